@@ -39,8 +39,9 @@ The way of a kernel through the rooms:
   between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
-- `interleaving` runs the blocks of a launch by turns, in other orders than one after the other, for the races
-  that only these show.
+- `interleaving` runs the warps and blocks of a launch by turns, in other orders, for the races and the
+  results that only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in
+  nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
   launch (`refusals`); `totals` adds everything up, and `busiest` what the busiest multiprocessor has of it.
 - `skeleton_launch` runs a grid whose blocks build on each other without its values, which counts it. From
@@ -59,9 +60,11 @@ from gpuprof.executor.closed_sample import ClosedSample, choose_elements
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combined, launch
+from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.grid_trace import GridTrace, ValueNeeded
+from gpuprof.executor.memory.open_meetings import Meeting
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
@@ -86,6 +89,9 @@ __all__ = [
     "LaunchResult",
     "LineCounters",
     "Loop",
+    "Meeting",
+    "Openness",
+    "Order",
     "Program",
     "Sample",
     "Stored",
@@ -104,5 +110,6 @@ __all__ = [
     "launch",
     "load_program",
     "loops_of",
+    "other_orders",
     "source_name",
 ]

@@ -179,6 +179,7 @@ class RunnableBlock:
         motions: For each step of the skeleton how what it writes follows from what it reads; `ending`, of the
             instruction that ends it.
         turns: Where it goes back to the header of a loop that may be there to wait, by that header.
+        meets: How many of its steps are done after each access that may meet others without order.
     """
 
     steps: list[Step]
@@ -202,6 +203,7 @@ class RunnableBlock:
     ending: Motion = field(default_factory=Motion)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
+    meets: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -245,6 +247,7 @@ class Program:
         reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
             use them. Where it does, addresses count from there.
         polled: Source lines of loads in loops that turn until one of them finds what another thread stores.
+        takes: Whether it uses what atomic operations find, or stores by them: who comes first may matter.
         timed: Basic blocks that threads run equally often however long they wait for others.
         has_skeleton: Whether it can be launched without values, and is decoded for that.
         deciding: Spaces, of "shared" and "local", whose content decides what its skeleton does.
@@ -284,6 +287,7 @@ class Program:
     deciding: frozenset[str]
     reserved_bytes: int = 0
     polled: frozenset[int] = frozenset()
+    takes: bool = False
 
 
 def load_program(
@@ -430,6 +434,16 @@ class _Decoder:
             self.deciding,
             self.reserved_bytes,
             self._polled(),
+            self._takes(),
+        )
+
+    def _takes(self) -> bool:
+        items = [item for block in self.flow for item in block.items]
+        read = {name for item in items for name in reads_and_writes(item)[0]}
+        atomics = [item for item in items if item.opcode[0] in ("atom", "red")]
+        return any(
+            {"cas", "exch"} & set(item.opcode) or not read.isdisjoint(reads_and_writes(item)[1])
+            for item in atomics
         )
 
     def _polled(self) -> frozenset[int]:
@@ -467,12 +481,17 @@ class _Decoder:
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
+        meets: set[int] = set()
         readers = Counter(name for item in block.items for name in {*reads_and_writes(item)[0]})
         for item in block.body if self.follow_undefined else gathered(block.body):
             if isinstance(item, list):
                 steps += fused_step(self.coder, item, read_outside(item, readers))
             elif (step := self._step(item)) is not None:
                 steps.append(step)
+                if item.opcode[0] in ("atom", "red") or (
+                    item.opcode[0] in ("ld", "st") and STRONG & set(item.opcode)
+                ):
+                    meets.add(len(steps))
         fused: Counter[tuple[str, int]] = Counter()
         for item in block.body:
             for family, times in () if item.guard else fused_multiply_adds(item):
@@ -490,6 +509,7 @@ class _Decoder:
             block.rejoin,
             line,
             fused,
+            meets=frozenset(meets),
         )
         if last is not None and block.end is End.BRANCH and last.guard is not None:
             result.predicate = self.coder.slots.register(last.guard, last.line)

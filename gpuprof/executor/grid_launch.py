@@ -5,14 +5,16 @@
 import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
-from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.interleaving import MOST_BY_TURNS, ORDERS, by_signals, may_go_by_turns, run_by_turns
+from gpuprof.executor.divergence.warp_turns import WarpTurns
+from gpuprof.executor.faults import FaultKind, Index, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.interleaving import Openness, Order, by_signals, run_by_turns
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
@@ -21,6 +23,7 @@ from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.heap import leak, pieces_of
+from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.texture_objects import surfaces_of
 from gpuprof.executor.memory.windows import RANK_SHIFT
@@ -110,6 +113,8 @@ class LaunchResult:
             and memory of its heap that it did not free.
         printed: What it printed, of its first calls of `printf`.
         print_calls: How many calls there were.
+        steps: PTX instructions, each counted once for all lanes of a batch that ran it together.
+        openness: Whether another order of its warps may leave something else behind.
     """
 
     counters: dict[str, Number | None]
@@ -128,6 +133,8 @@ class LaunchResult:
     remarks: tuple[str, ...] = ()
     printed: str = ""
     print_calls: int = 0
+    steps: int = 0
+    openness: Openness = Openness.NONE
 
 
 def launch(
@@ -147,6 +154,7 @@ def launch(
     watched_loops: Iterable[int] = (),
     guide: Guide | None = None,
     merged_atomics: Collection[int] = (),
+    order: Order | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -171,6 +179,8 @@ def launch(
         guide: Decides how batches run, of a program with a skeleton.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
             code.
+        order: In which other order warps and blocks run; told whether they came to their end. Reading shared
+            memory that nobody has written is no fault by itself then.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -187,28 +197,24 @@ def launch(
     # Neither a witness nor a guide can forget what it saw of a run that is begun again.
     forgets = witness is None and guide is None
     ordered = program.orders_shared and not forgets
-    by_turns = forgets and may_go_by_turns(program, sample, memory)
     # What is signalled through global memory may order accesses to shared memory, too.
-    in_order = forgets and (program.orders_shared or (by_signals(program, memory) and not program.phased))
-    restore = memory.snapshot() if by_turns or in_order else None
-    try:
-        run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
-        run.to_the_end()
-    except KernelFault as fault:
-        if restore is None or not in_order or not fault.is_race:
-            raise
-        restore()
-        run = _Run(template, sample, instruction_budget, progress, order_shared=True)
-        run.to_the_end()
-    if by_turns and restore is not None and run.waited and run.steps * sample.count <= MOST_BY_TURNS:
-        end, left = memory.snapshot(), 2 * MOST_BY_TURNS
-        for order in range(ORDERS):
+    in_order = program.orders_shared or (by_signals(program, memory) and not program.phased)
+    if order is not None:
+        run = _Run(
+            template, sample, instruction_budget, progress, witness, order=order, order_shared=in_order
+        )
+        run.by_turns(order)
+    else:
+        restore = memory.snapshot() if in_order and forgets else None
+        try:
+            run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
+            run.to_the_end()
+        except KernelFault as fault:
+            if restore is None or not fault.is_race:
+                raise
             restore()
-            other = _Run(template, sample, instruction_budget, None, order_shared=run.order_shared)
-            left -= other.by_turns(order, left)
-            if left <= 0:
-                break
-        end()
+            run = _Run(template, sample, instruction_budget, progress, order_shared=True)
+            run.to_the_end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
@@ -230,6 +236,8 @@ def launch(
         remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
+        steps=run.steps,
+        openness=run.openness,
     )
 
 
@@ -255,6 +263,7 @@ class _Run:
         witness: Witness | None = None,
         guide: Guide | None = None,
         *,
+        order: Order | None = None,
         order_shared: bool = False,
     ) -> None:
         self.template = template
@@ -270,9 +279,15 @@ class _Run:
         self.remark = ""
         self.printed = Printed()
         self.remote: set[str] = set()
-        self._races = template.races(sample)
+        self.meetings = order.meetings if order is not None else OpenMeetings()
+
+        def named(thread: int) -> tuple[Index, Index]:
+            return template.named(sample, thread)
+
+        self.meetings.begin(named, template.program.polled)
+        self._races = template.races(sample, self.meetings)
         if witness is not None:
-            witness.attend(self._races, lambda thread: template.named(sample, thread))
+            witness.attend(self._races, named)
         self._waiting: list[tuple[Scheduler, BlockList]] = []
         self._done = 0
 
@@ -293,32 +308,38 @@ class _Run:
         self._races.finish()
 
     @property
-    def waited(self) -> bool:
-        """Whether blocks relied on what others had released."""
-        return self._races.releases is not None and self._races.releases.crossed
+    def openness(self) -> Openness:
+        """What other orders may change: nothing of a sample, or of more batches than can take turns."""
+        batches = -(-self.sample.count // self.template.blocks_per_batch())
+        if self.sample.count < self.sample.total or batches > _MOST_WAITING:
+            return Openness.NONE
+        if self.meetings.any:
+            return Openness.FINDS
+        releases = self._races.releases
+        signals = self.template.program.takes or (releases is not None and releases.used)
+        return Openness.SIGNALS if signals else Openness.NONE
 
-    def by_turns(self, order: int, most_steps: int) -> int:
-        """Run all blocks of the sample by turns, or as far as so many instructions go; return how many did.
+    def by_turns(self, order: Order) -> None:
+        """Run all blocks of the sample by turns, or as far as their order's instructions go.
 
         Raises:
-            KernelFault: There is a race in this order of the blocks. Other faults tell nothing: who is left
-                without help here gets it where more blocks run at a time.
+            KernelFault: The kernel broke a rule.
         """
-        schedulers = []
-        for number in range(self.sample.count):
-            batch, _ = self._batch(number, number + 1)
-            schedulers.append(Scheduler(self.template.program, batch, self.budget, pauses=True))
-        try:
-            with np.errstate(all="ignore"):
-                run_by_turns(schedulers, order, most_steps)
-            self._races.finish()
-        except KernelFault as fault:
-            if fault.is_race:
-                raise
-        finally:
-            for scheduler in schedulers:
-                scheduler.batch.close()
-        return sum(scheduler.steps for scheduler in schedulers)
+        count, layout = self.sample.count, self.template.layout
+        batches = -(-count // self.template.blocks_per_batch())
+        turns, parts = order.divided(count, batches, self.template.geometry.warps * layout.blocks)
+        limits = [count * turn // turns for turn in range(turns + 1)]
+        going: list[tuple[Scheduler, BlockList]] = []
+        for first, last in pairwise(limits):
+            batch, running = self._batch(first, last)
+            batch.reads_unwritten = True
+            warps = WarpTurns(batch, order.number, parts)
+            going.append((Scheduler(self.template.program, batch, self.budget, warps), running))
+        with np.errstate(all="ignore"):
+            run_by_turns([scheduler for scheduler, _ in going], order)
+        for scheduler, running in going:
+            self._count(scheduler, running)
+        self._races.finish()
 
     def _until_few_wait(self, most: int) -> None:
         """Let waiting batches help each other until at most so many are left."""
@@ -505,7 +526,7 @@ class _Template:
                 batch.registers[slot] = batch.registers[slot] + (self.layout.rank_of_warp << RANK_SHIFT)
         return batch
 
-    def races(self, sample: Sample) -> GlobalRaces:
+    def races(self, sample: Sample, meetings: OpenMeetings) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
         # What is given out of a heap, freed, and given to another thread is in nobody's order.
         buffers = [b for b in self.stored() if not b.read_only and b.allotted is None]
@@ -527,7 +548,7 @@ class _Template:
                 other_block=other_block,
             )
 
-        return GlobalRaces(buffers, releases=self.program.fences, report=report)
+        return GlobalRaces(buffers, releases=self.program.fences, report=report, meetings=meetings)
 
     def stored(self) -> list[Buffer]:
         """Return the buffers that the kernel may write: all where its pointers do not tell."""

@@ -1,39 +1,42 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Run the blocks of a launch by turns that change anywhere: what only another order shows is found so.
+"""Run the warps and blocks of a launch in other orders: what only another order shows is found so.
 
-Whether two accesses are ordered depends on who observed whom. A launch whose blocks run for long one after
-the other observes little: a queue's reader who begins when the writer has ended has acquired all that it did,
-and never meets the write that came too early. So a launch whose blocks wait for each other is begun again,
-and its blocks take turns of a few steps. What races then, races on a card: each turn is one that it may take.
+A card runs warps and blocks in whatever order it likes. A launch whose threads meet in nobody's order, by
+strong accesses, which are no race (`open_meetings`), is begun again: its blocks take turns, and so do its
+warps. Two things show then. Whether two accesses are ordered depends on who observed whom: a queue's reader
+who begins when the writer has ended has acquired all that it did, and never meets the write that came too
+early. And what a launch leaves behind may depend on who comes first. Each turn is one that a card may take.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
 
 import numpy as np
 
 from gpuprof.executor.decode import Program
+from gpuprof.executor.divergence.warp_turns import FIXED
 from gpuprof.executor.memory.global_memory import GlobalMemory
-from gpuprof.executor.sampling import Sample
+from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.scheduler import Help, Scheduler
 
-#: In how many orders a launch runs at most.
-ORDERS = 16
-#: Instructions of a launch that does, one block after the other; all orders together may take twice that.
-MOST_BY_TURNS = 2_500
-#: Blocks of such a launch, and bytes that it may change.
-_MOST_BLOCKS = 32
+#: In how many orders a case runs at most.
+_ORDERS = 16
+#: Instructions of batches that all orders together may take: this many, or so many times those of the first
+#: one where the outcome is probably open.
+_LEAST = 4_000
+_TIMES = 4
+#: Blocks, or clusters, that take turns; of more of them, several run together.
+MOST_TURNS = 32
+#: Bytes that a launch may change which may be begun again.
 _MOST_BYTES = 64 << 20
-#: Steps of a turn at most, by the order; how many it has is drawn anew each time.
+#: Steps of a turn at most, of orders that are drawn by lot; how many it has is drawn anew each time.
 _LONGEST_TURNS = (5, 2, 12)
+#: And of the others: blocks run until they must wait, or have ended.
+_WHOLE = 1 << 60
 #: Who helps strands that poll: first the others, as long as one of them gets further.
 _HELPS = (Help.OTHERS, Help.OWN_WARP, Help.NOBODY)
-
-
-def may_go_by_turns(program: Program, sample: Sample, memory: GlobalMemory) -> bool:
-    """Tell whether the blocks of a launch may wait for each other, and are few enough for other orders."""
-    few = 1 < sample.count == sample.total and sample.count <= _MOST_BLOCKS
-    return few and by_signals(program, memory)
 
 
 def by_signals(program: Program, memory: GlobalMemory) -> bool:
@@ -42,6 +45,75 @@ def by_signals(program: Program, memory: GlobalMemory) -> bool:
         program.fences
         and sum(buffer.size for buffer in memory.buffers if not buffer.read_only) <= _MOST_BYTES
     )
+
+
+class Openness(IntEnum):
+    """Whether another order of a launch's warps and blocks may leave something else behind."""
+
+    #: No: all that meet are ordered.
+    NONE = 0
+    #: By mistake: threads signal to each other by flags, tickets and locks.
+    SIGNALS = 1
+    #: Probably: threads find what others store, or store where others do, and nothing tells who is first.
+    FINDS = 2
+
+
+@dataclass
+class Order:
+    """One of the orders in which the warps and blocks of a case may run; its launches run in it one by one.
+
+    Args:
+        number: First to last, last to first, from the middle on; those from 3 on are drawn by lot.
+        times: How often as many instructions it may take as the first order, where that divides the work.
+        left: Instructions that may be taken.
+        meetings: Told of accesses that nothing orders.
+
+    Attributes:
+        ended: Whether all launches have come to their end.
+        taken: Instructions that were taken.
+    """
+
+    number: int
+    times: float
+    left: int
+    meetings: OpenMeetings = field(default_factory=OpenMeetings)
+    ended: bool = True
+    taken: int = 0
+
+    def again(self) -> "Order":
+        """Return the same, to see who meets whom in it."""
+        return Order(self.number, self.times, self.left, OpenMeetings(keeps=True))
+
+    def divided(self, blocks: int, batches: int, warps: int) -> tuple[int, int]:
+        """Return in how many batches blocks run that ran in some, and in how many parts the warps of each."""
+        most, turns, parts = max(2.0, self.times) * batches, min(blocks, MOST_TURNS), warps
+        while turns * parts > most and (turns > batches or parts > 2):
+            if turns // 2 >= batches and (turns >= parts or parts <= 2):
+                turns //= 2
+            elif parts > 2:
+                parts = -(-parts // 2)
+            else:
+                turns = batches
+        return max(turns, batches), parts
+
+
+def other_orders(openness: Openness, steps: int) -> Iterator[Order]:
+    """Return the orders in which a case is run again.
+
+    Args:
+        openness: Of the launch that is most open.
+        steps: Instructions that its batches took in the first order.
+    """
+    if openness is Openness.NONE:
+        return
+    left = max(_LEAST, _TIMES * steps if openness is Openness.FINDS else 0)
+    times = left / (_ORDERS // 2 * max(1, steps))
+    for number in (1, 0, FIXED, *range(2, FIXED), *range(FIXED + 1, _ORDERS)):
+        if left < 2 * steps:  # the least that dividing the warps takes
+            return
+        order = Order(number, times, left)
+        yield order
+        left -= order.taken
 
 
 class _Runner:
@@ -79,30 +151,41 @@ class _Runner:
         return False
 
 
-def run_by_turns(schedulers: Sequence[Scheduler], order: int, most_steps: int) -> None:
-    """Run batches by turns until all have ended, have taken so many instructions together, or none goes on.
+def run_by_turns(schedulers: Sequence[Scheduler], order: Order) -> None:
+    """Run batches by turns until all have ended, too many instructions are taken together, or none goes on.
 
     Args:
-        schedulers: One for each batch; they pause.
-        order: The number of the order, which decides who goes on, and for how long.
-        most_steps: Instructions.
+        schedulers: One for each batch, with an order of its warps.
+        order: Decides who goes on, and for how long; told how that ends.
 
     Raises:
         KernelFault: The kernel broke a rule.
     """
-    numbers, longest = np.random.default_rng(order), _LONGEST_TURNS[order % len(_LONGEST_TURNS)]
+    number, by_lot = order.number, order.number >= FIXED
+    numbers, longest = np.random.default_rng(number), _LONGEST_TURNS[number % len(_LONGEST_TURNS)]
     going = [_Runner(scheduler) for scheduler in schedulers]
+    if number == 1:
+        going.reverse()
+    elif number == 2:
+        going = going[len(going) // 2 :] + going[: len(going) // 2]
     level = 0
-    while going and sum(scheduler.steps for scheduler in schedulers) <= most_steps:
-        chosen = going[int(numbers.integers(len(going)))]
-        if chosen.turn(int(numbers.integers(1, longest + 1)), _HELPS[level]):
-            level = 0
-        elif all(one.in_vain for one in going):
-            level += 1
-            if level == len(_HELPS):
-                break
-        else:
-            continue
-        going = [one for one in going if not one.ended]
-        for one in going:
-            one.in_vain = False
+    try:
+        while going and sum(scheduler.steps for scheduler in schedulers) <= order.left:
+            able = [one for one in going if not one.in_vain]
+            chosen = able[int(numbers.integers(len(able)))] if by_lot else able[0]
+            steps = int(numbers.integers(1, longest + 1)) if by_lot else _WHOLE
+            if chosen.turn(steps, _HELPS[level]):
+                level = 0
+            elif all(one.in_vain for one in going):
+                level += 1
+                if level == len(_HELPS):
+                    break
+            else:
+                continue
+            going = [one for one in going if not one.ended]
+            for one in going:
+                one.in_vain = False
+    finally:
+        taken = sum(scheduler.steps for scheduler in schedulers)
+        order.taken, order.left = order.taken + taken, order.left - taken
+        order.ended = order.ended and not going

@@ -32,8 +32,9 @@ from gpuprof.executor.divergence.cluster_waits import ClusterWaits
 from gpuprof.executor.divergence.joins import Joins
 from gpuprof.executor.divergence.polling import Polling
 from gpuprof.executor.divergence.recurring_turns import RecurringTurns
-from gpuprof.executor.divergence.strands import Join, Strand
+from gpuprof.executor.divergence.strands import Join, Registers, Strand
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
+from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Arrival
@@ -72,7 +73,8 @@ class Scheduler:
         program: What to run.
         batch: On whom.
         budget: Instructions that the batch may take before it counts as endless.
-        pauses: Whether `turns` pauses between any two steps.
+        order: Which of its warps go first, and then `turns` pauses between any two steps; None for all
+            together.
 
     Attributes:
         steps: Instructions that it took.
@@ -83,7 +85,7 @@ class Scheduler:
     program: Program
     batch: Batch
     budget: int
-    pauses: bool = False
+    order: WarpTurns | None = None
     steps: int = 0
     lane_instructions: int = 0
     progress: int = 0
@@ -136,7 +138,8 @@ class Scheduler:
         self._polling.stirred = True
         while self._ready or self._stuck():
             if self._ready:
-                yield from self._advance(self._ready.pop())
+                ready = self._ready
+                yield from self._advance(ready.pop() if self.order is None else self.order.take(ready))
             elif not self._go_on():
                 if self._polling.resting and help_from is Help.OTHERS:
                     return False
@@ -209,10 +212,12 @@ class Scheduler:
                     turns.forget()
                 steps = iter(self._resumed(block, strand))
             try:
-                if self.pauses:
+                if self.order is not None:
                     for step in steps:
                         step(batch)
                         yield
+                        if self._stops(block, strand, length_hint(steps)):
+                            return
                 else:
                     for step in steps:
                         step(batch)
@@ -259,6 +264,16 @@ class Scheduler:
         if strand.block == EXIT_BLOCK:
             self._exit(strand.mask)
         self._arrived(strand.above)
+
+    def _stops(self, block: RunnableBlock, strand: Strand, left: int) -> bool:
+        """Let other warps go on in the middle of a basic block, if their order is such."""
+        assert self.order is not None
+        done = len(block.steps) - left
+        if done not in block.meets or self.batch.stall is not None or not self.order.stops(strand.mask):
+            return False
+        strand.step, strand.registers = done, Registers.of(self.batch)
+        self._ready.append(strand)
+        return True
 
     def _rests(self, strand: Strand, block: RunnableBlock) -> bool:
         rests = self._polling.rest(strand, block)

@@ -13,13 +13,16 @@ from cuda.bindings import nvrtc
 from gpuprof.errors import CaseFailure
 from gpuprof.executor import (
     Buffer,
+    FaultKind,
     GlobalMemory,
     KernelFault,
     LaunchResult,
+    Order,
     Program,
     UnsupportedInstruction,
     launch,
     load_program,
+    other_orders,
 )
 
 KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
@@ -80,18 +83,24 @@ def run_cuda(
     follow_undefined: bool = False,
     **keywords,
 ) -> tuple[list[Buffer], LaunchResult]:
-    """Run a kernel on copies of the arrays, passed first, then the scalars."""
-    memory = GlobalMemory()
-    buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
-    result = launch(
-        cuda_program(source, options, arch, follow_undefined=follow_undefined),
-        grid,
-        block,
-        [*buffers, *scalars],
-        memory,
-        dynamic_shared_bytes=shared,
-        **keywords,
-    )
+    """Run a kernel on copies of the arrays, passed first, then the scalars; races show in any order."""
+    program = cuda_program(source, options, arch, follow_undefined=follow_undefined)
+
+    def run(order: Order | None = None):
+        memory = GlobalMemory()
+        buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
+        arguments = [*buffers, *scalars]
+        options = {"dynamic_shared_bytes": shared, "order": order, **keywords}
+        return buffers, launch(program, grid, block, arguments, memory, **options)
+
+    buffers, result = run()
+    watched = {"witness", "guide", "progress"} & keywords.keys()
+    for order in () if watched else other_orders(result.openness, result.steps):
+        try:
+            run(order)
+        except KernelFault as fault:
+            if fault.kind in (FaultKind.SHARED_RACE, FaultKind.GLOBAL_RACE):
+                raise
     return buffers, result
 
 

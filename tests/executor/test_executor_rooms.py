@@ -28,10 +28,10 @@ ROOMS: dict[str, set[str]] = {
     "divergence": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
     "totals": {"lanes", "program", "memory", "decode", "sampling", "busiest"},
-    "interleaving": {"memory", "decode", "sampling", "scheduler"},
+    "interleaving": {"memory", "decode", "divergence", "scheduler"},
     "grid_launch": {
         *("faults", "lanes", "program", "memory", "steps"),
-        *("decode", "refusals", "sampling", "scheduler", "totals", "interleaving"),
+        *("decode", "refusals", "sampling", "divergence", "scheduler", "totals", "interleaving"),
     },
     "closed_sample": {"memory"},
     "skeleton_launch": {

@@ -16,6 +16,7 @@ from gpuprof.backends.sim.executed import (
     RUN_WHOLE,
     BlocksBuildOnEachOther,
     Executed,
+    OtherOrders,
     SampleFallsShort,
     check_coverage,
     check_verdict,
@@ -27,6 +28,7 @@ from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.programs import Programs
 from gpuprof.backends.sim.relaunch import verify_again, wrong_later
+from gpuprof.backends.sim.reordered import check_other_orders
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.sim.waiting import NotConclusive, WaitingGrid
 from gpuprof.backends.verification import prove
@@ -36,14 +38,17 @@ from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     WARP,
+    Buffer,
     FaultKind,
     GlobalMemory,
     GridLaunch,
     KernelFault,
     LaunchResult,
     LineCounters,
+    Order,
     Program,
     Sample,
+    Witness,
     choose_blocks,
     combined,
     launch,
@@ -316,9 +321,11 @@ class SimBackend:
             check_verdict(proof.verification, found)
         elif sampled:
             check_coverage(problem, found)
-        elif proof.verification.passed and found.again is not None:
-            later = verify_again(problem, found, self._seed + 1)
-            if not later.passed:
+        elif proof.verification.passed:
+            if found.others is not None:
+                check_other_orders(found.others, references)
+            later = verify_again(problem, found, self._seed + 1) if found.again is not None else None
+            if later is not None and not later.passed:
                 return wrong_later(later)
         return findings_of(proof, found)
 
@@ -389,7 +396,12 @@ class SimBackend:
         memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
         links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in shape.launches]
 
-        def launch_all() -> list[LaunchResult]:
+        def launch_all(
+            memory: GlobalMemory = memory,
+            buffers: Mapping[str, Buffer] = buffers,
+            order: Order | None = None,
+            witness: Witness | None = None,
+        ) -> list[LaunchResult]:
             return [
                 launch(
                     programs[one.entry],
@@ -403,6 +415,8 @@ class SimBackend:
                     multiprocessors=self.device.sm_count,
                     watched_loops=found.watched_loops,
                     merged_atomics=found.merged_atomics,
+                    order=order,
+                    witness=witness,
                 )
                 for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
@@ -413,6 +427,15 @@ class SimBackend:
                 launch_all()
             except KernelFault as fault:
                 raise self._failure(fault, kernel, problem, shape, memory) from fault
+
+        def in_order(order: Order, watched: Sequence[str]) -> tuple[Witness, Mapping[str, Buffer]]:
+            fresh, arrays = device_memory(problem, inputs, shape.workspace, unread)
+            witness = Witness([arrays[name] for name in watched])
+            launch_all(fresh, arrays, order, witness)
+            return witness, arrays
+
+        def explain(fault: KernelFault) -> ExplainedFailure:
+            return self._failure(fault, kernel, problem, shape, memory)
 
         try:
             results = launch_all()
@@ -427,6 +450,8 @@ class SimBackend:
                 raise BlocksBuildOnEachOther(_ORDER) from None
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         result = combined(results)
+        entries, openness = [one.entry for one in shape.launches], max(one.openness for one in results)
+        others = OtherOrders(in_order, explain, entries, openness, sum(one.steps for one in results))
         instructions = self._instructions(links, results)
         together = any(buffer.combined for buffer in memory.buffers)
         exact = result.exact_sample and (
@@ -445,6 +470,7 @@ class SimBackend:
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
             any(program.follows_undefined for program in programs.values()),
             again if outlasts_a_launch(problem, memory, buffers) else None,
+            others,
         )
 
     def _instructions(

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What executing one case left and counted, and whether a sample of its grid tells enough."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuprof.backends.base import Findings
+from gpuprof.backends.base import ExplainedFailure, Findings
 from gpuprof.backends.verification import Proof, sentence_of
-from gpuprof.executor import Buffer, Stored
+from gpuprof.executor import Buffer, KernelFault, Openness, Order, Stored, Witness
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Counter, SourceLine, Verification
@@ -21,6 +21,25 @@ ESTIMATES = (
 )
 NO_TIME = "the executor counts; it measures no time"
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherOrders:
+    """A case in other orders of its warps and blocks.
+
+    Args:
+        run: Launches it in fresh memory in another order; returns who wrote the arrays named, and all arrays.
+        explain: Makes a failure of a fault.
+        entries: The function of each launch.
+        openness: Whether any order leaves something else behind.
+        steps: Instructions that all batches took in the first order.
+    """
+
+    run: Callable[[Order, Sequence[str]], tuple[Witness, Mapping[str, Buffer]]]
+    explain: Callable[[KernelFault], ExplainedFailure]
+    entries: Sequence[str]
+    openness: Openness
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +58,7 @@ class Executed:
         followed: Whether values that nobody had written were followed to where they would count.
         again: Launches once more in the same memory, with other content of the problem's arrays; None where
             nothing in it can tell a launch that there was one before.
+        others: The case in other orders of its warps and blocks; None where it was not launched with values.
     """
 
     buffers: Mapping[str, Buffer]
@@ -51,6 +71,7 @@ class Executed:
     expected_instructions: float
     followed: bool
     again: Callable[[Mapping[str, Array]], None] | None = None
+    others: OtherOrders | None = None
 
     @property
     def lines_reason(self) -> str | None:

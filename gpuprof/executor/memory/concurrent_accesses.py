@@ -7,6 +7,8 @@ second, which then stands for several threads of a warp, of a block, of a cluste
 Where blocks can be ordered by releases, those of several blocks are also kept in full.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,6 +62,22 @@ class ConcurrentAccesses:
             for place, stamps in self._all
         ]
         self._by_place = False
+
+    def unordered(
+        self, order: ThreadOrder, place: Numbers, who: Numbers
+    ) -> Iterator[tuple[NDArray[np.intp], Numbers]]:
+        """Return accesses of other threads that are not ordered before those of `who` at `place`.
+
+        Of many at one place two are told.
+
+        Returns:
+            Which of the places, and the stamps of who else was there: once or twice.
+        """
+        for stamps in (self._first, self._second):
+            if stamps is not None:
+                held = stamps[place]
+                found = unordered(held, order, who)
+                yield found, held[found]
 
     def conflict(
         self,

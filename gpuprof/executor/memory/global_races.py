@@ -48,6 +48,7 @@ from gpuprof.executor.memory.moments import (
     thread_of,
     with_kind,
 )
+from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.releases import Releases, Variable
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
@@ -98,12 +99,19 @@ class GlobalRaces:
         buffers: What to judge.
         releases: Whether the program has fences, so that its blocks may wait for each other.
         report: Called with what was found; raises.
+        meetings: Told of strong accesses that nothing orders, which are no race.
     """
 
     def __init__(
-        self, buffers: list[Buffer], *, releases: bool, report: Callable[[GlobalRace], None]
+        self,
+        buffers: list[Buffer],
+        *,
+        releases: bool,
+        report: Callable[[GlobalRace], None],
+        meetings: OpenMeetings | None = None,
     ) -> None:
         self.timeline = Timeline()
+        self.meetings = meetings or OpenMeetings()
         self.releases = Releases() if releases else None
         self.report = report
         for buffer in buffers:
@@ -168,6 +176,8 @@ class Shadow:
         #: Bytes of an element of the arrays below: the smallest access so far.
         self._granule = 0
         self._writers: Numbers | None = None
+        #: Whether strong stores changed it, other than by atomic operations.
+        self._stored = False
         #: By their manner and, of strong ones, the bytes of an element.
         self._others: dict[tuple[Manner, int], ConcurrentAccesses] = {}
 
@@ -313,7 +323,10 @@ class Shadow:
             self._write(order, place, who, stored, content, size, order.timeline.moment(line))
             return
         near, start = manner is Manner.NEAR_WRITE, place * size
+        self._stored = True
         moment = order.signal(self.variables, start, who, line, reads=False, writes=True, near=near)
+        if self.races.meetings.wanted and place.size > 1:
+            self._note_together(order, place * size, who, moment, manner)
         self._touch(order, place, who, size, moment, manner, parts=parts)
 
     def write_at(
@@ -482,6 +495,8 @@ class Shadow:
         for (other, other_width), accesses in self._others.items():
             # Strong accesses of a word and of its half are in nobody's order.
             apart = 0 < width != other_width > 0 and (manner.writes or other.writes)
+            if not (apart or other in everywhere) and self.races.meetings.wanted:
+                self._note(order, manner, granules, owners, moment, other, accesses)
             if not (apart or other in everywhere or other in elsewhere):
                 continue
             only_elsewhere = other in elsewhere and not apart
@@ -492,6 +507,40 @@ class Shadow:
                 self._report(
                     order, manner, moment, granules[which], owners[which], stamp, other=other, sizes=sizes
                 )
+
+    def _note(
+        self,
+        order: ThreadOrder,
+        manner: Manner,
+        granules: Numbers,
+        owners: Numbers,
+        moment: int,
+        other: Manner,
+        accesses: ConcurrentAccesses,
+    ) -> None:
+        """Note strong accesses that meet others with nothing to order them."""
+        if Manner.GUESS in (manner, other) or not {manner, other} <= {*STRONG}:
+            return
+        reads = (not manner.writes) + (not other.writes)
+        if reads == 2 or (not reads and not (self._stored or self.races.meetings.keeps)):
+            return
+        for found, stamps in accesses.unordered(order, granules, owners):
+            places = (self.buffer.place(int(granule) * self._granule)[0] for granule in granules[found])
+            does = manner.value, other.value
+            self.races.meetings.add(
+                order.timeline, moment, owners[found], stamps, places, does, reads=reads > 0
+            )
+
+    def _note_together(
+        self, order: ThreadOrder, start: Numbers, who: Numbers, moment: int, manner: Manner
+    ) -> None:
+        """Note strong stores of several warps to one place, in one instruction."""
+        by_place = np.lexsort((who, start))
+        found = np.flatnonzero(start[by_place[1:]] == start[by_place[:-1]])
+        one, two = by_place[found + 1], by_place[found]
+        places = (self.buffer.place(byte)[0] for byte in start[one].tolist())
+        stamps, does = who[two] << MOMENT_BITS | moment, (manner.value, manner.value)
+        self.races.meetings.add(order.timeline, moment, who[one], stamps, places, does, reads=False)
 
     def _report(
         self,

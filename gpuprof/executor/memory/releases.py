@@ -82,12 +82,12 @@ class Releases:
 
     Attributes:
         of_block: Those of each block, by their number.
-        crossed: Whether a block relied on what another one had released.
+        used: Whether a warp relied on what another one, or itself, had released.
     """
 
     def __init__(self) -> None:
         self.of_block: dict[int, dict[int, _Release]] = {}
-        self.crossed = False
+        self.used = False
         self._count = 0
         # The block of each release, and its floor; the arrays have room for more.
         self._blocks = np.zeros(64, dtype=np.int64)
@@ -306,7 +306,7 @@ class Knowledge:
     def _acquire(self, warp: int, variable: Variable, *, near: bool, relaxed: bool) -> None:
         of_block = variable.block == self._home(warp)
         new = (0 if near and not of_block else variable.far) | (variable.near if of_block else 0)
-        self.releases.crossed |= bool(new) and not of_block
+        self.releases.used |= bool(new)
         if relaxed:
             self._observed[warp] = self._observed.get(warp, 0) | new
         else:

@@ -147,6 +147,7 @@ class Batch:
             the program.
         followed: What is undefined, if the program follows that; then reading what nobody has written is no
             fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
+        reads_unwritten: Whether that is no fault though nobody follows it: it reads poison.
     """
 
     def __init__(
@@ -198,6 +199,7 @@ class Batch:
             registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
             self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
         self.flights = GlobalFlights()
+        self.reads_unwritten = False
         self.copies = AsyncCopies(self.shared, self.races, self.flights)
         self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
@@ -388,7 +390,8 @@ class Batch:
 
     def report(self, verdict: Verdict) -> None:
         """Raise what the race detector found, unless something else knows better: see `__init__`, `join`."""
-        if self.followed is not None and verdict.kind is FaultKind.UNINITIALISED_SHARED:
+        passed_on = self.followed is not None or self.reads_unwritten
+        if passed_on and verdict.kind is FaultKind.UNINITIALISED_SHARED:
             return
         if self.shared_order is not None and verdict.kind is FaultKind.SHARED_RACE:
             return

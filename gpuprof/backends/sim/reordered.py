@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A case in other orders of its warps and blocks: whether its outputs depend on who comes first.
+
+The first order runs the warps of many blocks together, which is only one that a card may take. What is
+right in every order is right by its reference in each: sums of atomic operations within their error bounds,
+and what tickets decide about who does what. Cases all of whose accesses are ordered leave the same behind in
+any order, and are not run again.
+"""
+
+from gpuprof.backends.sim.executed import OtherOrders
+from gpuprof.backends.sim.verification import References
+from gpuprof.errors import CaseSkipped
+from gpuprof.executor import Deed, FaultKind, KernelFault, Meeting, Order, other_orders
+from gpuprof.problems.wrong_sentence import told_apart
+
+#: What counts in another order. Who waits there in vain, or turns for ever, tells nothing: a card may let
+#: others go on that help.
+_COUNTING = {
+    *(FaultKind.GLOBAL_RACE, FaultKind.SHARED_RACE, FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED),
+    FaultKind.TRAP,
+}
+
+
+def check_other_orders(case: OtherOrders, references: References) -> None:
+    """Run a case in other orders, as far as the first one took few instructions.
+
+    Args:
+        case: The case, whose outputs are right in the first order.
+        references: What they must be.
+
+    Raises:
+        CaseFailure: It breaks a rule in another order, or its outputs are wrong there: both lines are named,
+            and an element.
+    """
+    for order in other_orders(case.openness, case.steps):
+        try:
+            _, buffers = case.run(order, ())
+        except KernelFault as fault:
+            if fault.kind in _COUNTING:
+                raise case.explain(_in_another_order(fault)) from fault
+            continue
+        except CaseSkipped:  # only another order reaches what is not modelled
+            continue
+        if order.ended and not references.verify(buffers, whole=True).passed:
+            raise case.explain(_outcome(case, order.again(), references))
+
+
+def _in_another_order(fault: KernelFault) -> KernelFault:
+    if fault.is_race:
+        return fault
+    return KernelFault(
+        fault.kind,
+        f"{fault.detail}, in another order of warps and blocks than the first",
+        kernel=fault.kernel,
+        source_line=fault.source_line,
+        block=fault.block,
+        thread=fault.thread,
+        address=fault.address,
+    )
+
+
+def _outcome(case: OtherOrders, order: Order, references: References) -> KernelFault:
+    """Run a case once more in an order that makes it wrong, and tell who met whom."""
+    watched, buffers = case.run(order, [spec.name for spec in references.problem.outputs])
+    verification = references.verify(buffers, whole=True)
+    name, element = verification.array, verification.first_wrong
+    assert element is not None
+    buffer = buffers[name]
+    shown, right = told_apart(buffer.array()[element], references.expected(name, element, whole=True))
+    outcome = f"{references.problem.describe_element(name, element)} is {shown} then, where {right} belongs"
+    deed = watched.writer(buffer, element)
+    meeting = min(order.meetings.kept, key=lambda one: _distance(one, deed), default=None)
+    if meeting is not None:
+        launch, line, (thread, block), text = meeting.launch, meeting.line, meeting.thread, meeting.detail
+    elif deed is not None:
+        launch, line, thread, block = deed.launch, deed.line, deed.thread, deed.block
+        text = "stores what depends on the order of warps and blocks"
+    else:
+        launch, line, thread, block = -1, 0, (0, 0, 0), (0, 0, 0)
+        text = "belongs to a launch whose outputs depend on the order of warps and blocks"
+    return KernelFault(
+        FaultKind.GLOBAL_RACE,
+        f"{text}: {outcome}",
+        kernel=case.entries[launch],
+        source_line=line,
+        block=block,
+        thread=thread,
+        address=buffer.address + element * buffer.item_bytes,
+    )
+
+
+def _distance(meeting: Meeting, deed: Deed | None) -> tuple[bool, int, bool]:
+    """Tell how unlikely a meeting is to decide what a thread stored; one at a flag decides nothing."""
+    near = 3
+    if deed is not None and deed.launch == meeting.launch:
+        blocks = [meeting.thread[1], meeting.earlier[1]]
+        near = 0 if (deed.thread, deed.block) in (meeting.thread, meeting.earlier) else 1
+        near = near if deed.block in blocks else 2
+    return meeting.waits, near, not meeting.reads

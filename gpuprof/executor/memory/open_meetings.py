@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Accesses that are no data race and yet in nobody's order: strong ones to one place, one of them a write.
+
+Which of the two comes first is the card's choice. Often it does not matter, as with flags, tickets and locks;
+where it does, a kernel's result depends on it.
+"""
+
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuprof.executor.faults import Index
+from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.memory.moments import Numbers, Timeline, moment_of, thread_of
+
+#: Meetings that are kept, at most.
+_KEPT = 1 << 14
+
+#: The names of a thread of a launch: threadIdx and blockIdx.
+Named = Callable[[int], tuple[Index, Index]]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Two accesses of different warps to one place, in the order of one run.
+
+    Attributes:
+        launch: The number of the launch, from 0.
+        line: Source line of the later access.
+        thread: Its thread's threadIdx and blockIdx.
+        earlier_line: Source line of the earlier one.
+        earlier: Its thread.
+        detail: What they did, as a clause with the later thread as its subject.
+        waits: Whether one of them is repeated until it finds what it waits for.
+        reads: Whether one of them is a read.
+    """
+
+    launch: int
+    line: int
+    thread: tuple[Index, Index]
+    earlier_line: int
+    earlier: tuple[Index, Index]
+    detail: str
+    waits: bool
+    reads: bool
+
+
+class OpenMeetings:
+    """Those of the launches of one case.
+
+    Args:
+        keeps: Whether to keep them.
+
+    Attributes:
+        keeps: Whether they are kept.
+        any: Whether there was one, other than of those that wait and are waited for, or of atomic operations
+            among themselves.
+        kept: The meetings, if they are kept.
+    """
+
+    def __init__(self, *, keeps: bool = False) -> None:
+        self.keeps = keeps
+        self.any = False
+        self.kept: list[Meeting] = []
+        self._launches = 0
+        self._named: Named = lambda thread: ((thread, 0, 0), (0, 0, 0))
+        self._polled: Set[int] = frozenset()
+
+    def begin(self, named: Named, polled: Set[int]) -> None:
+        """A launch begins.
+
+        Args:
+            named: Names its threads.
+            polled: Source lines of loads that are repeated until they find what they wait for.
+        """
+        self._launches += 1
+        self._named, self._polled = named, polled
+
+    @property
+    def wanted(self) -> bool:
+        """Whether another meeting would tell anything new."""
+        return len(self.kept) < _KEPT if self.keeps else not self.any
+
+    def add(
+        self,
+        timeline: Timeline,
+        moment: int,
+        who: Numbers,
+        stamps: Numbers,
+        places: Iterable[str],
+        does: tuple[str, str],
+        *,
+        reads: bool,
+    ) -> None:
+        """Note that threads meet what stamps tell, with nothing to order them.
+
+        Args:
+            timeline: Of the launch.
+            moment: Of the later accesses.
+            who: Their threads.
+            stamps: What they meet.
+            places: The name of each place.
+            does: What the later ones do, and what the earlier ones did.
+            reads: Whether one of each two is a read.
+        """
+        earlier, lately, then = thread_of(stamps), timeline.lines[moment], moment_of(stamps)
+        apart = earlier // WARP != who // WARP
+        if not self.keeps:
+            before = {timeline.lines[one] for one in np.unique(then[apart]).tolist()}
+            self.any |= lately not in self._polled and not before <= self._polled
+            return
+        for thread, other, when, place, counts in zip(
+            who.tolist(), earlier.tolist(), then.tolist(), places, apart.tolist(), strict=True
+        ):
+            if counts and self.wanted:
+                line, names = timeline.lines[when], self._named(other)
+                other_one = f"thread {names[0]} of block {names[1]} {does[1]} it in line {line}"
+                detail = f"{does[0]} {place} after {other_one}, and nothing orders the two"
+                waits = not self._polled.isdisjoint((line, lately))
+                self.kept.append(
+                    Meeting(
+                        self._launches - 1, lately, self._named(thread), line, names, detail, waits, reads
+                    )
+                )

@@ -1,0 +1,530 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels whose outputs depend on which warp or block comes first, their twins, and right ones like them.
+
+Where a kernel and its twin differ, a body has «what depends on the order¦what its twin says»; comments mark
+the lines that decide. All take n ints `x`, write n ints `y`, and have n ints `v` of their own.
+"""
+
+import re
+from dataclasses import dataclass
+
+HEADER = """/*gpuprof
+operation = "reordered"
+operation_title = "Numbers passed on"
+dimensions = ["n"]
+default_sizes = "256"
+
+[arrays.x]
+shape = ["n"]
+dtype = "TYPE"
+
+[arrays.y]
+shape = ["n"]
+dtype = "TYPE"
+role = "out"
+
+[inputs]
+x = "integers(1, 1000)"
+
+[work]
+bytes = "8 * n"
+
+[check.y]
+value = "VALUE"
+CHECK
+
+[workspace.v]
+shape = ["n"]
+dtype = "TYPE"
+
+[[launches]]
+entry = "clear"
+arguments = []
+block = [64]
+grid = ["1"]
+
+[[launches]]
+entry = "k"
+arguments = ["n", "x", "y", "v"]
+block = [BLOCK]
+grid = ["n // BLOCK"]
+*/
+__device__ int count, flag, sum, lock, turn, flags[64];
+__device__ float total;
+__device__ int look(const int *p) { return *(const volatile int *)p; } // looks
+__device__ void put(int *p, int value) { *(volatile int *)p = value; } // puts
+extern "C" __global__ void clear()
+{
+    if (threadIdx.x == 0)
+        count = flag = sum = lock = turn = total = 0;
+    flags[threadIdx.x] = 0;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """A kernel.
+
+    Attributes:
+        body: What stands in it.
+        value: What y must be.
+        block: Threads of a block.
+        n: Numbers; n / block is the grid.
+        before: What stands before it.
+        type: Of the numbers.
+        meets: The comments of lines one of whose pairs decides.
+    """
+
+    body: str
+    value: str
+    block: int = 128
+    n: int = 128
+    before: str = ""
+    type: str = "int"
+    meets: tuple[str, ...] = ("meets",)
+
+    def source(self, *, right: bool) -> str:
+        """The kernel file."""
+        check = "equal = true" if self.type == "int" else 'relative = "n * u"'
+        head = HEADER.replace("VALUE", self.value).replace("BLOCK", str(self.block)).replace("CHECK", check)
+        head = head.replace("TYPE", "i32" if self.type == "int" else "f32")
+        body = re.sub("«(.*?)¦(.*?)»", lambda found: found[1 + right], self.body, flags=re.DOTALL)
+        return (
+            f"{head}{self.before}\n"
+            f'extern "C" __global__ void k(int n, const {self.type} *x, {self.type} *y, {self.type} *v) {{\n'
+            "const int t = threadIdx.x, w = blockIdx.x, i = w * blockDim.x + t;\n"
+            "const int warp = t / 32, lane = t % 32;\n"
+            f"{body}\n}}\n"
+        )
+
+
+_GRID_BARRIER = """
+__device__ void meet()
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(&count, 1);
+        while (look(&count) < gridDim.x)
+            ;
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+_RELAXED = """
+__device__ int relaxed(const int *p)
+{
+    int value;
+    asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(p) : "memory"); // meets
+    return value;
+}
+__device__ void put_relaxed(int *p, int value)
+{
+    asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(value) : "memory"); // meets
+}
+"""
+
+#: What depends on the order, each with a right twin.
+PAIRS: dict[str, Reordered] = {
+    "warps exchange through volatile global memory": Reordered(
+        """
+    volatile int *u = v;
+    u[i] = x[i]; // meets
+    «¦__syncthreads();»
+    y[i] = u[n - 1 - i]; // meets
+""",
+        "flip(x)",
+    ),
+    "blocks exchange through volatile global memory": Reordered(
+        """
+    volatile int *u = v;
+    u[i] = x[i]; // meets
+    «¦meet();»
+    y[i] = u[n - 1 - i]; // meets
+""",
+        "flip(x)",
+        block=64,
+        n=256,
+        before=_GRID_BARRIER,
+    ),
+    "warps exchange through volatile shared memory": Reordered(
+        """
+    __shared__ int s[128];
+    volatile int *u = s;
+    u[t] = x[i]; // meets
+    «¦__syncthreads();»
+    y[i] = u[127 - t]; // meets
+""",
+        "flip(x)",
+    ),
+    "warps exchange by relaxed accesses": Reordered(
+        """
+    put_relaxed(v + i, x[i]);
+    «¦__syncthreads();»
+    y[i] = relaxed(v + n - 1 - i);
+""",
+        "flip(x)",
+        before=_RELAXED,
+    ),
+    "a neighbour's number, two warps of many": Reordered(
+        """
+    volatile int *u = v;
+    if (warp == 3)
+        u[lane] = x[i]; // meets
+    «¦__syncthreads();»
+    y[i] = warp == 9 ? u[lane] - x[96 + lane] + x[i] : x[i]; // meets
+""",
+        "x",
+        block=512,
+        n=512,
+    ),
+    "places given out in the order of tickets": Reordered(
+        """
+    «y[atomicAdd(&count, 1)] = x[i]; // meets¦y[i] = x[i] + 0 * atomicAdd(&count, 1);»
+""",
+        "x",
+        block=64,
+        n=256,
+    ),
+    "the last exchange wins": Reordered(
+        """
+    if (lane == 0)
+        «atomicExch(&sum, warp); // meets¦atomicMax(&sum, warp);»
+    __syncthreads();
+    y[i] = x[i] + sum;
+""",
+        "x + 3",
+    ),
+    "the first compare-and-swap wins": Reordered(
+        """
+    if (lane == 0)
+        «atomicCAS(&sum, 0, warp + 1); // meets¦if (warp == 0) atomicCAS(&sum, 0, warp + 1);»
+    __syncthreads();
+    y[i] = x[i] + sum;
+""",
+        "x + 1",
+    ),
+    "the last volatile store wins": Reordered(
+        """
+    if (lane == 0«¦ && warp == 3»)
+        put(&sum, warp);
+    __syncthreads();
+    y[i] = x[i] + sum;
+""",
+        "x + 3",
+        meets=("puts",),
+    ),
+    "a counter read while others still count": Reordered(
+        """
+    if (lane == 0)
+        atomicAdd(&sum, 1); // meets
+    «¦__syncthreads();»
+    y[i] = x[i] + look(&sum);
+""",
+        "x + 4",
+        meets=("meets", "looks"),
+    ),
+    "a shared counter read while others still count": Reordered(
+        """
+    __shared__ int all;
+    if (t == 0)
+        all = 0;
+    __syncthreads();
+    if (lane == 0)
+        atomicAdd(&all, 1); // meets
+    «¦__syncthreads();»
+    y[i] = x[i] + *(volatile int *)&all; // meets
+""",
+        "x + 4",
+    ),
+    "the block with the last number takes itself for the last": Reordered(
+        """
+    if (t == 0) {
+        put(v + w, x[i]);
+        __threadfence();
+        «¦if (atomicAdd(&count, 1) == gridDim.x - 1)
+            put(&flag, 1);»
+    }
+    if (w == gridDim.x - 1 && t == 0) {
+        «¦while (look(&flag) == 0)
+            ;
+        __threadfence();»
+        int all = 0;
+        for (int k = 0; k < gridDim.x; ++k)
+            all += look(v + k);
+        y[0] = all;
+    }
+    if (i > 0)
+        y[i] = x[i];
+""",
+        "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)",
+        block=64,
+        n=256,
+        meets=("looks", "puts"),
+    ),
+}
+
+#: Right in every order, though threads meet in nobody's.
+RIGHT: dict[str, Reordered] = {
+    "tiles given out by tickets": Reordered(
+        """
+    __shared__ int tile;
+    for (;;) {
+        if (t == 0)
+            tile = atomicAdd(&count, 1);
+        __syncthreads();
+        const int now = tile;
+        __syncthreads();
+        if (now >= n / 16)
+            return;
+        if (t < 16)
+            y[16 * now + t] = x[16 * now + t];
+    }
+""",
+        "x",
+        block=64,
+        n=256,
+    ),
+    "the last block adds up": Reordered(
+        """
+    __shared__ int last;
+    if (i > 0)
+        y[i] = x[i];
+    if (t == 0) {
+        atomicAdd(&sum, x[i]);
+        __threadfence();
+        last = atomicAdd(&count, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t == 0) {
+        __threadfence();
+        y[0] = look(&sum);
+    }
+""",
+        "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)",
+        block=64,
+        n=256,
+    ),
+    "the last block adds what blocks stored": Reordered(
+        """
+    __shared__ int last;
+    if (t == 0) {
+        v[w] = x[i];
+        __threadfence();
+        last = atomicAdd(&count, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (i > 0)
+        y[i] = x[i];
+    if (last && t == 0) {
+        __threadfence();
+        int all = 0;
+        for (int k = 0; k < gridDim.x; ++k)
+            all += v[k];
+        y[0] = all;
+    }
+""",
+        "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)",
+        block=64,
+        n=256,
+    ),
+    "a lock": Reordered(
+        """
+    if (lane == 0) {
+        while (atomicCAS(&lock, 0, 1) != 0)
+            ;
+        __threadfence();
+        put(&sum, look(&sum) + 1);
+        __threadfence();
+        atomicExch(&lock, 0);
+    }
+    meet();
+    y[i] = x[i] + sum;
+""",
+        "x + 8",
+        block=64,
+        n=256,
+        before=_GRID_BARRIER,
+    ),
+    "blocks that take turns": Reordered(
+        """
+    if (t == 0) {
+        while (look(&turn) != w)
+            ;
+        __threadfence();
+        sum = 3 * sum + x[i];
+        v[w] = sum;
+        __threadfence();
+        put(&turn, w + 1);
+    }
+    __syncthreads();
+    y[i] = x[i] + 0 * v[w];
+""",
+        "x",
+        block=64,
+        n=256,
+    ),
+    "sums of floats": Reordered(
+        """
+    atomicAdd(&total, x[i] * 0.1f);
+    meet();
+    y[i] = *(volatile float *)&total;
+""",
+        "sum(x * 0.1) + 0 * x",
+        block=64,
+        n=256,
+        before=_GRID_BARRIER,
+        type="float",
+    ),
+    "a float maximum by compare-and-swap": Reordered(
+        """
+    int old = look(&sum);
+    while (__int_as_float(old) < x[i]) {
+        const int was = atomicCAS(&sum, old, __float_as_int(x[i]));
+        if (was == old)
+            break;
+        old = was;
+    }
+    __syncthreads();
+    y[i] = __int_as_float(look(&sum));
+""",
+        "max(x) + 0 * x",
+        type="float",
+    ),
+    "the last warp by itself": Reordered(
+        """
+    __shared__ int s[128];
+    s[t] = x[i];
+    __syncthreads();
+    if (t < 64)
+        s[t] += s[t + 64];
+    __syncthreads();
+    if (t < 32) {
+        volatile int *u = s;
+        int mine = u[t] + u[t + 32];
+        u[t] = mine;
+        u[t] = mine = mine + u[t + 16];
+        u[t] = mine = mine + u[t + 8];
+        u[t] = mine = mine + u[t + 4];
+        u[t] = mine = mine + u[t + 2];
+        u[t] = mine = mine + u[t + 1];
+    }
+    __syncthreads();
+    y[i] = s[0];
+""",
+        "sum(x) + 0 * x",
+    ),
+    "compacted in any order, then sorted": Reordered(
+        """
+    __shared__ int s[128], end;
+    if (t == 0)
+        end = 0;
+    __syncthreads();
+    s[atomicAdd(&end, 1)] = x[i];
+    __syncthreads();
+    int rank = 0;
+    for (int k = 0; k < 128; ++k)
+        rank += s[k] < s[t] || (s[k] == s[t] && k < t);
+    y[rank] = s[t];
+""",
+        "sort(x)",
+    ),
+    "a queue between warps": Reordered(
+        """
+    __shared__ int s[4][32], head, tail;
+    if (t == 0)
+        head = tail = 0;
+    __syncthreads();
+    for (int k = 0; k < 4; ++k)
+        if (warp == 0) {
+            while (look(&tail) + 2 <= k)
+                ;
+            __threadfence_block();
+            s[k % 2][lane] = x[32 * k + lane];
+            __threadfence_block();
+            __syncwarp();
+            if (lane == 0)
+                put(&head, k + 1);
+        } else if (warp == 1) {
+            while (look(&head) <= k)
+                ;
+            __threadfence_block();
+            y[32 * k + lane] = s[k % 2][lane];
+            __threadfence_block();
+            __syncwarp();
+            if (lane == 0)
+                put(&tail, k + 1);
+        }
+""",
+        "x",
+    ),
+    "a histogram": Reordered(
+        """
+    __shared__ int bins[128];
+    bins[t] = 0;
+    __syncthreads();
+    atomicAdd(&bins[x[i] % 128], 1);
+    __syncthreads();
+    y[i] = bins[t];
+""",
+        "bincount(x % 128, minlength=128)",
+    ),
+    "a scan that looks back": Reordered(
+        """
+    __shared__ int part, before;
+    if (t == 0) {
+        part = atomicAdd(&turn, 1);
+        int all = 0;
+        for (int k = 0; k < blockDim.x; ++k)
+            all += x[part * blockDim.x + k];
+        put(v + part, all);
+        __threadfence();
+        put(flags + part, 1);
+        before = 0;
+        for (int k = part - 1; k >= 0; --k) {
+            int state;
+            while ((state = look(flags + k)) == 0)
+                ;
+            __threadfence();
+            if (state == 2) {
+                before += look(v + 32 + k);
+                break;
+            }
+            before += look(v + k);
+        }
+        put(v + 32 + part, before + all);
+        __threadfence();
+        put(flags + part, 2);
+    }
+    __syncthreads();
+    int mine = before;
+    for (int k = 0; k <= t; ++k)
+        mine += x[part * blockDim.x + k];
+    y[part * blockDim.x + t] = mine;
+""",
+        "cumsum(x)",
+        block=32,
+        n=256,
+    ),
+    "all mark the same": Reordered(
+        """
+    if (x[i] > 0)
+        put(&flag, 1);
+    __syncthreads();
+    y[i] = x[i] + look(&flag);
+""",
+        "x + 1",
+    ),
+    "the first finds the same as the last": Reordered(
+        """
+    const int seen = look(&flag);
+    if (lane == 0)
+        put(&flag, 1);
+    y[i] = x[i] + (seen >= 0 ? 1 : 0);
+""",
+        "x + 1",
+    ),
+}
