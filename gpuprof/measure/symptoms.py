@@ -12,9 +12,7 @@ Symptom = Literal["fault", "hang", "wrong"]
 
 #: What the executor may find for a symptom to be explained; anything else is another fault.
 CAUSES: dict[Symptom, frozenset[Cause]] = {
-    "fault": frozenset(
-        {"illegal address", "misaligned address", "write to an input", "trap", "barrier", "mbarrier"}
-    ),
+    "fault": frozenset({"illegal address", "misaligned address", "trap", "barrier", "mbarrier"}),
     "hang": frozenset({"endless loop", "barrier", "mbarrier", "race"}),
     "wrong": frozenset(
         {

@@ -65,6 +65,22 @@ def test_what_is_read_only_is_neither_stored_to_nor_updated(statement, verb):
     assert not table.array().any()
 
 
+@pytest.mark.parametrize("kind", ["float", "float2", "float4", "unsigned char"])
+def test_storing_what_is_there_to_what_is_read_only_is_no_fault(kind):
+    """The content stays as it is, so that a card shows nothing wrong with such a kernel; NaN included."""
+    source = f"""extern "C" __global__ void k({kind} *table, {kind} *out) {{
+    out[threadIdx.x] = table[threadIdx.x];
+    __syncthreads();
+    table[threadIdx.x] = out[threadIdx.x];
+}}"""
+    program, memory = cuda_program(source), GlobalMemory()
+    content = np.full(64 * 4, np.nan, np.float32)
+    table = memory.allocate(content, "table", read_only=True)
+    out = memory.allocate(np.zeros(64 * 4, np.float32), "out")
+    launch(program, (1, 1, 1), (64, 1, 1), [table, out], memory)
+    np.testing.assert_array_equal(table.array(), content)
+
+
 def test_masked_lanes_do_not_dereference():
     source = """extern "C" __global__ void k(const float *in, float *out, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -17,7 +17,6 @@ from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext, 
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
-from gpuprof.backends.gpu.input_memory import InputBuffer
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
 from gpuprof.backends.gpu.texture_memory import CaseTextures
 from gpuprof.backends.verification import worst
@@ -188,27 +187,6 @@ class ProblemArrays:
     def inputs_intact(self) -> bool:
         """Whether no kernel wrote to the inputs since they were uploaded."""
         return all(self._checksum(self._buffers[name]) == self._checksums[name] for name in self._inputs)
-
-    @contextmanager
-    def moved_inputs(self) -> Iterator[tuple[InputBuffer, ...]]:
-        """Hold inputs meanwhile in memory that can be protected; arguments and textures are to be made anew.
-
-        Raises:
-            CaseFailure: There is no such memory, or no room.
-        """
-        own = {name: self._buffers[name] for name in self._inputs}
-        moved: dict[str, InputBuffer] = {}
-        try:
-            for name, buffer in own.items():
-                moved[name] = InputBuffer(buffer.nbytes)
-                moved[name].copy_from(buffer)
-            self._buffers.update(moved)
-            yield tuple(moved.values())
-        finally:
-            self._buffers.update(own)
-            with suppress(CaseFailure):
-                for buffer in moved.values():
-                    buffer.free()
 
     def restore(self, name: str, stream: Any) -> None:
         """Queue that an array that is read and written holds again what it held before any kernel ran."""

@@ -16,7 +16,6 @@ from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.gpu.host import time_on_host
-from gpuprof.backends.gpu.input_memory import protected
 from gpuprof.backends.gpu.launch_checks import Keeping, LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
@@ -128,9 +127,7 @@ class GpuBackend:
         with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
             checks = LaunchChecks(arrays, self._arrays.code, stream, case.variables)
             with closing(checks):
-                return self._verify_and_time(
-                    arrays, checks, case.queue, len(case), kernel.poison_inout, case=case
-                )
+                return self._verify_and_time(arrays, checks, case.queue, len(case), kernel.poison_inout)
 
     def expect(self, compiled: Functions) -> None:
         """Nothing is made ready."""
@@ -176,7 +173,6 @@ class GpuBackend:
         launch: Launch,
         launches: int = 1,
         poison_inout: bool = True,
-        case: LoadedCase | None = None,
     ) -> Findings:
         """Verify, time, and verify again.
 
@@ -186,7 +182,6 @@ class GpuBackend:
             launch: Queues the case.
             launches: How many commands that takes.
             poison_inout: As a kernel's.
-            case: The case, where it is a kernel's.
         """
         elapsed_s = 0.0
 
@@ -208,10 +203,9 @@ class GpuBackend:
         again, untried = verify_again(arrays, checks, launch, launch_once, proof.unread)
         if not again.passed:
             return _incorrect(again, later=True)
-        unprotected = self._launch_protected(arrays, case, proof.unread) if case else ()
         return Findings(
             "ok",
-            remarks=(*proof.remarks, *faster, *self._gaps(), *untried, *unprotected),
+            remarks=(*proof.remarks, *faster, *self._gaps(), *untried),
             verification=verification,
             timing=timing,
             event_floor_us=self._event_floor_us,
@@ -221,27 +215,6 @@ class GpuBackend:
             counters_reason="hardware counters were not asked for: add --ncu",
             lines_reason=NOT_COUNTED,
         )
-
-    def _launch_protected(
-        self, arrays: ProblemArrays, case: LoadedCase, unread: float | None
-    ) -> tuple[str, ...]:
-        """Launch with inputs that cannot be written; why not, where that cannot be.
-
-        Raises:
-            CaseFailure: The kernel writes to them.
-        """
-        try:
-            with arrays.moved_inputs() as inputs:
-                case.bind()
-                arrays.prepare(unread)
-                with protected(inputs):
-                    case.queue()
-                    self._context.synchronize()
-        except CaseFailure as error:
-            if error.fatal:
-                raise
-            return (f"Not tried with inputs that cannot be written: {error.what}",)
-        return ()
 
     def _flush(self) -> None:
         self._arrays.code("f32").queue("flush_l2", self._flush_arguments)

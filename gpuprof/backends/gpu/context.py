@@ -46,7 +46,8 @@ class Buffer:
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.address = self._allocate(nbytes + 2 * GUARD_BYTES) + GUARD_BYTES
+        pointer = call(f"allocating {nbytes} bytes", driver().cuMemAlloc(nbytes + 2 * GUARD_BYTES))
+        self.address = int(pointer) + GUARD_BYTES
         self.fill(POISON)
         self.poison_guards()
 
@@ -98,13 +99,6 @@ class Buffer:
 
     def free(self) -> None:
         """Give the memory back; the buffer must not be used again."""
-        self._release()
-
-    def _allocate(self, nbytes: int) -> int:
-        """Device memory for usable bytes and guards; where it starts."""
-        return int(call(f"allocating {nbytes} bytes", driver().cuMemAlloc(nbytes)))
-
-    def _release(self) -> None:
         call("freeing a buffer", driver().cuMemFree(self._guards[0]))
 
     @property

@@ -40,7 +40,7 @@ class LoadedCase:
         device: Device,
         stream: Any,
     ) -> None:
-        self._bound = [
+        bound = [
             bind_arguments(kernel, arrays.problem, shape, one, compiled[one.entry]) for one in shape.launches
         ]
         self._arrays = arrays
@@ -58,8 +58,11 @@ class LoadedCase:
                     device.shared_bytes_per_block_optin,
                 )
             arrays.make_workspace(shape.workspace)
-            self._shape, self._functions = shape, functions
-            self.bind()
+            arrays.make_textures(shape.textures)
+            self._launches = [
+                (one, functions[one.entry], arrays.arguments(values))
+                for one, values in zip(shape.launches, bound, strict=True)
+            ]
         except BaseException:
             self._release()
             raise
@@ -80,14 +83,6 @@ class LoadedCase:
     def __len__(self) -> int:
         """How many launches the case takes."""
         return len(self._launches)
-
-    def bind(self) -> None:
-        """Make textures and arguments for where the arrays lie now."""
-        self._arrays.make_textures(self._shape.textures)
-        self._launches = [
-            (one, self._functions[one.entry], self._arrays.arguments(values))
-            for one, values in zip(self._shape.launches, self._bound, strict=True)
-        ]
 
     def queue(self) -> None:
         """Queue all launches, in order."""

@@ -105,6 +105,14 @@ def _marks(size: int, *, set_to: bool) -> Lanes:
     return np.full(size, 0xFF if set_to else 0, dtype=np.uint8).view(moved_dtype(size)).reshape(1, 1, 1)
 
 
+def _differs(left: Lanes, right: Lanes) -> Bools:
+    """Tell which elements, of one or several words, have other bits."""
+    words = np.dtype(np.uint64) if left.itemsize > 8 else np.dtype(f"u{left.itemsize}")
+    left, right = np.broadcast_arrays(left, right)
+    bits = (np.ascontiguousarray(each).view(words).reshape(*each.shape, -1) for each in (left, right))
+    return np.asarray(np.not_equal(*bits).any(axis=-1))
+
+
 def nothing(size: int) -> Lanes:
     """Return elements of `size` bytes that stand for values which a hollow access does not move."""
     return np.zeros((1, 1, 1), dtype=moved_dtype(size))
@@ -139,9 +147,12 @@ class GlobalSpace:
         if batch.flights.any:
             self._check_copies(batch, address, mask, writes=True)
         for target, part in parts:
-            if target.read_only:
-                self._fault(batch, address, part.lanes, "writes", "which is read-only")
             places, request = self._index(target, address, part), self.request
+            if target.read_only:
+                changed = _differs(target.view(request.size).take(places), values) & part.lanes
+                if changed.any() and not batch.hollow:
+                    self._fault(batch, address, changed, "writes", "which is read-only")
+                continue  # what is stored stands there already: no card can tell
             if (shadow := batch.shadows.get(target.address)) is not None:
                 shadow.write(
                     batch.order,

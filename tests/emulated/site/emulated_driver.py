@@ -47,7 +47,6 @@ from gpuprof.toolchain.nvrtc import CompiledKernel
 CARD = "h200"
 MEMORY_BYTES = 256 << 20
 L2_BYTES = 1 << 16
-PAGE_BYTES = 1 << 16
 #: Commands that a stream takes before it blocks, and calls that never wait for a stream.
 QUEUE_COMMANDS = 1024
 _QUEUED = (
@@ -275,36 +274,6 @@ class EmulatedDriver:
         (buffer,) = [buffer for buffer in self._gpu.memory.buffers if buffer.address == int(address)]
         self._gpu.memory.buffers.remove(buffer)
         return self._good()
-
-    def cuCtxGetDevice(self):
-        return self._good(self._gpu.ordinal)
-
-    def cuMemGetAllocationGranularity(self, where, option):
-        return self._good(PAGE_BYTES)
-
-    def cuMemCreate(self, nbytes, where, flags):
-        full = self._gpu.used_bytes + nbytes > MEMORY_BYTES
-        return (self._results.CUDA_ERROR_OUT_OF_MEMORY, None) if full else self._good(Handle(nbytes))
-
-    def cuMemAddressReserve(self, nbytes, alignment, wanted, flags):
-        return self.cuMemAlloc(nbytes)
-
-    def cuMemMap(self, address, nbytes, offset, memory, flags):
-        return self._good()
-
-    def cuMemRelease(self, memory):
-        return self._good()
-
-    def cuMemSetAccess(self, address, nbytes, wanted, count):
-        (buffer,) = [buffer for buffer in self._gpu.memory.buffers if buffer.address == int(address)]
-        buffer.read_only = "WRITE" not in wanted[0].flags.name
-        return self._good()
-
-    def cuMemUnmap(self, address, nbytes):
-        return self._good()
-
-    def cuMemAddressFree(self, address, nbytes):
-        return self.cuMemFree(address)
 
     def cuMemGetInfo(self):
         return self._good(MEMORY_BYTES - self._gpu.used_bytes, MEMORY_BYTES)
