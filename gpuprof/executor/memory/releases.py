@@ -14,7 +14,7 @@ integer, so that joining two sets is one operation and sharing one costs nothing
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ _Numbers = NDArray[np.int64]
 Limits = Callable[[int, Bools, int], _Numbers]
 #: Moments of sets of releases that are kept in tables.
 _KEPT_MOMENTS = 1 << 22
+#: Sets whose moments for one block are kept.
+_KEPT_SETS = 256
 
 
 @dataclass
@@ -36,12 +38,31 @@ class _Release:
     Attributes:
         upto: What each thread of the block did before this moment: shape (threads,).
         floor: The least of these.
-        signals: When the warp made strong writes that publish it, and which threads did.
     """
 
     upto: _Numbers
     floor: int
-    signals: dict[int, _Numbers] = field(default_factory=dict)
+
+
+class _Latest:
+    """Until when a set of releases of one block publishes what each thread, warp, block and all of it did."""
+
+    def __init__(self, releases: list[_Release], block_threads: int) -> None:
+        upto = np.array([release.upto for release in releases])
+        self.by_kind = [
+            upto.reshape(len(upto), -1, size).min(axis=2).max(axis=0)
+            for size in (1, WARP, block_threads, upto.shape[1])
+        ]
+        self._sizes = (1, WARP, block_threads, upto.shape[1])
+
+    def of(self, threads: _Numbers, kinds: _Numbers) -> _Numbers:
+        """Return the moment for each thread, or for its warp, block or all, as its kind says."""
+        found = np.empty(len(threads), dtype=np.int64)
+        for kind, (moments, size) in enumerate(zip(self.by_kind, self._sizes, strict=True)):
+            chosen = kinds == kind
+            if chosen.any():
+                found[chosen] = moments[threads[chosen] // size]
+        return found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -94,6 +115,9 @@ class Releases:
         self._floors = np.zeros(64, dtype=np.int64)
         self._tables: dict[int, _Numbers] = {}
         self._kept = 0
+        self._latest: dict[tuple[int, int], _Latest | None] = {}
+        #: By block and moment the strong writes that published something: the set of it, and their threads.
+        self.signals: dict[tuple[int, int], list[tuple[int, _Numbers]]] = {}
 
     def add(self, block: int, release: _Release) -> int:
         """Add a release of a block, and return the set that holds it alone."""
@@ -104,6 +128,21 @@ class Releases:
         self._blocks[number], self._floors[number] = block, release.floor
         self._count += 1
         return 1 << number
+
+    def signal(self, block: int, one: int, moment: int, threads: _Numbers) -> None:
+        """A strong write by these threads publishes the one release of a set."""
+        self.signals.setdefault((block, moment), []).append((one, threads))
+
+    def latest(self, chosen: int, block: int, block_threads: int) -> _Latest | None:
+        """Return what a set of releases holds of a block, or of a cluster of blocks; None for nothing."""
+        key = chosen, block
+        if key not in self._latest:
+            if len(self._latest) >= _KEPT_SETS:
+                self._latest.clear()
+            released = self.of_block.get(block, {})
+            held = [release for number, release in released.items() if chosen >> number & 1]
+            self._latest[key] = _Latest(held, block_threads) if held else None
+        return self._latest[key]
 
     def floors(self, sets: list[int], which: _Numbers, blocks: _Numbers) -> _Numbers:
         """Return until when everything that blocks did is part of sets of releases.
@@ -331,7 +370,7 @@ class Knowledge:
             # What the threads did since then is not fenced yet.
             for level, content in enumerate(latest.content[: 1 + self._apart]):
                 if content:
-                    self._last[level][warp][0].signals[moment] = members
+                    self.releases.signal(self.first + block, self._last[level][warp][1], moment, members)
             return latest.content
         lanes = np.zeros(self.shape[1:], dtype=np.bool_)
         lanes[inside, members % WARP] = True
@@ -346,12 +385,11 @@ class Knowledge:
         upto = upto.reshape(-1)
         if not upto.any():
             return 0
-        last = self._last[level].get(warp)
+        last, block = self._last[level].get(warp), self.first + warp // self.shape[1]
         if last is None or not np.array_equal(last[0].upto, upto):
             release = _Release(upto, int(upto.min()))
-            block = self.first + warp // self.shape[1]
             last = self._last[level][warp] = release, self.releases.add(block, release)
-        last[0].signals[moment] = members
+        self.releases.signal(block, last[1], moment, members)
         return last[1]
 
     def covers(
@@ -387,21 +425,13 @@ class Knowledge:
     def _released(
         self, held: int, block: int, threads: _Numbers, kinds: _Numbers, moments: _Numbers
     ) -> Bools:
-        known = np.zeros(len(threads), dtype=np.bool_)
-        releases = self.releases.of_block.get(block, {})
-        for number in reversed(releases):
-            if not held >> number & 1:
-                continue
-            release, alone = releases[number], kinds == 0
-            upto = release.upto[threads]
-            if not alone.all():
-                of_warp = release.upto.reshape(-1, WARP).min(axis=1)[threads // WARP]
-                size = self._block_warps * WARP
-                of_block = release.upto.reshape(-1, size).min(axis=1)[threads // size]
-                upto = np.select([alone, kinds == 1, kinds == 2], [upto, of_warp, of_block], release.floor)
-            known |= moments < upto
-            for when in set(release.signals).intersection(moments[~known].tolist()):
-                known |= alone & (moments == when) & np.isin(threads, release.signals[when])
-            if known.all():
-                break
+        latest = self.releases.latest(held, block, self._block_warps * WARP)
+        if latest is None:
+            return np.zeros(len(threads), dtype=np.bool_)
+        known = moments < latest.of(threads, kinds)
+        asked = ~known & (kinds == 0)
+        for when in set(moments[asked].tolist()):
+            for one, signalling in self.releases.signals.get((block, when), ()):
+                if held & one:
+                    known |= asked & (moments == when) & np.isin(threads, signalling)
         return known

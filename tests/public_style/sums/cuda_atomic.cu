@@ -21,10 +21,10 @@ __global__ void cuda_atomic(int columns, const float *x, float *y)
     for (int i = threadIdx.x; i < columns; i += blockDim.x) {
         const int v = (int)x[blockIdx.x * columns + i];
         if (v % 2 == 0) {
-            even.fetch_add(v, cuda::std::memory_order_relaxed);
+            even.fetch_add(v);
         } else {
             int seen = odd.load(cuda::std::memory_order_relaxed);
-            while (!odd.compare_exchange_weak(seen, seen + v, cuda::std::memory_order_relaxed))
+            while (!odd.compare_exchange_weak(seen, seen + v, cuda::std::memory_order_acq_rel))
                 ;
         }
     }
