@@ -95,18 +95,22 @@ def executed(family: Path, words: tuple[str, ...] = ("",)) -> Iterator[Row]:
                 yield Row(kernel, verdict(kernel, "executor"), measurement, time.perf_counter() - began)
 
 
-def on_device(family: Path, device: int) -> Iterator[Row]:
+def on_device(family: Path, device: int, words: tuple[str, ...] = ("",)) -> Iterator[Row]:
     """Run a folder's kernels on a device, in worker processes that some of them may lose."""
     for ladder in ladders(family):
         where = family if (family / "operation.toml").is_file() else family / ladder.kernels[0].file_name
-        for case in gpuprof.profile(where, device=device, explain=False, seconds_per_case=0.01):
+        kernels = [k.id for k in ladder.kernels if any(word in f"{family.name}/{k.id}" for word in words)]
+        options = {"kernels": kernels, "device": device, "explain": False, "seconds_per_case": 0.01}
+        for case in gpuprof.profile(where, timeout_s=20, **options) if kernels else ():
             kernel = ladder.find(case.kernel)
             yield Row(kernel, verdict(kernel, "gpu"), case.record)
 
 
 def main(device: str = "sim", *words: str) -> None:
     for family in families():
-        for row in executed(family, words or ("",)) if device == "sim" else on_device(family, int(device)):
+        wanted = words or ("",)
+        rows = executed(family, wanted) if device == "sim" else on_device(family, int(device), wanted)
+        for row in rows:
             said = f"{family.name}/{row.kernel.id:24} {row.found.outcome:10} {row.seconds:5.1f} s"
             print(said, row.complaint or (row.found.reason or "")[:60], flush=True)
 
