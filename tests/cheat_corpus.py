@@ -29,9 +29,10 @@ class Verdict:
 
     def fits(self, measurement: Measurement) -> bool:
         """Whether a measurement is what was said."""
-        return self.outcome == "any" or (
-            measurement.outcome == self.outcome and self.words in (measurement.reason or "")
-        )
+        if self.outcome == "refused":
+            return measurement.outcome != "ok"
+        same = measurement.outcome == self.outcome and self.words in (measurement.reason or "")
+        return same or self.outcome == "any"
 
 
 @dataclass(frozen=True)

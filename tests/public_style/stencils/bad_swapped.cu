@@ -9,7 +9,7 @@ block = [8, 8]
 grid = ["cdiv(nx, block_x)", "cdiv(ny, block_y)"]
 */
 // executor: failed: out of bounds
-// gpu: incorrect
+// gpu: refused
 __global__ void bad_swapped(int ny, int nx, const float *x, float *y)
 {
     const int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;

@@ -9,7 +9,7 @@ block = [32, 4]
 grid = ["cdiv(nx, 32)", "cdiv(ny, 4)"]
 */
 // executor: failed: out of bounds
-// gpu: incorrect
+// gpu: refused
 __global__ void bad_leading_dimension(int ny, int nx, const float *x, float *y)
 {
     const int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 4 + threadIdx.y;
