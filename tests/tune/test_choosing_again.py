@@ -19,6 +19,8 @@ from gpuprof.problems.problem import Problem
 from gpuprof.results import Run
 from gpuprof.schema import to_json
 
+pytestmark = pytest.mark.deep
+
 #: Of each kernel, its time in microseconds at 128, 1024 and 4096 on the first of the runs.
 TIMES = {"splitk_8x32": (2, 60, 4000), "splitk_64x128": (4, 30, 3000), "reg_8x8": (9, 40, 2000)}
 SIZES = (128, 1024, 4096)

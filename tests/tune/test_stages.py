@@ -28,6 +28,8 @@ from gpuprof.tuning.search_plan import Budget, Plan, Silent, read_budget
 from gpuprof.tuning.space import Point, Wanted, make_space, point_of_case
 from gpuprof.tuning.tuner import Tuner
 
+pytestmark = pytest.mark.deep
+
 DEVICE = load_card("h200")
 ROUNDS = 9
 PROBLEM = Problem.of(load_kernels(TILES).operation, (2048, 2048, 2048), "f32", {}, {}).record()
