@@ -223,7 +223,8 @@ def _variance(samples: Sequence[float]) -> float:
     each = math.ceil(len(samples) / _STRETCHES)
     stretches = [median(samples[start : start + each]) / middle for start in range(0, len(samples), each)]
     between = variance_of(stretches) if len(stretches) > 1 else 0.0
-    return scatter + max(0.0, between - len(stretches) * scatter)
+    # Samples that scatter by more than all of their time say nothing, whatever a file holds.
+    return min(1.0, scatter + max(0.0, between - len(stretches) * scatter))
 
 
 def _verdict(estimate: float, low: float, high: float, kind: TimeClass) -> Verdict:
