@@ -39,6 +39,8 @@ _TYPE_NAME = re.compile(r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|us
 _VARIABLE = re.compile(r"\b(?P<name>\w+)\s*(?:[=\[{].*)?;?\s*\Z", re.DOTALL)
 #: Declarations of neither a function nor a variable.
 _NO_OBJECT = re.compile(r"\s*(?:using|typedef|namespace|static_assert|enum)\b")
+#: The longest name, with a template's arguments, that anybody writes.
+_LONGEST_NAME = 1000
 #: Rounds in which what was left out may make more be left out.
 _ROUNDS = 8
 
@@ -129,7 +131,7 @@ def _is_of_the_host(declaration: Declaration, used: "re.Pattern[str] | None") ->
 def _use_of(declaration: Declaration) -> dict[str, str]:
     """What a declaration declares, with a pattern of how others use it: a function is called."""
     if declaration.is_function:
-        match = _NAME.search(declaration.outline.partition("(")[0])
+        match = _NAME.search(declaration.outline.partition("(")[0][-_LONGEST_NAME:])
         use = r"\s*[(<]"
     else:
         match = _TYPE_NAME.search(declaration.head) or _VARIABLE.search(declaration.head)

@@ -16,6 +16,7 @@ from typing import cast, get_args
 
 from gpuprof.constraints import complaint_about
 from gpuprof.counters import COUNTERS
+from gpuprof.cuda_source.masking import uncommented
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.candidates import read_candidates
 from gpuprof.kernels.compiler_options import ALLOWED_TEXT, refused_option
@@ -153,7 +154,7 @@ def read_kernels(
         if ids.count(variant.id) > 1:
             raise HeaderError(f"{path}: two variants are called {variant.id!r}.")
         _check_formulas(variant, path, operation)
-    if kernel.choices and _without_comments(source[end + len("*/") :]).strip():
+    if kernel.choices and uncommented(source[end + len("*/") :]).strip():
         raise HeaderError(
             f"{path} has code below a header that chooses: it would never run.",
             fix="Put the code into a file of its own, or leave out choose.",
@@ -231,22 +232,6 @@ def _open_header(source: str) -> int | None:
     """The line on which a header begins that nothing ends; None where there is none."""
     closed = header_span(f"{source}*/")
     return None if closed is None else source[: closed[0]].count("\n") + 1
-
-
-def _without_comments(code: str) -> str:
-    """Code without its comments; what follows an open comment is part of it."""
-    parts, position = [], 0
-    while position < len(code):
-        line, block = code.find("//", position), code.find("/*", position)
-        starts = [start for start in (line, block) if start >= 0]
-        if not starts:
-            break
-        start = min(starts)
-        parts.append(code[position:start])
-        closing = "\n" if start == line else "*/"
-        end = code.find(closing, start + 2)
-        position = len(code) if end < 0 else end + len(closing)
-    return " ".join((*parts, code[position:]))
 
 
 def _read_operation(reader: TableReader, find_operation: FindOperation, asked: Operation | None) -> Operation:

@@ -3,6 +3,8 @@
 """A kernel file from anybody: what it asks of the compiler, what it includes, and how much of it there is."""
 
 import json
+import signal
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from gpuprof.errors import CompileError, HeaderError
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc_program import make_program
 
 HEADER = """/*gpuprof
 title = "Mine"
@@ -235,3 +238,48 @@ def test_folders_that_are_typed_may_be_anywhere(places):
     kernel = load_kernels(path, None, parse_preprocessing([typed], [])).kernels[0]
     assert compiled(kernel) == ""
     assert len(kernel.headers) == 3
+
+
+@contextmanager
+def soon(seconds=20):
+    """Ends what would go on for minutes or hours: after so much time of the processor, not of the clock."""
+
+    def stop(*_):
+        raise TimeoutError("this takes more than linear time")
+
+    previous = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
+
+
+@pytest.mark.parametrize(
+    ("unit", "end"),
+    [
+        *(("operator ", "(){}"), ("a<", "(){}"), ("template <", "(){}"), ("a=", ";"), ("std::", "(){}")),
+        *(("/*", ""), ("*/", ""), ("//", ""), ("#define A \\\n", ""), ("\\\n", ""), ('"/*', "")),
+        *(("#if __has_include(\n", ""), ("#include ", ""), ("# ", ""), ("__global__ f(", ""), ("?", "")),
+    ],
+    ids=repr,
+)
+def test_a_source_is_read_in_linear_time(tmp_path, unit, end):
+    code = unit * (500_000 // len(unit)) + end
+    with soon():
+        kernel = kernel_of(tmp_path, code=code)
+        make_program(kernel.source, {}, ["--gpu-architecture=sm_80"], 13)
+
+
+@pytest.mark.parametrize("unit", ["/*", "*/", "// x\n"])
+def test_code_below_a_choice_is_looked_for_in_linear_time(tmp_path, unit):
+    text = '/*gpuprof\noperation = "transpose"\n[[choose]]\nkernel = "a"\nwhen = "1"\n*/\n'
+    (tmp_path / "mine.cu").write_text(text + unit * (1_000_000 // len(unit)))
+    with soon(), suppress(HeaderError):
+        load_kernels(tmp_path / "mine.cu")
+
+
+def test_a_source_too_large_to_be_one_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(HeaderError, match=r"Cannot read the kernel file .*holds more than \d+ MiB"):
+        kernel_of(tmp_path, code="int x;\n" * 1_000_000)
