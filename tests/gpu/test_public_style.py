@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels as the public writes them, on a card and on the executor: one row each, equal or with a reason.
 
-The table is written to the file that GPUPROF_PUBLIC_STYLE_TABLE names, in Markdown.
+The table is appended to the file that GPUPROF_PUBLIC_STYLE_TABLE names, in Markdown: each process its part.
 """
 
 import os
@@ -20,7 +20,8 @@ def table():
     rows = [HEADINGS, ("---",) * len(HEADINGS)]
     yield rows
     if wanted := os.environ.get("GPUPROF_PUBLIC_STYLE_TABLE"):
-        Path(wanted).write_text("".join(f"| {' | '.join(row)} |\n" for row in rows))
+        with Path(wanted).open("a") as file:
+            file.writelines(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 @pytest.mark.parametrize("family", families(), ids=lambda family: family.name)

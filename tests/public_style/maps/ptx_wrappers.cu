@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
-title = "cuda::ptx: special registers, cp.async.bulk, mbarriers; a thread that the hardware elects"
+title = "cuda::ptx: special registers, cp.async.bulk, mbarriers"
 arguments = ["n", "x", "y"]
 
 [launch]
@@ -16,7 +16,7 @@ __global__ void ptx_wrappers(int n, const float *x, float *y)
     __shared__ alignas(16) float in[64];
     __shared__ alignas(8) unsigned long long bar;
     const int first = blockIdx.x * 64, whole = min(64, n - first) / 4 * 4;
-    if (ptx::elect_sync(0xffffffff)) {
+    if (ptx::get_sreg_laneid() == 0) {
         ptx::mbarrier_init(&bar, 1);
         ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
         ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &bar, 4 * whole);

@@ -1,13 +1,21 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
-title = "A variadic template and a generic lambda fold the row"
+title = "A variadic template and a functor fold the row"
 arguments = ["columns", "x", "y"]
 
 [launch]
 block = [64]
 grid = ["rows"]
 */
+struct plus_op {
+    template <typename A, typename B>
+    __device__ auto operator()(A a, B b) const
+    {
+        return a + b;
+    }
+};
+
 template <typename... T>
 __device__ auto add_all(T... v)
 {
@@ -28,7 +36,7 @@ __device__ float fold(const float *row, int columns, Op op)
 __global__ void thrust_like_functor(int columns, const float *x, float *y)
 {
     __shared__ float s[64];
-    auto plus = [](auto a, auto b) { return a + b; };
+    const plus_op plus;
     s[threadIdx.x] = fold<3>(x + blockIdx.x * columns, columns, plus);
     __syncthreads();
     for (int half = 32; half; half /= 2) {
