@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that only look right or fast, on a real GPU: none gets a speed that it did not earn."""
 
+import ctypes
 import dataclasses
 
 import pytest
@@ -32,7 +33,12 @@ def honest(backend):
     return dataclasses.replace(kernel, source=kernel.source.replace("if (inside && row < 0)", "if (inside)"))
 
 
-@pytest.mark.parametrize("name", [name for name in CHEATS if name != "knows_the_seed"])
+#: What looks for memory that it was not given may end the context, and what holds something that its own time
+#: would tell is held against itself.
+APART = {"knows_the_seed", "kept_beside", "kept_in_shared", "held_in_l2"}
+
+
+@pytest.mark.parametrize("name", [name for name in CHEATS if name not in APART])
 def test_cheat_gets_its_verdict(backend, honest, name):
     verdict = CHEATS[name].verdicts["gpu"]
     measurement = measure(backend, CHEATS[name].kernel, SMALL.get(name, SIZE))
@@ -75,10 +81,72 @@ def test_the_reference_cannot_be_found_in_memory(backend, honest):
     assert measure(backend, honest).outcome == "ok"
 
 
-def test_a_kernel_that_searches_for_the_reference_gets_no_speed(gpu_count):
+@pytest.mark.parametrize("name", ["reads_the_reference", "kept_beside"])
+def test_a_kernel_that_goes_beyond_its_arrays_gets_no_speed(gpu_count, name):
     """In a process of its own: what lies beside its arrays may be nobody's, which ends the context."""
-    case = gpuprof.profile(FOLDER, kernels="reads_the_reference", sizes=SIZE, device=0).case()
+    case = gpuprof.profile(FOLDER, kernels=name, sizes=SIZE, device=0).case()
+    print(case.outcome, case.reason)
     assert case.outcome != "ok"
+
+
+@pytest.mark.parametrize("name", ["kept_in_shared", "held_in_l2"])
+def test_what_shared_memory_and_the_l2_cache_hold_gains_nothing(backend, name):
+    """Its cold times are those of the same kernel that keeps nothing; warm ones, if any, too."""
+    kernel = CHEATS[name].kernel
+    without = dataclasses.replace(kernel, source=kernel.source.replace("KEEPS 1", "KEEPS 0"))
+    assert without.source != kernel.source
+    size = (1500, 2000) if name == "held_in_l2" else SIZE
+    keeps, plain = (measure(backend, one, size) for one in (kernel, without))
+    for measurement in (keeps, plain):
+        print(measurement.outcome, measurement.reason, measurement.remarks, measurement.timing)
+        assert measurement.outcome == "ok", measurement.reason
+    assert keeps.timing.cold.median_us > 0.8 * plain.timing.cold.median_us
+    if name == "kept_in_shared" and keeps.timing.warm is not None:
+        assert keeps.timing.warm.median_us > 0.5 * plain.timing.warm.median_us
+
+
+def test_scribbling_reaches_the_shared_memory_of_every_sm(backend):
+    """One block for each SM: what one leaves there is gone, wherever the next launch looks."""
+    from gpuprof.backends.gpu.context import Arguments, Buffer, Module
+    from gpuprof.backends.gpu.launch_checks import SharedMemory
+    from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+
+    source = """
+    extern "C" __global__ void marks(unsigned *found, int words, int leaves)
+    {
+        extern __shared__ volatile unsigned whole[];
+        const long long start = clock64();
+        unsigned seen = 0;
+        for (int i = threadIdx.x; i < words; i += blockDim.x) {
+            seen += whole[i] == 0x600df00du + i;
+            if (leaves)
+                whole[i] = 0x600df00du + i;
+        }
+        atomicAdd(found, seen);
+        while (clock64() - start < 100000)
+            ;
+    }"""
+    device, stream = backend.device, backend._context.stream
+    options = compiler_options(backend.compile_arch, [])
+    function = Module(compile_source(source, "x.cu", "marks", options).cubin, "marks").function("marks")
+    nbytes = device.shared_bytes_per_block_optin
+    function.reserve_shared(nbytes, 0, nbytes)
+    found = Buffer(16)
+
+    def seen(leaves):
+        found.fill(0)
+        arguments = Arguments(
+            [ctypes.c_void_p(found.address), ctypes.c_int(nbytes // 4), ctypes.c_int(leaves)]
+        )
+        function.launch((device.sm_count, 1, 1), (1024, 1, 1), nbytes, stream, arguments)
+        backend._context.synchronize()
+        return int(found.download("u4", count=1)[0])
+
+    seen(1)
+    kept = seen(1)
+    print("of shared memory's words outlast a launch:", kept / (device.sm_count * (nbytes // 4)))
+    SharedMemory(backend._arrays.code("f32"), device, stream).queue_scribble()
+    assert seen(0) == 0
 
 
 def test_a_kernel_with_memory_of_its_own_is_right_and_timed_warm(backend):

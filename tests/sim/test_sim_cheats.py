@@ -17,7 +17,7 @@ pytestmark = pytest.mark.deep
 
 CHEATS = {cheat.kernel.id: cheat for cheat in cheats()}
 #: What one launch of each block does not show, and what a GPU shows in many; the executor measures no time.
-NEEDS_A_GPU = {"kept_by_input", "knows_the_seed", "wrong_at_the_ninth", "by_the_clock"}
+NEEDS_A_GPU = {"kept_by_input", "knows_the_seed", "wrong_at_the_ninth", "by_the_clock", "held_in_l2"}
 
 
 @cache

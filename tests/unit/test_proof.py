@@ -7,10 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from gpuprof.backends.gpu.loaded_case import refuse_grids_of_its_own
 from gpuprof.backends.gpu.module_variables import used_variables
 from gpuprof.backends.gpu.proof import verify_again, verify_first
 from gpuprof.backends.verification import sentence_of
+from gpuprof.errors import CaseFailure
 from gpuprof.results import Verification
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
 ELEMENTS = 64
 RIGHT = Verification(0.0, 0.0, 0.0, ELEMENTS)
@@ -26,13 +29,14 @@ class Device:
     function of the device; `kept` is its own memory, which timed launches find empty.
     """
 
-    def __init__(self, kernel, reads_output=False, others="", seed=1):
+    def __init__(self, kernel, reads_output=False, others="", seed=1, disturbed=0):
+        self.disturbed = disturbed
         self.kernel, self.reads_output, self._missing = kernel, reads_output, others
         self._random = random.Random(seed)
         self.inputs = [self._random.random() for _ in range(ELEMENTS)]
         self._others = [self._random.random() for _ in range(ELEMENTS)]
         self.kept: dict = {}
-        self.launches = self.worked = 0
+        self.launches = self.worked = self.renewed = 0
         self._picked: list[int] = []
         self._wrong = 0
 
@@ -53,10 +57,10 @@ class Device:
     def verify(self):
         return RIGHT if self.out == [2 * value for value in self.inputs] else WRONG
 
-    def spoil(self):
+    def spoil(self, *, whole=False):
         if self.reads_output:
             self.prepare()
-        self._picked = self._random.sample(range(ELEMENTS), 8)
+        self._picked = range(ELEMENTS) if whole else self._random.sample(range(ELEMENTS), 8)
         for place in () if self.reads_output else self._picked:
             self.out[place] *= -1.5
 
@@ -67,15 +71,20 @@ class Device:
         return f"{self._wrong} elements are wrong" if self._wrong else ""
 
     @contextmanager
-    def other_inputs(self):
+    def other_inputs(self, settle):
         if self._missing:
             yield self._missing
             return
+        settle()
         first, self.inputs = self.inputs, self._others
         if self.reads_output:
             self.prepare()
         yield ""
         self.inputs = first
+
+    def renew_others(self):
+        self._others = [self._random.random() for _ in range(ELEMENTS)]
+        self.renewed += 1
 
     def verify_others(self):
         return self.verify()
@@ -93,8 +102,17 @@ def proven(kernel, *, timed=20, warm=5, unread=None, **of_device):
         device.after()
     for _ in range(warm):
         device.launch()
-    found, untried = verify_again(device, device, device.launch, device.launch, unread)
-    device.untried = untried
+    worked = device.worked
+    device.launch()
+    usual = device.worked - worked
+
+    def launch_timed():
+        worked = device.worked
+        device.launch()
+        return "slower" if device.worked - worked > usual or device.renewed < device.disturbed else ""
+
+    found, untried = verify_again(device, device, device.launch, device.launch, launch_timed, unread)
+    device.untried, device.found = untried, found
     return ("yes" if found.passed else "later"), device
 
 
@@ -145,6 +163,19 @@ def remembers_where_nobody_clears(device):
     device.out[:] = device.result
 
 
+def remembers_by_inputs_where_nobody_clears(device):
+    known = device.__dict__.setdefault("known", {})
+    key = tuple(device.inputs[:4])
+    if key not in known:
+        device.work()
+        known[key] = list(device.out)
+    device.out[:] = known[key]
+
+
+def leaves_one_out_that_holds_a_number(device):
+    device.work([i for i in range(ELEMENTS) if i != 41 or device.out[i] != device.out[i]])
+
+
 def writes_less_and_less(device):
     device.work(range(max(0, ELEMENTS - device.launches)))
 
@@ -192,6 +223,8 @@ def is_wrong_from_now_on(device):
         (remembers_that_it_worked, "later"),
         (remembers_the_result, "later"),
         (remembers_where_nobody_clears, "later"),
+        (remembers_by_inputs_where_nobody_clears, "later"),
+        (leaves_one_out_that_holds_a_number, "later"),
         (writes_less_and_less, "later"),
         (works_every_other_time, "later"),
         (works_on_first_and_last_rows, "at first"),
@@ -232,6 +265,18 @@ def test_numbers_take_the_place_of_poison_in_every_launch_on_clean_arrays():
 
     assert proven(launched)[0] == "at first"
     assert proven(launched, unread=1.0)[0] == "yes"
+
+
+def test_elements_are_all_looked_at_once():
+    """One that no timed launch happened to spoil is found behind them."""
+    assert proven(leaves_one_out_that_holds_a_number, timed=0, warm=0)[0] == "later"
+
+
+def test_a_launch_that_only_a_disturbance_made_slower_is_tried_with_other_inputs_again():
+    for disturbed, verdict in ((0, "yes"), (1, "yes"), (2, "yes"), (3, "later")):
+        found, device = proven(honest, disturbed=disturbed)
+        assert (found, device.renewed) == (verdict, min(disturbed, 2))
+    assert device.found.detail == "slower"
 
 
 def test_what_could_not_be_tried_is_told():
@@ -284,3 +329,23 @@ PTX = """
 
 def test_variables_that_outlast_a_launch_are_those_that_code_can_reach():
     assert used_variables(PTX) == ("_ZZ5cheatE4seen", "result", "shared_with_host", "four", "$str")
+
+
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        ("other<<<1, 1>>>(n);", True),
+        ("cudaGraphLaunch(graph, cudaStreamGraphFireAndForget);", True),
+        ('printf("%d", n); assert(n); free(malloc(n));', False),
+    ],
+)
+def test_a_kernel_that_starts_grids_is_refused(body, refused):
+    source = "static __global__ void other(int n) {}\n__device__ cudaGraphExec_t graph;\n"
+    source += f'extern "C" __global__ void cudaLaunchDeviceOfMine(int n) {{ {body} }}'
+    options = [*compiler_options("sm_90", []), "-rdc=true"]
+    ptx = compile_source(source, "x.cu", "cudaLaunchDeviceOfMine", options).ptx
+    if refused:
+        with pytest.raises(CaseFailure, match="launches grids itself"):
+            refuse_grids_of_its_own("mine", ptx)
+    else:
+        refuse_grids_of_its_own("mine", ptx)

@@ -111,6 +111,11 @@ class ProblemArrays:
         return tuple(self._workspace.values())
 
     @property
+    def given(self) -> tuple[Buffer, ...]:
+        """The memory that the kernel is given."""
+        return (*self._buffers.values(), *self._workspace.values())
+
+    @property
     def in_cuda_arrays(self) -> frozenset[str]:
         """Arrays for which CUDA arrays stand while the kernel runs."""
         return self._textures.arrays
@@ -150,7 +155,7 @@ class ProblemArrays:
                 None for poison.
         """
         self._mend()
-        for buffer in (*self._buffers.values(), *self._workspace.values()):
+        for buffer in self.given:
             buffer.poison_guards()
         for buffer in self._workspace.values():
             buffer.fill(POISON)
@@ -194,8 +199,11 @@ class ProblemArrays:
         queue_copy(buffer.address, self._initial[name].address, buffer.nbytes, stream)
 
     @contextmanager
-    def other_inputs(self) -> Iterator[str]:
+    def other_inputs(self, settle: Callable[[], None]) -> Iterator[str]:
         """Hold other inputs at the same addresses meanwhile; outputs keep what they hold.
+
+        Args:
+            settle: Called when the others are ready, before they take the place of the first.
 
         Yields:
             Why there are none; empty where there are.
@@ -206,6 +214,7 @@ class ProblemArrays:
         if missing := self._fresh.make_ready(self._free_bytes(), self._reference_seconds):
             yield missing
             return
+        settle()
         held = {name: self._buffers[name] for name in self._inputs} | self._initial
         self._fresh.exchange(held)
         for name, initial in self._initial.items():
@@ -219,6 +228,11 @@ class ProblemArrays:
             self._fresh = FreshInputs(self._code_for, self.problem, self._checksum)
             raise
         self._fresh.exchange(held)
+
+    def renew_others(self) -> None:
+        """Let the other inputs be ones of yet another seed from now on."""
+        self._fresh.free()
+        self._fresh = FreshInputs(self._code_for, self.problem, self._checksum)
 
     def verify_others(self) -> Verification:
         """Compare some elements of each output with what follows from the other inputs."""

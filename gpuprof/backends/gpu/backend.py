@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on a real GPU: verify first, then time cold and warm."""
 
-import ctypes
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +15,7 @@ from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.gpu.host import time_on_host
+from gpuprof.backends.gpu.l2_flush import L2Flush
 from gpuprof.backends.gpu.launch_checks import Keeping, LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
@@ -44,6 +44,8 @@ _LONG_LAUNCH_US = 5000.0
 #: faster: this part of the time, and beyond what two events differ by.
 _FEW_SAMPLES = 16
 _MUCH_FASTER = 0.8
+#: What one launch may take with inputs that the kernel has not seen, of nearly the slowest with others.
+_SLOWER = 1.25
 
 
 class GpuBackend:
@@ -73,15 +75,10 @@ class GpuBackend:
         self._arrays = ArrayKeeper(self._context, self._arch, seed)
         self._libraries = Libraries(self._context)
         self._versions = self._libraries.versions(libraries)
-        self._flush_buffer = Buffer(2 * max(device.l2_bytes, 1 << 20) // 16 * 16)
-        self._flush_buffer.fill(0)
-        self._sink = Buffer(16)
-        quads = ctypes.c_longlong(self._flush_buffer.nbytes // 16)
-        pointers = (ctypes.c_void_p(buffer.address) for buffer in (self._flush_buffer, self._sink))
-        self._flush_arguments = Arguments([quads, *pointers])
-        self._timer = EventTimer(self._context.stream, self._flush)
+        self._flush = L2Flush(self._arrays.code("f32"), device.l2_bytes)
+        self._timer = EventTimer(self._context.stream, self._flush.queue)
         # Code is loaded at its first launch, which must not happen behind a closed gate.
-        self._flush()
+        self._flush.queue()
         self._context.synchronize()
         self._timer.calibrate()
         self._event_floor_us = self._measure_event_floor()
@@ -125,7 +122,7 @@ class GpuBackend:
         arrays = self._arrays.of(problem)
         stream = self._context.stream
         with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
-            checks = LaunchChecks(arrays, self._arrays.code, stream, case.variables)
+            checks = LaunchChecks(arrays, self._arrays.code, stream, case, self.device)
             with closing(checks):
                 return self._verify_and_time(arrays, checks, case.queue, len(case), kernel.poison_inout)
 
@@ -200,7 +197,21 @@ class GpuBackend:
         self._timer.reset()
         timing, faster = self._time(launch, launches, 1e6 * elapsed_s, checks)
         after = self._clocks.read()
-        again, untried = verify_again(arrays, checks, launch, launch_once, proof.unread)
+
+        def launch_timed() -> str:
+            (unseen_us,) = self._timer.cold(launch, 1, settle=0, launches=launches)
+            noise_us = 2 * (self._event_floor_us + self._timer.pair_us)
+            cold = timing.cold
+            if cold is None or unseen_us <= _SLOWER * cold.p95_us + noise_us:
+                return ""
+            return (
+                f"with inputs that it had not seen it takes {unseen_us:.4g} us instead of"
+                f" {cold.median_us:.4g} us, so it keeps what it computed"
+            )
+
+        again, untried = verify_again(arrays, checks, launch, launch_once, launch_timed, proof.unread)
+        if self._flush.written_to() and again.passed:
+            again = replace(again, detail="the kernel wrote to memory that it was not given", array="")
         if not again.passed:
             return _incorrect(again, later=True)
         return Findings(
@@ -215,9 +226,6 @@ class GpuBackend:
             counters_reason="hardware counters were not asked for: add --ncu",
             lines_reason=NOT_COUNTED,
         )
-
-    def _flush(self) -> None:
-        self._arrays.code("f32").queue("flush_l2", self._flush_arguments)
 
     def _time(
         self, launch: Launch, launches: int, estimate_us: float, checks: LaunchChecks

@@ -247,5 +247,32 @@ extern "C" __global__ void flush_l2(long long quads, const uint4 *data, unsigned
         *sink = sum;
 }
 
+// Takes an SM's whole shared memory and leaves numbers of no use there. One block for each SM, which stays long enough
+// that no other gets its place.
+extern "C" __global__ void scribble_shared(int words, unsigned long long secret)
+{
+    extern __shared__ unsigned long long whole[];
+    const long long start = clock64();
+    for (int i = threadIdx.x; i < words; i += blockDim.x)
+        whole[i] = mixed(i, secret);
+    // Stores that nobody reads are left out otherwise.
+    asm volatile("" ::"l"(whole) : "memory");
+    while (clock64() - start < 8192)
+        ;
+}
+
+// Lines of an array that a kernel asked the L2 cache to hold longest are like any other again, so that a flush evicts
+// them. Any grid.
+extern "C" __global__ void demote(long long bytes, const unsigned char *data)
+{
+#if __CUDA_ARCH__ >= 800
+    const long long stride = 128ll * gridDim.x * blockDim.x;
+    const unsigned char *const end = data + bytes;
+    const unsigned char *line = (const unsigned char *)((unsigned long long)data / 128 * 128);
+    for (line += 128ll * ((long long)blockIdx.x * blockDim.x + threadIdx.x); line < end; line += stride)
+        asm volatile("applypriority.global.L2::evict_normal [%0], 128;" ::"l"(__cvta_generic_to_global(line)) : "memory");
+#endif
+}
+
 // What an event pair tells of no work at all: the floor under every time.
 extern "C" __global__ void nothing() {}

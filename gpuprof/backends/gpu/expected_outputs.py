@@ -99,19 +99,19 @@ class ExpectedOutputs:
         self._expected, self._magnitude = {}, {}
 
     def picked(
-        self, spec: ArraySpec, picks: int, secret: ctypes.c_ulonglong, wrong: Buffer
+        self, spec: ArraySpec, picks: ctypes.c_longlong, secret: ctypes.c_ulonglong, wrong: Buffer
     ) -> tuple[Arguments, Arguments]:
         """What `spoil` and `compare_picked` take for an output.
 
         Args:
             spec: The output.
-            picks: How many elements.
-            secret: Decides which; what it holds when a function is queued counts.
+            picks: How many elements; what it holds when a function is queued counts, as of `secret`.
+            secret: Decides which.
             wrong: Where wrong ones are counted.
         """
         bound, magnitude = self._problem.bound(spec.name), self._magnitude.get(spec.name)
         head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
-        chosen = (_LONG(picks), secret)
+        chosen = (picks, secret)
         compared = (
             _POINTER(self._expected[spec.name].address),
             _POINTER(magnitude.address if magnitude else 0),

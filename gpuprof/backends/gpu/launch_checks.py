@@ -6,8 +6,9 @@ Before each launch whose time counts, all that a kernel may keep between launche
 module's variables, its workspace, arrays that it reads and writes. Some elements of its outputs are changed,
 by numbers like any other, so that a kernel that finds its last result and leaves it there is wrong. After the
 launch these elements are compared with their references. Which they are follows from a number that no kernel
-knows. All of it is queued with the launches, in front of the flush of the L2 cache and behind the second
-event.
+knows. Shared memory, which outlasts a launch too, holds numbers of no use, and lines that a kernel asked the
+L2 cache to hold longest are like any other. All of it is queued with the launches, in front of the flush of
+the L2 cache and behind the second event.
 """
 
 import ctypes
@@ -21,12 +22,15 @@ from gpuprof.backends.gpu.context import POISON, Arguments, Buffer
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
-from gpuprof.backends.gpu.module_variables import ModuleVariables
+from gpuprof.backends.gpu.loaded_case import LoadedCase
+from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.problems.problem import ArraySpec
 
 #: Elements of each output that are looked at; all of a smaller one.
 _PICKS = 1 << 14
+#: Threads that scribble over an SM's shared memory.
+_SCRIBBLERS = (1024, 1, 1)
 
 
 class _Output(NamedTuple):
@@ -38,6 +42,31 @@ class _Output(NamedTuple):
     after: Arguments
 
 
+class SharedMemory:
+    """The shared memory of all SMs.
+
+    Args:
+        code: The measuring side's device functions.
+        device: What it has of it.
+        stream: Where launches are queued.
+    """
+
+    def __init__(self, code: DeviceCode, device: Device, stream: Any) -> None:
+        self._stream = stream
+        self._grid = (device.sm_count, 1, 1)
+        # A block with all that one may have leaves no room for another on its SM.
+        self._nbytes = device.shared_bytes_per_block_optin // 8 * 8
+        self._function = code.load("scribble_shared")
+        self._function.reserve_shared(self._nbytes, 0, device.shared_bytes_per_block_optin)
+        self._secret = ctypes.c_ulonglong()
+        self._arguments = Arguments([ctypes.c_int(self._nbytes // 8), self._secret])
+
+    def queue_scribble(self) -> None:
+        """Queue that it holds numbers of no use."""
+        self._secret.value = secrets.randbits(64)
+        self._function.launch(self._grid, _SCRIBBLERS, self._nbytes, self._stream, self._arguments)
+
+
 class LaunchChecks:
     """What is done around the launches of one case.
 
@@ -45,7 +74,8 @@ class LaunchChecks:
         arrays: The problem's, with the kernel's workspace.
         code_for: Gives device functions.
         stream: Where launches are queued.
-        variables: Those of the kernel's module; None for a library, whose are not known.
+        case: The kernel's module; None for a library, whose is not known.
+        device: The device; None for a library.
     """
 
     def __init__(
@@ -53,44 +83,59 @@ class LaunchChecks:
         arrays: ProblemArrays,
         code_for: CodeFor,
         stream: Any,
-        variables: ModuleVariables | None = None,
+        case: LoadedCase | None = None,
+        device: Device | None = None,
     ) -> None:
         self._arrays = arrays
         self._stream = stream
-        self._variables = variables
+        self._variables = case.variables if case else None
         self._code = code_for("f32", None)
+        self._shared: SharedMemory | None = None
+        if case and device and case.uses_shared:
+            self._shared = SharedMemory(self._code, device, stream)
+        self._demoted: list[Arguments] = []
+        if case and case.hints_l2:
+            self._demoted = [
+                Arguments([ctypes.c_longlong(buffer.nbytes), ctypes.c_void_p(buffer.address)])
+                for buffer in arrays.given
+            ]
         # What stands in a CUDA array meanwhile is neither changed nor seen where the array itself lies.
         outputs = [spec for spec in arrays.problem.outputs if spec.name not in arrays.in_cuda_arrays]
         self._restored = [spec.name for spec in outputs if spec.is_read]
         self._wrong = Buffer(8)
-        self._wrong.fill(0)
+        self._picks = ctypes.c_longlong(_PICKS)
         self._secret = ctypes.c_ulonglong()
         self._outputs = [
             _Output(
                 spec,
                 code_for(spec.dtype, None),
-                *arrays.expected.picked(spec, _PICKS, self._secret, self._wrong),
+                *arrays.expected.picked(spec, self._picks, self._secret, self._wrong),
             )
             for spec in outputs
         ]
-        self._looked_at = 0
+        self._forget_wrong()
         # Code is loaded at its first launch, which must not happen behind a closed gate.
         self.before()
         self.after()
         self._synchronize()
-        self._wrong.fill(0)
+        self._forget_wrong()
+
+    def _forget_wrong(self) -> None:
+        """Count anew, from a number that no kernel can put back."""
         self._looked_at = 0
+        self._none_wrong = secrets.randbits(64)
+        self._wrong.upload(np.array([self._none_wrong], np.uint64))
 
     @property
     def remembers(self) -> bool:
         """Whether the kernel has memory of its own that outlasts a launch."""
-        return bool(self._variables or self._arrays.workspace)
+        return bool(self._variables or self._arrays.workspace or self._shared)
 
     @property
     def commands(self) -> int:
         """Most commands around one launch."""
         restored = bool(self._variables) + len(self._arrays.workspace) + len(self._restored)
-        return restored + 2 * len(self._outputs)
+        return restored + bool(self._shared) + len(self._demoted) + 2 * len(self._outputs)
 
     def before(self) -> None:
         """Queue what comes before a launch."""
@@ -103,9 +148,18 @@ class LaunchChecks:
             self._variables.queue_restore(self._code)
         for buffer in self._arrays.workspace:
             buffer.queue_fill(POISON, self._stream)
+        if self._shared:
+            self._shared.queue_scribble()
 
-    def spoil(self) -> None:
-        """Queue that outputs are no result."""
+    def spoil(self, *, whole: bool = False) -> None:
+        """Queue that outputs are no result, and that the L2 cache prefers none of the kernel's memory.
+
+        Args:
+            whole: No element is; otherwise some are not.
+        """
+        self._picks.value = max(spec.elements for spec in self._arrays.problem.outputs) if whole else _PICKS
+        for demoted in self._demoted:
+            self._code.queue("demote", demoted)
         for name in self._restored:
             self._arrays.restore(name, self._stream)
         self._secret.value = secrets.randbits(64)
@@ -117,12 +171,12 @@ class LaunchChecks:
         """Queue that the elements are compared that were changed before."""
         for output in self._outputs:
             output.code.queue("compare_picked", output.after)
-            self._looked_at += min(_PICKS, output.spec.elements)
+            self._looked_at += min(self._picks.value, output.spec.elements)
 
     def sentence(self) -> str:
         """What launches until now have left wrong; empty where nothing."""
         self._synchronize()
-        wrong = int(self._wrong.download(np.uint64, count=1)[0])
+        wrong = (int(self._wrong.download(np.uint64, count=1)[0]) - self._none_wrong) % 2**64
         if not wrong:
             return ""
         return f"{wrong} of {self._looked_at} elements that were looked at after its launches are wrong"

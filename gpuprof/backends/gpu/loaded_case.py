@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A case on the device: its module, its functions and their arguments, ready to be launched."""
 
+import re
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +15,12 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
+
+#: PTX that may ask the L2 cache to hold lines longer than others.
+_L2_HINTS = re.compile(r"\bL2::(?:evict_last|cache_hint|evict_unchanged)\b")
+
+#: What relocatable code calls to start grids or graphs, from the device runtime.
+_STARTS_GRIDS = re.compile(r"\.extern\s+\.func\b[^;]*?\b(?:__cudaCDP2|cuda)(?:LaunchDevice|GraphLaunch)")
 
 
 class LoadedCase:
@@ -46,6 +53,13 @@ class LoadedCase:
         self._arrays = arrays
         self._stream = stream
         first = compiled[shape.launches[0].entry]
+        #: Whether it has shared memory, which its last launch may have left something in.
+        self.uses_shared = any(
+            one.dynamic_shared_bytes or compiled[one.entry].static_shared_bytes for one in shape.launches
+        )
+        #: Whether it tells the L2 cache what to hold.
+        self.hints_l2 = bool(_L2_HINTS.search(first.ptx))
+        refuse_grids_of_its_own(kernel.id, first.ptx)
         self._module = Module(first.cubin, kernel.id)
         self._variables: ModuleVariables | None = None
         try:
@@ -112,3 +126,20 @@ class LoadedCase:
         except CaseFailure as error:
             if not error.fatal:
                 raise
+
+
+def refuse_grids_of_its_own(name: str, ptx: str) -> None:
+    """Refuse a kernel that starts grids, of which the clock would not know when they end.
+
+    Args:
+        name: The kernel.
+        ptx: Its module.
+
+    Raises:
+        CaseFailure: It does.
+    """
+    if _STARTS_GRIDS.search(ptx):
+        raise CaseFailure(
+            f"{name} launches grids itself, which is not supported: they may end after the clock.",
+            fix="List them in the header's launches.",
+        )
