@@ -9,7 +9,7 @@ import pytest
 from problem_support import Gemm, Transpose, problem_id
 
 from gpuprof.backends.gpu.device_code import device_macros, device_source
-from gpuprof.executor import GlobalMemory, load_program
+from gpuprof.executor import GlobalMemory, KernelFault, load_program
 from gpuprof.executor import launch as execute
 from gpuprof.problems.behaviour import HostReal, Initial, Pointer
 from gpuprof.problems.check import ErrorBound, compare
@@ -192,6 +192,31 @@ def test_spoiled_elements_are_wrong_and_look_like_results(dtype, elements, picks
     if elements > picks:  # another launch has others
         other = run(None, "spoil", dtype, {"data": right}, [elements, "data", picks, 78])["data"]
         assert ((other.view(right.dtype) != right) != changed).any()
+
+
+@pytest.mark.parametrize("nbytes", [1, 127, 5000])
+def test_demoting_lines_changes_nothing(nbytes):
+    data = np.random.default_rng(2).integers(0, 256, nbytes).astype(np.uint8)
+    assert (run(None, "demote", "f32", {"data": data}, [nbytes, "data"])["data"] == data).all()
+
+
+def test_scribbling_fills_as_much_shared_memory_as_a_block_has():
+    """One word more is beyond it."""
+    for words, fits in ((1000, True), (1001, False)):
+        arguments = [np.int32(words), np.int64(77)]
+        task = (
+            program(None, "scribble_shared", "f32"),
+            (2, 1, 1),
+            (64, 1, 1),
+            arguments,
+            GlobalMemory(),
+            8000,
+        )
+        if fits:
+            execute(*task)
+        else:
+            with pytest.raises(KernelFault):
+                execute(*task)
 
 
 @pytest.mark.parametrize("nbytes", [16, 35, 1000])
