@@ -83,6 +83,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if _PLACES[name] != "gpuprof.errors":
+        from gpuprof import requirements
+
+        requirements.check()
     return getattr(import_module(_PLACES[name]), name)
 
 

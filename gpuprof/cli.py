@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: parse, call, print, exit. Everything heavy is imported inside its command."""
 
+import errno
 import io
 import os
 import sys
@@ -20,7 +21,7 @@ from gpuprof.commands.gating import FailOn, Strict
 from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.commands.tune_options import tune
-from gpuprof.errors import ExitCode, GpuprofError, InputError, reason
+from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
 
 if TYPE_CHECKING:
@@ -249,19 +250,32 @@ def _run() -> int:
     except _CLICK_ERROR as error:
         return _usage_error(error)
     except GpuprofError as error:
-        console.tell(f"gpuprof: {error.what}")
-        if error.fix:
-            console.tell_lines(f"  {error.fix}")
-        return error.exit_code
+        return console.tell_error(error)
+    except SystemExit as left:  # as Typer leaves where it has printed what completes a shell's words
+        return left.code if isinstance(left.code, int) else ExitCode.OK
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except MemoryError:
         console.tell("gpuprof: There is not enough memory for this.")
         return ExitCode.ENVIRONMENT
-    except OSError as error:  # those that have a better sentence were caught where they arose
-        where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
-        console.tell(f"gpuprof: The system refused what gpuprof needs: {reason(error)}{where}.")
-        return ExitCode.ENVIRONMENT
+    except (OSError, RuntimeError) as error:  # those that have a better sentence were caught where they arose
+        refusal = _refusal(error)
+        if refusal is None:
+            raise
+        return console.tell_error(refusal)
+
+
+def _refusal(error: OSError | RuntimeError) -> ToolError | None:
+    """What the system refused; None where it has nothing to do with it."""
+    if getattr(error, "errno", None) == errno.EAGAIN or "start new thread" in str(error):
+        return ToolError(
+            "The system allows no further process or thread here.",
+            fix="Raise the limit: ulimit -u, or that of the container.",
+        )
+    if not isinstance(error, OSError):
+        return None
+    where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+    return ToolError(f"The system refused what gpuprof needs: {reason(error)}{where}.")
 
 
 def _refuse_empty(arguments: list[str]) -> None:

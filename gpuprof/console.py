@@ -7,12 +7,14 @@ business; a full disk behind standard output is told once, at the end; a broken 
 told of anything.
 """
 
+import errno
 import io
 import os
 import select
 import sys
 from typing import Any, TextIO
 
+from gpuprof.errors import ExitCode, GpuprofError
 from gpuprof.text import cut, one_line, visible
 
 #: Longest message; of a longer one, its middle is somebody's file and no sentence.
@@ -32,6 +34,9 @@ def say_lines(text: str) -> None:
 def hand_over(text: str) -> None:
     """Write a file's text on standard output, byte for byte as the file would hold it."""
     sys.stdout.flush()
+    raw = _raw_output()
+    if raw is not None and raw.absent:  # lines may be lost on it, not a file that was asked for
+        raw.failure = OSError(errno.EBADF, os.strerror(errno.EBADF))
     sys.stdout.buffer.write(text.encode("utf-8", errors="backslashreplace"))
     sys.stdout.buffer.flush()
 
@@ -46,6 +51,14 @@ def tell_lines(text: str) -> None:
     print(visible(_middle_cut(text)), file=sys.stderr)  # noqa: T201
 
 
+def tell_error(error: GpuprofError) -> ExitCode:
+    """Print what went wrong, and how to mend it, on standard error; the status that the command ends with."""
+    tell(f"gpuprof: {error.what}")
+    if error.fix:
+        tell_lines(f"  {error.fix}")
+    return error.exit_code
+
+
 def _middle_cut(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
@@ -54,8 +67,14 @@ def _middle_cut(text: str) -> str:
 
 
 class _Descriptor(io.FileIO):
-    """A standard stream that takes every byte; `failure` is why it lost some."""
+    """A standard stream that takes every byte.
 
+    Attributes:
+        absent: Whether the shell had closed it: what is written goes nowhere.
+        failure: Why it lost something that matters.
+    """
+
+    absent = False
     failure: OSError | None = None
 
     def write(self, data: Any) -> int:
@@ -86,15 +105,23 @@ def close_streams() -> OSError | None:
         Why standard output lost something; a reader that has gone is no loss.
     """
     sys.stdout.flush()
-    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
-    failure = raw.failure if isinstance(raw, _Descriptor) else None
+    raw = _raw_output()
+    failure = raw.failure if raw is not None else None
     return None if isinstance(failure, BrokenPipeError) else failure
+
+
+def _raw_output() -> _Descriptor | None:
+    """What lies behind standard output, where this module put it there."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return raw if isinstance(raw, _Descriptor) else None
 
 
 def _forgiving(stream: TextIO | None, descriptor: int) -> TextIO:
     """A stream that neither its reader, nor a full disk, nor a character that its encoding lacks breaks."""
+    raw = _Descriptor(descriptor, "w", closefd=False)
+    raw.absent = stream is None
     return io.TextIOWrapper(
-        io.BufferedWriter(_Descriptor(descriptor, "w", closefd=False)),
+        io.BufferedWriter(raw),
         encoding="utf-8" if stream is None else stream.encoding,
         errors="backslashreplace",
         line_buffering=descriptor == 2 or (stream is not None and stream.isatty()),

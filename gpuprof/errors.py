@@ -122,6 +122,11 @@ def reason(error: Exception) -> str:
     return os.strerror(errno.ELOOP)  # pathlib's own RuntimeError
 
 
+def foreign(error: object) -> str:
+    """What somebody else's error says, within a sentence: on one line, and without its full stop."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
 #: What an operation on a path of a user's may raise, for `reason` to explain.
 PATH_ERRORS = (OSError, ValueError, RuntimeError)
 

@@ -54,6 +54,7 @@ def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Check]:
         cluster: A Dask cluster to look at, too.
     """
     yield Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield from _packages()
     yield from host_checks()
     if cluster is not None:
         yield from cluster_checks(cluster)
@@ -79,6 +80,20 @@ def _guard(name: str, look: Callable[[], str], state: State) -> Check:
         return Check(name, "ok", look())
     except GpuprofError as error:
         return Check(name, state, error.what, error.fix)
+
+
+def _packages() -> Iterator[Check]:
+    """What pip must have installed: each package that is missing or too old, else all in one."""
+    from gpuprof.requirements import required, unmet
+
+    for lacking in unmet():
+        state: State = "broken" if lacking.needed else "absent"
+        yield Check(f"Package {lacking.name}", state, lacking.text, lacking.fix)
+    if not required():
+        text = "gpuprof is not installed by pip: what it requires cannot be looked up"
+        yield Check("Packages", "absent", text, "In gpuprof's checkout run: pip install .")
+    elif not unmet():
+        yield Check("Packages", "ok", f"all {len(required())} that gpuprof requires are new enough")
 
 
 def _nvrtc() -> str:

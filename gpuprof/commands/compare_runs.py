@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuprof import __version__
 from gpuprof.commands.gating import status_of_comparisons
-from gpuprof.commands.output import STANDARD_OUTPUT, page_packages, print_written, write_file
+from gpuprof.commands.output import STANDARD_OUTPUT, print_written, write_file
 from gpuprof.console import hand_over
 from gpuprof.errors import ExitCode, InputError, nearest_file
 from gpuprof.files import check_writable, same_file
@@ -177,6 +177,6 @@ def show(
 
 
 def _page(pairs: "Sequence[tuple[Comparison, Sequence[GateResult]]]") -> str:
-    with page_packages():
-        from gpuprof.report.compared_html import render_comparison_html
+    from gpuprof.report.compared_html import render_comparison_html
+
     return render_comparison_html(pairs, Tool("gpuprof", __version__))

@@ -13,7 +13,7 @@ import typer
 from gpuprof import __version__
 from gpuprof.commands.compare_runs import Outputs
 from gpuprof.commands.options import Force, Quiet
-from gpuprof.commands.output import page_packages, print_written
+from gpuprof.commands.output import print_written
 from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
 
 if TYPE_CHECKING:
@@ -137,6 +137,6 @@ def _show(fleet: "Fleet", outputs: Outputs, *, quiet: bool) -> None:
 
 
 def _page(fleet: "Fleet", tool: "Tool") -> str:
-    with page_packages():
-        from gpuprof.report.fleet_html import render_fleet_html
+    from gpuprof.report.fleet_html import render_fleet_html
+
     return render_fleet_html(fleet, tool)

@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing reports and tables, and naming what was written on the last lines."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from gpuprof import signals
 from gpuprof.console import say, tell
-from gpuprof.errors import PATH_ERRORS, InputError, OutputError, ToolError, reason
+from gpuprof.errors import PATH_ERRORS, InputError, OutputError, reason
 from gpuprof.files import check_writable, replace_text
 from gpuprof.results import Run
 from gpuprof.store import write_run
@@ -17,36 +15,11 @@ from gpuprof.store import write_run
 STANDARD_OUTPUT = Path("-")
 
 
-@contextmanager
-def page_packages() -> Iterator[None]:
-    """Around the import of what renders a page: a missing package is named.
-
-    Raises:
-        ToolError: A package that rendering needs is missing.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ToolError(
-            f"The page needs the package {error.name}, which is not installed.", fix="Install it."
-        ) from error
-
-
 def page_of(run: Run) -> str:
-    """A run as one HTML file.
-
-    Raises:
-        ToolError: A package that rendering needs is missing.
-    """
+    """A run as one HTML file."""
     from gpuprof.report.html import render_html
 
-    try:
-        return render_html(run)
-    except ModuleNotFoundError as error:
-        raise ToolError(
-            f"The report needs the package {error.name}, which is not installed; the results are saved.",
-            fix="Install it, then: gpuprof report RESULTS.json",
-        ) from error
+    return render_html(run)
 
 
 def write_report(run: Run, path: Path) -> None:
@@ -54,7 +27,6 @@ def write_report(run: Run, path: Path) -> None:
 
     Raises:
         InputError: The path cannot be written.
-        ToolError: A package that rendering needs is missing.
     """
     text = page_of(run)
     signals.postpone()
@@ -72,7 +44,6 @@ def write_report_beside(run: Run, results: Path, page: Path, *, aside: bool = Fa
 
     Raises:
         OutputError: The report cannot be written; the results file has been named.
-        ToolError: A package that rendering needs is missing.
     """
     try:
         write_report(run, page)

@@ -61,7 +61,7 @@ class Settings:
 
 
 class ConfiguredCommand(TyperCommand):
-    """A command whose options have defaults in a project's file."""
+    """A command whose options have defaults in a project's file, and that needs all that gpuprof requires."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         if not extra.get("resilient_parsing") and not {"-h", "--help"} & set(args):
@@ -77,6 +77,12 @@ class ConfiguredCommand(TyperCommand):
                 _tell_what_holds(context, settings.path)
                 return context
         return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        from gpuprof import requirements
+
+        requirements.check()
+        return super().invoke(ctx)
 
 
 def _refused(error: typer.BadParameter, settings: Settings, typed: tuple[str, ...]) -> Exception:

@@ -5,7 +5,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -74,17 +73,24 @@ def disassemble(cubin: bytes) -> str:
         BackendUnavailable: nvdisasm is missing, or cannot read the file.
     """
     nvdisasm = find_nvdisasm()
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch, "kernel.cubin")
-        path.write_bytes(cubin)
-        # Without the flow of data, which takes long and changes nothing that is printed here.
-        command = [str(nvdisasm), "--print-code", "--print-line-info-ptx", "--no-dataflow", str(path)]
-        try:
+    try:
+        # A file without a folder: it goes with the last process that has it open, however that ends.
+        with os.fdopen(os.memfd_create("kernel.cubin"), "wb") as file:
+            file.write(cubin)
+            file.flush()
+            # Without the flow of data, which takes long and changes nothing that is printed here.
+            options = ("--print-code", "--print-line-info-ptx", "--no-dataflow")
             done = subprocess.run(
-                command, capture_output=True, timeout=_TIMEOUT_S, text=True, errors="replace", check=False
+                [nvdisasm, *options, f"/proc/self/fd/{file.fileno()}"],
+                pass_fds=[file.fileno()],
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                text=True,
+                errors="replace",
+                check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise BackendUnavailable(f"{nvdisasm} cannot be run: {error}.", fix=_FIX) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BackendUnavailable(f"{nvdisasm} cannot be run: {error}.", fix=_FIX) from error
     if done.returncode:
         words = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[0]
         raise BackendUnavailable(f"nvdisasm cannot read the machine code: {words}.", fix=_FIX)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuprof.counters import OPCODES
+from gpuprof.errors import foreign
 from gpuprof.ncu.diagnosis import NcuReadError, diagnose, first_error
 from gpuprof.ncu.find import Ncu, run_to_end
 from gpuprof.ncu.metrics import requested
@@ -219,7 +220,8 @@ def find_package(ncu: Ncu | None) -> Any:
         try:
             import ncu_report
         except ImportError as error:
-            raise NcuReadError(f"Nsight Compute's own ncu_report cannot be imported: {error}.") from error
+            what = f"Nsight Compute's own ncu_report cannot be imported: {foreign(error)}."
+            raise NcuReadError(what) from error
         finally:
             sys.path.remove(str(shipped))
     return ncu_report
@@ -241,7 +243,7 @@ def read_with_package(path: Path, ncu: Ncu | None = None) -> list[ProfiledLaunch
         raise
     except Exception as error:  # The reader raises whatever its C++ side threw.
         raise NcuReadError(
-            f"{path.name} cannot be read: {error}.", fix="A newer report needs a newer ncu-report."
+            f"{path.name} cannot be read: {foreign(error)}.", fix="A newer report needs a newer ncu-report."
         ) from error
 
 

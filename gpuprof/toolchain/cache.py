@@ -29,12 +29,16 @@ _OWN_NAMES = re.compile(r"[0-9a-f]{64}\.json|\.writing-.*")
 
 
 def cache_directory() -> Path | None:
-    """`GPUPROF_CACHE_DIR`, else `gpuprof` under the user's cache directory; None without a home."""
+    """`GPUPROF_CACHE_DIR`, else `gpuprof` under the user's cache directory; None without a home.
+
+    The XDG specification has a relative `XDG_CACHE_HOME` ignored.
+    """
     chosen = os.environ.get("GPUPROF_CACHE_DIR")
     if chosen:
         return Path(chosen)
+    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuprof"
+        return (shared if shared.is_absolute() else Path.home() / ".cache") / "gpuprof"
     except RuntimeError:
         return None
 

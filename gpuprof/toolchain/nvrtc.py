@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
-from gpuprof.errors import BackendUnavailable, CompileError
+from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel
 from gpuprof.toolchain.nvrtc_program import Program, make_program
 
@@ -54,12 +54,17 @@ def _nvrtc() -> Any:
     """The bindings, loaded on first use: they are slow to import and absent on some machines."""
     try:
         from cuda.bindings import nvrtc
-
+    except ImportError as error:
+        raise BackendUnavailable(
+            f"The compiler NVRTC needs cuda-python, which cannot be imported: {foreign(error)}.",
+            fix="Install it with: pip install cuda-python",
+        ) from error
+    try:
         _load_matching_library()
         nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError, OSError) as error:
+    except (RuntimeError, OSError) as error:
         raise BackendUnavailable(
-            f"The compiler library NVRTC cannot be loaded: {error}.", fix=_INSTALL
+            f"The compiler library NVRTC cannot be loaded: {foreign(error)}.", fix=_INSTALL
         ) from error
     return nvrtc
 

@@ -4,6 +4,7 @@
 
 from typing import Any
 
+from gpuprof.errors import foreign
 from gpuprof.results import ClockState
 
 #: NVML's clocks-event bits (nvmlClocksEventReasons) by the words a report uses.
@@ -54,7 +55,7 @@ class ClockReader:
             self.driver_version = version if isinstance(version, str) else version.decode()
             self._nvml = pynvml
         except Exception as error:  # NVML's absence, in any form, must not stop a measurement.
-            self.reason = f"NVML cannot be used: {error}"
+            self.reason = f"NVML cannot be used: {foreign(error)}"
 
     def read(self) -> ClockState | None:
         """The present state, or None when NVML cannot be used."""

@@ -5,7 +5,7 @@
 from functools import cache
 from typing import Any
 
-from gpuprof.errors import BackendUnavailable, CaseFailure
+from gpuprof.errors import BackendUnavailable, CaseFailure, foreign
 
 #: Errors after which a context answers every call with the same error (CUDA driver API, CUresult): ECC,
 #: hardware stack, illegal instruction, misaligned or illegal address, launch timeout, assert, launch failure.
@@ -37,7 +37,10 @@ def driver() -> Any:
     try:
         from cuda.bindings import driver as bindings
     except ImportError as error:
-        raise BackendUnavailable(f"cuda-python cannot be imported: {error}.") from error
+        raise BackendUnavailable(
+            f"cuda-python cannot be imported: {foreign(error)}.",
+            fix="Install it with: pip install cuda-python",
+        ) from error
     try:
         (status,) = bindings.cuInit(0)
     except (RuntimeError, OSError) as error:

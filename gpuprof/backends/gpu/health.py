@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gpuprof.backends.gpu.clocks import DISTURBING, throttle_reasons
+from gpuprof.errors import foreign
 from gpuprof.results import Condition, ConditionState
 
 _IDLE = 0x0001
@@ -28,7 +29,7 @@ def conditions(pci_bus_id: str) -> Iterator[Condition]:
         handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
     except Exception as error:  # NVML's absence takes many forms
         fix = "Throttling and other processes go unnoticed without it."
-        yield Condition("clocks (NVML)", "absent", f"NVML cannot be used: {error}", fix)
+        yield Condition("clocks (NVML)", "absent", f"NVML cannot be used: {foreign(error)}", fix)
         return
     asked = _Asked(pynvml, handle)
     for title, look in (

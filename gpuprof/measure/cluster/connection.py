@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpuprof.errors import BackendUnavailable, InputError, ToolError
+from gpuprof.errors import BackendUnavailable, InputError, ToolError, foreign
 from gpuprof.measure.cluster.remote import software
 
 #: How often the cluster is asked who works there.
@@ -66,7 +66,8 @@ def import_distributed() -> Any:
     try:
         import distributed
     except ImportError as error:
-        raise ToolError(f"--cluster needs Dask's library distributed: {error}.", fix=MISSING_FIX) from error
+        what = f"--cluster needs Dask's library distributed: {foreign(error)}."
+        raise ToolError(what, fix=MISSING_FIX) from error
     return distributed
 
 

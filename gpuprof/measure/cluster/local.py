@@ -14,7 +14,7 @@ import subprocess
 from contextlib import suppress
 from typing import Any
 
-from gpuprof.errors import BackendUnavailable, InputError, ToolError, did_you_mean
+from gpuprof.errors import BackendUnavailable, InputError, ToolError, did_you_mean, foreign
 from gpuprof.measure.cluster.connection import Connection, import_distributed
 
 PREFIX = "local:"
@@ -111,7 +111,7 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
                 workers, scheduler, security=security, silence_logs=logging.CRITICAL
             )
     except (OSError, TimeoutError, RuntimeError) as error:
-        raise BackendUnavailable(f"--cluster {address} cannot be started: {error}.") from error
+        raise BackendUnavailable(f"--cluster {address} cannot be started: {foreign(error)}.") from error
 
     def close() -> None:
         with suppress(Exception):  # its processes end with this one in any case

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What gpuprof requires of pip, held against what is installed: its own metadata say both."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from gpuprof.errors import ToolError
+
+_REQUIREMENT = re.compile(r"([\w.-]+)\s*\(?>=\s*([\d.]+)\)?")
+#: What a toolkit may bring too: whoever needs it looks there, and says so where it is nowhere.
+_FOUND_ELSEWHERE = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvrtc")
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """One package that is missing or too old.
+
+    Args:
+        name: Its name.
+        least: The oldest version that works.
+        found: The version that is installed; None where none is.
+    """
+
+    name: str
+    least: str
+    found: str | None
+
+    @property
+    def text(self) -> str:
+        """What is wrong with it."""
+        if self.found is None:
+            return "is not installed"
+        return f"is version {self.found}, older than {self.least}"
+
+    @property
+    def needed(self) -> bool:
+        """Whether nothing runs without it."""
+        return self.found is not None or self.name not in _FOUND_ELSEWHERE
+
+    @property
+    def fix(self) -> str:
+        """How to mend it."""
+        return _install([self])
+
+
+@cache
+def required() -> tuple[tuple[str, str], ...]:
+    """Required packages, each with the oldest version that works; none where gpuprof is not installed."""
+    try:
+        lines = requires("gpuprof") or ()
+    except PackageNotFoundError:
+        return ()
+    found = (_REQUIREMENT.fullmatch(line.strip()) for line in lines if ";" not in line)
+    return tuple((match[1], match[2]) for match in found if match)
+
+
+@cache
+def unmet() -> tuple[Unmet, ...]:
+    """Required packages that are missing or too old."""
+    return tuple(_unmet())
+
+
+def check() -> None:
+    """Refuse to begin where a required package is missing or too old.
+
+    Raises:
+        ToolError: It names each of them.
+    """
+    lacking = [one for one in unmet() if one.needed]
+    if lacking:
+        text = "; ".join(f"{one.name} {one.text}" for one in lacking)
+        raise ToolError(f"What gpuprof requires is not here: {text}.", fix=_install(lacking))
+
+
+def missing(error: ModuleNotFoundError) -> ToolError:
+    """What to say of a module that is not there."""
+    try:
+        check()
+    except ToolError as known:
+        return known
+    return ToolError(
+        f"gpuprof needs the module {error.name}, which is not installed.",
+        fix="Install gpuprof with pip, which brings what it requires.",
+    )
+
+
+def _unmet() -> Iterator[Unmet]:
+    for name, least in required():
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            yield Unmet(name, least, None)
+            continue
+        if _release(found) < _release(least):
+            yield Unmet(name, least, found)
+
+
+def _release(text: str) -> list[int]:
+    """A version's numbers, without zeros at its end."""
+    match = re.match(r"\d+(\.\d+)*", text)
+    numbers = [int(part) for part in match[0].split(".")] if match else []
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return numbers
+
+
+def _install(lacking: list[Unmet]) -> str:
+    wanted = " ".join(f"'{one.name}>={one.least}'" for one in lacking)
+    return f"Install what is missing with: pip install {wanted}"
