@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Surroundings that lack something: packages, processes, a place to write to. Each is told in a sentence."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuprof import requirements
+from gpuprof.commands.checks import checks
+from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError
+from gpuprof.pytest_plugin import GpuprofFixture
+from gpuprof.requirements import Unmet
+from gpuprof.toolchain import cache, nvrtc
+
+#: What pip would leave of an environment without one package.
+WITHOUT = """
+import sys, importlib.metadata as metadata
+gone = sys.argv.pop(1)
+modules = [file for file in metadata.files(gone) if file.suffix in (".py", ".so")]
+tops = {file.parts[0].removesuffix(".py") for file in modules}
+real = metadata.Distribution.from_name.__func__
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in tops:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+def from_name(cls, name):
+    if name == gone:
+        raise metadata.PackageNotFoundError(name)
+    return real(cls, name)
+metadata.Distribution.from_name = classmethod(from_name)
+sys.meta_path.insert(0, Finder())
+"""
+COMMAND_LINE = "from gpuprof.__main__ import main; main()"
+TINY = ("transpose", "-k", "naive_row", "--sizes", "32", "-o", "out")
+REQUIRED = [name for name, _ in requirements.required() if not name.startswith("nvidia-cuda-")]
+
+
+def python(code, cwd, *arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_every_requirement_is_known():
+    assert {"numpy", "msgspec", "jinja2", "typer", "cuda-python"} <= set(REQUIRED)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_missing_package_is_a_sentence_before_anything_is_measured(tmp_path, name):
+    process = python(WITHOUT + COMMAND_LINE, tmp_path, name, *TINY)
+    assert process.returncode == ExitCode.ENVIRONMENT
+    assert "Traceback" not in process.stderr
+    assert name in process.stderr
+    assert "pip install" in process.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["numpy", "jinja2"])
+def test_the_api_says_the_same(tmp_path, name):
+    code = """
+import gpuprof
+try:
+    gpuprof.profile("transpose", kernels="naive_row", sizes=32)
+except gpuprof.GpuprofError as error:
+    print("said", error)
+"""
+    assert f"{name} is not installed" in python(WITHOUT + code, tmp_path, name).stdout
+
+
+def test_the_fixture_says_the_same(pytestconfig, tmp_path, monkeypatch):
+    monkeypatch.setattr(requirements, "unmet", lambda: (Unmet("jinja2", "3.1", "3.0.3"),))
+    with pytest.raises(GpuprofError, match=r"jinja2 .*3\.0\.3.*3\.1"):
+        GpuprofFixture(pytestconfig, tmp_path, None).profile("transpose")
+
+
+def test_doctor_names_what_is_missing_and_what_is_too_old(monkeypatch):
+    least = (("no-such-package", "1.2"), ("numpy", "999.1"), ("typer", "0.1"))
+    monkeypatch.setattr(requirements, "required", lambda: least)
+    requirements.unmet.cache_clear()
+    try:
+        found = {check.name: check for check in checks(0) if check.name.startswith("Package")}
+    finally:
+        requirements.unmet.cache_clear()
+    assert [*found] == ["Package no-such-package", "Package numpy"]
+    assert all(check.state == "broken" for check in found.values())
+    assert "'numpy>=999.1'" in found["Package numpy"].fix
+    assert "'no-such-package>=1.2'" in found["Package no-such-package"].fix
+
+
+def test_a_compiler_that_a_toolkit_may_bring_is_not_refused_for_its_package(monkeypatch):
+    monkeypatch.setattr(requirements, "unmet", lambda: (Unmet("nvidia-cuda-nvrtc", "13.0", None),))
+    requirements.check()
+
+
+def test_without_cuda_python_that_is_what_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(BackendUnavailable) as raised:
+        nvrtc._nvrtc.__wrapped__()
+    assert raised.value.fix.endswith("cuda-python")
+
+
+def test_a_message_of_somebody_elses_stays_on_its_line(monkeypatch):
+    def refuse():
+        raise RuntimeError("Failed to find\n\tthe library.\n")
+
+    monkeypatch.setattr(nvrtc, "_load_matching_library", refuse)
+    with pytest.raises(BackendUnavailable, match=r"Failed to find the library\. "):
+        nvrtc._nvrtc.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        'import threading\ndef no(self): raise RuntimeError("can\'t start new thread")\n'
+        "threading.Thread.start = no\n",
+        "import subprocess\ndef no(*_, **__): raise BlockingIOError"
+        f"({errno.EAGAIN}, 'Resource temporarily unavailable')\nsubprocess.Popen.__init__ = no\n"
+        "subprocess.Popen.__del__ = lambda self: None\n",
+    ],
+    ids=["thread", "process"],
+)
+def test_a_limit_of_processes_is_a_sentence(tmp_path, refusal):
+    process = python(refusal + COMMAND_LINE, tmp_path, *TINY)
+    assert process.returncode == ExitCode.ENVIRONMENT
+    assert "Traceback" not in process.stderr
+    assert "ulimit -u" in process.stderr
+
+
+def test_a_process_that_is_killed_leaves_no_machine_code_behind(tmp_path):
+    scratch, marker = tmp_path / "scratch", tmp_path / "marker"
+    scratch.mkdir()
+    slow = tmp_path / "nvdisasm"
+    slow.write_text(f"#!/bin/sh\necho $$ > {marker}.part\nmv {marker}.part {marker}\nexec sleep 60\n")
+    slow.chmod(0o755)
+    code = (
+        "import sys\nfrom gpuprof.machine_code import disassembler\n"
+        "disassembler.find_nvdisasm = lambda: sys.argv[1]\ndisassembler.disassemble(b'code')\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    process = subprocess.Popen([sys.executable, "-c", code, str(slow)], env=environment)
+    try:
+        deadline = time.monotonic() + 60
+        while not marker.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert marker.exists()
+    finally:
+        process.kill()
+        process.wait()
+        if marker.exists():
+            os.kill(int(marker.read_text()), signal.SIGKILL)
+    assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("relative", ["cache", ".", ""])
+def test_a_relative_cache_home_is_ignored(monkeypatch, tmp_path, relative):
+    monkeypatch.delenv("GPUPROF_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", relative)
+    assert cache.cache_directory() == tmp_path / ".cache" / "gpuprof"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--show-completion bash >/dev/full",
+        f"report {Path(__file__).parents[2] / 'samples' / 'transpose-h200.json'} --csv - >&-",
+    ],
+)
+def test_a_document_that_standard_output_does_not_take_is_no_success(tmp_path, monkeypatch, line):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    process = subprocess.run(
+        f'"{sys.executable}" -m gpuprof {line}', shell=True, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert process.returncode == ExitCode.ENVIRONMENT
+    assert "Cannot write to standard output" in process.stderr
