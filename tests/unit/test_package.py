@@ -43,7 +43,7 @@ def run(*command, cwd=None):
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(sys.version_info[:2] > (3, 11), reason="a newer Python may need newer packages than these")
+@pytest.mark.skipif(sys.version_info[:2] > (3, 11), reason="a newer Python needs newer packages")
 def test_gpuprof_runs_on_the_oldest_packages_that_it_allows(tmp_path):
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
     build, required = project["build-system"]["requires"], project["project"]["dependencies"]
