@@ -450,6 +450,8 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
         printed="".join(result.printed for result in results),
         print_calls=sum(result.print_calls for result in results),
+        steps=sum(result.steps for result in results),
+        openness=max(result.openness for result in results),
     )
 
 

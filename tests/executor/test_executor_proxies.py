@@ -107,7 +107,7 @@ PAIRS = [
     ),
     Pair(
         "the second tile needs a fence of its own",
-        f"{WRITE} {FENCE} {BARRIER} {SEND} {BARRIER}"
+        f"{WRITE} {FENCE} {BARRIER} {SEND.replace(WAIT_READ, WAIT_ALL)} {BARRIER}"
         f" tile[t].x *= 2; tile[t].y *= 2; tile[t].z *= 2; tile[t].w *= 2; {FENCE}{BARRIER} {SEND}",
         (f"{FENCE}{BARRIER}", BARRIER),
         *(PROXY, STORED, 0, 0, NO_FENCE),

@@ -450,8 +450,8 @@ class SimBackend:
                 raise BlocksBuildOnEachOther(_ORDER) from None
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         result = combined(results)
-        entries, openness = [one.entry for one in shape.launches], max(one.openness for one in results)
-        others = OtherOrders(in_order, explain, entries, openness, sum(one.steps for one in results))
+        entries = [one.entry for one in shape.launches]
+        others = OtherOrders(in_order, explain, entries, result.openness, result.steps)
         instructions = self._instructions(links, results)
         together = any(buffer.combined for buffer in memory.buffers)
         exact = result.exact_sample and (
