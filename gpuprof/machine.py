@@ -3,12 +3,20 @@
 """What this process may use of the machine: cores and memory, as the system and its control groups allow."""
 
 import os
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 _MEMORY = Path("/proc/meminfo")
+_EVENTS = Path("/proc/vmstat")
+_OWN_PAGES = Path("/proc/self/statm")
+#: The part of the available memory that one process may take: the rest is everybody else's.
+_MOST_SHARE = 0.9
+#: The limit that this process was started with.
+_GIVEN_LIMIT = resource.getrlimit(resource.RLIMIT_DATA)[0]
 
 
 def usable_cores() -> int:
@@ -25,6 +33,60 @@ def available_memory_bytes() -> int:
     """
     rooms = [room for group in _groups("memory") if (room := _memory_room(group)) is not None]
     return max(0, min([_meminfo("MemAvailable"), *rooms]))
+
+
+def most_memory_bytes() -> int:
+    """Memory that a process which is to leave the others some may take."""
+    return int(available_memory_bytes() * _MOST_SHARE)
+
+
+def held_memory_bytes() -> int:
+    """Memory that this process may write to, touched or not: what `limit_memory` bounds."""
+    return int(_text(_OWN_PAGES).split()[5]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def limit_memory(most_bytes: int) -> None:
+    """Let allocations fail that would give this process more memory than that, or than it was started with.
+
+    What can be written counts, not addresses: allocators, and above all GPU drivers, reserve those in plenty.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    least = min((limit for limit in (_GIVEN_LIMIT, hard) if limit != resource.RLIM_INFINITY), default=None)
+    resource.setrlimit(resource.RLIMIT_DATA, (most_bytes if least is None else min(most_bytes, least), hard))
+
+
+@contextmanager
+def memory_limited() -> Iterator[None]:
+    """Within the block, no more memory is allocated than the machine can give.
+
+    Raises:
+        MemoryError: In the block, whatever would take more.
+    """
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit_memory(held_memory_bytes() + most_memory_bytes())
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def memory_left_bytes() -> int:
+    """Memory that this process may still take: what its limit leaves, if the machine has it."""
+    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    room = most_memory_bytes()
+    return room if limit == resource.RLIM_INFINITY else max(0, min(room, limit - held_memory_bytes()))
+
+
+def kills_for_memory() -> int:
+    """How often the system has ended a process for want of memory, as far as it tells."""
+    return next(
+        (
+            int(count)
+            for name, _, count in (line.partition(" ") for line in _text(_EVENTS).splitlines())
+            if name == "oom_kill"
+        ),
+        0,
+    )
 
 
 def _meminfo(key: str) -> int:

@@ -489,7 +489,7 @@ class Measurement:
         grid: Blocks in x, y and z; None when the case ended before its launch was worked out.
         params: Values of the kernel's parameters.
         outcome: How it ended; `skipped` is what a kernel or the device rules out beforehand, and
-            what the executor has no time for.
+            what the executor has no time or the machine no memory for.
         source_hash: Of the source that ran; empty where none did: for a library, and where no choice could be
             made.
         device: Number of its device in `devices`.

@@ -329,7 +329,7 @@ def _locked(path: Path) -> Iterator[None]:
     Raises:
         BlockingIOError: A run holds it.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe may have no end
     try:
         _lock(descriptor)
         yield

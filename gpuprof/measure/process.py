@@ -4,6 +4,7 @@
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,17 @@ from typing import Any
 
 from gpuprof import signals
 from gpuprof.errors import BackendUnavailable
-from gpuprof.measure.protocol import Compiled, Open, Opened, OpenExecutor, Refused, decode, encode
+from gpuprof.machine import kills_for_memory
+from gpuprof.measure.protocol import (
+    OUT_OF_MEMORY,
+    Compiled,
+    Open,
+    Opened,
+    OpenExecutor,
+    Refused,
+    decode,
+    encode,
+)
 from gpuprof.text import cut
 
 #: Opening a GPU on a busy machine with a cold driver takes seconds; minutes mean that it hangs.
@@ -27,6 +38,8 @@ TRIES_WHEN_TAKEN = 3
 
 #: Characters of what a worker prints that are kept: the last ones.
 _MOST_PRINTED = 1 << 16
+#: What libraries print that end their process when an allocation fails: C++'s, LLVM, OpenBLAS.
+_ALLOCATION_FAILED = re.compile("std::bad_alloc|LLVM ERROR: out of memory|OpenBLAS error: Memory allocation")
 
 
 class WorkerDied(Exception):
@@ -35,11 +48,13 @@ class WorkerDied(Exception):
     Args:
         text: How it ended.
         taken: Whether a signal ended it that comes from outside, be it for want of memory.
+        out_of_memory: Whether there was not enough memory for it.
     """
 
-    def __init__(self, text: str, *, taken: bool = False) -> None:
+    def __init__(self, text: str, *, taken: bool = False, out_of_memory: bool = False) -> None:
         super().__init__(text)
         self.taken = taken
+        self.out_of_memory = out_of_memory
 
 
 class WorkerTimeout(Exception):
@@ -101,6 +116,7 @@ class WorkerProcess:
                 raise
 
     def _start(self) -> None:
+        self._kills_before = kills_for_memory()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -216,7 +232,15 @@ class WorkerProcess:
         self._listener.join(_POLL_S * 10)
         lines = self._printed.decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
+        failed = next(filter(_ALLOCATION_FAILED.search, reversed(lines)), None)
+        if code == OUT_OF_MEMORY or (failed and code in (-signal.SIGABRT, 1)):
+            what = failed if code != OUT_OF_MEMORY else lines[-1] if lines else "an allocation failed"
+            return WorkerDied(f"there is not enough memory: {what}", out_of_memory=True)
         if code < 0:
             name = signal.Signals(-code).name
-            return WorkerDied(f"the worker process was killed by {name}{last}", taken=-code == signal.SIGKILL)
+            taken = -code == signal.SIGKILL
+            if taken and kills_for_memory() > self._kills_before:
+                text = "the system had no memory left and killed the worker process"
+                return WorkerDied(text, taken=True, out_of_memory=True)
+            return WorkerDied(f"the worker process was killed by {name}{last}", taken=taken)
         return WorkerDied(f"the worker process ended with status {code}{last}")

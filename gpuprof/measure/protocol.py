@@ -5,6 +5,7 @@
 A worker is opened once, then asked for sizes or measurements one at a time; each answer is one line.
 """
 
+import errno
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from gpuprof.results import BackendName, Condition, Counter, Explanation, Measur
 from gpuprof.schema import from_json, to_json
 
 T = TypeVar("T")
+#: Status of a worker process that ends because an allocation failed; the last line that it prints says which.
+OUT_OF_MEMORY = errno.ENOMEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +102,10 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Measure one case."""
+    """Measure one case, in no more memory than that; 0 for what there was when the process was ready."""
 
     case: Case
+    memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,6 +272,7 @@ class Measuring:
             self._options.explain and number == 0,
             counted if self._options.lines and number == 0 else None,
             self._cards.side_by_side,
+            self._cards.memory_bytes(card),
         )
         left = set(indices)
 

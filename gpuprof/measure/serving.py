@@ -5,6 +5,7 @@
 Requests come on standard input, answers go to standard output.
 """
 
+import errno
 import gc
 import os
 import sys
@@ -17,9 +18,11 @@ from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.machine import held_memory_bytes, limit_memory, memory_left_bytes, most_memory_bytes
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
+    OUT_OF_MEMORY,
     Build,
     Built,
     Compiled,
@@ -56,6 +59,7 @@ class Worker:
         self._tell = tell
         self._backend: Backend
         self._compile: Compiler
+        self._held_bytes = self._most_bytes = 0
 
     def answer(self, request: Any) -> Any:
         """The answer to one request, or None where there is none."""
@@ -71,6 +75,8 @@ class Worker:
                     self._prepare(case)
                 return None
             case Measure():
+                if request.memory_bytes:
+                    self._limit_memory(request.memory_bytes)
                 measurement, self.lost = measure_case(request.case, self._backend, self._compiled)
                 return Measured(measurement, self.lost)
             case Explain():
@@ -103,7 +109,17 @@ class Worker:
         self._backend = SimBackend(request.device, request.seed, request.sim_blocks)
         return self._opened(None)
 
+    def _limit_memory(self, most_bytes: int) -> None:
+        """Let kernels and formulas take so much, and no more than the machine had at the start.
+
+        The driver's own allocations are not to fail: with a GPU, only what formulas take is bounded.
+        """
+        if self._backend.name != "gpu":
+            limit_memory(self._held_bytes + min(self._most_bytes, most_bytes))
+
     def _opened(self, reason: str | None) -> Opened:
+        self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()
+        self._limit_memory(self._most_bytes)
         self._compile = Compiler(self._backend.compile_arch, self._backend.expect)
         return Opened(
             device=self._backend.device,
@@ -170,10 +186,22 @@ def serve(requests: TextIO, answers: TextIO) -> None:
             answer = worker.answer(decode(line))
         except GpuprofError as error:
             answer = Refused(error.what, error.fix, int(error.exit_code))
+        except (MemoryError, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.ENOMEM:
+                raise
+            _end_out_of_memory(error)
         if answer is not None:
             tell(answer)
         if worker.lost:
             break
+
+
+def _end_out_of_memory(error: Exception) -> None:
+    """End the process: what it holds on to goes with it, and the next one starts with all the memory."""
+    what = " ".join(str(error).split()) or "an allocation failed"
+    sys.stderr.write(f"{what}; {memory_left_bytes() / 2**30:.1f} GiB are left for it\n")
+    sys.stderr.flush()
+    os._exit(OUT_OF_MEMORY)
 
 
 def _collect_rarely() -> None:

@@ -45,6 +45,7 @@ class SessionOptions:
         explain: Whether cases that go wrong are run again on the executor, to see where.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
         cards: How many devices are measured at the same time, this one included.
+        memory_bytes: What the executor may take for one case; 0 for what its machine has.
     """
 
     open_request: Open
@@ -54,6 +55,7 @@ class SessionOptions:
     explain: bool = True
     on_counted: OnCounted | None = None
     cards: int = 1
+    memory_bytes: int = 0
 
 
 def run_cases(
@@ -206,9 +208,10 @@ class _Lane:
         fresh = self._worker is None
         worker = self._worker = self._worker or self._transport.open(self._options.open_request)
         opened, died = worker.opened, True
+        request = Measure(case, self._options.memory_bytes)
         compile_s = None if case.is_reference else self._options.compile_timeout_s
         try:
-            answer = worker.ask(Measure(case), self._options.timeout_s, compile_s=compile_s)
+            answer = worker.ask(request, self._options.timeout_s, compile_s=compile_s)
         except WorkerTimeout as timeout:
             self._discard()
             measurement = self._out_of_time(case, opened, compiling=timeout.compiling)
@@ -224,7 +227,10 @@ class _Lane:
                 if vanished:
                     self._attempts[index] = str(death)
                 return self._measure(index, tries + fresh)
-            measurement = ended(case, opened.device, "failed", f"It brought its process down: {death}.")
+            if death.out_of_memory:
+                measurement = _without_memory(case, opened.device, death)
+            else:
+                measurement = ended(case, opened.device, "failed", f"It brought its process down: {death}.")
             if death.taken:
                 return replace(measurement, lost=True), None, opened
         else:
@@ -271,6 +277,14 @@ class _Lane:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
+
+
+def _without_memory(case: Case, device: Device, death: WorkerDied) -> Measurement:
+    reason = (
+        f"Not run to its end, which tells nothing about the kernel: {death}. Choose a smaller --sizes, free"
+        " memory, or run it where there is more."
+    )
+    return ended(case, device, "skipped", reason, "there was not enough memory")
 
 
 def _is_much(case: Case, device: Device, seconds: float) -> bool:

@@ -23,6 +23,8 @@ from gpuprof.measure.transport import HERE, PlaceLost, Transport, Worker
 from gpuprof.results import Place
 
 _POLL_S = 0.1
+#: What an executor needs at all, however many share the machine.
+_LEAST_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,13 @@ class Cards:
             return offered  # a cluster's machines have memory of their own
         fitting = card.opened.memory_budget_bytes // max(1, card.largest_case_bytes)
         return offered[: max(1, min(usable_cores(), fitting) // self.side_by_side)]
+
+    def memory_bytes(self, card: Card) -> int:
+        """What each of a card's executors may take: they share this machine's memory, all alike."""
+        if card.opened.backend != "sim" or any(one is not HERE for one in card.site.transports):
+            return 0
+        sharing = len(self.transports(card)) * self.side_by_side
+        return max(_LEAST_MEMORY, card.opened.memory_budget_bytes // sharing) if sharing > 1 else 0
 
     def places(self) -> tuple[Place, ...]:
         """Where each card is, and why it was lost where it was."""

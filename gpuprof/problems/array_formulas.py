@@ -176,7 +176,8 @@ def evaluate_arrays(text: str, values: Mapping[str, Any]) -> Any:
 
     Raises:
         ExpressionError: The formula is malformed, names something unknown, or NumPy refuses it: shapes that
-            do not fit, memory that is not there.
+            do not fit.
+        MemoryError: There is no room for an array on the way.
     """
     formula = _parse(text)
     for name in sorted(formula.names - values.keys()):
@@ -187,7 +188,7 @@ def evaluate_arrays(text: str, values: Mapping[str, Any]) -> Any:
             return np.asarray(formula.value(doubles))
     except ExpressionError:
         raise
-    except (ValueError, TypeError, IndexError, OverflowError, ArithmeticError, MemoryError) as error:
+    except (ValueError, TypeError, IndexError, OverflowError, ArithmeticError) as error:
         text = str(error).partition("\n")[0] or type(error).__name__
         raise ExpressionError(f"{formula.text!r} cannot be evaluated: {text}") from error
 

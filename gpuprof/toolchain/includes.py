@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which files on this machine a compilation may read: what decides its machine code besides its own text."""
 
+import errno
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpuprof.cuda_source.include_names import included_names
+from gpuprof.files import read_content
 
 _OPTIONS = re.compile(r"(?:-I|--include-path=)\s*(?P<path>.+)\Z")
 _PRE_INCLUDES = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
@@ -27,7 +29,7 @@ def included_files(texts: Iterable[str], options: Sequence[str]) -> dict[Path, b
         options: The compiler's, of which the include paths are searched.
 
     Raises:
-        UnknownInclude: A directive names a macro.
+        UnknownInclude: A directive names a macro, or more than is read of a file.
     """
     folders = [Path(match["path"]) for option in options if (match := _OPTIONS.match(option))]
     found: dict[Path, bytes] = {}
@@ -57,6 +59,8 @@ def _names_in(text: str) -> tuple[str, ...]:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes() if path.is_file() else None
-    except (OSError, ValueError):
+        return read_content(path)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            raise UnknownInclude from error
         return None

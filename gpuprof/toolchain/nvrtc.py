@@ -146,6 +146,7 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
     Raises:
         CompileError: NVRTC rejected the source, or it does not define one of the kernels.
         BackendUnavailable: NVRTC is not installed.
+        MemoryError: The compiler got no more.
     """
     nvrtc = _nvrtc()
     texts = [text.encode() for text in program.headers.values()]
@@ -162,6 +163,10 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
         encoded = [os.fsencode(option) for option in options]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
+        if status == nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY or (
+            status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION and not _names_error(log)
+        ):
+            raise MemoryError(f"the compiler cannot have what {file_name} takes")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise explain(program, file_name, entries, status.name, log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
@@ -177,6 +182,12 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
             raise no_such_kernel(program, file_name, entry, log)
         compiled.append(_compiled_kernel(name.decode(), report, *made))
     return tuple(compiled)
+
+
+def _names_error(log: str) -> bool:
+    """Whether the compiler says what is wrong: without memory, ptxas fails and says so elsewhere, if at all."""
+    lines = (line for line in log.splitlines() if "aborted due to errors" not in line)
+    return any(re.search("error|fatal(?!.*Memory allocation failure)", line) for line in lines)
 
 
 def _compiled_kernel(

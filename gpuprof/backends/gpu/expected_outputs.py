@@ -12,6 +12,7 @@ import numpy as np
 from gpuprof.backends.gpu.context import POISON, Arguments, Buffer
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
 from gpuprof.backends.verification import finite
+from gpuprof.machine import memory_limited
 from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
@@ -217,7 +218,9 @@ class ExpectedOutputs:
         Raises:
             ExpressionError: A formula of the operation has no value.
         """
-        for name, expected in self._problem.reference(host).items():
+        with memory_limited():
+            expected_values = self._problem.reference(host)
+        for name, expected in expected_values.items():
             exact = _is_compared_as_integers(self._problem, self._problem.array(name))
             values = expected.values.astype(np.int64 if exact else np.float64, copy=False)
             self._expected[name] = Buffer(values.nbytes)

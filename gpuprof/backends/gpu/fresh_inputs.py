@@ -14,6 +14,7 @@ from gpuprof.backends.gpu.context import Buffer
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.verification import verification_of
 from gpuprof.errors import CaseFailure
+from gpuprof.machine import memory_limited
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import numpy_dtype
@@ -118,7 +119,8 @@ class FreshInputs:
             if expected is None:
                 if reference_seconds > _SECONDS:
                     return f"Not tried with other inputs: their reference takes more than {_SECONDS:g} s"
-                whole = whole or self._problem.reference(inputs)
+                with memory_limited():
+                    whole = whole or self._problem.reference(inputs)
                 expected = whole[spec.name].at(indices)
             self._picks[spec.name] = indices, expected
         try:

@@ -10,7 +10,13 @@ from dataclasses import asdict, replace
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim.device_memory import arguments_of, device_memory, outlasts_a_launch, renew
+from gpuprof.backends.sim.device_memory import (
+    arguments_of,
+    check_room,
+    device_memory,
+    outlasts_a_launch,
+    renew,
+)
 from gpuprof.backends.sim.executed import (
     ESTIMATES,
     RUN_WHOLE,
@@ -256,6 +262,7 @@ class SimBackend:
         if program.unwritten or not program.has_skeleton:
             raise NotConclusive
         link = self._links.of(compiled[one.entry], program)
+        check_room(problem, shape.workspace, [program])
         return WaitingGrid(
             problem,
             GridLaunch(
@@ -393,6 +400,7 @@ class SimBackend:
         if not follow_undefined and any(program.unwritten for program in programs.values()):
             programs = self.programs(kernel, shape, compiled, follow_undefined=True)
         inputs = self.references_of(problem).inputs
+        check_room(problem, shape.workspace, programs.values())
         memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
         links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in shape.launches]
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device memory of an executed case, and the arguments that its launches get."""
 
+import gc
 import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpuprof.executor import (
     Argument,
     Buffer,
     GlobalMemory,
+    Program,
     TensorDescriptor,
     bind_surface,
     bind_texture,
@@ -22,6 +24,7 @@ from gpuprof.executor import (
 )
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
+from gpuprof.machine import memory_left_bytes
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -59,6 +62,36 @@ def device_memory(
             content, spec.name, read_only=not spec.is_output, adopts=not is_input
         )
     return memory, buffers
+
+
+def check_room(problem: Problem, workspace: Sequence[ArraySpec], programs: Iterable[Program]) -> None:
+    """Refuse device memory that this machine does not have, before any is taken.
+
+    Args:
+        problem: Tells the arrays.
+        workspace: The kernel's own arrays.
+        programs: What will be launched: modules bring variables along.
+
+    Raises:
+        MemoryError: There is too little.
+    """
+    modules = {program.module: program.variables for program in programs}
+    variables = sum(
+        variable.size for own in modules.values() for variable in own if variable.space in ("global", "const")
+    )
+    arrays = sum(spec.nbytes for spec in (*problem.outputs, *workspace))
+    # Once as poison or initial content, once as what kernels store to.
+    needed = 2 * (arrays + variables)
+    if needed > memory_left_bytes():
+        gc.collect()  # what the case before had
+    if needed > memory_left_bytes():
+        parts = {"arrays that it writes": arrays, "variables of its module": variables}
+        told = " and ".join(f"{_gib(size)} of {name}" for name, size in parts.items() if size > needed / 100)
+        raise MemoryError(f"{told} take {_gib(needed)} here")
+
+
+def _gib(nbytes: int) -> str:
+    return f"{nbytes / 2**30:,.1f} GiB"
 
 
 def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float | None) -> Array:

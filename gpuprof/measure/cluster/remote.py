@@ -20,7 +20,7 @@ from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Refused, decode, encode
 from gpuprof.measure.versions import versions
 
-Kind = Literal["answer", "died", "taken", "timeout", "compiling"]
+Kind = Literal["answer", "died", "taken", "memory", "timeout", "compiling"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Reply:
 
     Args:
         kind: Whether there is an answer, or how the process ended instead: by itself, taken from outside, or
-            because it did not run or compile in time.
+            for want of memory, or because it did not run or compile in time.
         text: The answer's line, or how it ended.
     """
 
@@ -81,7 +81,8 @@ class Held:
         except WorkerTimeout as error:
             return Reply("compiling" if error.compiling else "timeout", str(error))
         except WorkerDied as error:
-            return Reply("taken" if error.taken else "died", str(error))
+            kind: Kind = "memory" if error.out_of_memory else "taken" if error.taken else "died"
+            return Reply(kind, str(error))
 
     def tell(self, message: str) -> None:
         """Pass on a message that has no answer."""

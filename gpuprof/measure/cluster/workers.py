@@ -156,8 +156,8 @@ class ClusterWorker:
             future.release()
         if reply.kind in ("timeout", "compiling"):
             raise WorkerTimeout(reply.text, compiling=reply.kind == "compiling")
-        if reply.kind in ("died", "taken"):
-            raise WorkerDied(reply.text, taken=reply.kind == "taken")
+        if reply.kind in ("died", "taken", "memory"):
+            raise WorkerDied(reply.text, taken=reply.kind == "taken", out_of_memory=reply.kind == "memory")
         try:
             answer = decode(reply.text)
         except ValueError as error:
