@@ -185,7 +185,7 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
 
 
 def _names_error(log: str) -> bool:
-    """Whether the compiler says what is wrong: without memory, ptxas fails and says so elsewhere, if at all."""
+    """Whether the compiler says what is wrong: without memory, ptxas does not."""
     lines = (line for line in log.splitlines() if "aborted due to errors" not in line)
     return any(re.search("error|fatal(?!.*Memory allocation failure)", line) for line in lines)
 
