@@ -77,8 +77,9 @@ def read_content(path: Path, most_bytes: int = MOST_TEXT_BYTES, *, own: bool = F
         if own and state.st_uid not in (os.geteuid(), 0):
             raise NotOwn(errno.EPERM, "it belongs to another user", os.fspath(path))
         # A run may be appending to it. Files that the system makes up have no size.
-        content = file.read(state.st_size if 0 < state.st_size <= most_bytes else most_bytes + 1)
-    if len(content) > most_bytes:
+        too_large = state.st_size > most_bytes
+        content = b"" if too_large else file.read(state.st_size or most_bytes + 1)
+    if too_large or len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it holds more than {most_bytes >> 20} MiB", os.fspath(path))
     return content
 

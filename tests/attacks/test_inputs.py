@@ -60,11 +60,13 @@ def test_what_is_no_file_of_sensible_size_is_refused(tmp_path, command, make):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("make", [as_pipe, as_endless_device])
-def test_what_is_no_file_is_no_project_file(tmp_path, make):
-    make(tmp_path / "pyproject.toml")
+def test_what_is_no_file_is_no_project_file(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    as_pipe(tmp_path / "pyproject.toml")
+    as_endless_device(inner / "pyproject.toml")
     done = subprocess.run(
-        [sys.executable, "-m", "gpuprof", "list"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "gpuprof", "list"], cwd=inner, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
 
