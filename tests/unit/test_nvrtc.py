@@ -6,7 +6,6 @@ import dataclasses
 import fcntl
 import json
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
@@ -179,8 +178,11 @@ def test_version_is_a_pair():
 
 
 def test_missing_library_says_how_to_install_it(monkeypatch):
+    def refuse():
+        raise OSError("libnvrtc.so.13: cannot open shared object file")
+
     nvrtc._nvrtc.cache_clear()
-    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    monkeypatch.setattr(nvrtc, "_load_matching_library", refuse)
     try:
         with pytest.raises(BackendUnavailable, match="NVRTC cannot be loaded") as caught:
             nvrtc_version()
