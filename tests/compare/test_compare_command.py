@@ -210,6 +210,7 @@ def test_gates_of_a_report(files, tmp_path, gate, status, options):
         )
 
 
+@pytest.mark.deep
 def test_gates_of_a_measuring_command(tmp_path):
     common = [
         "transpose",

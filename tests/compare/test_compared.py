@@ -329,6 +329,7 @@ def test_the_page_runs_no_script_and_loads_nothing():
     assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
 
 
+@pytest.mark.deep
 @settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
 @given(busy_runs(), busy_runs())
 def test_any_two_runs_can_be_compared_and_shown(base, new):

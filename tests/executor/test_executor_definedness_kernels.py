@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from gpuprof.executor import FaultKind, KernelFault, combined
 
+pytestmark = pytest.mark.deep
+
 FLOATS = np.arange(64, dtype=np.float32)
 
 

@@ -20,6 +20,8 @@ from gpuprof.ncu.invocation import Ended, NcuOptions, ncu_command
 from gpuprof.ncu.journal import Event
 from gpuprof.ncu.profile import collect
 
+pytestmark = pytest.mark.deep
+
 NAMES = ("copy_row", "copy_col", "naive_row")
 
 

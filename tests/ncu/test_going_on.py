@@ -23,6 +23,8 @@ from gpuprof.ncu.profile import add_counters
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile, write_run
 
+pytestmark = pytest.mark.deep
+
 SITE = Path(__file__).parents[1] / "emulated" / "site"
 NAMES = ("copy_row", "naive_row", "smem_padded")
 WHAT = ("transpose", "-k", ",".join(NAMES), "--sizes", "32", "--device", "0", "--seconds", "0.01")

@@ -458,6 +458,7 @@ def test_labels_below_an_axis_never_touch() -> None:
         assert all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
+@pytest.mark.deep
 def test_what_the_main_command_draws_is_light() -> None:
     run = read_run(Path(__file__).parents[2] / "samples" / "gemm-h200.json")
     reader = PageReader(render_html(run))

@@ -4,6 +4,7 @@
 
 import time
 
+import pytest
 from synthetic_times import TILES
 
 from gpuprof.devices.cards import load_card
@@ -14,6 +15,8 @@ from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.tuning.crew import Crew
 from gpuprof.tuning.space import Wanted, make_space
+
+pytestmark = pytest.mark.deep
 
 
 def test_workers_that_compiled_count_and_disassemble_several_points_together(monkeypatch):

@@ -151,6 +151,7 @@ def test_generated_values_are_read_back(held):
     assert quickly(Held, schema.to_json(held)) == held
 
 
+@pytest.mark.deep
 @given(runs())
 def test_generated_runs_need_no_second_look(run):
     assert decoding.decoded(Run, dumps(run).encode()) == run

@@ -122,6 +122,7 @@ def test_no_command_ends_with_a_number_of_its_own():
 # The page for beginners.
 
 
+@pytest.mark.deep
 def test_the_first_report_shows_what_its_command_prints(tmp_path):
     page = (DOCS / "first-report.md").read_text(encoding="utf-8")
     command, shown = (block.strip("`\n") for block in _BLOCK.findall(page)[1:3])

@@ -16,6 +16,8 @@ import pytest
 import gpuprof
 from gpuprof.pytest_plugin import GpuprofFixture
 
+pytestmark = pytest.mark.deep
+
 pytest_plugins = ["pytester"]
 
 ROOT = Path(gpuprof.__file__).parent.parent

@@ -258,6 +258,7 @@ def test_size_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, 
     assert not json_path.exists()
 
 
+@pytest.mark.deep
 def test_interrupt_keeps_what_is_done(run_kernels):
     def interrupt(done):
         if done == 2:
@@ -290,6 +291,7 @@ def _alive(pid):
         return False
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "kill -INT"])
 def test_ctrl_c_on_the_command_line_writes_both_files(tmp_path, whole_group):
     paths = [write_transpose_kernel(tmp_path, name, rung) for rung, name in enumerate(["k_good", "k_hangs"])]
