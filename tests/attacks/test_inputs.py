@@ -15,6 +15,8 @@ from gpuprof import page_data
 from gpuprof.errors import ResultsError
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 #: Address space for reading; what is read whole all the same takes far more.
 _ROOM = 3 << 30
 KERNEL = "kernel.cu"

@@ -14,6 +14,8 @@ from unit_support import gpuprof
 from gpuprof.results import Resources
 from gpuprof.store import write_run
 
+pytestmark = pytest.mark.deep
+
 SAMPLES = TESTS.parent / "samples"
 VERSION_1 = sorted((TESTS / "unit" / "version1").glob("*.json"))
 

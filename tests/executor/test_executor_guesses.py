@@ -14,6 +14,8 @@ from executor_harness import caught, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
 
+pytestmark = pytest.mark.deep
+
 N, THREADS = 300, 128
 
 #: Bodies that add what each thread brings; `word` points to the total.

@@ -8,6 +8,8 @@ from executor_harness import caught, cuda_program, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
 
+pytestmark = pytest.mark.deep
+
 #: Ways to take a lock, of one lane or of many of a warp.
 TAKE = {
     "compare and swap": "while (atomicCAS(lock, 0, 1) != 0) ;",

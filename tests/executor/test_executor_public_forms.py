@@ -9,6 +9,8 @@ from executor_harness import compile_cuda, run_instruction
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program
 from gpuprof.toolchain.cuda_headers import find_cuda_headers
 
+pytestmark = pytest.mark.deep
+
 TILE = """#include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 namespace cg = cooperative_groups;

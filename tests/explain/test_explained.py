@@ -10,6 +10,8 @@ from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.measure import explain
 from gpuprof.schema import to_json
 
+pytestmark = pytest.mark.deep
+
 SIZES = tuple(map(int, SIZE.split("x")))
 BY_NAME = {planted.name: planted for planted in PLANTED}
 

@@ -13,6 +13,8 @@ import gpuprof
 from gpuprof.api import measuring
 from gpuprof.ncu import profile as profiling
 
+pytestmark = pytest.mark.deep
+
 AXPY = """
 __global__ void axpy(int n, float a, const float *x, float *y)
 {

@@ -14,6 +14,8 @@ from gpuprof.report.html import render_html
 from gpuprof.report.markdown import render_markdown
 from gpuprof.results import Run
 
+pytestmark = pytest.mark.deep
+
 SAMPLES = {path.name: path for path in (Path(__file__).parents[2] / "samples").glob("*.json")}
 #: A number with a decimal point; versions have more points, and names letters.
 NUMBER = re.compile(r"(?<![\w.:/])\d[\d,]*\.\d+(?![\w.]*\w)")

@@ -7,6 +7,8 @@ import pytest
 
 import gpuprof
 
+pytestmark = pytest.mark.deep
+
 
 def judged(body, *, n=64, block=64, grid=1, bounds="", expect=None, device="sim:h200", **options):
     """Run `body` for n integers x and y; unless told otherwise, y should be x."""

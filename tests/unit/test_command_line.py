@@ -25,6 +25,8 @@ from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.reading import read_run
 from gpuprof.report.comma_separated import heading, render_csv
 
+pytestmark = pytest.mark.deep
+
 SAMPLES = Path(__file__).parents[2] / "samples"
 TINY = ("transpose", "-k", "naive_row", "--sizes", "64", "--device", "none", "--quiet")
 NO_BROWSER = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}

@@ -35,6 +35,8 @@ from gpuprof.toolchain.includes import _names_in
 from gpuprof.toolchain.nvrtc import _SHARED, _SPILLS
 from gpuprof.toolchain.signature import declared_parameters
 
+pytestmark = pytest.mark.deep
+
 SAMPLES = Path(__file__).parents[2] / "samples"
 VERSION_1 = Path(__file__).parent / "version1"
 FIXTURES = Path(__file__).parents[1] / "report" / "fixtures"

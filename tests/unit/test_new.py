@@ -21,6 +21,8 @@ from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.declaration import load_operation
 from gpuprof.problems.problem import Problem
 
+pytestmark = pytest.mark.deep
+
 SAXPY = """
 name = "saxpy"
 title = "y = a x + y"

@@ -16,6 +16,8 @@ from gpuprof.errors import ExitCode, HeaderError, InputError, ResultsError
 from gpuprof.files import check_distinct, check_writable, same_file
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 TINY = ("transpose", "-k", "naive_row", "--sizes", "64", "--device", "none", "-q")
 LONG = "x" * 300
 DEEP = "/".join(["x" * 200] * 30)
@@ -193,7 +195,7 @@ def test_files_are_compared_even_where_they_lead_nowhere(tmp_path, monkeypatch):
     ("error", "words"),
     [
         (OSError(28, "No space left on device", "/tmp/x"), "No space left on device (/tmp/x)."),
-        (OSError(11, "Resource temporarily unavailable"), "Resource temporarily unavailable."),
+        (OSError(5, "Input/output error"), "Input/output error."),
         (OSError("something odd"), "something odd."),
     ],
 )

@@ -9,6 +9,8 @@ from unit_support import DEVICE, values_of
 
 from gpuprof.measure.protocol import MESSAGES, Open, Opened, Refused, decode, encode
 
+pytestmark = pytest.mark.deep
+
 
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("kind", MESSAGES.values(), ids=list(MESSAGES))

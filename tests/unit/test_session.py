@@ -27,6 +27,8 @@ from gpuprof.measure.run import RunOptions, measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 
+pytestmark = pytest.mark.deep
+
 NONE = Open("none", "sm_86", 0, 0.1)
 
 

@@ -10,6 +10,8 @@ from unit_support import gpuprof
 from gpuprof.errors import ExitCode
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 TINY = ("transpose", "--quiet")
 
 

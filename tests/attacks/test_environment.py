@@ -19,6 +19,8 @@ from gpuprof.pytest_plugin import GpuprofFixture
 from gpuprof.requirements import Unmet
 from gpuprof.toolchain import cache, nvrtc
 
+pytestmark = pytest.mark.deep
+
 #: What pip would leave of an environment without one package.
 WITHOUT = """
 import sys, importlib.metadata as metadata
