@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the GEMM ladder stands against cuBLAS over many sizes: the best rung of each, and what by_size takes.
 
-    python benchmarks/gemm_table.py measure DIR [--part I/N] [--device N]   on a GPU
-    python benchmarks/gemm_table.py page DIR …                              anywhere
+    python benchmarks/gemm_table.py measure DIR [--part I/N] [--by-size] [--device N]   on a GPU
+    python benchmarks/gemm_table.py page DIR …                                          anywhere
 
 Measuring makes one run of all sizes that have candidates in common, cuBLAS among them, and writes its results
-file into DIR. `--part 1/2` and `--part 2/2` share the sizes between two GPUs. The page is Markdown; it takes
-the files of several folders, of one card or of several.
+file into DIR. `--part 1/2` and `--part 2/2` share the sizes between two GPUs; `--by-size` measures no rung
+but the one that by_size takes, in one run. The page is Markdown; it takes files, and folders of files, of one
+card or of several.
 """
 
 import argparse
@@ -114,10 +115,13 @@ def runs_of(part: int, parts: int) -> Iterator[tuple[Tried, list[str]]]:
         yield CANDIDATES[index][1], found
 
 
-def measure(folder: Path, part: int, parts: int, device: str, seconds: float) -> None:
+def measure(folder: Path, part: int, parts: int, by_size: bool, device: str, seconds: float) -> None:
     """Measure one part of all sizes."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, (rungs, sizes) in enumerate(runs_of(part, parts)):
+    runs = list(runs_of(part, parts))
+    if by_size:
+        runs = [({}, sorted((size for _, sizes in runs for size in sizes), key=extents_of))]
+    for number, (rungs, sizes) in enumerate(runs):
         path = folder / f"gemm-{part}-{number}.json"
         run = gpuprof.profile(
             "gemm",
@@ -173,15 +177,20 @@ def summary(rows: list[Row], what: str, shares: list[float]) -> str:
     )
 
 
-def page(folders: Iterable[Path]) -> str:
+def page(places: Iterable[Path]) -> str:
     """The table as Markdown, a section for each card."""
-    runs = [read_run(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    files = (sorted(place.glob("*.json")) if place.is_dir() else [place] for place in places)
+    runs = [read_run(path) for each in files for path in each]
     lines: list[str] = []
     for card, found in rows_of(runs).items():
-        rows = [row for row in found if row.vendor_us and _CHOOSER in row.rungs and len(row.rungs) > 1]
+        chosen = [row for row in found if row.vendor_us and _CHOOSER in row.rungs]
+        rows = [row for row in chosen if len(row.rungs) > 1]
         lines += [f"## {card}", ""]
-        lines += [summary(rows, "Best rung", [row.over_vendor(row.best) for row in rows]), ""]
-        lines += [summary(rows, "`by_size`", [row.over_vendor(_CHOOSER) for row in rows]), ""]
+        if rows:
+            lines += [summary(rows, "Best rung", [row.over_vendor(row.best) for row in rows]), ""]
+        lines += [summary(chosen, "`by_size`", [row.over_vendor(_CHOOSER) for row in chosen]), ""]
+        if not rows:
+            continue
         lines += ["| size | cuBLAS | best rung | over cuBLAS | by_size takes | over cuBLAS | others |"]
         lines += ["|---|--:|---|--:|---|--:|---|"]
         for row in rows:
@@ -215,15 +224,16 @@ def main() -> None:
     measuring = commands.add_parser("measure", help="time all sizes on a GPU")
     measuring.add_argument("folder", type=Path)
     measuring.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N")
+    measuring.add_argument("--by-size", action="store_true", help="no other rungs")
     measuring.add_argument("--device", default="0")
     measuring.add_argument("--seconds", type=float, default=0.05, help="kernel time a case")
     showing = commands.add_parser("page", help="print the table")
-    showing.add_argument("folders", type=Path, nargs="+")
+    showing.add_argument("places", type=Path, nargs="+")
     options = parser.parse_args()
     if options.command == "measure":
-        measure(options.folder, *options.part, options.device, options.seconds)
+        measure(options.folder, *options.part, options.by_size, options.device, options.seconds)
     else:
-        print(page(options.folders))
+        print(page(options.places))
 
 
 if __name__ == "__main__":
