@@ -29,7 +29,7 @@ from gpuprof.errors import GpuprofError
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Run
 
-FILE = Path(__file__).parent / "recorded-h200.json.xz"
+FILES = sorted(Path(__file__).parent.glob("recorded-*.json.xz"))
 #: Stretches that the samples of a round are cut into, in the order taken.
 PARTS = 4
 
@@ -71,7 +71,7 @@ def taken_down(runs: Iterable[Run]) -> Cases:
     return {name: list(rounds.values()) for name, rounds in sorted(found.items()) if len(rounds) > 1}
 
 
-def read(path: Path = FILE) -> Cases:
+def read(path: Path) -> Cases:
     """What was written."""
     held = json.loads(lzma.decompress(path.read_bytes()))
     return {
@@ -150,7 +150,7 @@ def main() -> None:
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="RESULTS")
     parser.add_argument("--history", type=Path, metavar="FOLDER")
-    parser.add_argument("--write", type=Path, default=FILE, metavar="FILE")
+    parser.add_argument("--write", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
     runs = [*_read_all(arguments.results), *(_history(arguments.history) if arguments.history else ())]
     cases = taken_down(runs)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from recorded import FILE, PARTS, Cases, Round, read
+from recorded import FILES, PARTS, Cases, Round, read
 from verdict_noise import FLUKE_MEAN, FLUKES, KINDS, Kind
 
 from gpuprof.comparison.judging import ENOUGH_ROUNDS, Times, judge
@@ -49,8 +49,9 @@ def _recorded_text(cases: Cases) -> str:
     runs = {one.run for rounds in cases.values() for one in rounds}
     return (
         f"{len(cases)} cases of identical code from {len(runs)} runs with default options of one round each,"
-        " on several H200s, hours and days apart, by several versions of gpuprof: all that this repository's"
-        " history of `samples/` holds (`benchmarks/recorded.py`). Every run of a case is compared with every"
+        " on several H200s, hours and days apart, by several versions of gpuprof, which is all that this"
+        " repository's history of `samples/` holds, and one after the other on an H100"
+        " (`benchmarks/recorded.py`). Every run of a case is compared with every"
         f" other. *Stretches*: the samples of each run are cut into {PARTS}, and every stretch of the one is"
         " compared with every stretch of the other; these pairs are noisier than whole runs, and no more"
         " independent. “Wrong” are verdicts other than same or uncertain. The last columns say how often a"
@@ -144,10 +145,9 @@ def row_of(base: Round, new: Round) -> str:
     if max(base.error, new.error) > DRIFTS:
         return "drifting"
     kind = class_of(base.median_us)
-    return {
-        CLASSES[0]: f"below {CLASSES[0].below_us:.0f} µs",
-        CLASSES[1]: f"to {CLASSES[1].below_us:.0f} µs",
-    }.get(kind, "longer")
+    if kind is CLASSES[-1]:
+        return "longer"
+    return f"{'below' if kind is CLASSES[0] else 'to'} {kind.below_us:.0f} µs"
 
 
 def recorded_table(cases: Cases) -> Iterator[str]:
@@ -216,7 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--recorded", nargs="+", type=Path, default=[FILE], metavar="FILE")
+    parser.add_argument("--recorded", nargs="+", type=Path, default=FILES, metavar="FILE")
     parser.add_argument("--comparisons", type=int, default=10_000, metavar="N")
     parser.add_argument("--rounds", type=int, default=ENOUGH_ROUNDS, metavar="N")
     parser.add_argument("--seed", type=int, default=0)

@@ -5,8 +5,8 @@
 A round is a fresh process with fresh allocations. Between rounds arrays and code lie elsewhere, which moves
 short launches by percents and long ones hardly at all. One round shows nothing of that, so it is known
 beforehand: `python benchmarks/verdicts.py --prior` fits these deviations to recorded runs of identical code
-(benchmarks/recorded-h200.json.xz: several H200s, hours and days apart). docs/verdicts.md says how well they
-hold.
+(benchmarks/recorded-*.json.xz: several H200s, hours and days apart, and an H100). docs/verdicts.md says how
+well they hold.
 """
 
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ class TimeClass:
 
 
 CLASSES = (
+    TimeClass(below_us=10.0, deviation=0.03, least=0.03, close=0.20),
     TimeClass(below_us=25.0, deviation=0.017, least=0.03, close=0.20),
     TimeClass(below_us=100.0, deviation=0.0062, least=0.01, close=0.08),
     TimeClass(below_us=float("inf"), deviation=0.0031, least=0.01, close=0.05),

@@ -133,9 +133,8 @@ def test_swapping_base_and_new_turns_the_verdict():
 
 
 def test_classes_follow_each_other_and_grow_quieter():
-    assert [class_of(time) for time in (1, 24.9, 25, 99, 100, 1e9)] == [
-        CLASSES[0], CLASSES[0], CLASSES[1], CLASSES[1], CLASSES[2], CLASSES[2]
-    ]  # fmt: skip
+    times = (1, 9.9, 10, 24.9, 25, 99, 100, 1e9)
+    assert [class_of(time) for time in times] == [kind for kind in CLASSES for _ in range(2)]
     for quieter, kind in zip(CLASSES[1:], CLASSES, strict=False):
         assert quieter.below_us > kind.below_us
         assert quieter.least <= kind.least <= kind.close
@@ -146,23 +145,24 @@ def test_classes_follow_each_other_and_grow_quieter():
 def pairs():
     """Every two recorded runs of one case, by the row of docs/verdicts.md that they belong to."""
     found = {}
-    for pair, row in pairs_of(recorded.read(), stretches=False):
-        found.setdefault(row, []).append(pair)
+    for file in recorded.FILES:
+        for pair, row in pairs_of(recorded.read(file), stretches=False):
+            found.setdefault(row, []).append(pair)
     return found
 
 
 def test_recorded_runs_of_identical_code_are_told_apart_in_one_of_a_thousand_at_most(pairs):
     every = [pair for group in pairs.values() for pair in group]
-    assert len(every) > 1000
+    assert len(every) > 10_000
     assert Tally.of(every).false <= len(every) / 1000
 
 
 def test_slowdowns_of_recorded_runs_are_found_in_one_round_each(pairs):
     """8 % from 25 µs on, 5 % from 100 µs on, and runs of identical code are the same."""
     assert Tally.of(slowed(pairs["to 100 µs"], 0.08)).share("regressed") > 95
-    assert Tally.of(slowed(pairs["longer"], 0.05)).share("regressed") > 99
+    assert Tally.of(slowed(pairs["longer"], 0.05)).share("regressed") > 95
     assert Tally.of(pairs["to 100 µs"]).share("same") > 80
-    assert Tally.of(pairs["longer"]).share("same") > 98
+    assert Tally.of(pairs["longer"]).share("same") > 90
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
