@@ -31,7 +31,7 @@ class TimeClass:
 
 
 CLASSES = (
-    TimeClass(below_us=10.0, deviation=0.03, least=0.03, close=0.20),
+    TimeClass(below_us=10.0, deviation=0.026, least=0.03, close=0.30),
     TimeClass(below_us=25.0, deviation=0.017, least=0.03, close=0.20),
     TimeClass(below_us=100.0, deviation=0.0062, least=0.01, close=0.08),
     TimeClass(below_us=float("inf"), deviation=0.0031, least=0.01, close=0.05),
