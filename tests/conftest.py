@@ -4,12 +4,17 @@
 
 import os
 import re
+import signal
 from pathlib import Path
 
 # Before NumPy starts: its threads fight with those of the tests beside it, and win nothing on small arrays.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+
+# A shell has what it starts in the background ignore Ctrl-C, and so would every command that is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
