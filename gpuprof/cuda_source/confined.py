@@ -84,9 +84,14 @@ def _clear(code: str) -> str:
 
 
 def _definitions(codes: Iterable[str], options: Iterable[str]) -> Iterator[tuple[str, str]]:
+    begun = ""
     for option in options:
-        if match := _OPTION.fullmatch(option):
-            yield match["name"], match["value"]
+        if option in ("-D", "--define-macro"):  # its value is the next entry
+            begun = "-D"
+        else:
+            if match := _OPTION.fullmatch(begun + option):
+                yield match["name"], match["value"]
+            begun = ""
     for code in codes:
         for line in _LOGICAL_LINE.findall(code):
             if _MAY_BE_ONE.search(line):

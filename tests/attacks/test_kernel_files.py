@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuprof.cuda_source.confined import confined
 from gpuprof.errors import CompileError, HeaderError
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.preprocessing import parse_preprocessing
@@ -283,3 +284,10 @@ def test_code_below_a_choice_is_looked_for_in_linear_time(tmp_path, unit):
 def test_a_source_too_large_to_be_one_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(HeaderError, match=r"Cannot read the kernel file .*holds more than \d+ MiB"):
         kernel_of(tmp_path, code="int x;\n" * 1_000_000)
+
+
+@pytest.mark.parametrize("option", ["-D", "--define-macro"])
+def test_a_macro_whose_value_is_an_entry_of_its_own_names_no_file_elsewhere(option):
+    source = "#if 0\n#define F <ok.h>\n#endif\n#include F\n"
+    (text,) = confined({"k.cu": source}, [option, 'F="/etc/passwd"'], set()).values()
+    assert "#error" in text
