@@ -484,21 +484,6 @@ class LocalSpace:
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
         return old
 
-    def _hand_on(self, batch: Batch, pattern: SharedPattern) -> None:
-        """Each warp's atomic operation releases what was fenced, and acquires what those before it released.
-
-        That is told of those at one address, such as a count of who has ended.
-        """
-        places = pattern.address if pattern.used is None else pattern.address[pattern.used]
-        if places.min() < places.max():
-            return
-        phase = int(places.flat[0]), ATOMIC_PHASE
-        lanes = np.broadcast_to(pattern.mask.lanes, (batch.blocks, batch.warps, WARP))
-        for warp in np.flatnonzero(lanes.any(axis=(0, 2))).tolist():
-            signal = batch.signals.of(lanes & (np.arange(batch.warps) == warp)[:, None], phase)
-            for access in (Access.RELAXED, Access.ACQUIRE):
-                batch.races.record(access, signal, self.request.line)
-
     def _require_values(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> None:
         """Stop where a value decides something that a hollow store has left out."""
         if batch.hollow_local is not None:
