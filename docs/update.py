@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from gpuprof.cli import app
-from gpuprof.comparison.document import ComparisonDocument
+from gpuprof.comparison.comparison_document import ComparisonDocument
 from gpuprof.comparison.fleet_document import FleetDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names

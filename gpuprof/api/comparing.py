@@ -15,7 +15,7 @@ from gpuprof.api.run import Case, Run
 from gpuprof.comparison.compared import ComparedCase as Record
 from gpuprof.comparison.compared import Comparison as Compared
 from gpuprof.comparison.compared import case_name, compare_runs
-from gpuprof.comparison.document import document
+from gpuprof.comparison.comparison_document import document
 from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.comparison.pooling import pooled
 from gpuprof.errors import InputError

@@ -153,7 +153,7 @@ def show(
     Returns:
         The exit status that verdicts and gates decide.
     """
-    from gpuprof.comparison.document import document, dumps
+    from gpuprof.comparison.comparison_document import document, dumps
     from gpuprof.comparison.gates import hold_comparison
     from gpuprof.report.compared_markdown import render_comparison_markdown
     from gpuprof.report.compared_terminal import print_comparison, print_gates

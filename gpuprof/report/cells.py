@@ -12,27 +12,13 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.status import status_of
+from gpuprof.report.document import Cell
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell.
-
-    Args:
-        text: What is shown; None when it was not measured.
-        sort: Raw value, for sorting.
-        reason: Why `text` is None.
-    """
-
-    text: str | None
-    sort: float | str | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
+class FigureColumn:
     """One column of a table of cases.
 
     Args:
@@ -115,7 +101,7 @@ def format_outcome(run: Run, case: Measurement) -> str:
     return f"{status.symbol} {status.word}"
 
 
-def column_of(figure: Figure, *, group: str = "", label: str = "", fine: bool = False) -> Column:
+def column_of(figure: Figure, *, group: str = "", label: str = "", fine: bool = False) -> FigureColumn:
     """A column of one figure.
 
     Args:
@@ -124,7 +110,7 @@ def column_of(figure: Figure, *, group: str = "", label: str = "", fine: bool = 
         label: Heading, where it is not the figure's.
         fine: Whether times and rates have a digit more.
     """
-    return Column(
+    return FigureColumn(
         figure.key,
         label or figure.label,
         group or figure.group,
@@ -141,20 +127,20 @@ def _reader(key: str, fine: bool) -> Callable[[Run, Measurement], Cell]:
     return remembered(lambda run, case: cell_of(figure, Subject(run, case), fine=fine))
 
 
-def _columns(*keys: str) -> tuple[Column, ...]:
+def _columns(*keys: str) -> tuple[FigureColumn, ...]:
     return tuple(column_of(FIGURES[key], fine=True) for key in keys)
 
 
-def _device_column(run: Run) -> Column:
+def _device_column(run: Run) -> FigureColumn:
     def read(run: Run, case: Measurement) -> Cell:
         label = run.device_label(case.device)
         return Cell(label, label)
 
-    return Column("device", "Device", "Case", "What it ran on.", read, numeric=False)
+    return FigureColumn("device", "Device", "Case", "What it ran on.", read, numeric=False)
 
 
 CASE = (
-    Column(
+    FigureColumn(
         "kernel",
         "Kernel",
         "Case",
@@ -162,7 +148,7 @@ CASE = (
         lambda _, case: Cell(case.kernel, case.kernel),
         numeric=False,
     ),
-    Column(
+    FigureColumn(
         "size",
         "Size",
         "Case",
@@ -170,7 +156,7 @@ CASE = (
         lambda _, case: Cell(case.problem.label, case.problem.min_bytes),
         numeric=False,
     ),
-    Column(
+    FigureColumn(
         "block",
         "Block",
         "Case",
@@ -178,7 +164,7 @@ CASE = (
         lambda _, case: Cell(format_block(case), case.block[0] * 4096 + case.block[1]),
         numeric=False,
     ),
-    Column(
+    FigureColumn(
         "outcome",
         "Outcome",
         "Case",
@@ -214,7 +200,7 @@ _FAMILIES = {
 }
 
 
-def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
+def counter_columns(cases: tuple[Measurement, ...]) -> tuple[FigureColumn, ...]:
     """One column per counter that occurs, under a heading that says who counted."""
     columns = []
     for name in counters.names_in(cases):
@@ -234,7 +220,7 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     return tuple(sorted(columns, key=lambda column: order.index(column.group)))
 
 
-def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
+def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[FigureColumn, ...]:
     """Every figure a case can have; others' times stand only beside times of our own."""
     published = PUBLISHED if run.backend == "gpu" else ()
     device = (_device_column(run),) if len(run.devices) > 1 else ()

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from gpuprof.analysis.groups import groups
 from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Moved, case_name
-from gpuprof.comparison.document import document, most_rounds
+from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.change_pictures import axis_end, change_picture, range_texts, rounds_picture
 from gpuprof.report.compared_text import (

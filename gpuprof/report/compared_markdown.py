@@ -5,7 +5,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
-from gpuprof.comparison.document import most_rounds
+from gpuprof.comparison.comparison_document import most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.compared_text import (
     GATE_MARKS,

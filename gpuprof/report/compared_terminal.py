@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
-from gpuprof.comparison.document import most_rounds
+from gpuprof.comparison.comparison_document import most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.compared_text import (
     GATE_MARKS,

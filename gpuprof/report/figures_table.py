@@ -9,7 +9,8 @@ from itertools import groupby
 from gpuprof.analysis import counters
 from gpuprof.analysis.ladder import Ladder
 from gpuprof.analysis.status import Status, status_of
-from gpuprof.report.cells import Cell, Column, all_columns
+from gpuprof.report.cells import FigureColumn, all_columns
+from gpuprof.report.document import Cell
 from gpuprof.results import Run
 
 
@@ -22,7 +23,7 @@ class FiguresRow:
     is_reference: bool
     cells: tuple[Cell, ...]
 
-    def pairs(self, columns: tuple[Column, ...]) -> Iterator[tuple[Cell, bool]]:
+    def pairs(self, columns: tuple[FigureColumn, ...]) -> Iterator[tuple[Cell, bool]]:
         """Each cell but the first, which heads the row, with whether it is a number."""
         for cell, column in zip(self.cells[1:], columns[1:], strict=True):
             yield cell, column.numeric
@@ -41,7 +42,7 @@ class FiguresTable:
         left_out: How many counters that gpuprof does not describe have no column.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FigureColumn, ...]
     spans: tuple[tuple[str, int], ...]
     rows: tuple[FiguresRow, ...]
     absent: tuple[tuple[str, str], ...]

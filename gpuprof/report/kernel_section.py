@@ -22,11 +22,11 @@ from gpuprof.report.cells import (
     CHECK,
     RATE,
     RESOURCE,
-    Cell,
-    Column,
+    FigureColumn,
     counter_columns,
     format_block,
 )
+from gpuprof.report.document import Cell
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.occupancy_table import OccupancyTable, occupancy_tables
 from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
@@ -67,7 +67,7 @@ class ShareList:
 class FigureRow:
     """One figure across sizes."""
 
-    column: Column
+    column: FigureColumn
     counted_by: str
     cells: tuple[Cell, ...]
 
@@ -273,7 +273,9 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
     )
 
 
-def _rows(run: Run, columns: tuple[Column, ...], cases: tuple[Measurement, ...]) -> tuple[FigureRow, ...]:
+def _rows(
+    run: Run, columns: tuple[FigureColumn, ...], cases: tuple[Measurement, ...]
+) -> tuple[FigureRow, ...]:
     """Figures that at least one case has."""
     rows = []
     for column in columns:

@@ -13,7 +13,8 @@ from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
-from gpuprof.report.cells import Cell, cell_of, format_block
+from gpuprof.report.cells import cell_of, format_block
+from gpuprof.report.document import Cell
 from gpuprof.results import Run
 
 

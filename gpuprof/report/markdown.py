@@ -18,8 +18,9 @@ from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.tuned import tuned_sizes
 from gpuprof.report.blocks_text import BLOCK_COLUMNS, block_sentence
-from gpuprof.report.cells import Cell, cell_of, format_block, missing
+from gpuprof.report.cells import cell_of, format_block, missing
 from gpuprof.report.device_facts import devices_text
+from gpuprof.report.document import Cell
 from gpuprof.report.ladder_table import explanation, resource_columns, rung_columns
 from gpuprof.report.markdown_text import code, text
 from gpuprof.report.parameters_text import parameter_lines

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.report.cells import Cell
+from gpuprof.report.document import Cell
 from gpuprof.report.text import bound
 from gpuprof.text import visible
 

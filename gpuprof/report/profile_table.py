@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.why import observed, reasons
-from gpuprof.report.cells import Cell, column_of
+from gpuprof.report.cells import column_of
+from gpuprof.report.document import Cell
 from gpuprof.results import Run
 
 #: Their headings stand alone, without those of groups.

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from unit_support import busy_runs
 
 from gpuprof.comparison.compared import compare_runs, percent
-from gpuprof.comparison.document import ComparisonDocument, document, dumps
+from gpuprof.comparison.comparison_document import ComparisonDocument, document, dumps
 from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.comparison.pooling import pooled
 from gpuprof.errors import InputError
