@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Put docs/executor-accuracy.md together from executed cases, the recorded counts and the rules' answers."""
+"""Put docs/executor-accuracy.md and its data together: executed cases, recorded counts, rules' answers."""
 
+import csv
+import io
 import json
 import sys
 import tomllib
@@ -10,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accuracy_cases import ROOT, recorded
-from accuracy_rows import Compared, Row, reason_of
+from accuracy_rows import Row, reason_of
 
 sys.path.insert(0, str(ROOT / "tests" / "executor" / "rules"))
 
@@ -18,84 +20,117 @@ from rules_corpus import cases as rule_cases
 
 RANDOM = ROOT / "tests" / "executor" / "differential" / "random-summary.json"
 RULES = ROOT / "tests" / "executor" / "rules"
-#: Counters shown, in the order of columns, with the words of their heading.
-COLUMNS = {
-    "global_load_requests": "load requests",
-    "global_load_sectors": "load sectors",
-    "global_store_requests": "store requests",
-    "global_store_sectors": "store sectors",
-    "global_load_efficiency_pct": "load efficiency %",
-    "global_store_efficiency_pct": "store efficiency %",
-    "ffma_thread_instructions": "FFMA",
-    "dfma_thread_instructions": "DFMA",
-    "shared_load_wavefronts": "shared load wavefronts",
-    "shared_store_wavefronts": "shared store wavefronts",
-    "async_copy_requests": "cp.async requests",
-    "async_copy_sectors": "cp.async sectors",
-    "async_copy_shared_wavefronts": "cp.async wavefronts",
-    "global_atomic_requests": "global atomics",
-    "global_atomic_sectors": "global atomic sectors",
-    "shared_atomic_requests": "shared atomics",
-    "barriers": "barriers",
-}
+#: Columns of the data: a line for each counter of each case.
+COLUMNS = ("family", "kernel", "size", "block", "results", "counter", "executor", "hardware")
+#: Shared wavefronts that the card counts as conflicts since another instruction was on the same pipe.
+LOST = "shared_wavefronts_lost_to_the_pipe_pct"
 INTRODUCTION = """# The executor against hardware
 
-What the executor counts, beside what Nsight Compute counts of the same launch on an {card} (driver {driver},
-Nsight Compute {ncu}): every shipped kernel and every sample at two sizes that fit its tiles and one that fits
-nothing, and {public} kernels written in the manner of public suites and courses. {equal} of {asked} counters
-are equal.
+What the executor counts, beside what Nsight Compute counts of the same launch on an {card}
+(driver {driver}, Nsight Compute {ncu}): every shipped kernel and sample at two sizes that fit its tiles and
+one that does not, {public} kernels in the manner of public suites (`tests/executor/public_style`), and
+{random} random kernels. Of the shipped and public ones **{equal} of {asked} counters are equal**; each is a
+line of [data/executor-accuracy.csv](data/executor-accuracy.csv). Their results are the card's too: bit by
+bit, or closely where a kernel uses an approximation whose last bits the PTX ISA leaves open. {same} of the
+{random} random kernels left the same bits.
 
-Each cell is the executor's count; `=` says that hardware's is the same, and otherwise its distance follows.
-Efficiencies are compared to the two digits that Nsight Compute shows. Blank cells have nothing to count, or
-belong to a counter that does not see all of the kernel's accesses.
-
-What is compared, and what cannot be:
+`python benchmarks/executor_accuracy.py record` makes the card's counts, `page` this page and its data,
+`benchmarks/random_kernels.py` the random kernels.
+"""
+LIMITS = """## What is compared, and what cannot be
 
 - The executor runs PTX, hardware the machine code that ptxas makes of it. Counts that a warp's addresses
   decide (requests, sectors, efficiencies, wavefronts) and counts of threads (fused multiply-adds) carry over.
-- Wavefronts of shared loads and stores are compared less bank conflicts: hardware counts a wavefront lost to
-  another instruction on the same pipe as a conflict. Those of cp.async are compared whole, as no such one is
-  among them. The column "lost to the pipe" shows how many more
-  conflicts hardware counts, as a share of all wavefronts. Bank conflicts that addresses cause are the
-  executor's to the wavefront: `tests/executor/test_executor_wavefronts.py` holds 700 patterns of addresses
+  Efficiencies are compared to the two digits that Nsight Compute shows.
+- Wavefronts of shared loads and stores are compared less bank conflicts: hardware counts a wavefront that
+  another instruction on the same pipe delayed as a conflict too (`{lost}` in the data).
+  Conflicts that addresses cause are exact: `tests/executor/test_executor_wavefronts.py` holds 700 patterns
   against an H200.
-- Diverging branches are not compared: ptxas turns most branches of the PTX on which a warp's lanes part into
-  predicated instructions, which hardware does not count as branches. Nor are accesses to local memory: ptxas
-  keeps a thread's own array in registers where it can.
-
-Generated by `python benchmarks/executor_accuracy.py page` from what `record` wrote on a machine with that
-card.
+- Not compared: diverging branches, which ptxas turns into predicated instructions, and local memory, where
+  ptxas keeps a thread's array in registers when it can.
 """
 
 
-def page(shipped: Sequence[Row], public: Sequence[Row]) -> tuple[str, int]:
-    """Return the page's text, and how many differences it cannot explain."""
+def lines_of(rows: Iterable[Row]) -> list[tuple[str, ...]]:
+    """The data: what both counted, by the names of `COLUMNS`."""
+    lines = []
+    for row in rows:
+        case = (row.family, row.name, row.size, row.shape, row.results)
+        told = [
+            (counter.name, _shown(counter.name, counter.ours), _shown(counter.name, counter.theirs))
+            for counter in row.counters
+            if counter.ours or counter.theirs
+        ]
+        if row.lost is not None:
+            told.append((LOST, "", _shown(LOST, row.lost)))
+        lines += [(*case, *counted) for counted in told or [("", "", "")]]
+    return lines
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{value:.{2 if name.endswith('_pct') else 0}f}"
+
+
+def as_csv(lines: Iterable[Sequence[str]]) -> str:
+    """The text of the data's file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def page(shipped: Sequence[Row], public: Sequence[Row]) -> tuple[str, str, int]:
+    """Return the page's text, its data, and how many differences have no reason."""
     rows = [*shipped, *public]
-    told = [counter for row in rows for counter in row.counters if counter.ours or counter.theirs]
-    about = recorded()["about"]
-    parts = [
-        INTRODUCTION.format(
-            card=about["card"],
-            driver=about["driver_api"],
-            ncu=about.get("ncu", "unknown"),
-            public=len(public),
-            equal=f"{sum(counter.equal for counter in told):,}",
-            asked=f"{len(told):,}",
-        )
-    ]
+    lines = lines_of(rows)
     differences, unexplained = _differences(rows)
-    parts.append(differences)
-    parts.append("## Shipped kernels\n")
-    parts += [_table(family, shipped, sizes=True) for family in dict.fromkeys(row.family for row in shipped)]
-    parts.append("## Kernels in the manner of public suites\n")
-    parts.append(
-        "They stand in `tests/executor/public_style`, and ran on the card from the PTX that the executor is"
-        " given. Results are compared with what the card wrote: bit by bit, or closely where a kernel uses an"
-        " approximation, whose last bits the PTX ISA leaves open.\n"
+    return page_of(lines, differences, len(public)), as_csv(lines), unexplained
+
+
+def page_of(lines: Sequence[Sequence[str]], differences: str, public: int) -> str:
+    """The page, from its data."""
+    about, found = recorded()["about"], json.loads(RANDOM.read_text())
+    told = [line for line in lines if line[5] not in ("", LOST)]
+    introduction = INTRODUCTION.format(
+        card=about["card"],
+        driver=about["driver_api"],
+        ncu=about.get("ncu", "unknown"),
+        public=public,
+        random=found["kernels"],
+        same=found["same_results"],
+        equal=f"{sum(line[6] == line[7] for line in told):,}",
+        asked=f"{len(told):,}",
     )
-    parts += [_table(family, public, sizes=False) for family in dict.fromkeys(row.family for row in public)]
-    parts += [_random(), _rules()]
-    return "\n".join(parts), unexplained
+    random = [f"- {why} {_counters(count)}." for why, count in found["explained"].items()]
+    parts = [
+        introduction,
+        _table(told, found["counters"]),
+        LIMITS.format(lost=LOST),
+        differences,
+        "Of random kernels:\n",
+        "\n".join([*random, ""]),
+        _rules(),
+    ]
+    return "\n".join(parts)
+
+
+def _table(told: Iterable[Sequence[str]], random: dict[str, Any]) -> str:
+    """How many counts are equal, by counter."""
+    asked, equal = Counter(), Counter()
+    for line in told:
+        asked[line[5]] += 1
+        equal[line[5]] += line[6] == line[7]
+    lines = ["| counter | shipped and public: equal | of | random: equal | of |", "|:--|--:|--:|--:|--:|"]
+    for name in asked | random:
+        of_random = random.get(name)
+        cells = (name, equal[name], asked[name], *(reversed(of_random) if of_random else ("–", "–")))
+        lines.append(f"| `{cells[0]}` | {' | '.join(map(str, cells[1:]))} |")
+    return "\n".join([*lines, ""])
+
+
+def _counters(count: int) -> str:
+    return f"{count} counter{'s' if count != 1 else ''}"
 
 
 def _differences(rows: Iterable[Row]) -> tuple[str, int]:
@@ -116,88 +151,34 @@ def _differences(rows: Iterable[Row]) -> tuple[str, int]:
     if not explained and not unexplained:
         lines.append("There is none.\n")
     for words, places in explained.items():
-        lines.append(f"- {words} {len(places)} counters: {'; '.join(places)}.")
+        lines.append(f"- {words} {_counters(len(places))}: {'; '.join(places)}.")
     if unexplained:
         lines.append(f"- Not explained: {'; '.join(unexplained)}.")
     return "\n".join([*lines, ""]), len(unexplained)
 
 
-def _table(family: str, rows: Iterable[Row], *, sizes: bool) -> str:
-    chosen = [row for row in rows if row.family == family]
-    present = {c.name for row in chosen for c in row.counters if c.ours or c.theirs}
-    columns = [name for name in COLUMNS if name in present]
-    heads = ["kernel", *(["size"] if sizes else []), "block, blocks run", "results"]
-    heads += [COLUMNS[name] for name in columns]
-    heads += ["lost to the pipe"] if any(row.lost is not None for row in chosen) else []
-    lines = [f"### {family}\n", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for row in chosen:
-        by_name = {counter.name: counter for counter in row.counters}
-        cells = [row.name, *([row.size] if sizes else []), row.shape, row.results]
-        cells += [_cell(by_name.get(name)) for name in columns]
-        if "lost to the pipe" in heads:
-            cells.append("" if row.lost is None else f"{row.lost:.2f} %")
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
-
-
-def _cell(counter: Compared | None) -> str:
-    if counter is None or not (counter.ours or counter.theirs):
-        return ""
-    shown = f"{counter.ours:.{2 if counter.name.endswith('_pct') else 0}f}"
-    if counter.equal:
-        return f"{shown} ="
-    if not counter.theirs:
-        return f"{shown}, hardware 0"
-    return f"{shown} {100 * (counter.ours - counter.theirs) / counter.theirs:+.3f} %"
-
-
-def _random() -> str:
-    """Return what `random_kernels.py compare` found last."""
-    if not RANDOM.exists():
-        return ""
-    found = json.loads(RANDOM.read_text())
-    lines = [
-        "## Random kernels\n",
-        f"{found['kernels']} random kernels of defined results, with divergence, shared memory, barriers,"
-        " warp operations, atomics and asynchronous copies, ran on the card and on the executor from the same"
-        f" PTX (`benchmarks/random_kernels.py`). {found['same_results']} left the same bits.\n",
-        "| counter | kernels that have any | equal |\n|---|---|---|",
-    ]
-    lines += [
-        f"| {name.replace('_', ' ')} | {asked} | {equal} |"
-        for name, (asked, equal) in found["counters"].items()
-    ]
-    lines += ["", *(f"- {why} {count} counters." for why, count in found["explained"].items())]
-    return "\n".join([*lines, ""])
-
-
 def _rules() -> str:
-    """Return the tables of the rules of the PTX ISA, with what cards answered."""
+    """What cards answered to the rules of the PTX ISA."""
     parts = [
         "## Rules of the PTX ISA\n",
         "Small kernels, each of which tells whether one rule of the PTX ISA is kept. Cards were asked all of"
-        " them, and `tests/executor/test_executor_rules.py` holds the executor to their answers, bit by bit."
-        " Elements that came out otherwise when a card was asked again count as open.\n",
+        " them, and\n`tests/executor/test_executor_rules.py` holds the executor to their answers, bit by bit."
+        " Elements that came out\notherwise when a card was asked again count as open.\n",
     ]
     for path in sorted(RULES.glob("answers-*.json")):
         told = json.loads(path.read_text())
-        parts += [f"{told['about']['card']}:\n", _rules_of(told["answers"])]
+        parts.append(_rules_of(told["about"]["card"], told["answers"]))
     return "\n".join(parts)
 
 
-def _rules_of(answers: dict[str, Any]) -> str:
+def _rules_of(card: str, answers: dict[str, Any]) -> str:
     known = tomllib.loads((RULES / "known_differences.toml").read_text()).get("card", {})
-    asked: dict[str, list[str]] = {}
-    for case in rule_cases().values():
-        if answers.get(case.name, {}).get("key") == case.key:
-            asked.setdefault(case.chapter, []).append(case.name)
-    heads = ("chapter", "rules asked", "as on the card", "otherwise", "why")
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    everything = [name for names in asked.values() for name in names]
-    for chapter, names in (*sorted(asked.items()), ("all", everything)):
-        differing = [name for name in names if name in known]
-        why = Counter(known[name].partition(":")[0] for name in differing)
-        words = "; ".join(f"{text} ({count})" for text, count in why.most_common())
-        cells = (chapter, len(names), len(names) - len(differing), len(differing) or "")
-        lines.append(f"| {' | '.join(map(str, cells))} | {words if chapter != 'all' else ''} |")
+    asked = [case for case in rule_cases().values() if answers.get(case.name, {}).get("key") == case.key]
+    differing = [case for case in asked if case.name in known]
+    chapters = len({case.chapter for case in asked})
+    lines = [
+        f"{card}: {len(asked):,} rules of {chapters} chapters asked,"
+        f" {len(asked) - len(differing):,} as on the card. The others:\n",
+        *(f"- {case.chapter}: {known[case.name].partition(':')[0]}." for case in differing),
+    ]
     return "\n".join([*lines, ""])

@@ -8,7 +8,7 @@ Usage: python benchmarks/executor_accuracy.py record [--part shipped|public] [--
 `record` launches every case under Nsight Compute on the card in this machine: the shipped kernels and samples
 at three sizes each, and the kernels of tests/executor/public_style. With `--only` the shipped ones are those
 of that name, such as "splitk_*", and what was recorded of the others stays. `page` runs the same on the
-executor and writes the page; it exits with 1 where a difference has no reason in
+executor and writes the page and its data; it exits with 1 where a difference has no reason in
 tests/executor/differential/known_differences.toml.
 """
 
@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT / "tests" / "executor" / "public_style"))
 from public_kernels import public_kernels
 
 PAGE = ROOT / "docs" / "executor-accuracy.md"
+DATA = ROOT / "docs" / "data" / "executor-accuracy.csv"
 PUBLIC = ROOT / "tests" / "executor" / "public_style" / "answers-h200.json.xz"
 _LIMIT_S = 480.0
 
@@ -89,9 +90,11 @@ def write_page() -> int:
     with ProcessPoolExecutor(os.cpu_count()) as processes:
         shipped = [*processes.map(executed_shipped, cases, [counted[one.key] for one in cases])]
         public = [*processes.map(executed_public, public_kernels(), chunksize=4)]
-    text, unexplained = page(shipped, [row for row in public if row is not None])
+    text, data, unexplained = page(shipped, [row for row in public if row is not None])
     PAGE.write_text(text)
-    print(f"Wrote {PAGE}: {unexplained} differences without a reason; {time.monotonic() - began:.0f} s")
+    DATA.write_text(data)
+    print(f"Wrote {PAGE} and {DATA}; {time.monotonic() - began:.0f} s")
+    print(f"{unexplained} differences without a reason")
     return 1 if unexplained else 0
 
 

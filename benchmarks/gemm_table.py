@@ -3,15 +3,17 @@
 """How the GEMM ladder stands against cuBLAS over many sizes: the best rung of each, and what by_size takes.
 
     python benchmarks/gemm_table.py measure DIR [--part I/N] [--by-size] [--device N]   on a GPU
-    python benchmarks/gemm_table.py page DIR …                                          anywhere
+    python benchmarks/gemm_table.py page DIR …                                          anywhere: a summary
+    python benchmarks/gemm_table.py data DIR … > docs/data/gemm-sizes-CARD.csv          anywhere: every size
 
 Measuring makes one run of all sizes that have candidates in common, cuBLAS among them, and writes its results
 file into DIR. `--part 1/2` and `--part 2/2` share the sizes between two GPUs; `--by-size` measures no rung
-but the one that by_size takes, in one run. The page is Markdown; it takes files, and folders of files, of one
-card or of several.
+but the one that by_size takes, in one run. `page` and `data` take files, and folders of files, of one card or
+of several.
 """
 
 import argparse
+import csv
 import statistics
 import sys
 from collections import defaultdict
@@ -177,36 +179,37 @@ def summary(rows: list[Row], what: str, shares: list[float]) -> str:
     )
 
 
-def page(places: Iterable[Path]) -> str:
-    """The table as Markdown, a section for each card."""
+def read_all(places: Iterable[Path]) -> dict[str, list[Row]]:
+    """The rows of every file, by card."""
     files = (sorted(place.glob("*.json")) if place.is_dir() else [place] for place in places)
-    runs = [read_run(path) for each in files for path in each]
+    return rows_of(read_run(path) for each in files for path in each)
+
+
+def page(places: Iterable[Path]) -> str:
+    """How the best rung and by_size stand, as Markdown, a section for each card."""
     lines: list[str] = []
-    for card, found in rows_of(runs).items():
+    for card, found in read_all(places).items():
         chosen = [row for row in found if row.vendor_us and _CHOOSER in row.rungs]
         rows = [row for row in chosen if len(row.rungs) > 1]
         lines += [f"## {card}", ""]
         if rows:
             lines += [summary(rows, "Best rung", [row.over_vendor(row.best) for row in rows]), ""]
         lines += [summary(chosen, "`by_size`", [row.over_vendor(_CHOOSER) for row in chosen]), ""]
-        if not rows:
-            continue
-        lines += ["| size | cuBLAS | best rung | over cuBLAS | by_size takes | over cuBLAS | others |"]
-        lines += ["|---|--:|---|--:|---|--:|---|"]
-        for row in rows:
-            others = sorted(row.rungs.keys() - {row.best, _CHOOSER}, key=row.rungs.__getitem__)
-            cells = (
-                row.size,
-                f"{row.vendor_us:.1f} µs",
-                f"`{row.best}`",
-                f"{row.over_vendor(row.best):.3f}",
-                f"`{row.chosen}`",
-                f"{row.over_vendor(_CHOOSER):.3f}",
-                ", ".join(f"`{label}` {row.over_vendor(label):.3f}" for label in others),
-            )
-            lines.append(f"| {' | '.join(cells)} |")
-        lines += ["", *(f"- {row.size}: {what}" for row in found for what in row.wrong)]
+        lines += [f"- {row.size}: {what}" for row in found for what in row.wrong]
     return "\n".join(lines)
+
+
+def data(places: Iterable[Path]) -> Iterator[tuple[str, ...]]:
+    """Every kernel at every size beside cuBLAS, by_size first, then by speed."""
+    yield ("card", "size", "cublas_us", "kernel", "takes", "over_cublas")
+    for card, found in read_all(places).items():
+        for row in found:
+            if row.vendor_us and _CHOOSER in row.rungs:
+                rungs = sorted(row.rungs, key=lambda label: (label != _CHOOSER, row.rungs[label]))
+                for label in rungs:
+                    takes = row.chosen if label == _CHOOSER else ""
+                    over = f"{row.over_vendor(label):.3f}"
+                    yield card, row.size, f"{row.vendor_us:.1f}", label, takes, over
 
 
 def part_of(text: str) -> tuple[int, int]:
@@ -227,13 +230,15 @@ def main() -> None:
     measuring.add_argument("--by-size", action="store_true", help="no other rungs")
     measuring.add_argument("--device", default="0")
     measuring.add_argument("--seconds", type=float, default=0.05, help="kernel time a case")
-    showing = commands.add_parser("page", help="print the table")
-    showing.add_argument("places", type=Path, nargs="+")
+    for name, what in (("page", "print a summary"), ("data", "print every size as CSV")):
+        commands.add_parser(name, help=what).add_argument("places", type=Path, nargs="+")
     options = parser.parse_args()
     if options.command == "measure":
         measure(options.folder, *options.part, options.by_size, options.device, options.seconds)
-    else:
+    elif options.command == "page":
         print(page(options.places))
+    else:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(data(options.places))
 
 
 if __name__ == "__main__":

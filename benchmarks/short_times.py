@@ -4,13 +4,17 @@
 
     python benchmarks/short_times.py measure DIR   on a GPU, with ncu: every case several times by both
     python benchmarks/short_times.py nvbench DIR   there, with cuda-bench: every case once by NVBench
-    python benchmarks/short_times.py page DIR      anywhere: the table, in Markdown
+    python benchmarks/short_times.py page DIR      anywhere: how well they agree by length, in Markdown
+    python benchmarks/short_times.py data DIR      anywhere: every case, as docs/data/short-times-CARD.csv
 
 Only kernels of one launch are taken: of several, Nsight Compute does not count what lies between them.
 """
 
 import argparse
+import csv
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -122,7 +126,7 @@ def rows_of(folder: Path) -> dict[tuple[str, str, str], Row]:
 
 
 def page(folder: Path) -> list[str]:
-    """How well both agree by length, and every case."""
+    """How well they agree, by length."""
     rows = rows_of(folder)
     lines = [
         "| Nsight Compute | cases | off by, median | 95 % within | at most | events and all, median"
@@ -141,30 +145,24 @@ def page(folder: Path) -> list[str]:
             told = [*figures, *([median(map(abs, by_nvbench))] if by_nvbench else [])]
             shown = [f"{100 * figure:.1f} %" for figure in told]
             lines.append(f"| {name} | {len(off)} | " + " | ".join([*shown, *[""] * (5 - len(shown))]) + " |")
-    lines += [
-        "",
-        "| operation | kernel | size | gpuprof | Nsight Compute | off by | events and all | NVBench |",
-        "|:--|:--|:--|--:|--:|--:|--:|--:|",
-    ]
-    for (operation, kernel, size), row in rows.items():
-        time, raw, ncu = row.times
-        lines.append(
-            f"| {operation} | {kernel} | {size} | {time:.2f} µs | {ncu:.2f} µs"
-            f" | {100 * (time / ncu - 1):+.1f} % | {raw:.2f} µs | {_microseconds(row.nvbench_us)} |"
-        )
     return lines
 
 
-def _microseconds(time: float | None) -> str:
-    return "" if time is None else f"{time:.2f} µs"
+def data(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Every case, in microseconds."""
+    yield ("operation", "kernel", "size", "gpuprof_us", "ncu_us", "with_events_us", "nvbench_us")
+    for (operation, kernel, size), row in rows_of(folder).items():
+        time, raw, ncu = row.times
+        by_nvbench = "" if row.nvbench_us is None else f"{row.nvbench_us:.2f}"
+        yield operation, kernel, size, f"{time:.2f}", f"{ncu:.2f}", f"{raw:.2f}", by_nvbench
 
 
 def main() -> None:
-    """Measure, or print the page."""
+    """Measure, or print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("measure", "nvbench", "page"))
+    parser.add_argument("what", choices=("measure", "nvbench", "page", "data"))
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
     if given.what == "measure":
@@ -172,8 +170,10 @@ def main() -> None:
     elif given.what == "nvbench":
         given.folder.mkdir(parents=True, exist_ok=True)
         nvbench_times(cases(), given.folder / _NVBENCH)
-    else:
+    elif given.what == "page":
         print("\n".join(page(given.folder)))
+    else:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(data(given.folder))
 
 
 if __name__ == "__main__":

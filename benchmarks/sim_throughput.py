@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure how long the executor takes for every rung of every ladder, and for a whole command.
 
-Usage: python benchmarks/sim_throughput.py page FOLDER > docs/executor-speed.md
-       python benchmarks/sim_throughput.py measure FILE
+Usage: python benchmarks/sim_throughput.py measure FILE
+       python benchmarks/sim_throughput.py data FILE > docs/data/executor-speed.csv
        python benchmarks/sim_throughput.py table BEFORE AFTER
 
-`page` measures the version whose checkout FOLDER is (made by `git worktree add FOLDER COMMIT`), then this
-one, and prints both side by side: by `measure`, for each with PYTHONPATH naming its folder, and `table`.
-The machine should do nothing else meanwhile. Both versions execute the same PTX, and find their own modules
-compiled to bytecode.
+`table` holds two files beside each other: of another version, measured with PYTHONPATH naming its checkout
+(`git worktree add FOLDER COMMIT`), and of this one. The machine should do nothing else meanwhile.
 """
 
+import csv
 import json
 import os
 import platform
@@ -43,46 +42,11 @@ SIZES: dict[str, tuple[tuple[int, ...], ...]] = {
     "reduce": ((4096,), (4194304,)),
     "softmax": ((128, 128), (4096, 4096)),
 }
-INTRODUCTION = """# How fast the executor is
-
-The executor as one {device}: whole commands, with an empty compile cache, in as many processes as there are
-cores; then each rung of the shipped ladders, in seconds of CPU time without the compiler's. The last column
-says how many times less the second version takes. A row that did not run says how it ended.
-
-Made by `git worktree add BEFORE {before}` and `python benchmarks/sim_throughput.py page BEFORE`, on
-{machine}.
-
-What saves the time:
-
-- Loads from shared memory that feed float32 arithmetic are played with it by machine code, and are counted
-  and logged together where their addresses were met before (`steps/shared_loads.py`,
-  `arithmetic/float_player.py`). A chain of multiply-adds keeps its sum in the CPU's registers.
-- Accesses to global memory, and copies from there, that moved from one pass of a loop to the next by whole
-  sectors or lines cost what they cost before. One comparison of their addresses proves it; nothing is counted
-  again (`memory/coalescing.py`, `memory/landing.py`).
-- Turns of a pipelined loop that are sure to do what turns before them did are not run in launches without
-  values: that they count the same is proved by induction, for each block as far as it holds
-  (`divergence/recurring_turns.py`, `divergence/moves.py`).
-- Inputs are not copied into device memory unless a kernel changes them. Outputs are mapped from one file of
-  poison, so that a sample of the blocks pays for the pages that it writes.
-- References of elements that the last kernels were sampled at are kept.
-- Decoding works with sets of basic blocks as numbers, from what post-dominates a branch to what every turn of
-  a loop passes. All sizes of a kernel go to one worker process, which decodes it once, and no two compile the
-  same kernel. A kernel that chooses another by size goes there too: what they share is executed once.
-- What a pattern of shared addresses costs is remembered by the distances between its lanes: unrolled code
-  has the same one again and again (`memory/banks.py`).
-- Worker processes look for garbage rarely. Decoded kernels are very many objects, and all of them stay.
-- nvdisasm takes half a second to begin. So it reads the machine code of all kernels that are compiled by then
-  in one run (`machine_code/merged_cubins.py`).
-- What is known of a set of lanes, from how many they are to where they access shared memory, stays known when
-  they part and meet again (`divergence/strands.py`)."""
 
 
 def main() -> None:
     """Do what the command line says."""
     match sys.argv[1:]:
-        case ["page", folder]:
-            _print_page(Path(folder))
         case ["measure", path]:
             result = {
                 "machine": _machine(),
@@ -91,25 +55,12 @@ def main() -> None:
                 "rungs": _rungs(),
             }
             Path(path).write_text(json.dumps(result, indent=1) + "\n")
+        case ["data", path]:
+            _print_data(json.loads(Path(path).read_text())["rungs"])
         case ["table", before, after]:
             _print_table(*(json.loads(Path(path).read_text()) for path in (before, after)))
         case _:
             sys.exit(__doc__)
-
-
-def _print_page(before: Path) -> None:
-    """Measure another version and this one, each in a process of its own, and print both."""
-    with tempfile.TemporaryDirectory() as folder:
-        measured = []
-        for checkout in (before.resolve(), Path(__file__).resolve().parents[1]):
-            file = f"{folder}/{len(measured)}.json"
-            environment = {**os.environ, "PYTHONPATH": str(checkout), "GPUPROF_CACHE_DIR": f"{folder}/ptx"}
-            environment |= {"PYTHONPYCACHEPREFIX": f"{folder}/bytecode"}
-            environment.pop("PYTHONDONTWRITEBYTECODE", None)
-            command = [sys.executable, __file__, "measure", file]
-            subprocess.run(command, env=environment, check=True, stdout=sys.stderr)
-            measured.append(json.loads(Path(file).read_text()))
-        _print_table(*measured)
 
 
 def _version() -> str:
@@ -177,9 +128,17 @@ def _compile(case: Case, backend: SimBackend, compiler: Compiler) -> None:
         return
 
 
+def _print_data(rungs: list[dict[str, Any]]) -> None:
+    """Every rung with the seconds of CPU time that it took, as CSV."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(("ladder", "kernel", "size", "outcome", "cpu_s"))
+    for row in rungs:
+        seconds = f"{row['seconds']:.2f}" if row["outcome"] == "ok" else ""
+        writer.writerow((row["ladder"], row["kernel"], row["size"], row["outcome"], seconds))
+
+
 def _print_table(before: dict[str, Any], after: dict[str, Any]) -> None:
-    known = {"before": before["version"], "machine": after["machine"]}
-    print(INTRODUCTION.format(device=load_card(CARD).name, **known))
+    print(f"{before['version']} and {after['version']}, on {after['machine']}.")
     print("\n| command | | before | after | |\n|---|---|---|---|---|")
     for command, new in after["commands"].items():
         old = before["commands"][command]

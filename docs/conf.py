@@ -16,8 +16,8 @@ html_theme = "furo"
 html_title = "gpuprof"
 highlight_language = "none"  # of blocks that name none: command lines and what they print
 root_doc = "index"
-exclude_patterns = ["*.py", "__pycache__"]
-html_extra_path = ["results.schema.json", "compare.schema.json"]
+exclude_patterns = ["*.py", "__pycache__", "data"]
+html_extra_path = ["results.schema.json", "compare.schema.json", "fleet.schema.json"]
 #: Headings down to this level can be linked, by the names that a hosting site gives them too.
 myst_heading_anchors = 4
 

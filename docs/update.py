@@ -7,38 +7,66 @@ Usage: python docs/update.py
 
 import importlib.util
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 
+import gpuprof
+from gpuprof.analysis import numbers
+from gpuprof.analysis.kinds import is_ceiling
 from gpuprof.cli import app
 from gpuprof.comparison.comparison_document import ComparisonDocument
 from gpuprof.comparison.fleet_document import FleetDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.reading import read_run
-from gpuprof.report.markdown import render_markdown
 from gpuprof.results import Run
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-#: Pages with blocks that stand for a results file of the samples.
-PAGES = (DOCS / "measured-h200.md",)
-_BLOCK = re.compile(r"(<!-- (?P<name>[\w-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
+#: Runs of the samples that stand on the page of what was measured, in its order.
+SAMPLES = (
+    ("gemm-h200", "gemm-sizes-h200"),
+    ("transpose-h200", "transpose-sizes-h200"),
+    ("reduce-h200",),
+    ("softmax-h200",),
+)
 
 
-def with_tables(page: str) -> str:
-    """A page's text with every marked block made anew from the results file of its name."""
+def measured() -> str:
+    """The fastest kernel of each problem of the samples, a table for each ladder."""
+    heads = "| size | fastest kernel | time | rate | beside the library | of peak | bound by |"
+    parts = []
+    for names in SAMPLES:
+        files = " and ".join(f"[{name}.json](../samples/{name}.json)" for name in names)
+        parts += [f"### {names[0].partition('-')[0]}", f"From {files}."]
+        rows = [row for name in names for row in _fastest(name)]
+        parts.append("\n".join((heads, "|:--|:--|--:|--:|--:|--:|:--|", *rows)))
+    return "\n\n".join(parts)
 
-    def table(match: re.Match[str]) -> str:
-        run = read_run(ROOT / "samples" / f"{match['name']}.json")
-        return f"{match[1]}\n{render_markdown(run).strip()}\n\n{match[3]}"
 
-    return _BLOCK.sub(table, page)
+def _fastest(name: str) -> Iterator[str]:
+    """A row for each size of a run."""
+    run = gpuprof.load(ROOT / "samples" / f"{name}.json")
+    timed = [case for case in run.cases if case.ok and case.figures.get("median_us")]
+    for size in dict.fromkeys(case.size for case in timed):
+        cases = [case for case in timed if case.size == size]
+        rungs = [case for case in cases if not case.is_reference and not is_ceiling(run.record, case.record)]
+        best = min(rungs, key=lambda case: case.figures.median_us)
+        library = next((case for case in cases if case.is_reference), None)
+        figures = best.figures
+        rated_by = run.record.operations[best.record.problem.operation].work.rate
+        rate = numbers.gflops(figures.gflops) if rated_by == "flops" else numbers.gbps(figures.gbps)
+        beside = f"{library.median_us / best.median_us:.2f}x {library.kernel}" if library else "–"
+        share = figures.get("pct_of_bound")
+        bound = f"{figures.bound_by}, {share:.0f} % of the time" if share else "not counted"
+        kernel = " → ".join(f"`{name}`" for name in (best.kernel, best.record.chosen) if name)
+        yield (
+            f"| {size} | {kernel} | {numbers.time_us(best.median_us)} | {rate}"
+            f" | {beside} | {numbers.percent(figures.pct_of_limit)} | {bound} |"
+        )
 
 
 def studies() -> str:
@@ -170,8 +198,7 @@ def house() -> str:
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Every file that this script writes, with its text."""
-    for page in PAGES:
-        yield page, with_tables(page.read_text(encoding="utf-8"))
+    yield with_block(DOCS / "measured-h200.md", "samples", measured())
     yield with_block(DOCS / "command-line.md", "options", options())
     yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
     yield DOCS / "results.md", results_page()

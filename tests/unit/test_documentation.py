@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation holds together: links, headings, commands, statuses, and the site made of it."""
 
+import csv
 import re
 import shlex
 import subprocess
@@ -85,6 +86,22 @@ def test_every_command_line_names_commands_and_options_that_exist(line):
     for word in words:
         if re.match("--?[a-zA-Z]", word):
             assert word.partition("=")[0] in {*known, "--help"}, word
+
+
+# Data.
+
+
+def test_every_data_file_is_named_on_a_page():
+    linked = {target for page in PAGES for target in _LINK.findall(prose(page))}
+    assert {f"data/{path.name}" for path in (DOCS / "data").iterdir()} <= linked
+
+
+def test_the_page_of_the_executor_and_hardware_says_what_its_data_hold():
+    with (DOCS / "data" / "executor-accuracy.csv").open(encoding="utf-8", newline="") as file:
+        told = [row for row in csv.DictReader(file) if row["executor"]]
+    equal = sum(row["executor"] == row["hardware"] for row in told)
+    page = (DOCS / "executor-accuracy.md").read_text(encoding="utf-8")
+    assert f"{equal:,} of {len(told):,} counters are equal" in page
 
 
 # Statuses.

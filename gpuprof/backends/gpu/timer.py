@@ -10,7 +10,7 @@ same, the gate opens by itself, and the case is measured without one.
 
 Two events with nothing between them are some microseconds apart: 2.9 us on an H200, whatever ran before. That
 is taken off each interval. What is left agrees with Nsight Compute's time of the same kernels
-(docs/short-times.md). Other clocks agree less: `%globaltimer` read by kernels around, graphs of launches.
+(docs/how-it-measures.md). Other clocks agree less: `%globaltimer` read by kernels around, graphs of launches.
 """
 
 import ctypes
