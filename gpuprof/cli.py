@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuprof import __version__, console, signals
+from gpuprof import __version__, console, signals, timeline
 from gpuprof.commands import completion
 from gpuprof.commands.compare_options import compare
 from gpuprof.commands.fleet_runs import fleet
@@ -246,7 +246,9 @@ def _run() -> int:
     try:
         _refuse_empty(sys.argv[1:])
         _refuse_spaces(sys.argv[1:])
-        return int(_command()(standalone_mode=False) or ExitCode.OK)
+        timeline.begin()
+        with timeline.span("command"):
+            return int(_command()(standalone_mode=False) or ExitCode.OK)
     except _CLICK_ERROR as error:
         return _usage_error(error)
     except GpuprofError as error:

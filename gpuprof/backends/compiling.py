@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile the functions of a case, whoever asks for them."""
 
+from gpuprof import timeline
 from gpuprof.backends.base import Functions
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
@@ -31,7 +32,8 @@ def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
     options = compiler_options(target, tuple(macros.items()), kernel.compile_options)
     if _REAL in headers:
         options += (f"--pre-include={_REAL}",)
-    made = compile_entries_cached(kernel.source, kernel.file_name, shape.entries, options, headers)
+    with timeline.span("compile", kernel.id):
+        made = compile_entries_cached(kernel.source, kernel.file_name, shape.entries, options, headers)
     return dict(zip(shape.entries, made, strict=True))
 
 

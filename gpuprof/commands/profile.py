@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuprof import signals
+from gpuprof import signals, timeline
 from gpuprof.analysis.status import status_of
 from gpuprof.commands.browser import open_report
 from gpuprof.commands.gating import hold
@@ -256,8 +256,10 @@ def profile(
     html_path = destination.report_beside(json_path)
     written = [json_path, html_path, *reports]
     if not quiet:
-        _print(run, aside=piped)
-    write_report_beside(run, json_path, html_path, aside=piped)
+        with timeline.span("table"):
+            _print(run, aside=piped)
+    with timeline.span("page"):
+        write_report_beside(run, json_path, html_path, aside=piped)
     if not destination.is_named:
         link_latest(json_path.parent)
     if destination.csv is not None:

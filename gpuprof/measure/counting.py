@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
-from gpuprof import signals
+from gpuprof import signals, timeline
 from gpuprof.backends.base import NOT_COUNTED
 from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.errors import GpuprofError
@@ -131,7 +131,8 @@ class Counting:
             if worker is None:
                 worker = WorkerProcess(self._request)
                 self._workers.add(worker)
-            answer: Counted = worker.ask(Count(job.case), self._seconds)
+            with timeline.span("count", f"{job.case.name} {job.case.problem.label}"):
+                answer: Counted = worker.ask(Count(job.case), self._seconds)
         except WorkerTimeout:
             self._discard(worker)
             why = f"counting it on the executor takes more than {self._seconds:g} s"

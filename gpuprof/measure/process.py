@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from gpuprof import signals
+from gpuprof import signals, timeline
 from gpuprof.errors import BackendUnavailable
 from gpuprof.machine import kills_for_memory
 from gpuprof.measure.protocol import (
@@ -105,7 +105,8 @@ class WorkerProcess:
         for tries in itertools.count(1):
             self._start()
             try:
-                self.opened: Opened = self.ask(request, patience_s)
+                with timeline.span("worker"):
+                    self.opened: Opened = self.ask(request, patience_s)
                 return
             except (WorkerDied, WorkerTimeout) as error:
                 self.close()

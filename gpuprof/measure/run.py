@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from gpuprof import __version__, signals
+from gpuprof import __version__, signals, timeline
 from gpuprof.errors import BackendUnavailable, OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
@@ -173,9 +173,10 @@ class Measuring:
         self._sites = sites_of(options.device, options.cluster)
         self._cards: Cards | None = None
         try:
-            self._cards = cards = Cards(
-                self._sites.sites, request, open_request, options.timeout_s, may_lack=self._sites.may_lack
-            )
+            with timeline.span("open"):
+                self._cards = cards = Cards(
+                    self._sites.sites, request, open_request, options.timeout_s, may_lack=self._sites.may_lack
+                )
             wanted = asked(request, options) if keep else {}
             run = replace(empty_run_on(cards, request, options, argv), asked=wanted)
             cases = [case for card in cards.cards for case in card.cases]
@@ -405,7 +406,8 @@ class _Keeper:
         run = replace(self._run(complete=complete, every_kernel=False), places=places)
         if self._file:
             try:
-                self._file.finish(run)
+                with timeline.span("results file"):
+                    self._file.finish(run)
             except OutputError as error:
                 error.run = run
                 raise

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from gpuprof import timeline
 from gpuprof.backends.base import Backend, Functions
 from gpuprof.backends.compile_only import CompileOnlyBackend
 from gpuprof.backends.select import open_backend
@@ -92,14 +93,15 @@ class Worker:
         if request.given_arrays:
             look_in(request.given_arrays)
         budget = Budget(seconds=request.seconds_per_case)
-        self._backend, reason = open_backend(
-            request.device,
-            request.arch,
-            request.seed,
-            budget,
-            request.sim_blocks,
-            request.libraries,
-        )
+        with timeline.span("backend"):
+            self._backend, reason = open_backend(
+                request.device,
+                request.arch,
+                request.seed,
+                budget,
+                request.sim_blocks,
+                request.libraries,
+            )
         return self._opened(reason)
 
     def _open_executor(self, request: OpenExecutor) -> Opened:
@@ -134,7 +136,8 @@ class Worker:
     def _compiled(self, kernel: Kernel, shape: LaunchShape) -> Functions:
         """Compile, and say so when that is over: compiling and running have limits of their own."""
         try:
-            return self._compile(kernel, shape)
+            with timeline.span("wait", kernel.id):
+                return self._compile(kernel, shape)
         finally:
             self._tell(Compiled(kernel.id))
 

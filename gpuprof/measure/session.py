@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from gpuprof import signals
+from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import configure
@@ -211,7 +211,8 @@ class _Lane:
         request = Measure(case, self._options.memory_bytes)
         compile_s = None if case.is_reference else self._options.compile_timeout_s
         try:
-            answer = worker.ask(request, self._options.timeout_s, compile_s=compile_s)
+            with timeline.span("case", f"{case.name} {case.problem.label}"):
+                answer = worker.ask(request, self._options.timeout_s, compile_s=compile_s)
         except WorkerTimeout as timeout:
             self._discard()
             measurement = self._out_of_time(case, opened, compiling=timeout.compiling)

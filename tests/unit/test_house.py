@@ -23,6 +23,7 @@ HOUSE: dict[str, str] = {
     "version": "`gpuprof.__version__`, and nothing else.",
     "text": "Text made safe to show.",
     "errors": "The tree of errors and the exit codes.",
+    "timeline": "What ran when, in every process, as a trace.",
     "requirements": "What pip must have installed, held against what is there.",
     "signals": "Requests to end.",
     "machine": "Cores and memory of this machine.",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof import timeline
 from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
 from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext, queue_copy
 from gpuprof.backends.gpu.device_code import DeviceCode
@@ -51,7 +52,8 @@ class ProblemArrays:
         #: Hides references and makes checksums: no kernel knows it.
         self._key = secrets.randbits(63) | 1
         self._result = Buffer(32)
-        host = problem.inputs(seed)
+        with timeline.span("inputs", problem.label):
+            host = problem.inputs(seed)
         self._buffers = {spec.name: Buffer(spec.nbytes) for spec in problem.arrays}
         #: What arrays that are read and written held before any kernel ran.
         self._initial = {spec.name: Buffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
@@ -62,7 +64,8 @@ class ProblemArrays:
         self._inputs = [spec.name for spec in problem.arrays if not spec.is_output]
         self.expected = ExpectedOutputs(code_for, problem, self._key, self._buffers, self._initial)
         start = perf_counter()
-        self.expected.make(host)
+        with timeline.span("reference", problem.label):
+            self.expected.make(host)
         self._reference_seconds = perf_counter() - start
         self._checksums = {name: self._checksum(self._buffers[name]) for name in self._inputs}
         self._of_references = self._reference_checksums()
@@ -211,7 +214,9 @@ class ProblemArrays:
         Raises:
             ExpressionError: A reference has no value.
         """
-        if missing := self._fresh.make_ready(self._free_bytes(), self._reference_seconds):
+        with timeline.span("other inputs", self.problem.label):
+            missing = self._fresh.make_ready(self._free_bytes(), self._reference_seconds)
+        if missing:
             yield missing
             return
         settle()
@@ -304,7 +309,8 @@ class ArrayKeeper:
         """The arrays of a problem; those of another are given back first."""
         if self._arrays is None or self._arrays.problem != problem:
             self.forget()
-            self._arrays = ProblemArrays(self.code, problem, self._seed, self._context.free_bytes)
+            with timeline.span("arrays", problem.label):
+                self._arrays = ProblemArrays(self.code, problem, self._seed, self._context.free_bytes)
         return self._arrays
 
     def forget(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
+from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
@@ -64,7 +65,8 @@ class GpuBackend:
     def __init__(self, ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...] = ()) -> None:
         self._seed = seed
         self._budget = budget
-        self._context = GpuContext(ordinal)
+        with timeline.span("context"):
+            self._context = GpuContext(ordinal)
         device = query_device(ordinal)
         _check_arch(device)
         self._arch = device.arch
@@ -74,15 +76,18 @@ class GpuBackend:
         self._clocks = ClockReader(self.bus_id)
         self._arrays = ArrayKeeper(self._context, self._arch, seed)
         self._libraries = Libraries(self._context)
-        self._versions = self._libraries.versions(libraries)
+        with timeline.span("libraries"):
+            self._versions = self._libraries.versions(libraries)
         self._flush = L2Flush(self._arrays.code("f32"), device.l2_bytes)
         self._timer = EventTimer(self._context.stream, self._flush.queue)
         # Code is loaded at its first launch, which must not happen behind a closed gate.
         self._flush.queue()
         self._context.synchronize()
-        self._timer.calibrate()
+        with timeline.span("calibrate"):
+            self._timer.calibrate()
         self._event_floor_us = self._measure_event_floor()
-        self.device = self._with_measured_rates(self._with_copy_bandwidth(device))
+        with timeline.span("rates"):
+            self.device = self._with_measured_rates(self._with_copy_bandwidth(device))
 
     @property
     def name(self) -> BackendName:
@@ -189,13 +194,17 @@ class GpuBackend:
             self._context.synchronize()
             elapsed_s = perf_counter() - start
 
-        proof = prove(arrays.problem, poison_inout, lambda unread: verify_first(arrays, launch_once, unread))
+        with timeline.span("verify"):
+            proof = prove(
+                arrays.problem, poison_inout, lambda unread: verify_first(arrays, launch_once, unread)
+            )
         verification = proof.verification
         if not verification.passed:
             return _incorrect(verification, later=False)
         before = self._clocks.read()
         self._timer.reset()
-        timing, faster = self._time(launch, launches, 1e6 * elapsed_s, checks)
+        with timeline.span("time"):
+            timing, faster = self._time(launch, launches, 1e6 * elapsed_s, checks)
         after = self._clocks.read()
 
         def launch_timed() -> str:
@@ -209,7 +218,8 @@ class GpuBackend:
                 f" {cold.median_us:.4g} us, so it keeps what it computed"
             )
 
-        again, untried = verify_again(arrays, checks, launch, launch_once, launch_timed, proof.unread)
+        with timeline.span("verify again"):
+            again, untried = verify_again(arrays, checks, launch, launch_once, launch_timed, proof.unread)
         if self._flush.written_to() and again.passed:
             again = replace(again, detail="the kernel wrote to memory that it was not given", array="")
         if not again.passed:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
+from gpuprof import timeline
 from gpuprof.backends.gpu.context import Arguments, Function, GpuContext, Module
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.text import Extent
@@ -59,7 +60,8 @@ class DeviceCode:
 
     def _function(self, name: str) -> Function:
         if name not in self._functions:
-            compiled = compile_cached(self._source, self._file_name, name, self._options)
+            with timeline.span("compile", f"{self._file_name} {name}"):
+                compiled = compile_cached(self._source, self._file_name, name, self._options)
             self._functions[name] = Module(compiled.cubin, name).function(name)
         return self._functions[name]
 

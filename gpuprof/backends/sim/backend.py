@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
+from gpuprof import timeline
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
@@ -396,7 +397,8 @@ class SimBackend:
         for one in shape.launches:
             check_launch(self.device, kernel.id, one, compiled[one.entry])
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
-        programs = self.programs(kernel, shape, compiled, follow_undefined=follow_undefined)
+        with timeline.span("decode", kernel.id):
+            programs = self.programs(kernel, shape, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
             programs = self.programs(kernel, shape, compiled, follow_undefined=True)
         inputs = self.references_of(problem).inputs
@@ -446,7 +448,8 @@ class SimBackend:
             return self._failure(fault, kernel, problem, shape, memory)
 
         try:
-            results = launch_all()
+            with timeline.span("execute", kernel.id):
+                results = launch_all()
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow_undefined:
                 raise
@@ -542,7 +545,8 @@ class SimBackend:
         """Inputs and references of the present problem, kept for the next kernel."""
         if self._references is None or self._references.problem != problem:
             self._references = None
-            self._references = References(problem, problem.inputs(self._seed))
+            with timeline.span("inputs", problem.label):
+                self._references = References(problem, problem.inputs(self._seed))
         return self._references
 
     def samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
