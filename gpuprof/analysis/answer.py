@@ -1,17 +1,19 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of one ladder in a sentence: who is fastest, by how much, and because of what."""
+"""The answer of one ladder: who is fastest, by how much, what limits it, and what to do about that."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import headline_rate
-from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung, uncertainty
-from gpuprof.analysis.limits import Limits
+from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
+from gpuprof.analysis.limits import Limits, NextStep
+from gpuprof.analysis.speed import Speed
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Run
 from gpuprof.text import format_extent
@@ -19,45 +21,142 @@ from gpuprof.text import format_extent
 #: Bounds within this factor count as equal.
 _SAME_BOUND = 1.01
 _MOST_NAMED = 3
-#: No time can be below its bound; what is within the noise of one is not below it.
-_BELOW = 0.99
+
+NOT_TIMED = "not timed; lower bounds"
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """How many times as fast as another kernel of the ladder.
+
+    Args:
+        name: Of the other, as a reader knows it: `cuBLAS`.
+        factor: Above 1 where the other is slower.
+    """
+
+    name: str
+    factor: float
+
+    @property
+    def text(self) -> str:
+        """For example `1.07× cuBLAS`."""
+        return f"{numbers.ratio(self.factor)} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PeakShare:
+    """A rate as a share of a peak.
+
+    Args:
+        pct: The share.
+        measured: Whether the peak is what small kernels reached on this device, or the theoretical one.
+        roof: What the peak is of: `compute`, `bandwidth`, `tensor f16`.
+    """
+
+    pct: float
+    measured: bool
+    roof: str
+
+    @property
+    def text(self) -> str:
+        """For example `83.1 % of measured peak compute`."""
+        kind = "measured" if self.measured else "theoretical"
+        return f"{numbers.percent(self.pct)} of {kind} peak {self.roof}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a ladder says, in parts that every renderer shows in the same words.
+    """What a ladder says, as data: every renderer picks from it and shows the same words.
 
     Args:
         size: The size as a user types it.
-        kernel: Id of the kernel that the answer names; None where there is none.
-        lead: Who, in which time, against what: `streamk_12x16, 2.50 ms, 107 % of cublas`.
-        because: What binds it; empty where that is not known.
+        kind: `timed`; `bounded` where nothing was timed and kernels are ordered by their lower bounds; `none`
+            where neither exists, which `lead` then explains.
+        kernel: Id of the rung that the answer names; None where there is none.
+        ran: Id of the kernel whose code ran: not `kernel` where that one chose another.
+        shape: Of several blocks or parameters those that won; else empty.
+        time_us: Cold median; None where nothing was timed.
+        noise: Its interval where it is noisy, as `±1.6 %`; else empty.
+        bound_us: The time that no launch of it can go below; None without exact counts.
+        reference: Against the fastest library; None without one.
+        simplest: Against the first rung of the ladder; None where that is the kernel itself.
+        rate: The headline rate, as text; empty without one.
+        peaks: Its shares of the peak that the problem can reach, measured peak first.
+        limiter: What limits it.
+        overhead: The launch overhead where that explains a short time.
         alike: Kernels and references that the figures do not tell apart from it.
-        cautions: What else a reader must know before believing it: who is as fast, who has no result.
-        detail: Rates and shares of peaks, and the distance to the slowest; empty without a time.
+        cautions: What else to know before believing it: who is as fast, who has no result.
+        action: What to do next about the limiter.
+        lead: For `none`, what is left to say.
     """
 
     size: str
-    kernel: str | None
-    lead: str
-    because: str
-    alike: tuple[str, ...]
-    cautions: tuple[str, ...]
-    detail: str
+    kind: Literal["timed", "bounded", "none"]
+    kernel: str | None = None
+    ran: str = ""
+    shape: str = ""
+    time_us: float | None = None
+    noise: str = ""
+    bound_us: float | None = None
+    reference: Versus | None = None
+    simplest: Versus | None = None
+    rate: str = ""
+    peaks: tuple[PeakShare, ...] = ()
+    limiter: Limiter | None = None
+    overhead: Overhead | None = None
+    alike: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    action: NextStep | None = None
+    lead: str = ""
+
+    @property
+    def alias(self) -> str:
+        """Id of the kernel that chose the one that ran; empty where none did."""
+        return self.kernel if self.kernel and self.kernel != self.ran else ""
+
+    @property
+    def name(self) -> str:
+        """The kernel that ran, with what chose it and what of it won: `streamk_12x16 (by_size)`."""
+        alias = f"({self.alias})" if self.alias else ""
+        return " ".join(filter(None, (self.ran, self.shape, alias)))
+
+    @property
+    def time(self) -> str:
+        """The time or its lower bound, as text; empty without either."""
+        if self.time_us is not None:
+            return " ".join(filter(None, (numbers.time_us(self.time_us), self.noise)))
+        return f"at least {numbers.time_us(self.bound_us)}" if self.bound_us is not None else ""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What stands behind the name in one line: time, factor to the library, limiter, launch overhead."""
+        reference = self.reference.text if self.reference else ""
+        overhead = self.overhead.text if self.overhead else ""
+        # Where no limiter is known, how near the peak it is says most.
+        near = self.limiter.brief if self.limiter else self.peaks[0].text if self.peaks else ""
+        return tuple(filter(None, (self.time, reference, near, overhead)))
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """What a line has no room for: the factor to the simplest rung, the rate, its shares of the peak."""
+        simplest = self.simplest.text if self.simplest else ""
+        shares = (share.text for share in self.peaks)
+        return tuple(found for found in (simplest, self.rate, *shares) if found and found not in self.facts)
 
     @property
     def text(self) -> str:
         """The whole sentence, without the size."""
-        parts = [", ".join(filter(None, (self.lead, self.because))), *self.cautions]
-        return f"{'; '.join(parts)}."
+        said = self.lead or ", ".join((self.name, *self.facts))
+        if self.kind == "bounded":
+            said = f"{NOT_TIMED}: {self.name} {', '.join(self.facts)}"
+        return f"{'; '.join((said, *self.cautions))}."
 
 
-def answer_of(run: Run, group: Group, ladder: Ladder) -> Answer:
+def answer_of(run: Run, ladder: Ladder) -> Answer:
     """The answer of one ladder.
 
     Args:
         run: The run.
-        group: What the ladder computes.
         ladder: All kernels of one size.
 
     Returns:
@@ -65,58 +164,77 @@ def answer_of(run: Run, group: Group, ladder: Ladder) -> Answer:
         that nothing can be told. Kernels without a correct result are named in each.
     """
     if ladder.fastest is not None:
-        return _by_time(run, group, ladder, ladder.rung(ladder.fastest))
+        return _by_time(run, ladder, ladder.rung(ladder.fastest))
     return _by_bound(run, ladder) or _untold(run, ladder)
 
 
-def _by_time(run: Run, group: Group, ladder: Ladder, rung: Rung) -> Answer:
-    assert rung.speed is not None
-    width = rung.speed.timing.ci95_rel
-    noise = f" ±{numbers.percent(100 * width, 2)}" if width is not None and is_noisy(rung.case) else ""
-    lead = [_named(rung), f"{numbers.time_us(rung.speed.median_us)}{noise}"]
-    if rung.pct_of_reference is not None:
-        lead.append(f"{numbers.percent(rung.pct_of_reference)} of {ladder.reference}")
+def _by_time(run: Run, ladder: Ladder, rung: Rung) -> Answer:
+    speed = rung.speed
+    assert speed is not None
+    width = speed.timing.ci95_rel
+    rate = headline_rate(run, rung.case)
+    value = rate.value(Subject(run, rung.case, rung))
     alike = tuple(_alike(ladder, rung))
-    told = (f"within the noise of {_some(alike)}",) if alike else ()
-    because = _because(rung)
     return Answer(
         size=ladder.size.label,
+        kind="timed",
         kernel=rung.kernel.id,
-        lead=", ".join(lead),
-        because=because,
+        ran=rung.case.ran,
+        shape=_shape(rung),
+        time_us=speed.median_us,
+        noise=f"±{numbers.percent(100 * width, 2)}" if width is not None and is_noisy(rung.case) else "",
+        bound_us=rung.limits.least_us if rung.limits else None,
+        reference=_versus(ladder.reference_name, rung.vs_reference),
+        simplest=_simplest(ladder, rung, speed),
+        rate=rate.write(value) if value is not None else "",
+        peaks=tuple(_peaks(speed)),
+        limiter=rung.limiter,
+        overhead=launch_overhead(run, rung.case),
         alike=alike,
-        cautions=(*told, *_without(run, ladder)),
-        detail=_detail(run, group, ladder, rung, because),
+        cautions=(*_doubts(rung, alike), *_without(run, ladder)),
+        action=next(iter(rung.actions), None),
     )
 
 
-def _named(rung: Rung) -> str:
-    """The kernel, what it chose, and of several blocks or parameters those that won."""
-    case, name = rung.case, rung.kernel.id
-    if case.chosen:
-        name += f" → {case.chosen}"
-    if len({other.block for other in rung.cases}) > 1:
-        name += f" {format_extent(case.block)}"
+def _shape(rung: Rung) -> str:
+    """Of several blocks or parameters those of the case."""
+    case = rung.case
+    block = [format_extent(case.block)] if len({other.block for other in rung.cases}) > 1 else []
     varied = (key for key in case.params if len({other.params.get(key) for other in rung.cases}) > 1)
-    return " ".join([name, *(f"{key}={case.params[key]}" for key in varied)])
+    return " ".join([*block, *(f"{key}={case.params[key]}" for key in varied)])
 
 
-def _because(rung: Rung) -> str:
-    """What binds, as far as it is known: by exact counts, else by the roofs."""
-    limits = rung.limits
-    if limits is not None and limits.ratio is not None:
-        label = limits.binding.label
-        if limits.ratio < _BELOW:
-            return f"faster than its bound ({label}) allows: its counts or the rates are wrong"
-        if limits.latency:
-            return f"{numbers.ratio(limits.ratio)} its highest bound ({label}): latency is not hidden"
-        return f"bound by {label} ({numbers.percent(100 / limits.ratio)} of the time)"
-    if rung.verdict is not None and rung.verdict.kind != "neither":
-        return rung.verdict.text
-    speed = rung.speed
-    if speed is not None and speed.limit is not None and speed.pct_of_limit is not None:
-        return f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}"
-    return ""
+def _versus(name: str, factor: float | None) -> Versus | None:
+    return None if factor is None else Versus(name, factor)
+
+
+def _simplest(ladder: Ladder, rung: Rung, speed: Speed) -> Versus | None:
+    """Against the first rung of the ladder that has a time."""
+    first = next(
+        (other for other in ladder.rungs if other.speed and not (other.is_reference or other.is_ceiling)),
+        rung,
+    )
+    if first is rung or first.speed is None:
+        return None
+    return Versus(first.kernel.id, first.speed.median_us / speed.median_us)
+
+
+def _peaks(speed: Speed) -> Iterator[PeakShare]:
+    if speed.limit is None:
+        return
+    if speed.pct_of_measured_limit is not None:
+        yield PeakShare(speed.pct_of_measured_limit, True, speed.limit.name)
+    elif speed.pct_of_copy_bandwidth is not None and speed.limit.name == "bandwidth":
+        yield PeakShare(speed.pct_of_copy_bandwidth, True, "copy bandwidth")
+    if speed.pct_of_limit is not None:
+        yield PeakShare(speed.pct_of_limit, False, speed.limit.name)
+
+
+def _doubts(rung: Rung, alike: tuple[str, ...]) -> Iterator[str]:
+    if rung.limits is not None and beats_its_bound(rung.limits):
+        yield f"faster than its bound ({rung.limits.binding.label}) allows: its counts or the rates are wrong"
+    if alike:
+        yield f"within the noise of {_some(alike)}"
 
 
 def _alike(ladder: Ladder, fastest: Rung) -> Iterator[str]:
@@ -125,41 +243,12 @@ def _alike(ladder: Ladder, fastest: Rung) -> Iterator[str]:
     A kernel that only chooses another runs that one's code: neither is named beside the other.
     """
     assert fastest.speed is not None
-    code = fastest.case.chosen or fastest.kernel.id
     for rung in ladder.rungs:
-        if rung is fastest or rung.is_ceiling or rung.speed is None:
-            continue
-        if (rung.case.chosen or rung.kernel.id) == code:
+        if rung is fastest or rung.is_ceiling or rung.speed is None or rung.case.ran == fastest.case.ran:
             continue
         gain = rung.speed.median_us / fastest.speed.median_us
         if abs(gain - 1.0) <= uncertainty(rung.speed) + uncertainty(fastest.speed):
             yield rung.kernel.id
-
-
-def _detail(run: Run, group: Group, ladder: Ladder, rung: Rung, because: str) -> str:
-    """What the sentence has no room for; what it says already is left out."""
-    speed = rung.speed
-    assert speed is not None
-    figure = headline_rate(run, rung.case)
-    rate = figure.value(Subject(run, rung.case, rung))
-    parts = [figure.write(rate)] if rate is not None else []
-    if speed.limit is not None and speed.pct_of_limit is not None:
-        share = f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}"
-        if share not in because:
-            parts.append(share)
-    if speed.pct_of_measured_limit is not None:
-        parts.append(f"{numbers.percent(speed.pct_of_measured_limit)} of what this device reaches")
-    if not group.rate_is_flops and speed.pct_of_copy_bandwidth is not None:
-        parts.append(f"{numbers.percent(speed.pct_of_copy_bandwidth)} of the measured copy")
-    timed = [
-        (other.speed.median_us, other.kernel.id)
-        for other in ladder.rungs
-        if other.speed and not other.is_reference and not other.is_ceiling
-    ]
-    most, slowest = max(timed)
-    if slowest != rung.kernel.id:
-        parts.append(f"{numbers.ratio(most / speed.median_us)} as fast as {slowest}")
-    return "; ".join(parts)
 
 
 def _by_bound(run: Run, ladder: Ladder) -> Answer | None:
@@ -174,20 +263,23 @@ def _by_bound(run: Run, ladder: Ladder) -> Answer | None:
     )
     if run.backend != "sim" or not bounded:
         return None
-    least, kernel, _, limits = bounded[0]
-    most, _, slowest, last = bounded[-1]
-    alike = [rung for us, _, rung, _ in bounded if us <= least * _SAME_BOUND]
-    who = _some(tuple(map(_named, alike)))
-    slower = (f"{_named(slowest)} cannot be faster than {numbers.time_us(most)} ({last.binding.label})",)
+    least, kernel, rung, _ = bounded[0]
+    most, other, slowest, _ = bounded[-1]
+    alike = tuple(found.kernel.id for us, _, found, _ in bounded[1:] if us <= least * _SAME_BOUND)
+    same = (f"the same bound: {_some(alike)}",) if alike else ()
+    limiter = f", {slowest.limiter.word}" if slowest.limiter else ""
+    slower = (f"{other} at least {numbers.time_us(most)}{limiter}",)
     return Answer(
         size=ladder.size.label,
+        kind="bounded",
         kernel=kernel,
-        lead=f"by bounds, no times: {who} cannot be faster than {numbers.time_us(least)}"
-        f" ({limits.binding.label})",
-        because="",
-        alike=tuple(rung.kernel.id for rung in alike[1:]),
-        cautions=(*(slower if most > least * _SAME_BOUND else ()), *_without(run, ladder)),
-        detail="",
+        ran=rung.case.ran,
+        shape=_shape(rung),
+        bound_us=least,
+        limiter=rung.limiter,
+        alike=alike,
+        cautions=(*same, *(slower if most > least * _SAME_BOUND else ()), *_without(run, ladder)),
+        action=next(iter(rung.actions), None),
     )
 
 
@@ -200,7 +292,7 @@ def _untold(run: Run, ladder: Ladder) -> Answer:
     else:
         ran = f"{usable} of {len(ladder.rungs)} {kernels} ran correctly"
         lead = f"no answer: {ran}, none with a figure to compare"
-    return Answer(ladder.size.label, None, lead, "", (), tuple(_without(run, ladder)), "")
+    return Answer(ladder.size.label, "none", lead=lead, cautions=tuple(_without(run, ladder)))
 
 
 def _without(run: Run, ladder: Ladder) -> Iterator[str]:

@@ -10,7 +10,8 @@ from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
-from gpuprof.analysis.limits import LatencyShift, Limits, Shift, limits_of, shifts
+from gpuprof.analysis.limiter import Limiter, limiter_of
+from gpuprof.analysis.limits import LatencyShift, Limits, NextStep, Shift, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
@@ -38,11 +39,12 @@ class Rung:
         changes: Which figures moved since that rung.
         shifts: Which of its bounds moved since that rung.
         claims: What its header says moves, held against `previous` where the header speaks of that rung.
-        pct_of_reference: Speed relative to the fastest reference that solves the same problem on the GPU, in
-            percent.
-        pct_of_fastest: Speed relative to the fastest rung, in percent.
+        vs_reference: How many times as fast as the fastest reference that solves the same problem on the GPU.
+        vs_fastest: How many times as fast as the fastest rung.
         verdict: Which theoretical peak it is near, if any.
         limits: Its bounds by exact counts, None where those are missing.
+        limiter: What limits it; None where that is not known.
+        actions: What to do about that, the most telling first.
         is_reference: A vendor's or host implementation to compare with, not a rung.
         is_ceiling: It computes less, and bounds what the others can reach.
         is_fastest: No other rung that computes the result is faster.
@@ -55,16 +57,18 @@ class Rung:
     previous: str | None
     gain: float | None
     changes: tuple[Change, ...]
-    pct_of_reference: float | None
-    pct_of_fastest: float | None
+    vs_reference: float | None
+    vs_fastest: float | None
     verdict: Verdict | None
     limits: Limits | None
+    limiter: Limiter | None
     is_reference: bool
     is_ceiling: bool
     is_fastest: bool = False
     gain_is_clear: bool = False
     claims: tuple[Claim, ...] = ()
     shifts: tuple[Shift | LatencyShift, ...] = ()
+    actions: tuple[NextStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,14 @@ class Ladder:
         rungs: In rung order.
         reference: Id of the fastest reference, None without one. One that only copies or that runs on the
             CPU is no base to compare with.
+        reference_name: The same as a reader knows it, for example `cuBLAS`; empty without one.
         fastest: Id of the fastest rung, None when none has a speed.
     """
 
     size: SizeSlice
     rungs: tuple[Rung, ...]
     reference: str | None
+    reference_name: str
     fastest: str | None
 
     def rung(self, kernel_id: str) -> Rung:
@@ -99,8 +105,8 @@ def build_ladder(run: Run, size: SizeSlice) -> Ladder:
     for index, rung in enumerate(rungs):
         compared = replace(
             rung,
-            pct_of_reference=_pct_of(reference, rung),
-            pct_of_fastest=_pct_of(fastest, rung),
+            vs_reference=_times(reference, rung),
+            vs_fastest=_times(fastest, rung),
             is_fastest=rung is fastest,
         )
         finished.append(_climb(run, compared, _before(run, rungs, index)))
@@ -108,6 +114,7 @@ def build_ladder(run: Run, size: SizeSlice) -> Ladder:
         size=size,
         rungs=tuple(finished),
         reference=reference.kernel.id if reference else None,
+        reference_name=_name(run, reference) if reference else "",
         fastest=fastest.kernel.id if fastest else None,
     )
 
@@ -129,10 +136,12 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
                 previous=None,
                 gain=None,
                 changes=(),
-                pct_of_reference=None,
-                pct_of_fastest=None,
+                vs_reference=None,
+                vs_fastest=None,
                 verdict=verdict_of(run, case),
                 limits=limits_of(run, case),
+                limiter=limiter_of(run, case),
+                actions=limits.steps if (limits := limits_of(run, case)) else (),
                 is_reference=is_reference(run, case),
                 is_ceiling=is_ceiling(run, case),
             )
@@ -146,6 +155,12 @@ def _standing(run: Run, case: Measurement, default: Mapping[str, int]) -> tuple[
     return _OUTCOME_ORDER[case.outcome], speed.median_us if speed else float("inf"), other
 
 
+def _name(run: Run, reference: Rung) -> str:
+    """A reference's title without the operation's, which every kernel of the ladder computes."""
+    operation = run.operations[reference.case.problem.operation]
+    return reference.kernel.title.removesuffix(f" {operation.title}") or reference.kernel.id
+
+
 def _fastest(rungs: list[Rung]) -> Rung | None:
     timed = [(rung.speed.median_us, index) for index, rung in enumerate(rungs) if rung.speed]
     return rungs[min(timed)[1]] if timed else None
@@ -155,10 +170,10 @@ def _is_base(run: Run, rung: Rung) -> bool:
     return rung.is_reference and not rung.is_ceiling and not on_host(run, rung.case)
 
 
-def _pct_of(other: Rung | None, rung: Rung) -> float | None:
+def _times(other: Rung | None, rung: Rung) -> float | None:
     if other is None or other.speed is None or rung.speed is None or rung.is_ceiling:
         return None
-    return 100.0 * other.speed.median_us / rung.speed.median_us
+    return other.speed.median_us / rung.speed.median_us
 
 
 def _before(run: Run, rungs: list[Rung], index: int) -> Rung | None:

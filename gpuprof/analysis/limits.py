@@ -14,7 +14,7 @@ from gpuprof.bounds.parts import LAUNCH, PARTS, SECTOR_BYTES, SECTORS_PER_PASS, 
 from gpuprof.results import Bound, Measurement, Run
 
 #: A case that takes so many times its highest bound is held by something that no bound holds.
-_FAR = 1.5
+FAR = 1.5
 #: What moves a floor by less than this share of the highest one explains nothing.
 _TELLING = 0.05
 _MOST_SHIFTS = 3
@@ -205,7 +205,7 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
         for key in ordered
     )
     binding = floors[0]
-    far = measured is not None and measured > _FAR * binding.bound.least_us
+    far = measured is not None and measured > FAR * binding.bound.least_us
     # What a launch takes needs nothing in flight.
     busiest = next((floor.key for floor in floors if floor.key != LAUNCH.key), None)
     needs = flight(case, device, busiest) if far and busiest is not None else None
@@ -262,17 +262,14 @@ def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:
 
 
 def _steps(case: Measurement, floors: tuple[Floor, ...], now_us: float) -> Iterator[NextStep]:
-    """What is wasted in the binding part, then all of it; only what leaves a lower bound."""
+    """What is wasted in the binding part; only what leaves a lower bound."""
     binding, second = floors[0], floors[1] if len(floors) > 1 else None
-    lowest, floor_us = binding.bound.least_us, second.bound.least_us if second else 0.0
+    floor_us = second.bound.least_us if second else 0.0
     for what, left_us in sorted(_wastes(case, binding), key=lambda item: item[1]):
         left = binding if second is None or left_us >= floor_us else second
         least = max(left_us, floor_us)
         if least and binding.bound.least_us >= _WORTHWHILE * least:
-            lowest = min(lowest, least)
             yield NextStep(what, least, left.label, now_us / least)
-    if second is not None and lowest >= _WORTHWHILE * floor_us:
-        yield NextStep(f"no work for {binding.label} at all", floor_us, second.label, now_us / floor_us)
 
 
 def _wastes(case: Measurement, binding: Floor) -> Iterator[tuple[str, float]]:

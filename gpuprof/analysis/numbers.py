@@ -47,6 +47,12 @@ def gbps(rate: float, digits: int = 3) -> str:
     return _scaled(rate, BANDWIDTH_UNITS, digits)
 
 
+def part_of(part_us: float, whole_us: float) -> str:
+    """A part of a duration in the whole's unit, for example `2.2 of 3.9 µs`."""
+    factor, name = unit_for(float(f"{whole_us:.1e}"), TIME_UNITS)
+    return f"{significant(part_us / factor, 2)} of {significant(whole_us / factor, 2)} {name}"
+
+
 def percent(share: float, digits: int = 3) -> str:
     """A share already in percent."""
     return f"{significant(share, digits)} %"

@@ -25,7 +25,7 @@ class Limit:
     Args:
         gflops: None for a problem without arithmetic.
         gbps: The problem's fewest bytes over the shortest possible time.
-        name: Which peak binds.
+        name: Which peak binds: `compute`, `tensor f16`, `bandwidth`.
     """
 
     gflops: float | None
@@ -78,8 +78,8 @@ def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) 
         None where the device's peaks are unknown.
     """
     compute = peak_compute(problem, device, source) if problem.flops else None
-    peak = "theoretical compute peak" if source is None else f"theoretical tensor peak of {source}"
-    return _roof(problem, compute, device.peak_bandwidth_gbps, (peak, "theoretical bandwidth"))
+    peak = "compute" if source is None else f"tensor {source}"
+    return _roof(problem, compute, device.peak_bandwidth_gbps, (peak, "bandwidth"))
 
 
 def measured_limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
@@ -97,7 +97,7 @@ def measured_limit_of(problem: ProblemRecord, device: Device, source: str | None
     precision = "f64" if problem.dtype == "f64" else "f32"
     compute = rates.get(f"fma_{precision}_gflops") if problem.flops and source is None else None
     memory = [rates[key] for key in ("dram_read_gbps", "dram_copy_gbps") if key in rates]
-    names = ("compute rate measured here", "bandwidth measured here")
+    names = ("compute", "bandwidth")
     return _roof(problem, compute, max(memory, default=None), names)
 
 

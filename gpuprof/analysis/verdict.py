@@ -49,7 +49,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """For example `memory-bound: 71.0 % of the theoretical bandwidth`."""
+        """For example `memory-bound: 71.0 % of theoretical peak bandwidth`."""
         return f"{self.label}: {self.evidence}" if self.evidence else self.label
 
 
@@ -62,9 +62,9 @@ def verdict_of(run: Run, case: Measurement) -> Verdict | None:
     clues = tuple(_clues(case))
     memory, compute = speed.pct_of_peak_bandwidth, speed.pct_of_peak_compute or 0.0
     if compute >= _NEAR_PEAK_PCT and compute >= memory:
-        return Verdict("compute", f"{numbers.percent(compute)} of the theoretical compute peak", ())
+        return Verdict("compute", f"{numbers.percent(compute)} of theoretical peak compute", ())
     if memory >= _NEAR_PEAK_PCT:
-        return Verdict("memory", f"{numbers.percent(memory)} of the theoretical bandwidth", ())
+        return Verdict("memory", f"{numbers.percent(memory)} of theoretical peak bandwidth", ())
     # How many blocks a library launches is its own affair.
     blocks = None if is_reference(run, case) else blocks_of(case)
     sm_count = run.devices[case.device].sm_count

@@ -202,7 +202,7 @@ class Case:
         if self.reason:
             return (self.reason,)
         limits = limits_of(self.run.record, self.record)
-        return clues_of(self.record) if limits is None else tuple(of_limits(limits))
+        return clues_of(self.record) if limits is None else tuple(of_limits(limits, limits.steps))
 
     @property
     def bounds(self) -> "Mapping[str, Bound]":

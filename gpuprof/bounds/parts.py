@@ -56,7 +56,7 @@ SM_PARTS = (
     Part(
         "issue",
         "Issue slots",
-        "issue slots",
+        "issue",
         "warp instructions",
         "Every instruction of a warp takes an issue slot of one of the SM's schedulers.",
         (_of("warp_instructions"),),
@@ -64,7 +64,7 @@ SM_PARTS = (
     Part(
         "fma",
         "FMA (f32)",
-        "FMA f32",
+        "FMA",
         "warp FMAs",
         "Single-precision arithmetic.",
         (_of("pipe_fma_instructions"), _of("ffma_thread_instructions", each=1 / WARP_LANES)),
@@ -72,7 +72,7 @@ SM_PARTS = (
     Part(
         "fp64",
         "FMA (f64)",
-        "FMA f64",
+        "FP64",
         "warp FMAs",
         "Double-precision arithmetic.",
         (_of("pipe_fp64_instructions"), _of("dfma_thread_instructions", each=1 / WARP_LANES)),
@@ -88,7 +88,7 @@ SM_PARTS = (
     Part(
         "xu",
         "Special functions",
-        "special",
+        "special function",
         "warp instructions",
         "Reciprocals, roots, exponentials, sines, and conversions.",
         (_of("pipe_xu_instructions"),),
@@ -96,7 +96,7 @@ SM_PARTS = (
     Part(
         "barrier",
         "Barriers",
-        "barriers",
+        "barrier",
         "warps",
         "Warps that reach a barrier of their block.",
         (_of("barriers"),),

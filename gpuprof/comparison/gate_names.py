@@ -43,7 +43,7 @@ _UNFIT = {
         ("p05_us", "p95_us", "ci95_pct", "samples", "launches_per_sample", "dropped", "throttled"),
         "says how the case was sampled",
     ),
-    **dict.fromkeys(("gain", "pct_of_reference", "pct_of_fastest"), "compares a case with others of its run"),
+    **dict.fromkeys(("gain", "vs_reference", "vs_fastest"), "compares a case with others of its run"),
     "published_us": "was measured by others, elsewhere",
 }
 

@@ -109,7 +109,7 @@ def bound_picture(limits: Limits, rung: Rung | None = None, below: Limits | None
         else "",
         uncached=limits.uncached,
         latency=limits.latency,
-        steps=tuple(_sentence(step.text) for step in limits.steps),
+        steps=tuple(_sentence(step.text) for step in (rung.actions if rung else ())),
         hot_line=hot.line if hot else None,
         hot_share=numbers.percent(hot.share_pct) if hot else "",
     )

@@ -111,8 +111,9 @@ def _extents(run: Run, ladders: list[Ladder]) -> str:
 def _timed(run: Run, ladders: list[Ladder]) -> list[CaseColumn]:
     references = {ladder.reference for ladder in ladders if ladder.reference}
     # Each size has its own fastest reference; a name in the heading must hold for all of them.
-    yardstick = "reference" if len(references) > 1 else next(iter(references), "fastest")
-    share = FIGURES["pct_of_reference" if references else "pct_of_fastest"]
+    names = {ladder.reference_name for ladder in ladders if ladder.reference}
+    yardstick = "reference" if len(references) > 1 else next(iter(names), "fastest")
+    share = FIGURES["vs_reference" if references else "vs_fastest"]
 
     def relative(row: CaseRow) -> str:
         return "" if row.shown is None else _text_of(share, row).replace("–", "")
@@ -138,7 +139,7 @@ def _timed(run: Run, ladders: list[Ladder]) -> list[CaseColumn]:
         _of_figure("bound_by", 7),
         _of_figure("pct_of_bound", 7),
         CaseColumn("gain", 6, gain, FIGURES["gain"].meaning),
-        CaseColumn(f"of {yardstick}", 8, relative, f"Speed relative to {_whose(yardstick)}."),
+        CaseColumn(f"vs {yardstick}", 8, relative, f"How many times as fast as {_whose(yardstick)}."),
     ]
 
 

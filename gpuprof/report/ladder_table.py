@@ -10,7 +10,7 @@ from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
-from gpuprof.analysis.limits import Limits
+from gpuprof.analysis.limits import Limits, NextStep
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
 from gpuprof.report.cells import cell_of, format_block
@@ -54,7 +54,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     if not status_of(run, rung.case).usable:
         return (rung.case.reason or "No reason was recorded.",)
     if rung.limits is not None:
-        return (*rung.case.remarks, *shifted(rung), *of_limits(rung.limits))
+        return (*rung.case.remarks, *shifted(rung), *of_limits(rung.limits, rung.actions))
     lines = [*rung.case.remarks, *moved(rung)]
     told = tuple(change.label for change in rung.changes)
     # What a change has just said needs no second mention.
@@ -98,12 +98,12 @@ def shifted(rung: Rung) -> Iterator[str]:
         yield f"vs {rung.previous}: " + "; ".join(shift.text for shift in rung.shifts)
 
 
-def of_limits(limits: Limits) -> Iterator[str]:
+def of_limits(limits: Limits, actions: tuple[NextStep, ...]) -> Iterator[str]:
     """What binds, where its work is done, and what less of it would allow."""
     yield limits.text
     yield from _hot_line(limits)
-    if limits.steps:
-        yield f"next: {limits.steps[0].text}"
+    if actions:
+        yield f"next: {actions[0].text}"
 
 
 def _hot_line(limits: Limits) -> Iterator[str]:
@@ -154,9 +154,9 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
         columns += [_column(run, "bound_by"), _column(run, "pct_of_bound", bar=True)]
     columns.append(RungColumn(FIGURES["gain"].short, "gain", gain))
     if ladder.reference is not None:
-        columns.append(_column(run, "pct_of_reference", label=f"Of {ladder.reference}"))
+        columns.append(_column(run, "vs_reference", label=f"vs {ladder.reference_name}"))
     elif ladder.fastest is not None:
-        columns.append(_column(run, "pct_of_fastest"))
+        columns.append(_column(run, "vs_fastest"))
     return tuple(columns)
 
 

@@ -86,9 +86,9 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
         "|:--|" + "--:|" * len(columns),
         *(_row(run, rung, columns) for rung in ladder.rungs),
     ]
-    answer = answer_of(run, group, ladder)
-    detail = f" {answer.detail}." if answer.detail else ""
-    lines += ["", text(f"{ladder.size.label}: {answer.text}{detail}")]
+    answer = answer_of(run, ladder)
+    details = f" {'; '.join(answer.details)}." if answer.details else ""
+    lines += ["", text(f"{ladder.size.label}: {answer.text}{details}")]
     if run.tuning is None:
         for line in parameter_lines(run, group, ladder.size.label):
             lines += ["", text(line)]
@@ -183,6 +183,9 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> Iterator[_Column]:
     def share(value: float | None) -> str:
         return "–" if value is None else numbers.significant(value)
 
+    def times(value: float | None) -> str:
+        return "–" if value is None else numbers.ratio(value)
+
     def by_speed(write: Callable[[Speed, Rung], str]) -> Callable[[Rung], Cell]:
         def cell(rung: Rung) -> Cell:
             return (
@@ -202,5 +205,5 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> Iterator[_Column]:
         ),
     )
     if ladder.reference is not None:
-        yield _Column(f"% of {ladder.reference}", by_speed(lambda _, rung: share(rung.pct_of_reference)))
+        yield _Column(f"vs {ladder.reference_name}", by_speed(lambda _, rung: times(rung.vs_reference)))
     yield _Column("% of limit", by_speed(lambda speed, _: share(speed.pct_of_limit)))

@@ -165,8 +165,8 @@ def _roofs(run: Run, ladder: Ladder) -> tuple[tuple[float, str], ...]:
     if limit is None:
         return ()
     if limit.gflops is not None:
-        return ((limit.gflops, f"{limit.name} {numbers.gflops(limit.gflops)}"),)
-    roof = ((limit.gbps, f"{limit.name} {numbers.gbps(limit.gbps)}"),)
+        return ((limit.gflops, f"theoretical peak {limit.name} {numbers.gflops(limit.gflops)}"),)
+    roof = ((limit.gbps, f"theoretical peak {limit.name} {numbers.gbps(limit.gbps)}"),)
     copy = run.devices[ladder.size.device].measured_copy_bandwidth_gbps
     return (*roof, (copy, f"measured copy {numbers.gbps(copy)}")) if copy else roof
 

@@ -65,7 +65,7 @@ def _table(run: Run, group: Group) -> _Table:
     title = group.title if len(ladders) > 1 else f"{group.title}, {ladders[0].size.label}"
     lines = [*_reasons(run, rows)]
     for ladder in ladders:
-        answer = answer_of(run, group, ladder)
+        answer = answer_of(run, ladder)
         found = (answer.text, *parameter_lines(run, group, answer.size))
         lines += [f"{answer.size}: {line}" for line in found]
     if len(rows) > _MOST_ROWS:

@@ -242,7 +242,7 @@ def _group_view(
                 tags=tags,
                 ladder=ladder,
                 columns=rung_columns(run, group, ladder),
-                answer=answer_of(run, group, ladder),
+                answer=answer_of(run, ladder),
                 chart=add(chart) if chart["metrics"] else None,
                 profile=profile_rows(run, ladder),
             )

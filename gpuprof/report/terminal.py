@@ -128,7 +128,7 @@ def _print_group(writer: Writer, run: Run, group: Group, ladders: list[Ladder]) 
         title += f", {ladders[0].size.label}"
     writer.title(title)
     for ladder in ladders:
-        answer = answer_of(run, group, ladder)
+        answer = answer_of(run, ladder)
         fastest = "fastest is " if ladder.fastest is not None else ""
         writer.wrapped("=", f"{answer.size}: {fastest}{answer.text}", "bold")
     rows = [[CaseRow(run, rung, case) for rung in ladder.rungs for case in rung.cases] for ladder in ladders]

@@ -175,7 +175,7 @@ def test_every_figure_is_gated_or_refused_with_a_reason(name):
         "dropped",
         "throttled",
     )
-    neighbours = name in ("gain", "pct_of_reference", "pct_of_fastest", "published_us")
+    neighbours = name in ("gain", "vs_reference", "vs_fastest", "published_us")
     if sampled or neighbours:
         with pytest.raises(InputError, match="no gate can hold it"):
             read_gates([f"{name} {relation} {value}"], with_base=False)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a ladder: one sentence that every renderer shows, and never more than is known."""
+"""The answer of a ladder: data that every renderer picks from, and never more than is known."""
 
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from synthetic_runs import (
     gemm_case,
     gemm_run,
     record,
+    referenced_run,
     run,
     sim_run,
     transpose_run,
@@ -27,9 +28,7 @@ from gpuprof.results import Measurement, Run
 
 
 def answers(held: Run) -> list[Answer]:
-    return [
-        answer_of(held, group, build_ladder(held, size)) for group in groups(held) for size in group.sizes
-    ]
+    return [answer_of(held, build_ladder(held, size)) for group in groups(held) for size in group.sizes]
 
 
 def of_times(**times_us: float) -> Answer:
@@ -40,49 +39,62 @@ def of_times(**times_us: float) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("held", "size", "text"),
+    ("held", "size", "kind", "name", "facts"),
     [
-        (
-            gemm_run(),
-            "4096",
-            "reg_2x1, 9.91 ms, 26.7 % of cublas, 20.7 % of the theoretical compute peak;"
-            " smem_panel asked for more than the device has.",
-        ),
-        (
-            counted_run(),
-            "4096",
-            "reg_2x1, 9.94 ms, bound by Shared memory and L1 (93.0 % of the time);"
-            " smem_panel asked for more than the device has.",
-        ),
-        (chosen_run(), "4096", "by_size → float4_4x4, 4.42 ms, 46.5 % of the theoretical compute peak."),
-        (
-            tuned_run(),
-            "4096",
-            "mine BM=64 BN=32 STAGES=1, 2.60 ms, compute-bound: 79.0 % of the theoretical compute peak.",
-        ),
-        (
-            sim_run(),
-            "128",
-            "by bounds, no times: naive cannot be faster than 62.7 ns (FMA (f32));"
-            " smem_tiled cannot be faster than 533 ns (Shared memory and L1).",
-        ),
-        (compiled_run(), "128", "nothing ran: 2 of 2 kernels compiled."),
-        (
-            all_failed_run(),
-            "512x1024x256",
-            "no answer: 0 of 4 kernels ran correctly, none with a figure to compare; naive failed;"
-            " smem_tiled timed out; wrong computed a wrong result.",
-        ),
+        (gemm_run(), "4096", "timed", "reg_2x1", {"reference": 0.267, "limiter": None, "peak": 20.7}),
+        (counted_run(), "4096", "timed", "reg_2x1", {"limiter": "l1", "share": 93.0}),
+        (chosen_run(), "4096", "timed", "float4_4x4 (by_size)", {"limiter": None, "peak": 46.5}),
+        (tuned_run(), "4096", "timed", "mine BM=64 BN=32 STAGES=1", {"limiter": "compute", "share": 79.0}),
+        (sim_run(), "128", "bounded", "naive", {"limiter": "fma", "share": None, "bound": 0.0627}),
+        (compiled_run(), "128", "none", "", {}),
+        (all_failed_run(), "512x1024x256", "none", "", {}),
     ],
 )
-def test_the_sentence(held: Run, size: str, text: str) -> None:
+def test_what_is_known_of_the_fastest(held: Run, size: str, kind: str, name: str, facts: dict) -> None:
     (found,) = [answer for answer in answers(held) if answer.size == size]
-    assert found.text == text
+    assert (found.kind, found.name) == (kind, name)
+    limiter = found.limiter
+    known = {
+        "reference": found.reference and found.reference.factor,
+        "limiter": limiter and limiter.key,
+        "share": limiter and limiter.share_pct,
+        "peak": found.peaks and found.peaks[-1].pct,
+        "bound": found.bound_us,
+    }
+    for key, value in facts.items():
+        assert known[key] == (pytest.approx(value, rel=0.01) if isinstance(value, float) else value), key
+    assert (found.time_us is None) == (kind != "timed")
+
+
+def test_without_a_time_a_bound_is_said_to_be_one() -> None:
+    (found,) = answers(sim_run())
+    assert found.text.startswith("not timed; lower bounds: naive at least 62.7 ns, FMA-bound; ")
+
+
+def test_the_kernel_that_ran_stands_before_its_alias() -> None:
+    (found,) = [answer for answer in answers(chosen_run()) if answer.size == "4096"]
+    assert (found.kernel, found.ran, found.alias) == ("by_size", "float4_4x4", "by_size")
+
+
+def test_it_is_held_against_the_library_and_the_simplest_rung() -> None:
+    found = next(answer for answer in answers(referenced_run()) if answer.size == "4096")
+    assert found.reference is not None
+    assert found.simplest is not None
+    assert (found.reference.name, found.simplest.name) == ("cuBLAS", "naive")
+    assert found.reference.text == "0.267× cuBLAS"
+    assert found.simplest.factor > 1
+
+
+@pytest.mark.parametrize(("floor_us", "said"), [(2.2, "launch overhead 2.2 of 3.9 µs"), (0.5, None)])
+def test_a_short_time_is_explained_by_its_launch(floor_us: float, said: str | None) -> None:
+    case = replace(gemm_case("tiny", Gemm(64, 64, 64), 3.9), event_floor_us=floor_us)
+    (found,) = answers(run("gpu", [record("tiny", "gemm", 10)], [case]))
+    assert (found.overhead and found.overhead.text) == said
 
 
 def test_of_several_blocks_the_one_that_won_is_named() -> None:
     (found,) = answers(transpose_run())
-    assert found.lead.startswith("naive_col 8x32, ")
+    assert found.name == "naive_col 8x32"
 
 
 def test_who_is_within_the_noise_is_said_to_be() -> None:
@@ -100,7 +112,7 @@ def test_what_a_kernel_chose_is_no_rival_of_it() -> None:
     kernels = [record("plain", "gemm", 10), record("chooser", "gemm", 20)]
     cases = [gemm_case("plain", problem, 1001.0), gemm_case("chooser", problem, 1000.0)]
     (found,) = answers(run("gpu", kernels, [cases[0], replace(cases[1], chosen="plain")]))
-    assert found.lead.startswith("chooser → plain")
+    assert (found.ran, found.alias) == ("plain", "chooser")
     assert found.alike == ()
 
 
@@ -109,7 +121,7 @@ def test_a_noisy_time_carries_its_interval() -> None:
     (found,) = answers(
         run("gpu", [record("loud", "gemm", 10)], [gemm_case("loud", problem, 1000.0, noise=0.05)])
     )
-    assert found.lead.startswith("loud, 1.00 ms ±1.6 %")
+    assert found.time == "1.00 ms ±1.6 %"
 
 
 def test_without_a_gpu_a_wrong_kernel_has_no_bound_in_the_answer() -> None:
@@ -137,4 +149,5 @@ def test_a_time_that_no_bound_allows_is_not_explained_by_it() -> None:
         return replace(case, timing=replace(case.timing, cold=replace(case.timing.cold, median_us=10.0)))
 
     (found,) = answers(replace(held, cases=tuple(map(hurried, held.cases))))
-    assert found.because.startswith("faster than its bound (")
+    assert found.limiter is None
+    assert found.cautions[0].startswith("faster than its bound")

@@ -106,8 +106,8 @@ VALUES = {
     "bound_us": 8e6 / 4916.7e3,
     "pct_of_bound": 8e6 / 4916.7e3,
     "gain": 2.5,
-    "pct_of_reference": 50.0,
-    "pct_of_fastest": 100.0,
+    "vs_reference": 0.5,
+    "vs_fastest": 1.0,
     "registers_per_thread": 40,
     "static_shared_bytes": 1024,
     "dynamic_shared_bytes": 2048,
@@ -335,11 +335,11 @@ def verdict(median_us: float, **fields: object) -> tuple[str, str] | None:
 
 def test_verdict_names_the_roof_from_sixty_percent() -> None:
     compute_us = 2e9 / 66_908.2e3  # at the peak
-    assert verdict(compute_us / 0.601) == ("compute", "60.1 % of the theoretical compute peak")
+    assert verdict(compute_us / 0.601) == ("compute", "60.1 % of theoretical peak compute")
     assert verdict(compute_us / 0.599) == ("neither", "")
     moved = Transpose(4096, 4096)
     copy_us = 2 * 4096**2 * 4 / 4916.7e3
-    assert verdict(copy_us / 0.601, problem=moved) == ("memory", "60.1 % of the theoretical bandwidth")
+    assert verdict(copy_us / 0.601, problem=moved) == ("memory", "60.1 % of theoretical peak bandwidth")
     assert verdict(copy_us / 0.599, problem=moved) == ("neither", "")
     assert verdict(compute_us / 0.3, grid=(131, 1, 1)) == ("grid", "131 blocks for 132 SMs")
     assert verdict(compute_us / 0.3, grid=(1, 1, 1)) == ("grid", "1 block for 132 SMs")

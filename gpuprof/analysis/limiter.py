@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What limits a case, in a word or two of the field: `issue 88.5 %`, `latency-bound`, `DRAM 92.1 %`."""
+
+from dataclasses import dataclass
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.kinds import blocks_of, is_reference
+from gpuprof.analysis.limits import FAR, Limits, limits_of
+from gpuprof.analysis.memo import remembered
+from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.analysis.verdict import verdict_of
+from gpuprof.bounds.parts import DRAM
+from gpuprof.results import Measurement, Run
+
+#: A launch overhead below this share of the time explains little of it.
+_MUCH_OVERHEAD = 0.25
+#: No time can be below its bound; what is within the noise of one is not below it.
+_BELOW = 0.99
+_SHARED = ("shared_load_wavefronts", "shared_store_wavefronts")
+
+
+@dataclass(frozen=True, slots=True)
+class Limiter:
+    """What a case's time is made of, or what keeps it from being shorter.
+
+    Args:
+        key: Key of a part of the GPU, or `latency`, `grid` (too few blocks for the device), `compute`.
+        name: Of the part, as in `issue`, `shared memory`, `DRAM`.
+        share_pct: Least time of that part, or its rate over the peak, as a share of the measured time; None
+            where nothing was timed, and where no part has much of it.
+        evidence: The figures that say so.
+    """
+
+    key: str
+    name: str
+    share_pct: float | None
+    evidence: str
+
+    @property
+    def word(self) -> str:
+        """For example `issue-bound`, `shared-memory-bound`, `latency-bound`."""
+        return "too few blocks" if self.key == "grid" else f"{self.name.replace(' ', '-')}-bound"
+
+    @property
+    def brief(self) -> str:
+        """For a column: `issue 88.5 %`, or the word where there is no share."""
+        return self.word if self.share_pct is None else f"{self.name} {numbers.percent(self.share_pct)}"
+
+    @property
+    def text(self) -> str:
+        """For example `issue-bound: 2.22 ms of 2.51 ms`."""
+        return f"{self.word}: {self.evidence}" if self.evidence else self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """What a launch takes that does nothing, within the time of one that does something."""
+
+    launch_us: float
+    of_us: float
+
+    @property
+    def share_pct(self) -> float:
+        """As a share of that time."""
+        return 100 * self.launch_us / self.of_us
+
+    @property
+    def text(self) -> str:
+        """For example `launch overhead 2.2 of 3.9 µs`."""
+        return f"launch overhead {numbers.part_of(self.launch_us, self.of_us)}"
+
+
+def launch_overhead(run: Run, case: Measurement) -> Overhead | None:
+    """The launch overhead of a timed case where it explains a short time; else None."""
+    speed = speed_of(run, case)
+    if speed is None or not case.event_floor_us:
+        return None
+    found = Overhead(min(case.event_floor_us, speed.median_us), speed.median_us)
+    return found if found.share_pct >= 100 * _MUCH_OVERHEAD else None
+
+
+def beats_its_bound(limits: Limits | None) -> bool:
+    """Whether a measured time is shorter than the bound allows: then counts or rates are wrong."""
+    return limits is not None and limits.ratio is not None and limits.ratio < _BELOW
+
+
+@remembered
+def limiter_of(run: Run, case: Measurement) -> Limiter | None:
+    """What limits a case; None where that is not known.
+
+    By exact counts where there are any: the part with the largest share of the time, or latency where none
+    has much of it. Bytes and arithmetic that the problem itself needs count as such parts too: a bound leaves
+    out what caches may absorb.
+    """
+    limits, speed = limits_of(run, case), speed_of(run, case)
+    if limits is not None and limits.ratio is None:
+        return Limiter(limits.binding.key, _name(case, limits), None, f"at least {_time(limits.least_us)}")
+    if beats_its_bound(limits):
+        return None
+    if limits is None:
+        return _by_roof(run, case)
+    assert limits.ratio
+    assert limits.measured_us
+    assert speed
+    share = 100 / limits.ratio
+    roof = _roof(speed)
+    if roof is not None and roof.share_pct is not None and roof.share_pct > max(share, 100 / FAR):
+        return roof
+    if limits.ratio <= FAR:
+        evidence = f"{_time(limits.least_us)} at least, of {_time(limits.measured_us)}"
+        return Limiter(limits.binding.key, _name(case, limits), share, evidence)
+    bound = f"{_time(limits.least_us)} of {limits.binding.label}"
+    evidence = f"{numbers.ratio(limits.ratio)} its highest bound, {bound}"
+    return _small_grid(run, case) or Limiter("latency", "latency", None, evidence)
+
+
+def _name(case: Measurement, limits: Limits) -> str:
+    """The binding part's; where that is the path of shared memory and L1, the one that has more of it."""
+    if limits.binding.key != "l1":
+        return limits.binding.short
+    shared = sum(counters.value(case, name) or 0.0 for name in _SHARED)
+    passes = counters.value(case, "l1_passes")
+    return "shared memory" if passes is None or 2 * shared >= passes else "L1"
+
+
+def _by_roof(run: Run, case: Measurement) -> Limiter | None:
+    """Without counts: the peak that a case is near, or a grid too small for the device."""
+    verdict, speed = verdict_of(run, case), speed_of(run, case)
+    if verdict is None or speed is None:
+        return None
+    if verdict.kind in ("memory", "compute"):
+        return _roof(speed)
+    return _small_grid(run, case)
+
+
+def _roof(speed: Speed) -> Limiter | None:
+    compute, memory = speed.pct_of_peak_compute or 0.0, speed.pct_of_peak_bandwidth or 0.0
+    if memory > compute:
+        return Limiter(
+            DRAM.key, DRAM.short, memory, f"{numbers.percent(memory)} of theoretical peak bandwidth"
+        )
+    if compute:
+        return Limiter(
+            "compute", "compute", compute, f"{numbers.percent(compute)} of theoretical peak compute"
+        )
+    return None
+
+
+def _small_grid(run: Run, case: Measurement) -> Limiter | None:
+    # How many blocks a library launches is its own affair.
+    blocks = None if is_reference(run, case) else blocks_of(case)
+    sm_count = run.devices[case.device].sm_count
+    if blocks is None or blocks >= sm_count:
+        return None
+    return Limiter("grid", "grid", None, f"{numbers.count(blocks)} of {sm_count} SMs have a block")
+
+
+def _time(microseconds: float) -> str:
+    return numbers.time_us(microseconds)
