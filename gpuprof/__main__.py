@@ -4,20 +4,31 @@
 
 import sys
 
-from gpuprof import signals
-
 
 def main() -> None:
     """Run the command line."""
-    signals.install()
     try:
+        from gpuprof import signals
+
+        signals.install()
         from gpuprof.cli import main as run_command_line
 
         run_command_line()
-    except ModuleNotFoundError as error:
+    except (ImportError, MemoryError) as error:
+        sys.exit(_cannot_load(error))
+
+
+def _cannot_load(error: ImportError | MemoryError) -> int:
+    """Say what could not be loaded, with as little as there may be; the status to end with."""
+    try:
         from gpuprof import console, requirements
 
-        sys.exit(console.tell_error(requirements.missing(error)))
+        if isinstance(error, ImportError):
+            return console.tell_error(requirements.missing(error))
+    except (ImportError, MemoryError):
+        pass
+    sys.stderr.write("gpuprof: There is not enough memory for this.\n")
+    return 3
 
 
 if __name__ == "__main__":

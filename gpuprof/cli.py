@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: parse, call, print, exit. Everything heavy is imported inside its command."""
 
-import errno
 import io
 import os
 import sys
@@ -21,7 +20,7 @@ from gpuprof.commands.gating import FailOn, Strict
 from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.commands.tune_options import tune
-from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason
+from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason, refused_start
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
 
 if TYPE_CHECKING:
@@ -269,13 +268,9 @@ def _run() -> int:
 
 def _refusal(error: OSError | RuntimeError) -> ToolError | None:
     """What the system refused; None where it has nothing to do with it."""
-    if getattr(error, "errno", None) == errno.EAGAIN or "start new thread" in str(error):
-        return ToolError(
-            "The system allows no further process or thread here.",
-            fix="Raise the limit: ulimit -u, or that of the container.",
-        )
-    if not isinstance(error, OSError):
-        return None
+    refusal = refused_start(error)
+    if refusal is not None or not isinstance(error, OSError):
+        return refusal
     where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     return ToolError(f"The system refused what gpuprof needs: {reason(error)}{where}.")
 

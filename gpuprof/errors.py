@@ -9,11 +9,15 @@ traceback. Anything else that escapes is a bug in gpuprof.
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from enum import IntEnum
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class ExitCode(IntEnum):
@@ -109,6 +113,32 @@ class CaseFailure(GpuprofError):
 
 class CaseSkipped(GpuprofError):
     """A case that a kernel's declared constraints, or the device's limits, rule out before it runs."""
+
+
+def refused_start(error: BaseException) -> ToolError | None:
+    """What to say where the system allows no further process or thread; None of any other error."""
+    if getattr(error, "errno", None) != errno.EAGAIN and "start new thread" not in str(error):
+        return None
+    return ToolError(
+        "The system allows no further process or thread here.",
+        fix="Raise the limit: ulimit -u, or that of the container.",
+    )
+
+
+def in_sentences(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function for programs, which raises a `GpuprofError` too where the system starts nothing more."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except (OSError, RuntimeError) as error:
+            refusal = refused_start(error)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    return call
 
 
 def reason(error: Exception) -> str:

@@ -32,7 +32,11 @@ def replace_text(path: Path, text: str) -> None:
         OSError: The path cannot be written.
     """
     if path.exists() and not path.is_file():  # a device such as /dev/null, which must stay one
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        # A pipe that nobody reads is refused, not waited for.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(encoded(text))
         return
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -126,6 +130,11 @@ def check_writable(path: Path, force: bool) -> None:
             raise InputError(f"{path} is no file: - stands for standard output.", fix="Name another path.")
         if path.is_dir():
             raise InputError(f"{path} is a directory.", fix="Name a file in it.")
+        if path.exists() and not (path.is_file() or path.is_char_device()):
+            raise InputError(
+                f"{path} is a pipe or a device, no file.",
+                fix="Name a file; - is standard output.",
+            )
         if path.exists() and not force:
             raise InputError(
                 f"{path} exists already.", fix="Name another path, or add --force to replace it."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from gpuprof.errors import ToolError
+from gpuprof.errors import ToolError, foreign
 
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*\(?>=\s*([\d.]+)\)?")
 #: What a toolkit may bring too: whoever needs it looks there, and says so where it is nowhere.
@@ -76,14 +76,22 @@ def check() -> None:
         raise ToolError(f"What gpuprof requires is not here: {text}.", fix=_install(lacking))
 
 
-def missing(error: ModuleNotFoundError) -> ToolError:
-    """What to say of a module that is not there."""
+def missing(error: ImportError) -> ToolError:
+    """What to say of a module that is not there, or that cannot be loaded."""
     try:
         check()
     except ToolError as known:
         return known
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if not isinstance(cause, ModuleNotFoundError):
+        return ToolError(
+            f"A module that gpuprof needs cannot be loaded: {foreign(cause)}.",
+            fix="Raise the limit on memory, if there is one (ulimit -v, ulimit -d); else install it anew.",
+        )
     return ToolError(
-        f"gpuprof needs the module {error.name}, which is not installed.",
+        f"gpuprof needs the module {cause.name}, which is not installed.",
         fix="Install gpuprof with pip, which brings what it requires.",
     )
 

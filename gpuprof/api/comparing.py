@@ -18,7 +18,7 @@ from gpuprof.comparison.compared import case_name, compare_runs
 from gpuprof.comparison.comparison_document import document
 from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.comparison.pooling import pooled
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, in_sentences
 from gpuprof.reading import read_run
 from gpuprof.results import Tool
 from gpuprof.schema import to_json
@@ -203,6 +203,7 @@ class Comparison(CaseFinder[ComparedCase]):
         return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"
 
 
+@in_sentences
 def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 

@@ -11,7 +11,7 @@ from gpuprof.api.run import Run
 from gpuprof.comparison.fleet import Finding, FleetBuilder
 from gpuprof.comparison.fleet import Fleet as Record
 from gpuprof.comparison.fleet_document import fleet_document
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, in_sentences
 from gpuprof.reading import read_run
 from gpuprof.report.fleet_text import where, why
 from gpuprof.results import Tool
@@ -108,6 +108,7 @@ class Fleet:
         return f"<Fleet: {self.record.headline}>"
 
 
+@in_sentences
 def fleet(runs: Iterable[Run | str | Path]) -> Fleet:
     """Find the cards that are not like the others.
 

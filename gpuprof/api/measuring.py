@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gpuprof.api.calling import BareLaunch, Call, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.run import Run
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, in_sentences
 from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.paths import Source, ladder_of
@@ -60,6 +60,7 @@ class _Silent:
     started = finished = profiling = opened
 
 
+@in_sentences
 def profile(
     what: What | Sequence[What],
     *,

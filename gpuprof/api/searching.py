@@ -26,7 +26,7 @@ from gpuprof.api.measuring import (
     listed_blocks,
 )
 from gpuprof.api.run import Run
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, in_sentences
 from gpuprof.measure.run import MOST_ROUNDS, RunOptions
 from gpuprof.results import Measurement
 from gpuprof.results import Run as Record
@@ -137,6 +137,7 @@ class Search:
         return sizes[str(size)]
 
 
+@in_sentences
 def tune(
     what: What | Sequence[What],
     *,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gpuprof.commands.tables_shown import add_row, fit, open_console, show
-from gpuprof.console import say_lines
+from gpuprof.console import hand_over
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable
@@ -56,7 +56,7 @@ def print_devices_as_json(*, measure: bool) -> None:
         "gpus_reason": reason or None,
         "cards": [_record(selector, card) for selector, card in _cards().items()],
     }
-    say_lines(json.dumps(document, indent=1))
+    hand_over(json.dumps(document, indent=1) + "\n")
 
 
 def _record(selector: str, device: Device) -> dict[str, Any]:

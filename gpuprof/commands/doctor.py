@@ -10,7 +10,7 @@ from dataclasses import asdict
 from gpuprof import signals
 from gpuprof.commands.checks import checks
 from gpuprof.commands.doctor_check import Check
-from gpuprof.console import say_lines
+from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode
 from gpuprof.text import one_line
 
@@ -42,7 +42,7 @@ def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = 
     broken = any(check.state == "broken" for check in made)
     if as_json:
         document = {"usable": not broken, "checks": [asdict(check) for check in made]}
-        say_lines(json.dumps(document, indent=1, ensure_ascii=False))
+        hand_over(json.dumps(document, indent=1) + "\n")
     return ExitCode.CASES_FAILED if broken else ExitCode.OK
 
 

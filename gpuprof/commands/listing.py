@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuprof.commands.tables_shown import add_row, fit, open_console, show
-from gpuprof.console import say_lines
+from gpuprof.console import hand_over
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.text import format_extent, one_line
@@ -33,7 +33,7 @@ def print_ladders_as_json(operation: str | None) -> None:
         InputError: There is no such operation.
     """
     names = [operation] if operation else shipped_names()
-    say_lines(json.dumps([_ladder_record(shipped_ladder(name)) for name in names], indent=1))
+    hand_over(json.dumps([_ladder_record(shipped_ladder(name)) for name in names], indent=1) + "\n")
 
 
 def _ladder_record(ladder: Ladder) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 """A git repository of anybody, of which objects are read and nothing of its configuration runs."""
 
 import os
-import posixpath
 import stat
 import subprocess
 import tempfile
@@ -25,6 +24,8 @@ _GIT_TIMEOUT_S = 120.0
 #: Files of one version, and their bytes, that are no longer a folder of kernels.
 _MOST_FILES = 20_000
 _MOST_BYTES = 256 << 20
+#: As much of a path as systems follow.
+_MOST_LINKS, _LONGEST_PATH = 40, 4096
 _NOT_IN_ONE = "--against needs a git repository."
 
 
@@ -141,14 +142,37 @@ def _write_version(root: Path, commit: str, wanted: Sequence[PurePosixPath], fol
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(contents[identity])
-        for path, identity in links.items():  # last: nothing is written through one
-            target = os.fsdecode(contents[identity])
-            leads = posixpath.normpath(path.parent / target)
-            if not target.startswith("/") and leads.partition("/")[0] != "..":
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).symlink_to(target)
+        targets = {path: os.fsdecode(contents[identity]) for path, identity in links.items()}
+        inward = [path for path in targets if _stays_within(path, targets)]
+        for path in inward:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        for path in inward:  # last: nothing is written through one
+            (folder / path).symlink_to(targets[path])
     except PATH_ERRORS as error:
         raise InputError(f"That version cannot be written here: {error}.") from error
+
+
+def _stays_within(path: PurePosixPath, targets: Mapping[PurePosixPath, str]) -> bool:
+    """Whether a path never leaves a tree, through however many of its links it leads."""
+    left = [*reversed(path.parts)]
+    place = PurePosixPath()
+    links = 0
+    while left:
+        part = left.pop()
+        if part == "..":
+            if not place.parts:
+                return False
+            place = place.parent
+            continue
+        target = targets.get(place / part)
+        if target is None:
+            place /= part
+            continue
+        links += 1
+        if links > _MOST_LINKS or len(target) > _LONGEST_PATH or target.startswith("/"):
+            return False
+        left += reversed(PurePosixPath(target).parts)
+    return True
 
 
 def _contents(root: Path, identities: Iterable[str]) -> Mapping[str, bytes]:

@@ -238,11 +238,22 @@ def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
         raise InputError(f"{where} is neither text nor a number.", fix=f"Write what --{key} takes.")
     if parameter.name in _FOLDERS:
         listed = [_below(path, key, str(item)) for item in listed]
+    elif parameter.name == "kernel":
+        listed = [_kernels_below(path, key, str(item)) for item in listed]
     return [str(item) for item in listed] if parameter.multiple else ",".join(map(str, listed))
 
 
+def _kernels_below(path: Path, key: str, text: str) -> str:
+    """Names of kernels, those that name a file as a file of the project's."""
+    items = []
+    for item in text.split(","):
+        stem, ending, parameters = item.rpartition(".cu")
+        items.append(_below(path, key, stem.strip() + ending) + parameters if ending else item)
+    return ",".join(items)
+
+
 def _below(path: Path, key: str, item: str) -> str:
-    """A folder of the project's.
+    """A folder or a file of the project's.
 
     Raises:
         InputError: It leads out of the project.

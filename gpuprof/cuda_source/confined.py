@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from gpuprof.cuda_source.hidden_questions import ASKS, Hidden, hidden_questions
 from gpuprof.cuda_source.masking import uncommented
 
 #: What the error of a refused directive begins with.
@@ -31,9 +32,6 @@ _OPTION = re.compile(r"(?:-D ?|--define-macro=)(?P<name>\w+)=(?P<value>.*)", re.
 _NAME = re.compile(r'\s*(?:"(?P<quoted>[^"\n]*)"|<(?P<angled>[^>\n]*)>)[\s;]*')
 #: Of a macro that no compiler knows by itself, as `__FILE__` is known.
 _MACRO = re.compile(r"\s*(?P<name>[A-Za-z]\w*)\s*", re.ASCII)
-_ASKS = re.compile(
-    r'(?P<word>__has_(?:include|embed)\w*)\s*\((?P<name>\s*(?:"[^"\n]{0,500}"|<[^>\n]{0,500}>)\s*|[^()]*)\)?'
-)
 #: Gives what a directive may say in the place of what it names; None for nothing.
 _Operand = Callable[[str], str | None]
 
@@ -43,13 +41,15 @@ def confined(texts: Mapping[str, str], options: Iterable[str], given: Container[
 
     Args:
         texts: By name.
-        options: The compiler's: they define macros too.
+        options: The compiler's, each with its value: they define macros too.
         given: Names of files that the compiler is given as text. Others it is left to find in the folders
             that it is told of, and nowhere else: neither in the working directory nor by a path out of them.
     """
     codes = {name: _clear(uncommented(text)) for name, text in texts.items()}
+    definitions = [*_definitions(codes.values())]
+    typed = [(match["name"], match["value"]) for option in options if (match := _OPTION.fullmatch(option))]
     values: dict[str, set[str]] = {}
-    for name, value in _definitions(codes.values(), options):
+    for name, value in (*typed, *definitions):
         values.setdefault(name, set()).add(value.strip())
     known = {
         name for name, texts_of in values.items() if all(_operand(text, given) == text for text in texts_of)
@@ -59,7 +59,14 @@ def confined(texts: Mapping[str, str], options: Iterable[str], given: Container[
         macro = _MACRO.fullmatch(text)
         return _operand(text, given) if macro is None else text if macro["name"] in known else None
 
-    return {name: "".join(_lines(code, operand)) for name, code in codes.items()}
+    def answered(text: str) -> str:
+        return ASKS.sub(lambda asked: _answered(asked, operand), text)
+
+    # An option stays as it is, and with it whatever it asks.
+    asking = [(name, '"') for name, value in typed if answered(value) != value]
+    changed = ((name, answered(value)) for name, value in (*typed, *definitions))
+    hidden = hidden_questions((*asking, *changed))
+    return {name: "".join(_lines(code, operand, hidden)) for name, code in codes.items()}
 
 
 def _operand(text: str, given: Container[str]) -> str | None:
@@ -83,15 +90,7 @@ def _clear(code: str) -> str:
     return _TRIGRAPH_SPLICE.sub("?? ", _BLANK_SPLICE.sub(lambda _: _SPLICE, code))
 
 
-def _definitions(codes: Iterable[str], options: Iterable[str]) -> Iterator[tuple[str, str]]:
-    begun = ""
-    for option in options:
-        if option in ("-D", "--define-macro"):  # its value is the next entry
-            begun = "-D"
-        else:
-            if match := _OPTION.fullmatch(begun + option):
-                yield match["name"], match["value"]
-            begun = ""
+def _definitions(codes: Iterable[str]) -> Iterator[tuple[str, str]]:
     for code in codes:
         for line in _LOGICAL_LINE.findall(code):
             if _MAY_BE_ONE.search(line):
@@ -99,17 +98,17 @@ def _definitions(codes: Iterable[str], options: Iterable[str]) -> Iterator[tuple
                     yield match["name"], match["value"]
 
 
-def _lines(code: str, operand: _Operand) -> Iterator[str]:
+def _lines(code: str, operand: _Operand, hidden: Hidden) -> Iterator[str]:
     for line in _LOGICAL_LINE.findall(code):
         new = None
         if _MAY_BE_ONE.search(line):
             # What stands behind the end of a comment may begin a line too.
             heads = line.replace(_SPLICE, "").split("*/")
-            new = next(filter(None, (_in_place_of(head, operand) for head in heads)), None)
+            new = next(filter(None, (_in_place_of(head, operand, hidden) for head in heads)), None)
         yield line if new is None else new + "\n" * line.count("\n")
 
 
-def _in_place_of(head: str, operand: _Operand) -> str | None:
+def _in_place_of(head: str, operand: _Operand, hidden: Hidden) -> str | None:
     """What to write where a line would begin so; None to leave it as it is."""
     match = _DIRECTIVE.match(head)
     if match is None:
@@ -122,7 +121,9 @@ def _in_place_of(head: str, operand: _Operand) -> str | None:
         if new is None:
             return f"#error {REFUSED} {word} {_plain(rest)}"
         return None if new == rest else f"#include{new}"
-    answered = _ASKS.sub(lambda asked: _answered(asked, operand), rest)
+    answered = ASKS.sub(lambda asked: _answered(asked, operand), rest)
+    if word in ("if", "elif") and hidden(answered):
+        answered = " 0"
     return None if answered == rest else f"#{word}{answered}".rstrip("\n")
 
 

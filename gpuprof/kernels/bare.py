@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.errors import InputError
+from gpuprof.kernels.compiler_options import joined
 from gpuprof.kernels.kernel import Kernel, Launch, Study
 from gpuprof.kernels.texture import TextureSpec
 
@@ -84,7 +85,7 @@ def bare_kernel(
         constants={},
         requirements=(),
         published=(),
-        compile_options=tuple(compile_options),
+        compile_options=joined(compile_options),
         headers=headers or {},
         textures=textures or {},
     )

@@ -6,6 +6,7 @@ NVRTC finds a travelling file by the very name that a directive uses, and knows 
 one name, and the directives in files that travel are changed to these names; the kernel file stays as it is.
 """
 
+import os
 from collections import deque
 from collections.abc import Mapping, Sequence
 from os.path import normpath
@@ -105,7 +106,7 @@ class _Finder:
 def _resolved(folder: Path, name: str = "") -> Path | None:
     """A path without links; of a name, only where a file is called so."""
     try:
-        path = (folder / name).resolve()
+        path = (folder / os.fsdecode(name.encode())).resolve()  # as UTF-8, whatever the locale
         return path if not name or path.is_file() else None
     except PATH_ERRORS:
         return None

@@ -8,7 +8,7 @@ is refused, spelt as it may be.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 _NAME = r"[A-Za-z_]\w*"
 _BOOL = "=(?:true|false)"
@@ -58,13 +58,14 @@ ALLOWED_TEXT = (
 
 
 def refused_option(options: Sequence[str]) -> str | None:
-    """The first option that a kernel file may not ask for; None where all are fine."""
-    return next((option for option in _joined(options) if _ALLOWED.fullmatch(option) is None), None)
+    """The first of joined options that a kernel file may not ask for; None where all are fine."""
+    return next((option for option in options if _ALLOWED.fullmatch(option) is None), None)
 
 
-def _joined(options: Sequence[str]) -> Iterator[str]:
+def joined(options: Sequence[str]) -> tuple[str, ...]:
     """Options, each with its value where that is an entry of its own."""
     entries = iter(options)
-    for option in entries:
-        joint = _SEPARATE.get(option)
-        yield option if joint is None else option + joint + next(entries, "")
+    return tuple(
+        option if (joint := _SEPARATE.get(option)) is None else option + joint + next(entries, "")
+        for option in entries
+    )

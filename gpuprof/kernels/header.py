@@ -19,7 +19,7 @@ from gpuprof.counters import COUNTERS
 from gpuprof.cuda_source.masking import uncommented
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.candidates import read_candidates
-from gpuprof.kernels.compiler_options import ALLOWED_TEXT, refused_option
+from gpuprof.kernels.compiler_options import ALLOWED_TEXT, joined, refused_option
 from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import (
@@ -412,7 +412,7 @@ def _read_own_define(reader: TableReader, kernel: Kernel) -> Mapping[str, str]:
 
 
 def _read_compile_options(reader: TableReader, key: str) -> tuple[str, ...]:
-    options = reader.strings(key, [])
+    options = joined(reader.strings(key, []))
     if (refused := refused_option(options)) is not None:
         what = f"holds {refused!r}, which no kernel file may ask of the compiler"
         raise reader.error(key, what, ALLOWED_TEXT)

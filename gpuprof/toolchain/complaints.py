@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What NVRTC complains of, as one sentence with what to do about it."""
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
+from pathlib import Path
 
 from gpuprof.cuda_source.confined import REFUSED
 from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
@@ -33,6 +35,34 @@ _CONFINED = (
     " others, type their folder: -I DIR."
 )
 _MOST_LISTED = 8
+#: What a diagnostic begins with; the line that it is about stands indented below.
+_DIAGNOSTIC = re.compile(
+    r"(?P<place>[^\n]+?)\(\d+\): (?:catastrophic )?(?:error|warning|remark|note)\b[^:\n]*:"
+)
+
+
+def without_foreign_lines(log: str, given: Collection[str], folders: Iterable[Path]) -> str:
+    """A log that quotes no file of this machine but those that the compiler was to read.
+
+    Args:
+        log: NVRTC's output.
+        given: Names of what it was given as text.
+        folders: Where it was told to look for files.
+    """
+    allowed = [os.path.join(os.path.abspath(folder), "") for folder in folders]
+    kept, quotes = [], True
+    for line in log.splitlines(keepends=True):
+        if match := _DIAGNOSTIC.match(line):
+            place = match["place"]
+            path = os.path.abspath(place)
+            quotes = place in given or path.startswith(tuple(allowed)) or not os.path.exists(path)
+            if not quotes:
+                kept.append(f"{match[0]} in a file that {REFUSED} read.\n")
+        elif not line.startswith((" ", "\t")):
+            quotes = True
+        if quotes:
+            kept.append(line)
+    return "".join(kept)
 
 
 def explain(program: Program, file_name: str, entries: Sequence[str], status: str, log: str) -> CompileError:

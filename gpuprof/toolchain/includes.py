@@ -31,7 +31,7 @@ def included_files(texts: Iterable[str], options: Sequence[str]) -> dict[Path, b
     Raises:
         UnknownInclude: A directive names a macro, or more than is read of a file.
     """
-    folders = [Path(match["path"]) for option in options if (match := _OPTIONS.match(option))]
+    folders = folders_of(options)
     found: dict[Path, bytes] = {}
     pending: list[tuple[tuple[Path, ...], Sequence[str]]] = [((), _names_in(text)) for text in texts]
     # These alone are looked for in the working directory too.
@@ -48,6 +48,11 @@ def included_files(texts: Iterable[str], options: Sequence[str]) -> dict[Path, b
                     found[path] = content
                     pending.append(((path.parent,), _names_in(content.decode(errors="replace"))))
     return found
+
+
+def folders_of(options: Sequence[str]) -> list[Path]:
+    """Where the compiler is told to look for included files."""
+    return [Path(match["path"]) for option in options if (match := _OPTIONS.match(option))]
 
 
 def _names_in(text: str) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
-from gpuprof.toolchain.complaints import explain, no_such_kernel
+from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
+from gpuprof.toolchain.includes import folders_of
 from gpuprof.toolchain.nvrtc_program import Program, make_program
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -150,9 +151,9 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
     """
     nvrtc = _nvrtc()
     texts = [text.encode() for text in program.headers.values()]
-    names = [os.fsencode(name) for name in program.headers]
+    names = [_name(name) for name in program.headers]
     status, handle = nvrtc.nvrtcCreateProgram(
-        program.source.encode(), os.fsencode(file_name), len(names), texts, names
+        program.source.encode(), _name(file_name), len(names), texts, names
     )
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
@@ -163,6 +164,7 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
         encoded = [os.fsencode(option) for option in options]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
+        log = without_foreign_lines(log, (file_name, *program.headers), folders_of(options))
         if status == nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY or (
             status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION and not _names_error(log)
         ):
@@ -182,6 +184,11 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
             raise no_such_kernel(program, file_name, entry, log)
         compiled.append(_compiled_kernel(name.decode(), report, *made))
     return tuple(compiled)
+
+
+def _name(name: str) -> bytes:
+    """A file's name as texts write it, stray bytes of a path included: no matter of the locale."""
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _names_error(log: str) -> bool:

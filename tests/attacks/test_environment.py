@@ -4,6 +4,7 @@
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -188,3 +189,31 @@ def test_a_document_that_standard_output_does_not_take_is_no_success(tmp_path, m
     )
     assert process.returncode == ExitCode.ENVIRONMENT
     assert "Cannot write to standard output" in process.stderr
+
+
+@pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
+def test_without_the_memory_to_load_anything_there_is_a_sentence(tmp_path, limit):
+    for room in (10, 14, 20, 26, 28, 34, 40, 50, 80):
+        done = subprocess.run(
+            [sys.executable, "-m", "gpuprof", *TINY, "--device", "none"],
+            cwd=tmp_path,
+            preexec_fn=lambda room=room: resource.setrlimit(limit, (room << 20, room << 20)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        own = "gpuprof/" in done.stderr or "gpuprof:" in done.stderr  # else Python itself did not start
+        assert "Traceback" not in done.stderr or not own, done.stderr
+        assert done.returncode == ExitCode.ENVIRONMENT or not own or "OpenBLAS" in done.stderr, done.stderr
+
+
+def test_a_program_is_told_in_a_sentence_that_there_is_no_further_thread(tmp_path):
+    code = (
+        "import threading, gpuprof\n"
+        'def no(self): raise RuntimeError("can\'t start new thread")\n'
+        "threading.Thread.start = no\n"
+        "try: gpuprof.profile('transpose', kernels='naive_row', sizes=32, device='sim')\n"
+        "except gpuprof.GpuprofError as error: print('caught', error)\n"
+    )
+    assert "caught The system allows no further process or thread" in python(code, tmp_path).stdout

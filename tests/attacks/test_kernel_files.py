@@ -12,7 +12,9 @@ import pytest
 from gpuprof.cuda_source.confined import confined
 from gpuprof.errors import CompileError, HeaderError
 from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.compiler_options import joined
 from gpuprof.kernels.preprocessing import parse_preprocessing
+from gpuprof.toolchain.complaints import without_foreign_lines
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 from gpuprof.toolchain.nvrtc_program import make_program
 
@@ -84,7 +86,7 @@ def test_the_older_name_of_the_field_is_no_way_around(tmp_path):
     ids=repr,
 )
 def test_a_header_may_say_how_its_own_code_is_compiled(tmp_path, options):
-    assert with_options(tmp_path, options).compile_options == tuple(options)
+    assert with_options(tmp_path, options).compile_options == joined(options)
 
 
 SECRET = "SECRET_TOKEN=abc"
@@ -287,7 +289,73 @@ def test_a_source_too_large_to_be_one_is_refused_in_a_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("option", ["-D", "--define-macro"])
-def test_a_macro_whose_value_is_an_entry_of_its_own_names_no_file_elsewhere(option):
+def test_a_macro_whose_value_is_an_entry_of_its_own_names_no_file_elsewhere(tmp_path, option):
+    kernel = with_options(tmp_path, [option, 'F="/etc/passwd"'])
     source = "#if 0\n#define F <ok.h>\n#endif\n#include F\n"
-    (text,) = confined({"k.cu": source}, [option, 'F="/etc/passwd"'], set()).values()
+    (text,) = confined({"k.cu": source}, kernel.compile_options, set()).values()
     assert "#error" in text
+
+
+#: Words that come to a question about a file, and the options with which they do.
+QUESTIONS = {
+    "written out": ('#define Q __has_include("FILE")', ()),
+    "named": ('#define H __has_include\n#define Q H("FILE")', ()),
+    "in pieces": ('#define F "FILE"\n#define L (\n#define Q __has_include L F )', ()),
+    "pasted": ('#define C(a, b) a##b\n#define Q C(__has_, include)("FILE")', ()),
+    "pasted twice": (
+        "#define C(a, b) a##b\n#define D(a, b) C(a, b)\n#define Q D(D(__, has_), include)(<FILE>)",
+        (),
+    ),
+    "pasted, a macro's file": ("#define C(a, b) a##b\n#define F <FILE>\n#define Q C(__has_, include)(F)", ()),
+    "an option's name": ('#define Q H("FILE")', ["-D", "H=__has_include"]),
+    "an option's question": ("", ['-DQ=__has_include("FILE")']),
+    "of CUDA's headers": ('#include <cuda/std/version>\n#define Q _CCCL_HAS_INCLUDE("FILE")', ()),
+    "of CUDA's headers, in brackets": (
+        "#include <cuda/std/version>\n#define Q _CCCL_HAS_INCLUDE(<FILE>)",
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_whether_a_file_is_there_is_not_told_in_any_words(tmp_path, words):
+    there = tmp_path / "there.h"
+    there.write_text("")
+    line, options = QUESTIONS[words]
+    code = f"{line}\n#if Q\n#error ANSWERED\n#endif\n{CODE}".replace("FILE", str(there))
+    kernel = with_options(tmp_path, [option.replace("FILE", str(there)) for option in options])
+    compile_source(code, "mine.cu", "mine", compiler_options("sm_80", (), kernel.compile_options))
+
+
+def test_questions_that_may_be_asked_are_left_to_the_compiler(tmp_path):
+    conditions = [
+        "__has_include(<cuda_fp16.h>)",
+        "HAS && 3 < 4",
+        "FP16 && h+a+s+i+n+c+l+u+d+e < 1",
+        "__CUDACC_RTC__",
+    ]
+    defined = "#include <cuda_fp16.h>\n#define HAS __has_include(<cuda_fp16.h>)\n"
+    defined += "#define C(a, b) a##_##b\n#define FP16 HAS\n"
+    tests = "".join(f"#if !({each})\n#error {number}\n#endif\n" for number, each in enumerate(conditions))
+    compile_source(defined + tests + CODE, "mine.cu", "mine", compiler_options("sm_80"))
+
+
+def test_a_log_quotes_no_file_that_is_none_of_the_compilers(tmp_path):
+    for name in ("own", "typed", "secret"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.h").write_text("root:x:0:0\n")
+    secret = tmp_path / "secret" / "x.h"
+    quoted = '{0}(1): error: identifier "root" is undefined\n  root:x:0:0\n  ^\n\n'
+    names = [
+        "mine.cu",
+        "given.h",
+        str(tmp_path / "typed" / "x.h"),
+        str(secret),
+        f"{tmp_path}/typed/../secret/x.h",
+    ]
+    log = "".join(map(quoted.format, names)) + "3 errors detected\n"
+    text = without_foreign_lines(log, ["mine.cu", "given.h"], [tmp_path / "typed"])
+    assert text.count("root:x") == 3
+    assert text.startswith(quoted.format("mine.cu"))
+    assert text.count(f"{secret}(1): error: in a file that a kernel file may not read") == 1
+    assert text.endswith("3 errors detected\n")

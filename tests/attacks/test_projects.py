@@ -92,6 +92,28 @@ def test_a_project_names_no_place_outside_of_it(tmp_path, monkeypatch, key, plac
         found()
 
 
+@pytest.mark.parametrize(
+    "text", ["/tmp/k.cu", "../k.cu:BM=4", "naive_row,../k.cu", "link.cu", ["a.cu", "../k.cu"]]
+)
+def test_a_project_names_no_kernel_outside_of_it(tmp_path, monkeypatch, text):
+    home = tmp_path / "home"
+    project(home, f"[tool.gpuprof]\nkernel = {text!r}\n")
+    (home / "link.cu").symlink_to("../k.cu")
+    (tmp_path / "k.cu").write_text("")
+    monkeypatch.chdir(home)
+    with pytest.raises(InputError, match="outside of the file's folder"):
+        found()
+
+
+def test_a_projects_own_kernels_stand_beside_its_file(tmp_path, monkeypatch):
+    project(tmp_path, '[tool.gpuprof]\nkernel = ["naive_row, deep/k.cu:BM=4|8,BN=2", "k.cu"]\n')
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    (names, alone) = found().values["kernel"]
+    assert names == f"naive_row,{tmp_path}/deep/k.cu:BM=4|8,BN=2"
+    assert alone == f"{tmp_path}/k.cu"
+
+
 def test_the_search_ends_at_the_repository(tmp_path, monkeypatch):
     project(tmp_path, "[tool.gpuprof]\nseed = 1\n")
     inner = tmp_path / "inner"
@@ -205,6 +227,34 @@ def test_a_version_is_what_git_keeps_without_links_out_of_it(repository):
     assert "ops/out.h" not in files
     assert {name.partition("/")[0] for name in files} == {"ops"}
     assert not (repository.parent / "mark").exists()
+
+
+def test_a_chain_of_links_out_of_a_version_is_not_followed(repository):
+    folder = repository / "ops"
+    for name, target in {
+        "up": "deep/..",
+        "inner": "up/lib.h",
+        "there": "back",
+        "back": "there",
+        "a": "b",
+        "b": "../../secrets",
+        "deep/c": "../down/../secret.h",
+        "down": "deep/d",
+        "deep/d": "../..",
+        "deep/e": "../a/secret.h",
+        "absolute": str(repository.parent),
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).symlink_to(target)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "links")
+    here = Repository.around([folder])
+    with here.version(here.commit("HEAD"), ()) as version:
+        links = {str(path.relative_to(version / "ops")) for path in version.rglob("*") if path.is_symlink()}
+        assert links == {"in.h", "up", "inner", "down", "deep/d"}
+        assert (version / "ops" / "inner").read_text() == (version / "ops" / "lib.h").read_text()
+        for path in version.rglob("*"):
+            assert path.resolve().is_relative_to(version.resolve()), path
 
 
 def test_a_replaced_object_is_not_taken_for_the_one_that_was_committed(repository):

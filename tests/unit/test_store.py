@@ -19,7 +19,7 @@ from unit_support import DEVICE
 from gpuprof import store
 from gpuprof.commands.profile import Destination
 from gpuprof.errors import InputError, OutputError
-from gpuprof.files import replace_text
+from gpuprof.files import check_writable, replace_text
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import read_run
@@ -414,3 +414,11 @@ def test_kill_at_any_moment_leaves_a_file_that_can_be_read(tmp_path):
         run = read_run(tmp_path / "r.json")
         assert told <= len(run.cases) <= told + 1
         assert [measured.problem.sizes["nx"] for measured in run.cases] == list(range(1, len(run.cases) + 1))
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_never_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "results.json")
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        check_writable(tmp_path / "results.json", force=True)
+    with pytest.raises(OSError, match="No such device"):
+        replace_text(tmp_path / "results.json", "text")

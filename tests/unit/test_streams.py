@@ -92,6 +92,13 @@ def test_nothing_can_be_said_anywhere(tmp_path):
     assert process.returncode == ExitCode.ENVIRONMENT
 
 
+@pytest.mark.parametrize("command", ["list --json", "devices --json"])
+def test_json_that_nobody_can_get_is_said(tmp_path, command):
+    process = shell(f"{command} >&-", tmp_path)
+    assert process.stderr == "gpuprof: Cannot write to standard output: Bad file descriptor.\n"
+    assert process.returncode == ExitCode.ENVIRONMENT
+
+
 def test_standard_output_that_may_not_be_written_is_said(tmp_path):
     process = shell("list 1</dev/null", tmp_path)
     assert process.stderr == "gpuprof: Cannot write to standard output: Bad file descriptor.\n"
