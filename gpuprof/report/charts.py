@@ -5,7 +5,9 @@
 Every text is written here, so that a chart and the table beside it never disagree about a figure.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log10
 from typing import Any
 
 from markupsafe import Markup
@@ -16,6 +18,7 @@ from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.parameters import Panel, ParameterSweep, Point
 from gpuprof.analysis.roofline import Level, Roofline
+from gpuprof.analysis.roofline import Point as RoofPoint
 from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import block_phrase
@@ -28,6 +31,17 @@ Chart = dict[str, Any]
 
 #: Figures that differ by more than this factor are coloured by their logarithm: one must not fade the rest.
 _WIDE = 4.0
+#: A limit up to so many times the longest bar is worth the axis that it takes.
+_NEAR = 2.5
+#: Foot of an axis of ratios: the fewest possible is 1.
+_LOG_FOOT = 0.5
+#: From so many bars on, those after the fastest few are folded.
+_MANY_BARS, _OPEN_BARS = 14, 10
+_MOST_POINTS = 7
+#: Series beyond the colours are told apart by their dashes.
+_COLOURS, _DASHES = 8, 4
+#: Share of an axis' span that is left free at both ends.
+_MARGIN = 0.04
 
 SWEEP_LABELS = {
     "gflops": "GFLOP/s",
@@ -44,12 +58,14 @@ class ChartView:
     Args:
         key: Its id on the page.
         choices: Labels of its drawings, where there are several.
+        rows: How many bars it has, where some of them are folded; else 0.
         drawing: The first.
         data: What the page's script draws to look closer, with the other drawings.
     """
 
     key: str
     choices: tuple[str, ...]
+    rows: int
     drawing: Markup
     data: Chart
 
@@ -58,101 +74,197 @@ def chart_view(key: str, chart: Chart) -> ChartView:
     """A chart and its drawings."""
     named = {**chart, "id": key}
     drawn = drawings(named)
-    choices = tuple(metric["label"] for metric in chart["metrics"])
-    return ChartView(key, choices, drawn[0], {**named, "drawings": drawn})
+    choices = tuple(choice["label"] for choice in chart["choices"])
+    rows = chart.get("rows", ())
+    folded = len(rows) if any(row["folded"] for row in rows) else 0
+    return ChartView(key, choices, folded, drawn[0], {**named, "drawings": drawn})
 
 
 def ladder_chart(run: Run, group: Group, ladder: Ladder, anchors: dict[str, str]) -> Chart:
-    """A bar per kernel for each figure the reader can choose."""
-    metrics = ladder_metrics(run, group, ladder)
+    """A bar per kernel for each figure the reader can choose, the fastest kernel first.
+
+    Of many kernels the slower ones are folded: the fastest, the references and the first rung stay.
+    """
+    rungs = sorted(ladder.rungs, key=_standing)
+    first = next((rung for rung in ladder.rungs if not rung.is_reference), None)
+    many = len(rungs) > _MANY_BARS
     return {
-        "kind": "ladder",
+        "kind": "bars",
         "title": f"Ladder at {ladder.size.label}, {group.title}",
-        "rows": [_row(run, rung, anchors) for rung in ladder.rungs],
-        "metrics": [_metric(metric, ladder) for metric in metrics],
+        "rows": [
+            {
+                **_row(run, rung, anchors),
+                "rung": ladder.rungs.index(rung),
+                "folded": many and place >= _OPEN_BARS and not rung.is_reference and rung is not first,
+            }
+            for place, rung in enumerate(rungs)
+        ],
+        "choices": [_bars(metric, rungs) for metric in ladder_metrics(run, group, ladder)],
     }
 
 
+def _standing(rung: Rung) -> float:
+    """By time, else by bound; what has neither stands last."""
+    if rung.speed is not None:
+        return rung.speed.median_us
+    return rung.limits.least_us if rung.limits is not None else float("inf")
+
+
 def scaling_chart(group: Group, series: tuple[Series, ...], anchors: dict[str, str]) -> Chart:
-    """Rates over the size of the problem."""
+    """Rates over the size of the problem, on a linear and on a logarithmic axis."""
     flops = group.rate_is_flops
     write = numbers.gflops if flops else numbers.gbps
     largest = max(point.rate for item in series for point in item.points)
     divisor, unit = numbers.unit_for(largest, numbers.COMPUTE_UNITS) if flops else (1.0, "GB/s")
     # Lines that are drawn from the start have colours of their own.
     ranked = sorted(series, key=lambda item: not item.is_shown)
-    return {
-        "kind": "scaling",
-        "title": group.title,
-        "unit": unit,
-        "metrics": [{"label": "Linear"}, {"label": "Logarithmic"}],
+    drawn = [
+        {
+            **_series(item.kernel, anchors, ranked.index(item), item.is_reference, item.is_shown),
+            "line": "dashed" if item.is_reference else f"dash-{ranked.index(item) // _COLOURS % _DASHES}",
+            "x": [point.edge for point in item.points],
+            "y": [point.rate / divisor for point in item.points],
+            "up": [max(0.0, point.high - point.rate) / divisor for point in item.points],
+            "down": [max(0.0, point.rate - point.low) / divisor for point in item.points],
+            "text": [f"{point.size}: {write(point.rate)}" for point in item.points],
+        }
+        for item in series
+    ]
+    edges = [size.problem.edge for size in group.sizes]
+    widened = 10 ** (_MARGIN * (log10(max(edges) / min(edges)) or 1.0))
+    shown = [item for item in drawn if item["shown"]]
+    high = 1.05 * max(y + up for item in shown for y, up in zip(item["y"], item["up"], strict=True))
+    least = min(y - down for item in shown for y, down in zip(item["y"], item["down"], strict=True))
+    x = {
+        **_axis("problem size (logarithmic)", min(edges) / widened, max(edges) * widened, True),
         "ticks": [[size.problem.edge, size.label] for size in group.sizes],
-        "series": [
-            {
-                "name": visible(item.kernel),
-                "anchor": anchors[item.kernel],
-                "look": ranked.index(item),
-                "reference": item.is_reference,
-                "shown": item.is_shown,
-                "x": [point.edge for point in item.points],
-                "y": [point.rate / divisor for point in item.points],
-                "up": [max(0.0, point.high - point.rate) / divisor for point in item.points],
-                "down": [max(0.0, point.rate - point.low) / divisor for point in item.points],
-                "text": [f"{point.size}: {write(point.rate)}" for point in item.points],
-            }
-            for item in series
-        ],
     }
-
-
-def roofline_chart(group: Group, roofline: Roofline, anchors: dict[str, str]) -> Chart:
-    """Roofs and points of each level, for two logarithmic axes."""
+    title = f"{unit}, cold median; whiskers p05–p95"
+    low = min(least, high / 10) / 1.15 or high / 1e3
+    axes = {"Linear": _axis(title, 0.0, high), "Logarithmic": _axis(title, low, high, True)}
     return {
-        "kind": "roofline",
-        "title": group.title,
-        "peak": {
-            "value": roofline.peak_gflops,
-            "label": f"theoretical compute peak {numbers.gflops(roofline.peak_gflops)}",
-        },
-        "metrics": [{"label": level.label} for level in roofline.levels],
-        "levels": [_level(level, anchors) for level in roofline.levels],
+        "kind": "lines",
+        "title": f"Rate over size, {group.title}",
+        "height": 340,
+        "choices": [{"label": label, "x": x, "y": y, "series": drawn} for label, y in axes.items()],
     }
 
 
-def _level(level: Level, anchors: dict[str, str]) -> Chart:
+def roofline_chart(
+    group: Group, roofline: Roofline, anchors: dict[str, str], telling: Sequence[str]
+) -> Chart:
+    """Roofs and points of each level, for two logarithmic axes.
+
+    Args:
+        group: What is computed.
+        roofline: Its roofs and points.
+        anchors: Of kernels.
+        telling: The few kernels that are drawn; a closer look has the others.
+    """
+    return {
+        "kind": "lines",
+        "title": f"Roofline, {group.title}",
+        "height": 420,
+        "choices": [_level(level, roofline.peak_gflops, anchors, telling) for level in roofline.levels],
+    }
+
+
+def telling_kernels(ladder: Ladder, winner: str | None) -> tuple[str, ...]:
+    """The kernels that tell a ladder's story: winner, library, first rung, and the steps that gained most."""
+    by_id = {rung.kernel.id: rung for rung in ladder.rungs}
+    fixed = [
+        winner,
+        ladder.reference,
+        next((key for key, rung in by_id.items() if not rung.is_reference), None),
+    ]
+    steps, at = [], winner
+    while at in by_id and at not in steps:
+        steps.append(at)
+        at = by_id[at].previous
+    steps.sort(key=lambda key: -(by_id[key].gain or 0.0))
+    return tuple(dict.fromkeys(key for key in (*fixed, *steps, *by_id) if key))[:_MOST_POINTS]
+
+
+def _series(kernel: str, anchors: dict[str, str], look: int, reference: bool, shown: bool) -> Chart:
+    name = visible(kernel)
+    return {"name": name, "anchor": anchors[kernel], "look": look, "reference": reference, "shown": shown}
+
+
+def _axis(title: str, low: float, high: float, logarithmic: bool = False) -> Chart:
+    return {"title": title, "low": low, "high": high, "logarithmic": logarithmic}
+
+
+def _level(level: Level, peak: float, anchors: dict[str, str], telling: Sequence[str]) -> Chart:
     last = level.points[-1].size
-    places = {(point.kernel, point.size): index for index, point in enumerate(level.points)}
+    held: dict[str, list[RoofPoint]] = {}
+    for point in level.points:
+        held.setdefault(point.kernel, []).append(point)
+    order = sorted(held, key=lambda kernel: telling.index(kernel) if kernel in telling else len(telling))
+    largest = {kernel: points[-1] for kernel, points in held.items() if points[-1].size == last}
+    # Where none of the few has its bytes counted, what has is shown.
+    drawn = [kernel for kernel in order if kernel in largest]
+    drawn = [kernel for kernel in drawn if kernel in telling] or drawn[:_MOST_POINTS]
+    shown = [largest[kernel] for kernel in drawn]
+    ridges = [peak / roof.gbps for roof in level.memory_roofs]
+    xs = [*(point.flop_per_byte for point in shown), *ridges]
+    left, right = min(xs) / 4, 3 * max(xs)
+    foot = min(*(point.gflops for point in shown), left * max(roof.gbps for roof in level.memory_roofs))
+    bound = any(point.is_bound for point in shown)
     return {
         "label": level.label,
+        "x": _axis(f"arithmetic intensity, FLOP per byte: {level.label} (logarithmic)", left, right, True),
+        "y": _axis(
+            f"GFLOP/s {'at most, by bounds' if bound else 'cold median'} (logarithmic)",
+            foot / 1.6,
+            1.9 * peak,
+            True,
+        ),
         "roofs": [
             {
-                "gbps": roof.gbps,
-                "measured": roof.measured,
-                "label": ("measured " if roof.measured else "theoretical ") + numbers.gbps(roof.gbps),
+                "name": ("measured " if roof.measured else "theoretical ") + numbers.gbps(roof.gbps)
+                if roof.measured
+                else f"theoretical {numbers.gbps(roof.gbps)}, compute peak {numbers.gflops(peak)}",
+                "line": "roof measured" if roof.measured else "roof",
+                "x": [left, peak / roof.gbps, *([] if roof.measured else [right])],
+                "y": [left * roof.gbps, peak, *([] if roof.measured else [peak])],
             }
             for roof in level.memory_roofs
         ],
-        "points": [
+        "series": [
             {
-                "kernel": visible(point.kernel),
-                "anchor": anchors[point.kernel],
-                "size": point.size,
-                "x": point.flop_per_byte,
-                "y": point.gflops,
-                "reference": point.is_reference,
-                "bound": point.is_bound,
-                "last": point.size == last,
-                "text": ("at most " if point.is_bound else "") + numbers.gflops(point.gflops),
-                "intensity": f"{numbers.significant(point.flop_per_byte)} FLOP/byte",
+                **_series(kernel, anchors, look, held[kernel][0].is_reference, kernel in drawn),
+                "open": held[kernel][-1].is_bound,
+                "last": True,
+                "x": [point.flop_per_byte for point in held[kernel]],
+                "y": [point.gflops for point in held[kernel]],
+                "text": [
+                    f"{point.size}: {'at most ' if point.is_bound else ''}{numbers.gflops(point.gflops)},"
+                    f" {numbers.significant(point.flop_per_byte)} FLOP/byte"
+                    for point in held[kernel]
+                ],
             }
-            for point in level.points
+            for look, kernel in enumerate(order)
         ],
-        "steps": [
-            [places[point.after, point.size], index]
-            for index, point in enumerate(level.points)
-            if point.size == last and (point.after, point.size) in places
-        ],
+        "steps": _steps(level, last, drawn),
     }
+
+
+def _steps(level: Level, last: str, drawn: list[str]) -> list[list[float]]:
+    """An arrow from each kernel that is drawn to the next that is, over those between; [x, y, x, y]."""
+    points = {point.kernel: point for point in level.points if point.size == last}
+    found = []
+    for kernel in drawn:
+        before, seen = points[kernel].after, {kernel}
+        while before in points and before not in drawn and before not in seen:
+            seen.add(before)
+            before = points[before].after
+        if before in drawn and before != kernel:
+            ends = (points[before], points[kernel])
+            place = [value for end in ends for value in (end.flop_per_byte, end.gflops)]
+            # Between points that are one it has no direction, and is none.
+            if place[:2] != place[2:]:
+                found.append(place)
+    return found
 
 
 def sweep_chart(sweep: Sweep) -> Chart:
@@ -192,7 +304,7 @@ def parameter_chart(sweep: ParameterSweep, panel: Panel) -> Chart:
     values = [point.value for point in sweep.points if point.value is not None]
     points = panel.points
     return {
-        "kind": "matrix" if sweep.ys else "bars",
+        "kind": "matrix" if sweep.ys else "row",
         "logarithmic": bool(values) and 0.0 < _WIDE * min(values) < max(values),
         "caption": f"{sweep.size}{', ' if fixed else ''}{visible(fixed)}",
         "figure": sweep.figure.label,
@@ -238,7 +350,7 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
     }
 
 
-def _metric(metric: Metric, ladder: Ladder) -> Chart:
+def _bars(metric: Metric, rungs: list[Rung]) -> Chart:
     def scaled(bar: Bar) -> Chart:
         low, value, high = (end / metric.divisor for end in (bar.low, bar.value, bar.high))
         return {
@@ -248,14 +360,20 @@ def _metric(metric: Metric, ladder: Ladder) -> Chart:
             "text": visible(bar.text),
             "short": visible(bar.short),
             "mark": None if bar.mark is None else bar.mark / metric.divisor,
+            # Where the last thing drawn of it ends.
+            "end": max(high, value, (bar.mark or 0.0) / metric.divisor),
         }
 
-    bars = [metric.read(rung) for rung in ladder.rungs]
+    bars = [scaled(bar) if (bar := metric.read(rung)) else None for rung in rungs]
+    lines = [(value / metric.divisor, label) for value, label in metric.lines]
+    longest = max((bar["end"] for bar in bars if bar), default=0.0)
+    high = max([longest, *(value for value, _ in lines if value <= _NEAR * longest)]) or 1.0
+    low = _LOG_FOOT if metric.logarithmic else 0.0
+    title = f"{metric.axis}; logarithmic" if metric.logarithmic else metric.axis
     return {
         "key": metric.key,
         "label": metric.label,
-        "axis": f"{metric.axis}; logarithmic" if metric.logarithmic else metric.axis,
-        "logarithmic": metric.logarithmic,
-        "lines": [{"value": value / metric.divisor, "label": label} for value, label in metric.lines],
-        "bars": [scaled(bar) if bar else None for bar in bars],
+        "x": _axis(title, low, max(high, 2 * low), metric.logarithmic),
+        "lines": [{"value": value, "label": label} for value, label in lines],
+        "bars": bars,
     }

@@ -35,6 +35,7 @@ from gpuprof.report.charts import (
     roofline_chart,
     scaling_chart,
     sweep_chart,
+    telling_kernels,
 )
 from gpuprof.report.device_facts import RateRow, device_facts, devices_text, names_text, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
@@ -243,7 +244,7 @@ def _group_view(
                 ladder=ladder,
                 columns=rung_columns(run, group, ladder),
                 answer=answer_of(run, ladder),
-                chart=add(chart) if chart["metrics"] else None,
+                chart=add(chart) if chart["choices"] else None,
                 profile=profile_rows(run, ladder),
             )
         )
@@ -262,13 +263,18 @@ def _group_view(
         scaling=scaling,
         scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
         roofline=roofline,
-        roofline_chart=add(roofline_chart(group, roofline, anchors)) if roofline else None,
+        roofline_chart=add(roofline_chart(group, roofline, anchors, _telling(sizes))) if roofline else None,
         sweeps=tuple(
             SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps
         ),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
         parameters=() if run.tuning else _parameters(run, group),
     )
+
+
+def _telling(sizes: list[SizeView]) -> tuple[str, ...]:
+    """What a roofline draws is chosen at the largest size."""
+    return telling_kernels(sizes[-1].ladder, sizes[-1].answer.kernel) if sizes else ()
 
 
 def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:

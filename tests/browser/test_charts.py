@@ -72,7 +72,7 @@ def test_charts_stand_without_scripts(visit, dark):
     )
     assert page.evaluate(f"{widths}.filter((width) => width > 1).length") > 5
     assert page.evaluate("getComputedStyle(document.querySelector('.chart-tools')).display") == "none"
-    fill = page.evaluate("getComputedStyle(document.querySelector('.bar-rows rect')).fill")
+    fill = page.evaluate("getComputedStyle(document.querySelector('.bar-rows li:not([class]) rect')).fill")
     assert fill == ("rgb(95, 159, 216)" if dark else "rgb(91, 143, 196)")
 
 
@@ -101,6 +101,37 @@ def test_plotly_starts_when_asked_under_the_pages_policy(visit):
         })()"""
     )
     assert back == [True, False]
+
+
+def test_slower_bars_and_ladder_order_need_no_script(visit):
+    for scripts in (True, False):
+        page = visit("ladder", java_script_enabled=scripts)
+        panel = page.locator("#group-1-size-2" if scripts else "#group-1-size-1")
+        names = """(rows) => rows.filter((row) => row.offsetHeight).sort((a, b) => a.offsetTop - b.offsetTop)
+          .map((row) => row.querySelector("b").textContent)"""
+        rows = panel.locator(".bar-rows li")
+        shown = rows.evaluate_all(names)
+        assert len(shown) < 14
+        assert {"naive", "cublas"} <= set(shown)
+        panel.locator(".all-rows").check()
+        assert len(rows.evaluate_all(names)) == 56
+        panel.locator(".all-rows").uncheck()
+        panel.locator(".by-rung").check()
+        assert rows.evaluate_all(names)[0] == "naive"
+
+
+def test_a_closer_look_shows_every_row_and_leads_to_kernels(visit):
+    page = visit("gemm", size=(1000, 900))
+    chart = page.locator(".chart:visible").first
+    drawn = chart.locator(".bar-rows b").all_inner_texts()
+    said = chart.locator(".bar-rows .track > span").all_text_contents()
+    chart.locator(".closer-button").click()
+    chart.locator(".main-svg .bars").wait_for()
+    assert chart.locator(".yaxislayer-above text").all_text_contents()[::-1] == drawn
+    closer = chart.locator(".bars .bartext").all_text_contents()
+    assert [text.strip()[:12] for text in closer] == [text.strip()[:12] for text in said]
+    chart.locator(".bars .point path").first.click(force=True)
+    page.wait_for_url(f"**#kernel-{drawn[0]}")
 
 
 def test_bars_are_reached_by_keyboard_and_lead_to_their_kernel(visit):

@@ -111,15 +111,15 @@ def _without_bounds(run: Run) -> Run:
 
 def test_the_ladder_can_be_drawn_by_bounds_with_the_time_as_a_mark() -> None:
     charts = PageReader(page()).charts().values()
-    (chart,) = [chart for chart in charts if chart["kind"] == "ladder"]
-    (metric,) = [metric for metric in chart["metrics"] if metric["key"] == "bound"]
+    (chart,) = [chart for chart in charts if chart["kind"] == "bars"]
+    (metric,) = [metric for metric in chart["choices"] if metric["key"] == "bound"]
     shown = {row["name"]: bar for row, bar in zip(chart["rows"], metric["bars"], strict=True)}
     assert shown["smem_panel"] is None
     assert shown["reg_2x1"]["value"] == pytest.approx(9.244, rel=1e-3)
     assert shown["reg_2x1"]["mark"] == pytest.approx(9.936, rel=1e-3)
     assert shown["reg_2x1"]["text"] == "9.24 ms · shared/L1 · 93.0 % of 9.94 ms"
     charts = PageReader(render_html(sim_run())).charts().values()
-    first = next(chart for chart in charts if chart["kind"] == "ladder")["metrics"][0]
+    first = next(chart for chart in charts if chart["kind"] == "bars")["choices"][0]
     assert first["key"] == "bound"
     assert {bar["mark"] for bar in first["bars"]} == {None}
 

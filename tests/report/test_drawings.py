@@ -124,24 +124,23 @@ class TestBars:
     run = gemm_run()
     group = groups(run)[0]
     ladder = build_ladder(run, group.sizes[-1])
-    view = [view for view in build_page(run).charts.values() if view.data["kind"] == "ladder"][-1]
+    # The fastest first; what has no time stands last.
+    rungs = sorted(ladder.rungs, key=lambda rung: rung.speed.median_us if rung.speed else float("inf"))
+    view = [view for view in build_page(run).charts.values() if view.data["kind"] == "bars"][-1]
 
     def rows(self, choice: int = 0) -> list[Element]:
-        found = parsed(drawings(self.view.data)[choice]).iter("li")
-        return [row for row in found if row.get("class") != "gap"]
+        return list(parsed(drawings(self.view.data)[choice]).iter("li"))
 
     def test_each_rung_is_a_link_to_its_kernel_with_its_figures(self) -> None:
         rows = self.rows()
-        assert [row[0].get("href") for row in rows] == [
-            f"#kernel-{rung.kernel.id}" for rung in self.ladder.rungs
-        ]
+        assert [row[0].get("href") for row in rows] == [f"#kernel-{rung.kernel.id}" for rung in self.rungs]
         by_name = {words(row[0][0]): words(row) for row in rows}
         assert by_name["reg_2x1"].startswith("reg_2x113.9 TFLOP/s · 9.91 ms · 20.7 % of peak · ")
         assert by_name["smem_panel"].startswith("smem_panel✗ failed: The block needs 1,048,576 bytes")
 
     def test_lengths_are_rates_and_whiskers_percentiles(self) -> None:
         shares, whiskers, rates = [], [], []
-        for row, rung in zip(self.rows(), self.ladder.rungs, strict=True):
+        for row, rung in zip(self.rows(), self.rungs, strict=True):
             if rung.speed is None:
                 assert not list(row.iter("rect"))
                 continue
@@ -166,7 +165,7 @@ class TestBars:
             assert high == pytest.approx(unit * fast, abs=0.02)
 
     def test_the_limit_stands_where_its_value_lies(self) -> None:
-        metric = self.view.data["metrics"][0]
+        metric = self.view.data["choices"][0]
         (line,) = [
             item for item in of_class(parsed(self.view.drawing), "limit") if item.get("x1") != "50%"
         ] or [None]
@@ -182,20 +181,32 @@ class TestBars:
     def test_a_near_limit_ends_the_axis(self) -> None:
         view = page_of("transpose").charts["chart-1"]
         lines = [item for item in of_class(parsed(view.drawing), "limit") if item.get("x1") != "50%"]
-        values = [line["value"] for line in view.data["metrics"][0]["lines"]]
+        values = [line["value"] for line in view.data["choices"][0]["lines"]]
         assert [percent(line, "x1") for line in lines] == pytest.approx(
             [100 * value / max(values) for value in values], abs=0.01
         )
 
-    def test_references_stand_apart(self) -> None:
-        classes = [item.get("class") for item in parsed(self.view.drawing).iter("li")]
-        assert classes[-2:] == ["gap", "reference"]
+    def test_of_many_the_slower_are_folded_but_neither_library_nor_first_rung(self) -> None:
+        page = build_page(many_run())
+        view = [view for view in page.charts.values() if view.data["kind"] == "bars"][-1]
+        ladder = page.groups[0].sizes[-1].ladder
+        shown = [row["name"] for row in view.data["rows"] if not row["folded"]]
+        assert view.rows == len(ladder.rungs) > len(shown) <= 13
+        assert {ladder.rungs[0].kernel.id, ladder.fastest} <= set(shown)
+        assert {rung.kernel.id for rung in ladder.rungs if rung.is_reference} <= set(shown)
+        folded = [item for item in parsed(view.drawing).iter("li") if "folded" in item.get("class", "")]
+        assert len(folded) == view.rows - len(shown)
+
+    def test_few_are_all_shown_and_each_knows_its_rung(self) -> None:
+        assert self.view.rows == 0
+        places = [int(row.attrib["style"].removeprefix("order:")) for row in self.rows()]
+        assert [self.ladder.rungs[place] for place in places] == self.rungs
 
     def test_a_mark_is_the_measured_time_beyond_the_bound(self) -> None:
         view = page_of("counted").charts["chart-1"]
-        place = [metric["key"] for metric in view.data["metrics"]].index("bound")
+        place = [metric["key"] for metric in view.data["choices"]].index("bound")
         rows = [row for row in parsed(drawings(view.data)[place]).iter("li") if list(row.iter("rect"))]
-        bars = [bar for bar in view.data["metrics"][place]["bars"] if bar]
+        bars = [bar for bar in view.data["choices"][place]["bars"] if bar]
         for row, bar in zip(rows, bars, strict=True):
             (rect,), (mark,) = row.iter("rect"), of_class(row, "mark")
             ratio = percent(rect, "width") / percent(mark, "x1")
@@ -203,9 +214,10 @@ class TestBars:
 
     def test_a_logarithmic_axis_has_its_foot_at_one_half(self) -> None:
         view = page_of("sim").charts["chart-1"]
-        place = [metric["key"] for metric in view.data["metrics"]].index("sector_ratio")
-        metric = {**view.data["metrics"][place], "logarithmic": True}
-        tree = parsed(bar_rows({**view.data, "metrics": [metric]}, 0))
+        place = [metric["key"] for metric in view.data["choices"]].index("sector_ratio")
+        metric = view.data["choices"][place]
+        metric = {**metric, "x": {**metric["x"], "low": 0.5, "logarithmic": True}}
+        tree = parsed(bar_rows({**view.data, "choices": [metric]}, 0))
         shown = [bar for bar in metric["bars"] if bar]
         ends = [
             float(item.get("style", "").removeprefix("--end:"))
@@ -219,9 +231,9 @@ class TestBars:
     @pytest.mark.parametrize("name", RUNS)
     def test_no_label_needs_more_than_the_track(self, name: str) -> None:
         for view in page_of(name).charts.values():
-            if view.data["kind"] != "ladder":
+            if view.data["kind"] != "bars":
                 continue
-            for choice, metric in enumerate(view.data["metrics"]):
+            for choice, metric in enumerate(view.data["choices"]):
                 tree = parsed(drawings(view.data)[choice])
                 rooms = dict(
                     re.findall(r"--([\w-]+):([\d.]+)px", of_class(tree, "bar-rows")[0].get("style", ""))
@@ -234,14 +246,13 @@ class TestBars:
                             assert used <= track
 
     def _with_bars(self, tree: Element) -> list[Element | None]:
-        rows = [row for row in tree.iter("li") if row.get("class") != "gap"]
-        return [next(row.iter("svg"), None) for row in rows]
+        return [next(row.iter("svg"), None) for row in tree.iter("li")]
 
 
 def test_lines_go_through_the_rates() -> None:
     run = gemm_run()
     group = groups(run)[0]
-    view = next(view for view in build_page(run).charts.values() if view.data["kind"] == "scaling")
+    view = next(view for view in build_page(run).charts.values() if view.data["title"].startswith("Rate"))
     tree = parsed(view.drawing)
     series = [item for item in build_scaling(run, group) if item.is_shown]
     paths = list(of_class(tree, "lines")[0])
@@ -260,14 +271,14 @@ def test_lines_go_through_the_rates() -> None:
 
 
 def test_a_logarithmic_axis_has_equal_steps_for_equal_factors() -> None:
-    view = next(view for view in page_of("gemm").charts.values() if view.data["kind"] == "scaling")
+    view = next(view for view in page_of("gemm").charts.values() if view.data["title"].startswith("Rate"))
     tree = parsed(drawings(view.data)[1])
     places = {
         words(mark): (percent(mark, "x"), percent(mark, "y"))
         for mark in of_class(tree, "mark")
         if "swatch" not in mark.get("class", "")
     }
-    shown = [series for series in view.data["series"] if series["shown"]]
+    shown = [series for series in view.data["choices"][1]["series"] if series["shown"]]
     points = [
         (places[f"{series['name']}, {text}"][1], log10(y))
         for series in shown
@@ -280,17 +291,17 @@ def test_a_logarithmic_axis_has_equal_steps_for_equal_factors() -> None:
 
 
 def test_roofs_points_and_steps_lie_on_logarithmic_axes() -> None:
-    view = next(view for view in page_of("gemm").charts.values() if view.data["kind"] == "roofline")
-    for choice, level in enumerate(view.data["levels"]):
+    view = next(view for view in page_of("gemm").charts.values() if view.data["title"].startswith("Roofline"))
+    for choice, level in enumerate(view.data["choices"]):
         tree = parsed(drawings(view.data)[choice])
         marks = [item for item in of_class(tree, "mark") if "swatch" not in item.get("class", "")]
-        shown = [point for point in level["points"] if point["last"]]
-        assert len(marks) == len(shown)
+        shown = [item for item in level["series"] if item["shown"]]
+        assert len(marks) == len(shown) <= 7
         placed = [
-            (percent(mark, "x"), percent(mark, "y"), log10(point["x"]), log10(point["y"]))
-            for mark, point in zip(marks, shown, strict=True)
+            (percent(mark, "x"), percent(mark, "y"), log10(item["x"][-1]), log10(item["y"][-1]))
+            for mark, item in zip(marks, shown, strict=True)
         ]
-        roof = of_class(tree, "roof")[-1]
+        roof = next(item for item in of_class(tree, "roof") if item.tag == "path")
         start, knee = (
             tuple(map(float, pair.split())) for pair in re.findall(r"[\d.]+ [\d.]+", roof.get("d") or "")[:2]
         )
@@ -302,10 +313,19 @@ def test_roofs_points_and_steps_lie_on_logarithmic_axes() -> None:
                 decade = (x2 - x) / (x2_log - x_log)
                 height = -(y2 - y) / (y2_log - y_log)
                 assert up / across == pytest.approx(height / decade, rel=0.02)
-        steps = of_class(tree, "step")
-        expected = [(level["points"][start], level["points"][end]) for start, end in level["steps"]]
-        moved = [(start, end) for start, end in expected if (start["x"], start["y"]) != (end["x"], end["y"])]
-        assert len(steps) == len([start for start, _ in moved if start["last"]])
+        assert len(of_class(tree, "step")) == len(level["steps"])
+        assert level["steps"]
+
+
+def test_a_roofline_of_many_draws_those_that_tell_most() -> None:
+    page = build_page(read_run(Path(__file__).parents[2] / "samples" / "gemm-h200.json"))
+    (group,) = page.groups
+    assert group.roofline_chart is not None
+    ladder = group.sizes[-1].ladder
+    for level in group.roofline_chart.data["choices"]:
+        shown = {item["name"] for item in level["series"] if item["shown"]}
+        assert len(shown) <= 7 < len(level["series"])
+        assert {ladder.fastest, "naive"} <= shown
 
 
 def test_a_map_has_every_figure_on_the_colour_it_stands_for() -> None:
@@ -433,12 +453,14 @@ class TestScale:
 
 
 def test_labels_below_an_axis_never_touch() -> None:
-    view = next(view for view in build_page(many_run()).charts.values() if view.data["kind"] == "scaling")
+    view = next(
+        view for view in build_page(many_run()).charts.values() if view.data["title"].startswith("Rate")
+    )
     edges = [128 * 1.2**step for step in range(24)]
-    chart = {
-        **view.data,
-        "ticks": [(edge, f"{edge:.0f}x{edge:.0f}x{edge:.0f}") for edge in edges],
-    }
+    choice = view.data["choices"][0]
+    ticks = [(edge, f"{edge:.0f}x{edge:.0f}x{edge:.0f}") for edge in edges]
+    ends = {"low": edges[0] / 1.2, "high": edges[-1] * 1.2}
+    chart = {**view.data, "choices": [{**choice, "x": {**choice["x"], **ends, "ticks": ticks}}]}
     tree = parsed(drawings(chart)[0])
     labels = [item for item in tree.iter("text") if "x" in words(item)]
     anchors = {"start": 0.0, "middle": 0.5, "end": 1.0}

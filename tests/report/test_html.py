@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import snapshot
@@ -138,7 +139,7 @@ def is_taken_for_a_time(line: str) -> bool:
 def test_without_a_gpu_no_time_is_shown(name: str) -> None:
     assert [line for line in reader_of(name).text.splitlines() if is_taken_for_a_time(line)] == []
     assert "FLOP/s" not in reader_of(name).text.split("Environment")[1].split("compute peak")[0]
-    metrics = reader_of(name).charts()["chart-1"]["metrics"]
+    metrics = reader_of(name).charts()["chart-1"]["choices"]
     assert not {"time", "rate"} & {metric["key"] for metric in metrics}
 
 
@@ -283,17 +284,19 @@ def test_a_reference_explains_itself_and_has_no_source() -> None:
     section = text.split("cuBLAS GEMM reference, not a rung")[1].split("NumPy on the CPU reference, not")[0]
     assert "Source, " not in section
     assert "Compiler" not in section
-    ladder = next(chart for chart in reader_of("referenced").charts().values() if chart["kind"] == "ladder")
-    assert [row["reference"] for row in ladder["rows"]] == [False, False, True, True]
-    assert ladder["metrics"][0]["bars"][3]["text"] == "759 GFLOP/s · 181 ms"
+    ladder = next(chart for chart in reader_of("referenced").charts().values() if chart["kind"] == "bars")
+    (slowest,) = [place for place, row in enumerate(ladder["rows"]) if row["name"] == "numpy"]
+    assert sum(row["reference"] for row in ladder["rows"]) == 2
+    assert slowest == 3
+    assert ladder["choices"][0]["bars"][slowest]["text"] == "759 GFLOP/s · 181 ms"
 
 
 def test_forty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
     page = render_html(many_run())
     assert len(page.encode()) < 5_000_000
     charts = PageReader(page).charts().values()
-    (scaling,) = [chart for chart in charts if chart["kind"] == "scaling"]
-    assert sum(series["shown"] for series in scaling["series"]) == 5
+    (scaling,) = [chart for chart in charts if chart["title"].startswith("Rate over size")]
+    assert sum(series["shown"] for series in scaling["choices"][0]["series"]) == 5
 
 
 def test_the_worst_line_is_marked() -> None:
@@ -301,40 +304,40 @@ def test_the_worst_line_is_marked() -> None:
     assert "sum += A" in line
 
 
-def test_a_failed_kernel_keeps_its_place_in_the_chart() -> None:
+def test_bars_stand_by_time_and_a_failed_kernel_last_with_its_reason() -> None:
     charts = reader_of("gemm").charts().values()
-    chart = [chart for chart in charts if chart["kind"] == "ladder"][-1]
+    chart = [chart for chart in charts if chart["kind"] == "bars"][-1]
     assert [row["name"] for row in chart["rows"]] == [
+        "cublas",
+        "reg_2x1",
+        "smem_tiled",
         "naive",
         "smem_panel",
-        "smem_tiled",
-        "reg_2x1",
-        "cublas",
     ]
-    for metric in chart["metrics"][:2]:
-        assert [bar is None for bar in metric["bars"]] == [False, True, False, False, False]
-    assert "1,048,576 bytes" in chart["rows"][1]["reason"]
+    for metric in chart["choices"][:2]:
+        assert [bar is None for bar in metric["bars"]] == [False, False, False, False, True]
+    assert "1,048,576 bytes" in chart["rows"][-1]["reason"]
 
 
 def test_traffic_that_spans_many_factors_gets_a_logarithmic_axis() -> None:
     run = sim_run()
 
-    def traffic(of: Run) -> dict[str, object]:
+    def traffic(of: Run) -> dict[str, Any]:
         ladder = PageReader(render_html(of)).charts()["chart-1"]
-        (found,) = [metric for metric in ladder["metrics"] if metric["key"] == "sector_ratio"]
+        (found,) = [metric for metric in ladder["choices"] if metric["key"] == "sector_ratio"]
         return found
 
-    assert traffic(run)["logarithmic"] is False
+    assert traffic(run)["x"]["logarithmic"] is False
     near = counters(global_load_sectors=6144)
     far = traffic(replace(run, cases=(run.cases[0], replace(run.cases[1], counters=near))))
-    assert far["logarithmic"] is True
-    assert str(far["axis"]).endswith("logarithmic")
+    assert far["x"]["logarithmic"] is True
+    assert str(far["x"]["title"]).endswith("logarithmic")
 
 
 def test_error_bars_span_the_percentiles() -> None:
     charts = reader_of("gemm").charts().values()
-    ladder = next(chart for chart in charts if chart["kind"] == "ladder")
-    for metric in ladder["metrics"][:2]:
+    ladder = next(chart for chart in charts if chart["kind"] == "bars")
+    for metric in ladder["choices"][:2]:
         for bar in metric["bars"]:
             assert bar["low"] < bar["value"] < bar["high"]
 

@@ -9,10 +9,6 @@ from markupsafe import Markup
 from gpuprof.report.svg.elements import element, number, place
 from gpuprof.report.svg.scales import Scale, tick_text, width_of
 
-#: A limit up to so many times the longest bar is worth the axis that it takes.
-_NEAR = 2.5
-#: Foot of an axis of ratios: the fewest possible is 1.
-_LOG_FOOT = 0.5
 _TICKS = 6
 #: Sizes of the names' and labels' font in pixels, as the style sheet sets them.
 _NAME_PX, _LABEL_PX = 12.5, 12.0
@@ -23,24 +19,22 @@ _WIDE_TRACK, _TRACK = 650.0, 330.0
 _LONGEST_REASON = 90
 
 
-def bar_rows(chart: dict[str, Any], number_of_metric: int) -> Markup:
+def bar_rows(chart: dict[str, Any], choice: int) -> Markup:
     """One figure of every rung.
 
     Args:
         chart: As `charts.ladder_chart` makes it.
-        number_of_metric: Which of its figures.
+        choice: Which of its figures.
     """
-    metric = chart["metrics"][number_of_metric]
-    scale = _scale(metric)
+    metric = chart["choices"][choice]
+    axis = metric["x"]
+    scale = Scale(axis["low"], axis["high"], axis["logarithmic"])
     rooms = {
         "--names": min(_LONGEST_NAME_PX, max(width_of(row["name"], _NAME_PX) for row in chart["rows"])),
         "--room": _room(metric, scale, "text", _WIDE_TRACK),
         "--short-room": _room(metric, scale, "short", _TRACK),
     }
     rows = [_row(row, bar, scale) for row, bar in zip(chart["rows"], metric["bars"], strict=True)]
-    first = next((place for place, row in enumerate(chart["rows"]) if row["reference"]), None)
-    if first:
-        rows.insert(first, element("li", "", class_="gap", aria_hidden="true"))
     shown, beyond = _limits(metric, scale)
     return element(
         "div",
@@ -48,28 +42,14 @@ def bar_rows(chart: dict[str, Any], number_of_metric: int) -> Markup:
         element(
             "div",
             _grid(shown, scale),
-            element("ol", *rows, role="list", aria_label=f"{chart['title']}: {metric['axis']}"),
+            element("ol", *rows, role="list", aria_label=f"{chart['title']}: {axis['title']}"),
             class_="bar-rows-body",
         ),
         _axis(scale),
-        element("p", metric["axis"], class_="axis-title"),
+        element("p", axis["title"], class_="axis-title"),
         class_="bar-rows",
         style=";".join(f"{name}:{number(px)}px" for name, px in rooms.items()),
     )
-
-
-def _end(bar: dict[str, Any]) -> float:
-    """Where the last thing drawn of a bar ends: its value, its whisker or its mark."""
-    return max(float(bar["high"]), float(bar["value"]), float(bar["mark"] or 0.0))
-
-
-def _scale(metric: dict[str, Any]) -> Scale:
-    longest = max((_end(bar) for bar in metric["bars"] if bar), default=0.0)
-    near = [line["value"] for line in metric["lines"] if line["value"] <= _NEAR * longest]
-    high = max([longest, *near]) or 1.0
-    if metric["logarithmic"]:
-        return Scale(_LOG_FOOT, max(high, 2 * _LOG_FOOT), logarithmic=True)
-    return Scale(0.0, high)
 
 
 def _room(metric: dict[str, Any], scale: Scale, kind: str, narrowest: float) -> float:
@@ -79,7 +59,7 @@ def _room(metric: dict[str, Any], scale: Scale, kind: str, narrowest: float) -> 
     """
     needs = [0.0]
     for bar in filter(None, metric["bars"]):
-        end = scale.share(_end(bar))
+        end = scale.share(bar["end"])
         label = width_of(bar[kind], _LABEL_PX) + _AROUND_LABEL
         if end > 0:
             needs.append((label - narrowest * (1 - end)) / end)
@@ -129,7 +109,7 @@ def _axis(scale: Scale) -> Markup:
 
 
 def _row(row: dict[str, Any], bar: dict[str, Any] | None, scale: Scale) -> Markup:
-    kinds = [name for name in ("fastest", "reference", "ceiling") if row[name]]
+    kinds = [name for name in ("fastest", "reference", "ceiling", "folded") if row[name]]
     if bar is None:
         kinds.append("without")
         kinds += ["bad"] if not row["usable"] and row["is_fault"] else []
@@ -139,12 +119,12 @@ def _row(row: dict[str, Any], bar: dict[str, Any] | None, scale: Scale) -> Marku
         element("span", _bar(bar, scale), _label(bar), class_="track") if bar else _without(row),
         href=f"#{row['anchor']}",
     )
-    return element("li", link, class_=" ".join(kinds) or None)
+    return element("li", link, class_=" ".join(kinds) or None, style=f"order:{row['rung']}")
 
 
 def _bar(bar: dict[str, Any], scale: Scale) -> Markup:
     """A drawing that is as long as the last thing in it, so that the label follows it."""
-    end = max(scale.share(_end(bar)), 1e-4)
+    end = max(scale.share(bar["end"]), 1e-4)
 
     def along(value: float) -> str:
         return place(scale.share(value) / end)

@@ -8,20 +8,18 @@ from typing import Any
 from markupsafe import Markup
 
 from gpuprof.report.svg.bar_rows import bar_rows
+from gpuprof.report.svg.curves import curves
 from gpuprof.report.svg.heat_table import bar_table, heat_table
-from gpuprof.report.svg.rate_lines import rate_lines
-from gpuprof.report.svg.roofs import roofs
 
 _KINDS: dict[str, Callable[[dict[str, Any], int], Markup]] = {
-    "ladder": bar_rows,
-    "scaling": lambda chart, choice: rate_lines(chart, logarithmic=choice == 1),
-    "roofline": roofs,
+    "bars": bar_rows,
+    "lines": curves,
     "matrix": lambda chart, _: heat_table(chart),
-    "bars": lambda chart, _: bar_table(chart),
+    "row": lambda chart, _: bar_table(chart),
 }
 
 
 def drawings(chart: dict[str, Any]) -> tuple[Markup, ...]:
     """The drawings of a chart that `charts` made; the first is the one shown."""
     draw = _KINDS[chart["kind"]]
-    return tuple(draw(chart, choice) for choice in range(len(chart.get("metrics", [None]))))
+    return tuple(draw(chart, choice) for choice in range(len(chart.get("choices", [None]))))

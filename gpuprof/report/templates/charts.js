@@ -89,95 +89,97 @@ const gpuprof = (() => {
     };
   }
 
-  function ladder(spec, choice) {
-    const metric = spec.metrics[choice];
-    const drawn = spec.rows.map((row, index) => ({ row, bar: metric.bars[index] })).filter(({ bar }) => bar);
-    const names = drawn.map(({ row }) => plain(row.name));
-    const marked = drawn.filter(({ bar }) => bar.mark);
-    const type = metric.logarithmic ? "log" : "linear";
+  /** An axis as a chart describes it; `room` of its span stays free beyond its end. */
+  const described = (held, room = 0, more = {}) => {
+    const ends = [held.low, held.high].map((end) => (held.logarithmic ? Math.log10(end) : end));
+    return axis(held.title, {
+      type: held.logarithmic ? "log" : "linear", range: [ends[0], ends[1] + room * (ends[1] - ends[0])],
+      ...(held.ticks && { tickvals: held.ticks.map(([value]) => value), ticktext: held.ticks.map(([, label]) => plain(label)) }),
+      ...more,
+    });
+  };
+
+  function bars(spec, choice, chart) {
+    const held = spec.choices[choice];
+    const all = spec.rows.map((row, index) => ({ row, bar: held.bars[index] }));
+    if (chart.querySelector(".by-rung")?.checked) all.sort((a, b) => a.row.rung - b.row.rung);
+    const names = all.map(({ row }) => plain(row.name));
+    const with_ = all.filter(({ bar }) => bar);
+    const marked = with_.filter(({ bar }) => bar.mark);
+    const said = ({ row, bar }) => (bar ? bar.short : row.usable ? "not measured" : `${row.status}${row.reason && ": "}${row.reason.slice(0, 90)}`);
     return {
       traces: [
         {
-          type: "bar", orientation: "h", showlegend: false, y: names, x: drawn.map(({ bar }) => bar.value), textposition: "none",
-          marker: { color: drawn.map(({ row }) => colour(row.reference || row.ceiling ? "reference" : row.fastest ? "accent-strong" : "accent")) },
+          type: "bar", orientation: "h", showlegend: false, y: names, x: all.map(({ bar }) => (bar ? bar.value : held.x.low)),
+          text: all.map((one) => `\u00a0${plain(said(one))}`), textposition: "outside", cliponaxis: false, textangle: 0,
+          textfont: { color: all.map(({ row, bar }) => colour(bar ? "ink" : row.is_fault ? "bad" : "soft")) },
+          customdata: all.map(({ row }) => row.anchor),
+          marker: { color: all.map(({ row }) => colour(row.reference || row.ceiling ? "reference" : row.fastest ? "accent-strong" : "accent")) },
           error_x: {
-            type: "data", visible: drawn.some(({ bar }) => bar.high > bar.low), symmetric: false, color: colour("ink"), thickness: 1.2, width: 3,
-            array: drawn.map(({ bar }) => bar.high - bar.value), arrayminus: drawn.map(({ bar }) => bar.value - bar.low),
+            type: "data", visible: with_.some(({ bar }) => bar.high > bar.low), symmetric: false, color: colour("ink"), thickness: 1.2, width: 3,
+            array: all.map(({ bar }) => (bar ? bar.high - bar.value : 0)), arrayminus: all.map(({ bar }) => (bar ? bar.value - bar.low : 0)),
           },
-          hovertext: drawn.map(({ row, bar }) => `<b>${plain(row.name)}</b>  ${plain(row.shape)}<br>${plain(bar.text)}`),
+          hovertext: all.map(({ row, bar }) => `<b>${plain(row.name)}</b>  ${plain(row.shape)}<br>${bar ? plain(bar.text) : wrapped(`${row.status} ${row.reason}`)}`),
           hovertemplate: "%{hovertext}<extra></extra>",
         },
         {
           type: "scatter", mode: "markers", y: marked.map(({ row }) => plain(row.name)), x: marked.map(({ bar }) => bar.mark),
           marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip", showlegend: false,
         },
-        ...metric.lines.map((line, index) => ({
-          type: "scatter", mode: "lines", name: plain(line.label), x: [line.value, line.value], y: [names[0], names[names.length - 1]],
+        ...held.lines.map((line, index) => ({
+          type: "scatter", mode: "lines", name: plain(line.value > held.x.high * (1 + 1e-9) ? `→ beyond this axis: ${line.label}` : line.label),
+          x: [line.value, line.value], y: [names[0], names[names.length - 1]],
           line: { color: colour("faint"), width: 1.4, dash: DASHES[1 + index % 2] }, hoverinfo: "name",
         })),
       ],
-      layout: layout(choice, 120 + 24 * drawn.length, {
+      layout: layout(choice, 120 + 24 * all.length, {
         showlegend: true,
-        xaxis: axis(metric.axis, { type }),
+        xaxis: described(held.x, 0.4),
         yaxis: axis("", { autorange: "reversed" }),
       }),
     };
   }
 
-  function scaling(spec, choice) {
-    return {
-      traces: spec.series.map((series) => ({
-        type: "scatter", mode: "lines+markers", name: plain(series.name), visible: series.shown || "legendonly", x: series.x, y: series.y,
-        line: {
-          color: seriesColour(series.look, series.reference), width: 1.8,
-          dash: series.reference ? "dash" : DASHES[Math.floor(series.look / COLOURS) % DASHES.length],
-        },
-        marker: { size: 8, symbol: series.reference ? "x" : SHAPES[series.look % SHAPES.length] },
-        error_y: { type: "data", symmetric: false, array: series.up, arrayminus: series.down, thickness: 1, width: 3 },
-        hovertext: series.text.map((text) => `<b>${plain(series.name)}</b><br>${plain(text)}`),
-        hovertemplate: "%{hovertext}<extra></extra>",
-      })),
-      layout: layout(choice, 540, {
-        xaxis: axis("problem size (logarithmic)", {
-          type: "log", tickvals: spec.ticks.map(([edge]) => edge), ticktext: spec.ticks.map(([, label]) => plain(label)),
-        }),
-        yaxis: axis(`${spec.unit}, cold median; whiskers p05–p95`, choice === 1 ? { type: "log" } : { rangemode: "tozero" }),
-      }),
-    };
-  }
-
-  function roofline(spec, choice) {
-    const level = spec.levels[choice];
-    const kernels = [...new Set(level.points.map((point) => point.kernel))];
-    const places = level.points.map((point) => point.x);
-    const [least, most] = [Math.min(...places) / 10, 3 * Math.max(...places, ...level.roofs.map((roof) => spec.peak.value / roof.gbps))];
-    const roofs = level.roofs.map((roof) => ({
-      type: "scatter", mode: "lines", name: plain(roof.label), hoverinfo: "name",
-      x: [least, spec.peak.value / roof.gbps, most], y: [least * roof.gbps, spec.peak.value, spec.peak.value],
-      line: { color: colour(roof.measured ? "faint" : "ink"), width: 1.4, dash: roof.measured ? "dash" : "solid" },
+  function lines(spec, choice) {
+    const held = spec.choices[choice];
+    const roofs = (held.roofs || []).map((roof) => ({
+      type: "scatter", mode: "lines", name: plain(roof.name), hoverinfo: "name", x: roof.x, y: roof.y,
+      line: { color: colour(roof.line === "roof" ? "ink" : "faint"), width: 1.4, dash: roof.line === "roof" ? "solid" : "dash" },
     }));
-    const points = kernels.map((kernel, index) => {
-      const own = level.points.filter((point) => point.kernel === kernel);
+    const series = held.series.map((item) => {
+      const symbol = item.reference ? "x" : SHAPES[item.look % SHAPES.length];
+      const last = item.x.length - 1;
       return {
-        type: "scatter", mode: "markers", name: plain(kernel), x: own.map((point) => point.x), y: own.map((point) => point.y),
+        type: "scatter", mode: `markers${item.line ? "+lines" : ""}${item.last ? "+text" : ""}`, name: plain(item.name),
+        visible: item.shown || "legendonly", x: item.x, y: item.y, customdata: item.x.map(() => item.anchor),
+        text: item.x.map((_, index) => (item.last && index === last ? plain(item.name) : "")), textposition: "top center",
+        line: { color: seriesColour(item.look, item.reference), width: 1.8, dash: item.line === "dashed" ? "dash" : DASHES[Number(item.line?.slice(-1))] },
         marker: {
-          size: own.map((point) => (point.last ? 11 : 7)), opacity: own.map((point) => (point.last ? 1 : 0.5)),
-          color: seriesColour(index, own[0].reference), symbol: own[0].reference ? "x" : SHAPES[index % SHAPES.length],
+          size: item.x.map((_, index) => (item.last && index === last ? 11 : 7)), color: seriesColour(item.look, item.reference),
+          symbol: item.open ? `${symbol}-open` : symbol,
         },
-        hovertext: own.map((point) => `<b>${plain(kernel)}</b><br>${plain(point.size)}: ${plain(point.text)}<br>${plain(point.intensity)}`),
+        error_y: { type: "data", visible: Boolean(item.up), symmetric: false, array: item.up, arrayminus: item.down, thickness: 1, width: 3 },
+        hovertext: item.text.map((text) => `<b>${plain(item.name)}</b><br>${plain(text)}`),
         hovertemplate: "%{hovertext}<extra></extra>",
       };
     });
     return {
-      traces: [...roofs, ...points],
-      layout: layout(choice, 620, {
-        xaxis: axis(`arithmetic intensity, FLOP per byte: ${level.label}`, { type: "log" }),
-        yaxis: axis("GFLOP/s", { type: "log" }),
+      traces: [...roofs, ...series],
+      layout: layout(choice, spec.height + 140, {
+        showlegend: true,
+        // Beside the plane there is room for the kernels that are not drawn yet.
+        ...(innerWidth > 800 && { legend: { x: 1.02, y: 1 } }),
+        xaxis: described(held.x),
+        yaxis: described(held.y),
+        annotations: (held.steps || []).map((step) => {
+          const [ax, ay, x, y] = step.map(Math.log10);
+          return { ax, ay, x, y, axref: "x", ayref: "y", text: "", arrowcolor: colour("faint"), arrowwidth: 1, arrowhead: 2, standoff: 7, startstandoff: 5 };
+        }),
       }),
     };
   }
 
-  const BUILDERS = { ladder, scaling, roofline };
+  const BUILDERS = { bars, lines };
 
   // ---------------------------------------------------------------- choosing and looking closer
 
@@ -186,8 +188,12 @@ const gpuprof = (() => {
 
   async function draw(chart) {
     const [spec] = await Promise.all([specs().then((all) => all[chart.dataset.chart]), startPlotly()]);
-    const built = BUILDERS[spec.kind](spec, chosen(chart));
-    return Plotly.react(chart.querySelector(".closer"), built.traces, built.layout, CONFIG);
+    const built = BUILDERS[spec.kind](spec, chosen(chart), chart);
+    const closer = chart.querySelector(".closer");
+    await Plotly.react(closer, built.traces, built.layout, CONFIG);
+    // As in the drawing, what stands for a kernel leads to it.
+    closer.removeAllListeners("plotly_click");
+    closer.on("plotly_click", ({ points: [point] }) => { if (point.customdata) location.hash = point.customdata; });
   }
 
   /** Draws anew what Plotly drew, in the colours of now. */
@@ -200,6 +206,15 @@ const gpuprof = (() => {
     chart.querySelector(".drawing").innerHTML = all[chart.dataset.chart].drawings[chosen(chart)];
     if (isOpen(chart)) await draw(chart);
   }
+
+  // Plotly takes a moment to start: it may begin when a reader is about to ask.
+  ["pointerover", "focusin"].forEach((kind) => document.addEventListener(kind, (event) => {
+    if (event.target.closest?.(".closer-button")) startPlotly().catch(() => {});
+  }));
+  document.addEventListener("change", (event) => {
+    const chart = event.target.closest(".chart");
+    if (chart && event.target.matches(".by-rung") && isOpen(chart)) draw(chart);
+  });
 
   async function lookCloser(chart, button) {
     const [drawing, closer] = [chart.querySelector(".drawing"), chart.querySelector(".closer")];
