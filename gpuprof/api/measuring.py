@@ -438,7 +438,7 @@ def _selections(
     if not isinstance(kernels, Mapping):
         kernels = {str(name): {} for name in kernels}
     if params and not kernels:
-        kernels = {kernel.id: {} for kernel in ladder.kernels}
+        kernels = {kernel.id: {} for kernel in ladder.rungs}
     return [
         select(kernel, {key: _values(each) for key, each in {**params, **values}.items()}, str(name))
         for name, values in kernels.items()

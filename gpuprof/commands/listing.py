@@ -14,7 +14,7 @@ from gpuprof.text import format_extent, one_line
 
 
 def print_ladders(operation: str | None) -> None:
-    """Every shipped kernel in rung order, and where the studies that they come from were published.
+    """Every shipped rung in order, the names of its other shapes, and where its study was published.
 
     Args:
         operation: One ladder only; None for all.
@@ -59,6 +59,7 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
         "block": None if chooses else list(kernel.launch.block),
         "any_block": kernel.launch.any_block and not chooses,
         "parameters": dict(kernel.parameters),
+        "shape_of": kernel.shape_of or None,
         "dtypes": list(kernel.dtypes),
         "file": kernel.file_name,
     }
@@ -71,7 +72,7 @@ def _print_ladder(ladder: Ladder) -> None:
     console = open_console()
     title = f"gpuprof {ladder.operation.name}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
-    rows = [{column: write(kernel) for column, write in _COLUMNS.items()} for kernel in ladder.kernels]
+    rows = [{column: write(kernel) for column, write in _COLUMNS.items()} for kernel in ladder.rungs]
     fitted = fit(console.width, rows, _DISPENSABLE, {"idea": _NARROWEST_IDEA})
     for column in fitted.columns:
         folds = column == "idea"
@@ -80,6 +81,10 @@ def _print_ladder(ladder: Ladder) -> None:
         add_row(table, *(row[column] for column in fitted.columns))
     show(console, table)
     notes = [fitted.remark(), "* any block with --block" if "block" in fitted.columns else ""]
+    shapes = [kernel for kernel in ladder.kernels if kernel not in ladder.rungs]
+    for rung in dict.fromkeys(kernel.shape_of for kernel in shapes):
+        ids = ", ".join(kernel.id for kernel in shapes if kernel.shape_of == rung)
+        notes.append(f"Other shapes of {rung}, by name: {ids}")
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         notes.append(f"Study {study.name}: {study.citation} {study.url}".strip())
     for note in filter(None, notes):

@@ -32,7 +32,13 @@ Kernels = Annotated[
         " parameters as reg_8x8:BK=16, or BK=8|16 for a case each.",
     ),
 ]
-Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="All rungs of the ladder (the default without --kernel); other shapes run when they are named.",
+    ),
+]
 Block = Annotated[
     str | None,
     typer.Option(

@@ -107,7 +107,7 @@ def parse_values(texts: list[str]) -> dict[str, list[int]]:
 def choose_kernels(
     ladder: Ladder, texts: list[str], everything: bool, command: Preprocessing = NOTHING
 ) -> list[Selection]:
-    """The kernels a user named; none for the whole ladder.
+    """The kernels a user named; none for all rungs of the ladder.
 
     Args:
         ladder: What there is.
@@ -197,7 +197,7 @@ def build_request(
     operation = ladder.operation
     chosen = choose_kernels(ladder, kernels, everything, command)
     if block is not None:
-        _refuse_one_row(block, [each.kernel for each in chosen] or ladder.kernels)
+        _refuse_one_row(block, [each.kernel for each in chosen] or ladder.rungs)
     return make_request(
         ladder,
         chosen,

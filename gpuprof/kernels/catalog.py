@@ -48,6 +48,12 @@ class Ladder:
         raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=hint)
 
     @property
+    def rungs(self) -> tuple[Kernel, ...]:
+        """Its kernels but for shapes of one of them, which run only when they are named or chosen."""
+        ids = {kernel.id for kernel in self.kernels}
+        return tuple(kernel for kernel in self.kernels if kernel.shape_of not in ids)
+
+    @property
     def _listed(self) -> str:
         """Where to find the kernels' names."""
         if self.operation.name in shipped_names():
@@ -96,7 +102,8 @@ def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty:
 
     Raises:
         HeaderError: A file is faulty, computes something else, or the folder holds no kernel; two kernels
-            share an id or alias, one comes `after` none of them, or one chooses what it cannot.
+            share an id or alias, one comes `after` none of them or is a shape of no rung, or one chooses
+            what it cannot.
     """
     operation = load_operation(folder / FILE_NAME)
     studies = _load_studies(folder)
@@ -163,6 +170,11 @@ def check_ladder(kernels: list[Kernel], where: str) -> None:
         if kernel.after and kernel.after not in ids:
             raise HeaderError(
                 f"{where}: after of {kernel.id} is {kernel.after!r}, not one of {', '.join(ids)}."
+            )
+        rungs = sorted(other.id for other in kernels if not other.shape_of)
+        if kernel.shape_of and kernel.shape_of not in rungs:
+            raise HeaderError(
+                f"{where}: shape_of of {kernel.id} is {kernel.shape_of!r}, not one of {', '.join(rungs)}."
             )
         check_choices(kernel, kernels)
 

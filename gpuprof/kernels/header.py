@@ -50,7 +50,17 @@ CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
     *("textures", "surfaces"),
-    *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace", "poison_inout"),
+    *(
+        "dtypes",
+        "compile_options",
+        "moves",
+        "after",
+        "shape_of",
+        "variants",
+        "launches",
+        "workspace",
+        "poison_inout",
+    ),
     "candidates",
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
@@ -294,6 +304,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
         moves=_read_moves(reader),
         after=reader.take("after", str, ""),
+        shape_of=reader.take("shape_of", str, ""),
         tensor_maps=maps,
         textures=read_textures(
             reader,
@@ -395,6 +406,7 @@ def _read_variant(
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
         moves=_read_moves(reader) or kernel.moves,
         after=reader.take("after", str, kernel.after),
+        shape_of=reader.take("shape_of", str, kernel.shape_of),
     )
     if variant.launches:
         variant = replace(variant, launch=placeholder(reader, variant.launches, variant.integers))

@@ -116,6 +116,7 @@ class Kernel:
         headers: Files of the user's own that the source includes, by the names that it uses for them.
         moves: What the step to this kernel does to counters and resources, for the same problem.
         after: Id of the kernel that the step starts from; empty for whichever stands below it.
+        shape_of: Id of the rung of which it is another shape: it runs when it is named or chosen.
         tensor_maps: Arguments that are tensor maps, by name.
         textures: Arguments that are textures or surfaces, by name.
         choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
@@ -154,6 +155,7 @@ class Kernel:
     headers: Mapping[str, str] = field(default_factory=dict)
     moves: Mapping[str, Direction] = field(default_factory=dict)
     after: str = ""
+    shape_of: str = ""
     tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
     textures: Mapping[str, TextureSpec] = field(default_factory=dict)
     choices: tuple[Choice, ...] = ()

@@ -182,7 +182,7 @@ def make_request(
 
     Args:
         ladder: The operation and its kernels.
-        selections: What to run; the whole ladder when empty.
+        selections: What to run; all rungs of the ladder when empty.
         sizes: Each one's extents.
         blocks: As in `Request`; a kernel that was selected must be able to run with each.
         dtype: The run's element type: `f32`, or `float32` as reports print it.
@@ -201,7 +201,7 @@ def make_request(
         _check_extents(size, operation.dimensions)
     for block in blocks:
         _check_threads(block)
-    chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.kernels)
+    chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.rungs)
     if not chosen:
         raise InputError(
             f"There is no {operation.name} kernel: no file that ends in .cu stands beside operation.toml.",

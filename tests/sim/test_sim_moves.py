@@ -42,6 +42,7 @@ def rung_of(tmp_path_factory):
     def rungs(op, size, dtype, kernels):
         folder = tmp_path_factory.mktemp(op)
         arguments = [op, *kernels, "--sizes", size, "--dtype", dtype, "--device", "sim:h200", "--quiet"]
+        arguments += ["--timeout", "1200"]
         arguments += ["-o", str(folder)]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
@@ -53,7 +54,8 @@ def rung_of(tmp_path_factory):
         apart = ("--kernel", f"{kernel.after},{kernel.id}")
         size = SIZES.get(kernel.id) or LADDER_SIZES[kernel.operation]
         dtype = kernel.dtypes[0]
-        kernels = apart if kernel.id in SIZES or dtype != "f32" else ("--all",)
+        alone = kernel.id in SIZES or dtype != "f32" or kernel.shape_of
+        kernels = apart if alone else ("--all",)
         return rungs(kernel.operation, size, dtype, kernels).rung(kernel.id)
 
     return rung

@@ -4,13 +4,13 @@
 
 import pytest
 from problem_support import find_kernel, ladder
-from unit_support import MINIMAL, named_kernel, write_transpose_kernel
+from unit_support import MINIMAL, load_kernel, named_kernel, write_transpose_kernel
 
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands.texts import build_request
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.catalog import check_ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.header import entry_in_header
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.plan import plan_cases
@@ -114,3 +114,23 @@ def test_linked_kernel_has_the_links_name(tmp_path):
     backend = SimBackend(load_card("h200"), 0)
     measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
     assert (measurement.kernel, measurement.outcome) == ("mine", "ok"), measurement.reason
+
+
+def test_a_rung_starts_from_a_rung_so_that_a_whole_run_has_both():
+    for name in shipped_names():
+        shipped = shipped_ladder(name)
+        rungs = {kernel.id for kernel in shipped.rungs}
+        assert {kernel.after for kernel in shipped.rungs} <= {"", *rungs}
+        assert {kernel.shape_of for kernel in shipped.kernels} <= {"", *rungs}
+
+
+def test_a_shape_of_no_rung_is_refused(tmp_path):
+    write_transpose_kernel(tmp_path, "rung")
+    shape = write_transpose_kernel(tmp_path, "shape")
+    shape.write_text(shape.read_text().replace('title = "shape"', 'title = "shape"\nshape_of = "rung"'))
+    other = write_transpose_kernel(tmp_path, "other")
+    other.write_text(other.read_text().replace('title = "other"', 'title = "other"\nshape_of = "shape"'))
+    kernels = [load_kernel(tmp_path / f"{name}.cu") for name in ("rung", "shape", "other")]
+    check_ladder(kernels[:2], "here")
+    with pytest.raises(HeaderError, match="here: shape_of of other is 'shape', not one of rung"):
+        check_ladder(kernels, "here")

@@ -203,8 +203,11 @@ def ids(kernels):
     return [kernel.id for kernel in kernels]
 
 
-def test_without_names_the_whole_ladder_runs():
-    assert chosen("gemm", []) == chosen("gemm", [], True) == ladder("gemm")
+def test_without_names_all_rungs_run_and_a_shape_when_it_is_named():
+    rungs = tuple(kernel for kernel in ladder("gemm") if not kernel.shape_of)
+    assert chosen("gemm", []) == chosen("gemm", [], True) == rungs
+    shape = next(kernel for kernel in ladder("gemm") if kernel.shape_of)
+    assert chosen("gemm", [shape.id]) == (shape,)
 
 
 def test_named_kernels_run_in_rung_order_once_each():

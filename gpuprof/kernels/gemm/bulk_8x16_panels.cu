@@ -6,6 +6,7 @@ problem = "gemm"
 rung = 550
 idea = "The order of the blocks: those that run together cover a square of C instead of a stripe, so that more of them share each row of A and column of B in the L2 cache."
 after = "bulk_8x16"
+shape_of = "bulk_8x16"
 change = "Only the place of each block: dram_read_bytes fall where A and B are larger than the L2 cache. The time hardly moves, because a tile this large already asks little of device memory."
 bottleneck = "As in bulk_8x16: shared-memory loads, and the last wave of blocks."
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]

@@ -26,6 +26,7 @@ rung = 650
 title = "64x64 tiles on FP64 tensor cores"
 idea = "For matrices near 1024: a quarter of the tile, and several blocks an SM."
 after = "dmma_128x128"
+shape_of = "dmma_128x128"
 change = "Four times as many blocks, each with half the sums a lane: the grid fills the GPU, while shared_load_wavefronts rise by a third and async_copy_sectors double."
 bottleneck = "FP64 tensor cores, of which the last wave of blocks leaves some idle; at small sizes the wait for the first tiles."
 parameters = { BM = 64, BN = 64, WM = 32, WN = 32 }

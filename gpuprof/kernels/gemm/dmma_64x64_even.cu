@@ -7,6 +7,7 @@ rung = 655
 title = "64x64 tiles on FP64 tensor cores, an even share"
 idea = "Stream-K: the k-tiles of all tiles of C are dealt out evenly to two blocks an SM, or to one where a share would be of fewer than sixteen. A tile that several blocks share is written by the first and added to by the others."
 after = "dmma_64x64"
+shape_of = "dmma_128x128"
 change = "No last wave of blocks leaves SMs idle, and a C of fewer tiles than SMs fills them all: grid_blocks rise. Atomic additions to C are the price."
 bottleneck = "FP64 tensor cores; at small sizes the wait for each piece's first tiles."
 

@@ -9,7 +9,7 @@ id = "dmma_64x64_split"
 rung = 657
 title = "64x64 tiles on FP64 tensor cores, k split over two blocks"
 idea = "For a C of few tiles for each SM: the two blocks of a cluster share out the k of a tile, and each adds up a half of the sums, which it reads from the other's shared memory. Nobody waits for memory, or adds to C there."
-after = "dmma_64x64"
+after = "dmma_128x128"
 change = "Twice as many blocks, each with half the k: grid_blocks rise. A tile's sums pass through shared memory once, at the end."
 bottleneck = "L2 bandwidth, and the wait for each block's first tiles: a block has little k."
 parameters = { CLUSTER = 2 }
@@ -23,6 +23,7 @@ rung = 658
 title = "64x64 tiles on FP64 tensor cores, k split over four blocks"
 idea = "The same with four blocks a cluster, for a C of a third as many tiles as there are SMs, or fewer."
 after = "dmma_64x64_split"
+shape_of = "dmma_64x64_split"
 change = "Four blocks share a tile: grid_blocks rise once more."
 bottleneck = "Memory latency: at 256 a block has four tiles of k."
 parameters = { CLUSTER = 4 }

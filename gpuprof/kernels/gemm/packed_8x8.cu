@@ -6,6 +6,7 @@ problem = "gemm"
 rung = 575
 idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, all blocks first copy them to rows that do, and go on as streamk_8x8 once all have."
 after = "streamk_8x8"
+shape_of = "realigned_8x8"
 change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is added to element by element through shared memory, so that global_atomic_requests rise."
 bottleneck = "That of streamk_8x8; in small matrices the copying before it, for which all blocks wait."
 entry = "streamk_8x8"

@@ -10,13 +10,13 @@ id = "realigned_8x8"
 rung = 578
 title = "Any rows by the copy engine, realigned"
 idea = "The copy engine takes rows that start at multiples of 16 bytes, and of any matrix every fourth row does so as far as its first does: rows four apart start alike. Four tensor maps for A and four for B, each of every fourth row and begun up to three elements early, bring them as they are, and threads put each element in its place while they compute."
-after = "packed_8x8"
-change = "No pass over A and B first, for which all blocks waited, and no copies of them: global_store_requests fall. Each element moves once more within shared memory, element by element: shared_load_requests rise."
+after = "reg_8x16_pipelined"
+change = "No thread asks global memory for an element: async_copy_requests fall. Each element moves once more within shared memory instead: shared_load_requests rise."
 bottleneck = "Issue slots: loads and stores of single elements beside the multiply-adds. In small matrices the adding up of a tile's pieces."
 parameters = { SM_BLOCKS = 2 }
 
 [variants.moves]
-global_store_requests = "falls"
+async_copy_requests = "falls"
 shared_load_requests = "rises"
 
 [[variants]]
@@ -25,6 +25,7 @@ rung = 579
 title = "The same, one block to an SM"
 idea = "For a C of a few tiles: half as many blocks share a tile, and half as many pieces are added to C."
 after = "realigned_8x8"
+shape_of = "realigned_8x8"
 change = "Half the blocks: global_atomic_requests fall."
 bottleneck = "Latency: eight warps an SM hide less of it."
 parameters = { SM_BLOCKS = 1 }
@@ -103,6 +104,10 @@ SM_BLOCKS = 2 # blocks to an SM
 
 [candidates]
 SM_BLOCKS = [1, 2]
+
+[[require]]
+condition = "N % 4 != 0 or K % 4 != 0"
+because = "{id} is for rows that the copy engine cannot take as they are, of A or of B: here it can, as in streamk_12x16"
 
 [[require]]
 condition = "M >= 4 and K >= 4"

@@ -6,6 +6,7 @@ problem = "gemm"
 rung = 510
 idea = "A 128x256 block tile gives each thread 8x16 outputs, as many as its registers hold: 24 loaded values feed 128 FMAs."
 after = "reg_8x8"
+shape_of = "reg_8x8"
 change = "Six loads for 128 FMAs instead of four for 64: shared_load_wavefronts fall by a sixth and global_load_sectors by a quarter, while registers rise."
 bottleneck = "Exposed latency, more than before: only one block fits on an SM, and little runs while it waits. Alone it is slower than reg_8x8; the next rung hides the wait."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]

@@ -4,9 +4,9 @@
 title = "8x16 outputs, next tile copied meanwhile"
 problem = "gemm"
 rung = 520
-idea = "Two tiles in shared memory: while one is multiplied the other fills, B by asynchronous copies, A through registers that transpose it."
-after = "reg_8x16"
-change = "Device memory's latency hides behind a whole tile of FMAs: async_copy_requests take the place of global_load_requests, and barriers halve. Lanes that share operands are neighbours: shared_load_wavefronts fall."
+idea = "Eight by sixteen outputs a thread, as many as its registers hold, and two tiles in shared memory: while one is multiplied the other fills, B by asynchronous copies, A through registers that transpose it."
+after = "reg_8x8"
+change = "Device memory's latency hides behind a whole tile of FMAs: async_copy_requests take the place of global_load_requests, and barriers halve. 24 loaded values feed 128 FMAs where 16 fed 64: shared_load_wavefronts fall, registers rise."
 bottleneck = "Shared memory's latency at the start of each tile, when every warp waits for its first operands at once."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
@@ -16,6 +16,7 @@ global_load_requests = "falls"
 barriers = "falls"
 shared_load_wavefronts = "falls"
 shared_bytes = "rises"
+registers_per_thread = "rises"
 
 [launch]
 block = [256]

@@ -6,6 +6,7 @@ problem = "gemm"
 rung = 628
 idea = "Rows that start anywhere, without packing them first and without a copy for each element: vectors of 16 bytes are read where they start, and their elements stored in shared memory as far to the left as the row starts behind them. Ten rows a thread fit a C of about 770x770 in one wave of tiles, one to an SM."
 after = "splitk_64x64"
+shape_of = "splitk_32x64"
 change = "A row's vectors pass through registers, a quarter as many reads as there are elements: async_copy_sectors fall. A is turned on its way, so that a thread's rows are neighbours, too."
 bottleneck = "Latency: the eight warps of an SM read, compute and store at about the same time."
 entry = "shifted"

@@ -11,6 +11,7 @@ rung = 623
 title = "44x96 tiles, all of k at once, rows where they start"
 idea = "For little k: a block asks for all that it will read at once, in vectors of 16 bytes although rows start anywhere. Rows of B lie in shared memory as far apart, modulo four, as in global memory, so that whole vectors stay whole; a warp's lanes are neighbours in a row of C, and its rows of A all start alike."
 after = "splitk_44x64"
+shape_of = "splitk_32x64"
 change = "A quarter of the copies where rows start anywhere, no k beyond the last one, and two shares of it to add up where there were four; rows of C are written from registers. Larger tiles of fewer sums a thread: grid_blocks and registers_per_thread fall."
 bottleneck = "Latency: the launch, one round trip to DRAM, and too few warps to hide each other's waits."
 parameters = { PARTS = 2 }
@@ -26,6 +27,7 @@ rung = 624
 title = "52x96 tiles, all of k at once, rows where they start"
 idea = "The same with thirteen rows a thread, for a C of which these tiles are one wave and those of 44x96 are not."
 after = "short_k_44x96"
+shape_of = "splitk_32x64"
 change = "A sixth more rows a thread: grid_blocks fall."
 bottleneck = "That of short_k_44x96."
 parameters = { TM = 13 }

@@ -11,6 +11,7 @@ rung = 600
 title = "8x32 tiles, k split over warps"
 idea = "For matrices near 128: tiles of 8x32 make enough blocks for the GPU, and the eight warps of a block share out k and add their sums at the end."
 after = "reg_8x16_pipelined"
+shape_of = "splitk_32x64"
 change = "Sixty-four blocks instead of one for a 128x128 C, each with all its operands in flight at once: the grid fills the GPU, at the price of more async_copy_sectors."
 bottleneck = "Launch and memory latency: at 128 the arithmetic is a fraction of a microsecond."
 parameters = { TM = 2, TN = 4, BK = 128 }
@@ -27,6 +28,7 @@ rung = 610
 title = "16x32 tiles, k split over warps"
 idea = "For matrices near 256: splitk_8x32 with twice the rows per thread, while there are still about as many blocks as SMs."
 after = "splitk_8x32"
+shape_of = "splitk_32x64"
 change = "Two thirds of the loaded registers per FMA, and fewer bytes from L2 for each element of C: shared_load_wavefronts and async_copy_sectors fall, and so does the number of blocks."
 bottleneck = "Memory latency: each block waits for its first tile, and ends with a sum over its warps."
 parameters = { TM = 4, TN = 4, STAGES = 3 }
@@ -40,17 +42,16 @@ grid_blocks = "falls"
 id = "splitk_32x64"
 rung = 620
 title = "32x64 tiles, k split over warps"
-idea = "For matrices near 512: 8x8 outputs per thread, so that one warp covers a 32x64 tile and eight warps share out k."
-after = "splitk_16x32"
-change = "Half the loaded registers per FMA of splitk_16x32, with 128 blocks for a 512x512 C: shared_load_wavefronts and async_copy_sectors halve, while registers rise."
+idea = "For a C of few tiles: one warp covers a tile of 32x64 with 8x8 outputs per thread, and the eight warps of a block share out k and add their sums at the end."
+after = "reg_8x16_pipelined"
+change = "Sixteen blocks where reg_8x16_pipelined has one, each with as many threads: the grid fills the GPU, at the price of more async_copy_sectors."
 bottleneck = "L2 bandwidth and the wait at each k-tile: a small tile reads its operands often."
 parameters = { TM = 8, TN = 8, BK = 64, STAGES = 2 }
 
 [variants.moves]
-shared_load_wavefronts = "falls"
-async_copy_sectors = "falls"
-registers_per_thread = "rises"
-grid_blocks = "falls"
+grid_blocks = "rises"
+registers_per_thread = "falls"
+async_copy_sectors = "rises"
 
 [[variants]]
 id = "splitk_44x64"
@@ -58,6 +59,7 @@ rung = 622
 title = "44x64 tiles, k split over four warps"
 idea = "For wide C of few rows and little k, whose rows start anywhere: eleven rows a thread fit 129 to 132 rows of C in three tiles, and blocks of four warps hide each other's waits for the copies of four bytes that such rows need."
 after = "splitk_32x64"
+shape_of = "splitk_32x64"
 change = "More of C per block, and half the warps that have a sum to add at the end: shared_load_wavefronts and async_copy_sectors fall, registers rise."
 bottleneck = "The copies: one for each element, and each waits for L2."
 parameters = { TM = 11 }
@@ -75,6 +77,7 @@ rung = 625
 title = "64x64 tiles, k split over warps"
 idea = "For matrices between those of splitk_32x64 and of splitk_64x128: two warps side by side cover a tile, and four such pairs share out k."
 after = "splitk_32x64"
+shape_of = "splitk_32x64"
 change = "A quarter fewer bytes from L2 for each element of C: async_copy_sectors fall, and so does the number of blocks."
 bottleneck = "The tile with most work: with few tiles to an SM, some SMs have one more than others."
 parameters = { WARPS_M = 2 }
@@ -89,6 +92,7 @@ rung = 626
 title = "64x64 tiles, k split over warps and evenly over blocks"
 idea = "The k-tiles of all tiles of C are dealt out evenly to two blocks an SM, as streamk_8x8 does it; but a block's warps share one small tile, so that it has little to add to C in memory. Rows of any length, without packing them first."
 after = "splitk_64x64"
+shape_of = "splitk_32x64"
 change = "No SM has a tile more than another: grid_blocks rise to two an SM. Tiles that several blocks share are added up in memory: global_atomic_requests rise."
 bottleneck = "L2 bandwidth, as in splitk_64x64; and where rows start anywhere, copies of four bytes."
 parameters = { WARPS_M = 2, BK = 32, STAGES = 3, EVEN = 1, SM_BLOCKS = 2 }

@@ -6,6 +6,7 @@ problem = "gemm"
 rung = 630
 idea = "For matrices near 1024: reg_8x16_pipelined with a quarter of its tile, whose two halves of the block take every other half of each k-tile."
 after = "reg_8x16_pipelined"
+shape_of = "splitk_32x64"
 change = "128 blocks for a 1024x1024 C where reg_8x16_pipelined has 32, each with as many threads to hide latency: the grid fills the GPU, while global_load_sectors and async_copy_sectors double."
 bottleneck = "Shared-memory loads, four for each 64 FMAs, and the sum at the end."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]

@@ -4,9 +4,9 @@
 title = "12x16 outputs per thread"
 problem = "gemm"
 rung = 570
-idea = "With all addresses gone from its registers a thread has room for 12x16 outputs: 28 loaded values feed 192 FMAs. The eight warps lie side by side, which makes tiles of 96x512."
-after = "streamk_8x16"
-change = "Seven loads for 192 FMAs instead of six for 128: shared_load_wavefronts fall, registers_per_thread rise to the limit."
+idea = "Stream-K: one block for each SM, and the k-tiles of all tiles of C are dealt out evenly. A tile that two blocks share is written by the first and added to by the second. With all addresses gone from its registers a thread has room for 12x16 outputs, in tiles of 96x512."
+after = "bulk_8x16"
+change = "There is no last wave in which SMs idle: all blocks end together. Seven loads for 192 FMAs instead of six for 128: shared_load_wavefronts fall, registers_per_thread rise to the limit."
 bottleneck = "Register bandwidth: values that arrive from shared memory, and operands of one FMA that share a register bank, keep the scheduler from issuing in about one cycle of ten (dispatch stalls); nothing else waits."
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 

@@ -6,6 +6,7 @@ problem = "gemm"
 rung = 560
 idea = "Stream-K: one block for each SM, and the k-tiles of all tiles of C are dealt out evenly. A tile that two blocks share is written by the first and added to by the second."
 after = "bulk_8x16_panels"
+shape_of = "streamk_12x16"
 change = "There is no last wave in which SMs idle: all blocks end together. No counter moves, ffma_thread_instructions stay; but blocks at different k share less, and dram_read_bytes rise where A and B exceed the L2 cache."
 bottleneck = "Shared-memory loads, six for each 128 FMAs."
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]

@@ -11,6 +11,7 @@ rung = 565
 title = "Smaller tiles, an even share"
 idea = "Stream-K for C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread make tiles of 64x256, and two blocks to an SM hide each other's waits. All multiply a slice of C by beta first, and then add the pieces of tiles that they have computed, in any order."
 after = "streamk_8x16"
+shape_of = "streamk_12x16"
 change = "Twice as many tiles, of which less lies beyond a small C, and no chain of waiting blocks where many share a tile. Four loads for 64 FMAs instead of six for 128: shared_load_wavefronts rise, registers_per_thread fall."
 bottleneck = "Shared-memory loads in large matrices, in small ones the adding up of a tile's pieces."
 parameters = { BM = 64 }
@@ -26,6 +27,7 @@ rung = 567
 title = "Square tiles, an even share"
 idea = "The same for C that tiles of 64x256 fit badly: those of 128x128 are as large. At 640x640 25 of them do what 30 of the others do."
 after = "streamk_8x8"
+shape_of = "streamk_12x16"
 change = "A tile's other shape: less of it lies beyond a narrow or small C. A thread's work in it is the same, and ffma_thread_instructions stay where both shapes fit."
 bottleneck = "That of streamk_8x8."
 parameters = { BM = 128 }

@@ -6,6 +6,7 @@ problem = "gemm"
 rung = 568
 idea = "Stream-K for C of few columns: tiles of 256x64. At 4096x64x4096 those of 128x128 compute twice what C has. Whoever has the first k of a tile writes it, the others wait for that and add to it."
 after = "streamk_8x8_square"
+shape_of = "streamk_12x16"
 change = "A tile's other shape; three stages instead of four, because more of a stage is A, of which it holds two copies. ffma_thread_instructions stay where both shapes fit."
 bottleneck = "That of streamk_8x8."
 entry = "streamk_8x8_tall"
