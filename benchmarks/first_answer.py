@@ -43,9 +43,9 @@ WITHOUT_GPU = {"title": f"{_TITLE} --device sim:h200"}
 WITH_GPU = {
     "title": f"{_TITLE} --device 0",
     "one": "gemm -k naive --sizes 4096 --device 0",
-    "six": "gemm -k naive,smem_tiled,reg_8x8,float4_4x4,by_size,cublas --sizes 4096 --device 0",
+    "six": "gemm -k naive,smem_tiled,reg_8x8,float4_4x4,by_size --sizes 4096 --device 0",
     "blocks": "transpose --block 8x32 --device 0",
-    "sizes": f"gemm -k by_size,cublas --sizes {_MANY} --device 0",
+    "sizes": f"gemm -k by_size --sizes {_MANY} --device 0",
 }
 #: Parts of a trace, in the order of a run. In a worker, `case` holds what stands behind it but for `count`.
 PARTS = (

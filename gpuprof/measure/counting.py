@@ -7,36 +7,38 @@ takes too long costs the counts only.
 """
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
 
 from gpuprof import signals, timeline
 from gpuprof.backends.base import NOT_COUNTED
 from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.errors import GpuprofError
-from gpuprof.machine import usable_cores
-from gpuprof.measure.case import Case, lines_of_another
+from gpuprof.machine import available_memory_bytes, usable_cores
+from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout, worth_another_try
 from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.
 MOST_SECONDS = 10.0
-#: Processes side by side: the one that measures wants a core of its own, and memory is not theirs alone.
-_MOST_LANES = 3
+#: Processes side by side, and what each takes: its own, and its arrays as inputs, device memory and marks.
+_MOST_LANES = 12
+_LANE_BYTES, _COPIES = 1 << 30, 3
 _POLL_S = 0.1
 _FAREWELL_S = 5.0
 
 OnCounted = Callable[[int, Measurement], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Job:
-    index: int
+    """A case to count, what was measured of it, and what came of counting it, or why nothing did."""
+
     case: Case
-    measurement: Measurement
+    measured: list[tuple[int, Measurement]]
+    answer: Counted | str | None = None
 
 
 class Counting:
@@ -48,6 +50,7 @@ class Counting:
         on_counted: Called with a case's index and its measurement, counts and bounds included.
         seconds: The longest that one case may take.
         cards: How many cards are measured at the same time, each with processes that count for it.
+        expected: What will be measured; the processes to count it start at once.
     """
 
     def __init__(
@@ -57,29 +60,63 @@ class Counting:
         on_counted: OnCounted,
         seconds: float = MOST_SECONDS,
         cards: int = 1,
+        expected: Sequence[Case] = (),
     ) -> None:
         self._request = OpenExecutor(
             opened.device, open_request.seed, open_request.given_arrays, open_request.sim_blocks
         )
         self._on_counted = on_counted
         self._seconds = seconds
-        self._cards = cards
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._idle = threading.Condition()
-        self._open = 0
-        self._closed = False
+        self._changed = threading.Condition()
+        self._jobs: dict[Hashable, _Job] = {}
+        self._waiting: list[_Job] = []
+        self._decoded_by: dict[str, int] = {}
+        self._open = 0  # cases that are not counted yet
+        self._paused = self._closed = False
         self._error: GpuprofError | None = None
         self._workers: set[WorkerProcess] = set()
-        self._threads: list[threading.Thread] = []
+        # A worker process ends with the thread that started it: these live as long as this.
+        self._busy = _lanes(expected, cards)
+        self._threads = [
+            threading.Thread(target=self._serve, args=(lane,), daemon=True) for lane in range(self._busy)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def add(self, index: int, case: Case, measurement: Measurement) -> None:
-        """Count a case when there is a process to do it."""
-        with self._idle:
-            self._open += 1
-        if len(self._threads) < max(1, min(_MOST_LANES, usable_cores() // self._cards - 1)):
-            self._threads.append(threading.Thread(target=self._serve, daemon=True))
-            self._threads[-1].start()
-        self._jobs.put(_Job(index, case, measurement))
+        """Count a case when there is a process to do it; once, however many kernels choose the same."""
+        case, kernel = resolve(case, self._request.device)
+        key = case.name, kernel.source_hash, case.problem, case.block, tuple(sorted(case.params.items()))
+        with self._changed:
+            job = self._jobs.get(key)
+            if job is None or job.case != case:
+                job = self._jobs[key] = _Job(case, [])
+                self._waiting.append(job)
+                self._open += 1
+                self._changed.notify_all()
+            if job.answer is None:
+                job.measured.append((index, measurement))
+                return
+        self._tell(job.answer, index, measurement)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count nothing within the block; what is being counted ends first.
+
+        Raises:
+            KeyboardInterrupt: The run was asked to end.
+        """
+        try:
+            with self._changed:
+                self._paused = True
+                while self._busy and not self._closed:
+                    signals.check()
+                    self._changed.wait(_POLL_S)
+            yield
+        finally:
+            with self._changed:
+                self._paused = False
+                self._changed.notify_all()
 
     def wait(self) -> None:
         """Wait until all that was added is counted.
@@ -88,61 +125,92 @@ class Counting:
             KeyboardInterrupt: The run was asked to end.
             OutputError: What was counted could not be kept.
         """
-        with self._idle:
+        with self._changed:
             while self._open and not self._closed:
                 signals.check()
-                self._idle.wait(_POLL_S)
+                self._changed.wait(_POLL_S)
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
         """End all processes; what is not counted stays uncounted."""
-        self._closed = True
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
         for worker in tuple(self._workers):
             worker.close()
-        for _ in self._threads:
-            self._jobs.put(None)
         for thread in self._threads:
             thread.join(_FAREWELL_S)
 
-    def _serve(self) -> None:
+    def _serve(self, lane: int) -> None:
         worker: WorkerProcess | None = None
-        while not self._closed:
-            job = self._jobs.get()
-            if job is None:
-                break
-            measurement, worker = self._count(job, worker)
-            if not self._closed:
-                try:
-                    self._on_counted(job.index, measurement)
-                except GpuprofError as error:
-                    self._error = error
-            with self._idle:
+        with suppress(WorkerDied, GpuprofError, KeyboardInterrupt):  # told of the case that needs one
+            worker = self._opened()
+        while (job := self._next(lane)) is not None:
+            answer, worker = self._count(job.case, worker)
+            with self._changed:
+                job.answer = answer
+            for index, measurement in job.measured:
+                self._tell(answer, index, measurement)
+            with self._changed:
                 self._open -= 1
-                self._idle.notify_all()
+                self._changed.notify_all()
         if worker is not None:
             self._discard(worker)
 
-    def _count(
-        self, job: _Job, worker: WorkerProcess | None, tries: int = 1
-    ) -> tuple[Measurement, WorkerProcess | None]:
-        """The case with its counts, or why it has none; and the process, where it lives."""
+    def _next(self, lane: int) -> _Job | None:
+        """The next case, if possible of a kernel that no other process has decoded; None at the end."""
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
+            while not self._closed and (self._paused or not self._waiting):
+                self._changed.wait()
+            if self._closed:
+                return None
+            own = (job for job in self._waiting if self._decoded_by.get(job.case.name, lane) == lane)
+            job = next(own, self._waiting[0])
+            self._waiting.remove(job)
+            self._decoded_by.setdefault(job.case.name, lane)
+            self._busy += 1
+            return job
+
+    def _tell(self, answer: Counted | str, index: int, measurement: Measurement) -> None:
+        if self._closed:
+            return
+        if isinstance(answer, str):
+            counted = replace(measurement, lines_reason=answer, bounds_reason=answer)
+        else:
+            counted = _counted(measurement, answer, self._request)
         try:
-            if worker is None:
-                worker = WorkerProcess(self._request)
-                self._workers.add(worker)
-            with timeline.span("count", f"{job.case.name} {job.case.problem.label}"):
-                answer: Counted = worker.ask(Count(job.case), self._seconds)
+            self._on_counted(index, counted)
+        except GpuprofError as error:
+            self._error = error
+
+    def _opened(self) -> WorkerProcess:
+        worker = WorkerProcess(self._request)
+        self._workers.add(worker)
+        if self._closed:
+            self._discard(worker)
+            raise WorkerDied("the run ends")
+        return worker
+
+    def _count(
+        self, case: Case, worker: WorkerProcess | None, tries: int = 1
+    ) -> tuple[Counted | str, WorkerProcess | None]:
+        """What the executor counted, or why it did not; and the process, where it lives."""
+        try:
+            worker = worker or self._opened()
+            with timeline.span("count", f"{case.name} {case.problem.label}"):
+                answer: Counted = worker.ask(Count(case), self._seconds)
         except WorkerTimeout:
             self._discard(worker)
-            why = f"counting it on the executor takes more than {self._seconds:g} s"
-            return _uncounted(job.measurement, why), None
+            return f"counting it on the executor takes more than {self._seconds:g} s", None
         except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
             self._discard(worker)
             if worth_another_try(error, tries) and not self._closed:
-                return self._count(job, None, tries + 1)
-            return _uncounted(job.measurement, f"the process that counted it was lost: {error}"), None
-        return _counted(job.measurement, answer, self._request), worker
+                return self._count(case, None, tries + 1)
+            return f"the process that counted it was lost: {error}", None
+        return answer.reason or answer, worker
 
     def _discard(self, worker: WorkerProcess | None) -> None:
         if worker is not None:
@@ -156,13 +224,15 @@ def is_uncounted(measurement: Measurement) -> bool:
     return not measurement.executor_counters and measurement.lines_reason == NOT_COUNTED
 
 
-def _uncounted(measurement: Measurement, why: str) -> Measurement:
-    return replace(measurement, lines_reason=why, bounds_reason=why)
+def _lanes(expected: Sequence[Case], cards: int) -> int:
+    """How many processes count: the one that measures wants a core of its own, and memory has an end."""
+    largest = max((case.problem.array_bytes for case in expected), default=0)
+    room = available_memory_bytes() // (_LANE_BYTES + _COPIES * largest)
+    kernels = sum(not case.is_reference for case in expected)
+    return max(1, min(_MOST_LANES, kernels, usable_cores() // cards - 1, room // cards))
 
 
 def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -> Measurement:
-    if answer.reason:
-        return _uncounted(measurement, answer.reason)
     counted = replace(
         measurement,
         executor_counters=answer.counters,

@@ -47,6 +47,9 @@ from gpuprof.measure.versions import versions
 from gpuprof.problems.given import look_in
 from gpuprof.statistics import Budget
 
+#: What counts or explains beside a GPU leaves the processor to what measures.
+_NICENESS = 5
+
 
 class Worker:
     """Answers requests; `lost` says that the device context is gone.
@@ -107,6 +110,7 @@ class Worker:
     def _open_executor(self, request: OpenExecutor) -> Opened:
         from gpuprof.backends.sim.backend import SimBackend
 
+        os.nice(_NICENESS)
         look_in(request.given_arrays)
         self._backend = SimBackend(request.device, request.seed, request.sim_blocks)
         return self._opened(None)
@@ -168,6 +172,8 @@ class Worker:
 
     def _prepare(self, case: Case) -> None:
         """Start compiling; whatever is wrong with the case will be said when it is measured."""
+        if case.is_reference:
+            return
         try:
             case, kernel = resolve(case, self._backend.device)
             shape = configure(kernel, case.problem, case.block, case.params, self._backend.device)

@@ -5,14 +5,14 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import configure
-from gpuprof.measure.case import Case, credited, resolve, unmeasured
+from gpuprof.measure.case import Case, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.pending import Pending
@@ -87,7 +87,12 @@ def run_cases(
         first.tell(Prepare(tuple(cases)))
     counting = None
     if options.on_counted is not None and first.opened.backend == "gpu":
-        counting = Counting(options.open_request, first.opened, options.on_counted, cards=options.cards)
+        expected = [*cases, *(case for _, case, _ in uncounted)]
+        counting = Counting(
+            *(options.open_request, first.opened, options.on_counted),
+            cards=options.cards,
+            expected=expected,
+        )
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
     own, *others = options.transports[: max(1, len(cases))]
@@ -167,13 +172,11 @@ class _Lane:
                         return
                     time.sleep(_POLL_S)  # another lane may lose its place, and leave its case to this one
                     continue
-                if self._counting is not None and self._cases[index].is_reference:
-                    # A reference may be the CPU's own: nothing else may run beside it.
-                    self._counting.wait()
                 with lock:
                     on_start(index)
                 try:
-                    measurement, question, opened = self._measure(index)
+                    with self._undisturbed(index):
+                        measurement, question, opened = self._measure(index)
                 except PlaceLost:
                     pending.give_back(index)
                     raise
@@ -201,6 +204,12 @@ class _Lane:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
+
+    def _undisturbed(self, index: int) -> AbstractContextManager[None]:
+        """While the CPU itself is timed, nothing else may run on it."""
+        if self._counting is not None and on_host(self._cases[index]):
+            return self._counting.paused()
+        return nullcontext()
 
     def _measure(self, index: int, tries: int = 1) -> tuple[Measurement, Question | None, Opened]:
         """What came of a case, what there is to explain of it, and what ran it."""

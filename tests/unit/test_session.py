@@ -70,11 +70,13 @@ def run_kernels(tmp_path, monkeypatch):
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
 
-    def run(*whats, timeout_s=30.0, on_finished=lambda done: None, starts=99):
+    def run(*whats, timeout_s=30.0, on_finished=lambda done: None, starts=99, references="none"):
         monkeypatch.setenv("FAKE_WORKER_STARTS", str(starts))
         names = [f"k{number}_{what}" for number, what in enumerate(whats)]
         paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
-        request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
+        request = build_request(
+            shipped_ladder("transpose"), paths, False, "64", None, "f32", references=references
+        )
         json_path = tmp_path / "results.json"
         watcher = Watcher(json_path, on_finished)
         options = RunOptions(device="0", timeout_s=timeout_s, seconds_per_case=0.1, explain=False)
@@ -101,6 +103,13 @@ def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
     assert run.cases[0].throughput_reason is None
     assert run.cases[0].resources.registers_per_thread > 0
     assert run.cases[0].occupancy.theoretical_pct > 0
+
+
+def test_a_reference_among_the_cases_to_prepare_costs_no_worker(run_kernels):
+    run, watcher = run_kernels("a", "b", references="all")
+    assert any(case.is_reference for case in run.cases)
+    assert outcomes(run)[:2] == ["ok"] * 2
+    assert watcher.workers == 1
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from problem_support import Gemm
 from unit_support import DEVICE
 
 from gpuprof.errors import BackendUnavailable
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import counting, process
+from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess
 from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor
@@ -19,6 +22,7 @@ from gpuprof.tuning.crew import Crew
 
 NONE = Open("none", "sm_86", 0, 0.1)
 CASE = SimpleNamespace(kernel=SimpleNamespace(id="k"))
+TILED = shipped_ladder("gemm").find("smem_tiled")
 
 
 def starting(monkeypatch, ends, times):
@@ -112,13 +116,14 @@ def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counte
     mortal = Mortal(deaths, answer)
     monkeypatch.setattr(counting, "WorkerProcess", mortal)
     monkeypatch.setattr(counting, "_counted", lambda measurement, found, request: found)
-    monkeypatch.setattr(counting, "_uncounted", lambda measurement, why: why)
     told = []
     behind = Counting(NONE, Opened(DEVICE, "gpu", None, {}, 1), lambda index, found: told.append(found))
-    behind.add(0, CASE, SimpleNamespace())
+    case = Case.of(TILED, Gemm(32, 32, 32))
+    behind.add(0, case, unmeasured(case, TILED, "ok", None, "-"))
     behind.wait()
     behind.close()
     if is_counted:
         assert told == [answer]
     else:
-        assert told == ["the process that counted it was lost: the worker process was killed by SIGKILL"]
+        why = "the process that counted it was lost: the worker process was killed by SIGKILL"
+        assert [found.bounds_reason for found in told] == [why]

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What is counted behind the back of what is measured: by how many processes, when, and how often."""
+
+import threading
+
+import pytest
+from problem_support import Gemm
+from unit_support import DEVICE
+
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.measure import counting
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.counting import Counting
+from gpuprof.measure.protocol import Count, Counted, Open, Opened
+
+LADDER = shipped_ladder("gemm")
+PATIENCE_S = 60.0
+
+
+class Executors:
+    """In the place of worker processes: each answers as soon as it may."""
+
+    def __init__(self):
+        self.opened = 0
+        self.counted = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def __call__(self, request):
+        self.opened += 1
+        return self
+
+    def ask(self, request, timeout_s):
+        assert isinstance(request, Count)
+        assert self.may_answer.wait(PATIENCE_S)
+        self.counted.append((request.case.name, request.case.problem.label))
+        return Counted({}, None, "", ())
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def executors(monkeypatch):
+    found = Executors()
+    monkeypatch.setattr(counting, "WorkerProcess", found)
+    monkeypatch.setattr(counting, "_counted", lambda measurement, answer, request: measurement)
+    return found
+
+
+def begin(told, expected=()):
+    request, opened = Open("0", None, 0, 0.1), Opened(DEVICE, "gpu", None, {}, 1)
+    return Counting(request, opened, lambda index, _: told.append(index), expected=expected)
+
+
+def case_of(name, size=32):
+    kernel = LADDER.find(name)
+    return Case.of(kernel, Gemm(size, size, size), alternatives=tuple(LADDER.kernels))
+
+
+def add(behind, index, case):
+    behind.add(index, case, unmeasured(case, case.kernel, "ok", None, "-"))
+
+
+def test_kernel_that_another_one_chooses_is_counted_once(executors):
+    told = []
+    behind = begin(told)
+    by_size = case_of("by_size")
+    chosen, kernel = counting.resolve(by_size, DEVICE)
+    add(behind, 0, Case.of(kernel, chosen.problem))
+    add(behind, 1, by_size)
+    add(behind, 2, case_of("naive"))
+    behind.wait()
+    add(behind, 3, by_size)
+    behind.wait()
+    behind.close()
+    assert sorted(told) == [0, 1, 2, 3]
+    assert sorted(executors.counted) == sorted([(kernel.id, "32"), ("naive", "32")])
+
+
+def test_nothing_is_counted_while_it_is_paused(executors):
+    told = []
+    behind = begin(told)
+    executors.may_answer.clear()
+    add(behind, 0, case_of("naive"))
+    threading.Timer(0.1, executors.may_answer.set).start()
+    with behind.paused():
+        before = list(executors.counted)
+        add(behind, 1, case_of("smem_tiled"))
+        assert executors.counted == before  # what was under way has ended
+        assert len(before) <= 1
+    behind.wait()
+    behind.close()
+    assert sorted(told) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("cores", "kernels", "processes"), [(2, 40, 1), (16, 40, 12), (8, 40, 7), (16, 3, 3)]
+)
+def test_processes_that_count_are_there_before_the_first_case(
+    executors, monkeypatch, cores, kernels, processes
+):
+    monkeypatch.setattr(counting, "usable_cores", lambda: cores)
+    monkeypatch.setattr(counting, "available_memory_bytes", lambda: 64 << 30)
+    cases = [case_of("naive", 32 + each) for each in range(kernels)]
+    behind = begin([], cases)
+    with behind.paused():
+        assert executors.opened == processes
+    behind.close()
+
+
+def test_processes_that_count_find_room_in_memory(executors, monkeypatch):
+    monkeypatch.setattr(counting, "usable_cores", lambda: 16)
+    monkeypatch.setattr(counting, "available_memory_bytes", lambda: 5 << 30)
+    behind = begin([], [case_of("naive", 32 + each) for each in range(40)])
+    with behind.paused():
+        assert executors.opened == 4
+    behind.close()
