@@ -16,13 +16,14 @@ html_theme = "furo"
 html_title = "gpuprof"
 highlight_language = "none"  # of blocks that name none: command lines and what they print
 root_doc = "index"
-exclude_patterns = ["*.py", "__pycache__", "data"]
+exclude_patterns = ["*.py", "__pycache__", "data", "screens"]
 html_extra_path = ["results.schema.json", "compare.schema.json", "fleet.schema.json"]
 #: Headings down to this level can be linked, by the names that a hosting site gives them too.
 myst_heading_anchors = 4
 
 _DOCS = Path(__file__).parent
-_LINK = re.compile(r"\[([^\]]*)\]\(([\w-]+)\.md\)")
+#: An entry of the index's lists: a page of the table of contents.
+_LINK = re.compile(r"^- \[([^\]]*)\]\(([\w-]+)\.md\)", re.MULTILINE)
 #: A link to a file of the repository that is no page.
 _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)]*)\)")
 
@@ -37,6 +38,8 @@ def _prepare(app: Any, page: str, content: list[str]) -> None:
 def _contents(section: str) -> str:
     """A section of the index as a part of the table of contents."""
     pages = "\n".join(name for _, name in _LINK.findall(section))
+    if not pages:
+        return ""
     return f"\n```{{toctree}}\n:hidden:\n:caption: {section.splitlines()[0]}\n\n{pages}\n```\n"
 
 

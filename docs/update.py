@@ -33,6 +33,56 @@ SAMPLES = (
     ("reduce-h200",),
     ("softmax-h200",),
 )
+#: Objects of a results file whose fields stand on its page.
+READ_MOST = ("Measurement", "ProblemRecord", "TimingPair", "Timing", "Throughput", "Counter", "Bound")
+#: Steps of the ladders: limiter, run of the samples, size, two kernels, and the figure that tells.
+STEPS = (
+    ("issue slots", "reduce-h200", "16777216", "interleaved", "interleaved_strided", "warp_instructions"),
+    ("issue slots", "reduce-h200", "16777216", "sequential", "first_add", "warp_instructions"),
+    ("bank conflicts", "transpose-sizes-h200", "8192", "smem_tile", "smem_padded", "bank_conflicts"),
+    ("shared memory", "gemm-h200", "4096", "smem_tiled", "reg_2x1", "shared_load_wavefronts"),
+    ("shared memory", "gemm-h200", "4096", "col_4x1", "col_4x4", "shared_load_wavefronts"),
+    ("L1", "gemm-h200", "4096", "naive_x_rows", "naive", "global_load_efficiency_pct"),
+    ("L1", "gemm-h200", "4096", "naive", "smem_tiled", "global_sectors"),
+    ("L2", "gemm-h200", "4096", "splitk_8x32", "splitk_64x64", "sol_l2_pct"),
+    ("DRAM", "softmax-h200", "8192", "float4_online", "smem_row", "global_sectors"),
+    ("latency", "transpose-sizes-h200", "8192", "smem_padded", "smem_unrolled", "warp_instructions"),
+    ("latency", "reduce-h200", "16777216", "grid_stride", "float4_loads", "global_load_requests"),
+    ("latency", "gemm-h200", "4096", "reg_8x16", "reg_8x16_async", "stall_long_scoreboard"),
+    ("launches", "reduce-h200", "1048576", "unrolled", "grid_stride", "launches"),
+    ("too few blocks", "gemm-h200", "128", "reg_8x8", "splitk_16x32", "grid_blocks"),
+    ("too few blocks", "softmax-h200", "8192", "three_passes", "block_row", "grid_blocks"),
+    ("barriers", "softmax-h200", "1024", "block_row", "warp_shuffles", "barriers"),
+    ("spills", "gemm-h200", "4096", "col_8x8_prefetch", "col_8x8_double", "spill_bytes"),
+)
+
+
+def steps() -> str:
+    """What each step changed in its counter and in the time."""
+    rows = [
+        "| limiter | from | to | problem | counter | time | gain |",
+        "|:--|:--|:--|:--|:--|--:|--:|",
+    ]
+    for limiter, name, size, before, after, figure in STEPS:
+        run = gpuprof.load(ROOT / "samples" / f"{name}.json")
+        pair = [run.case(kernel, size=size) for kernel in (before, after)]
+        counted = " → ".join(_counted(case, figure) for case in pair)
+        times = " → ".join(numbers.time_us(case.median_us) for case in pair)
+        gain = pair[0].median_us / pair[1].median_us
+        rows.append(
+            f"| {limiter} | `{before}` | `{after}` | {pair[0].record.problem.operation} {size}"
+            f" | `{figure}` {counted} | {times} | {gain:.2f}x |"
+        )
+    return "\n".join(rows)
+
+
+def _counted(case: Any, figure: str) -> str:
+    if figure == "launches":
+        return str(len(case.record.launches) or 1)
+    value = case.figures[figure]
+    if figure.endswith("_pct"):
+        return numbers.percent(value)
+    return f"{value:.2f}" if figure.startswith("stall_") else numbers.count(value)
 
 
 def measured() -> str:
@@ -41,7 +91,7 @@ def measured() -> str:
     parts = []
     for names in SAMPLES:
         files = " and ".join(f"[{name}.json](../samples/{name}.json)" for name in names)
-        parts += [f"### {names[0].partition('-')[0]}", f"From {files}."]
+        parts += [f"## {names[0].partition('-')[0]}", f"From {files}."]
         rows = [row for name in names for row in _fastest(name)]
         parts.append("\n".join((heads, "|:--|:--|--:|--:|--:|--:|:--|", *rows)))
     return "\n\n".join(parts)
@@ -142,19 +192,29 @@ def _flat(text: str) -> str:
 
 
 def results_page() -> str:
-    """The page that says what every field of a results file means."""
+    """The page that says what programs read from a results file."""
     schema = json_schema(Run)
+    definitions = schema["$defs"]
     parts = [
         "# results.json",
         "Everything that a run learnt, in one file: whatever a report shows follows from it. Units are in"
         " the names. What was not measured is `null`, with its reason in the field of the same name and"
-        " `_reason`. Files of every earlier version are read. Programs validate with"
-        " [results.schema.json](results.schema.json); this page is made of it by `python docs/update.py`.",
+        " `_reason`. Files of every earlier version are read.",
+        "This page has the objects that programs read most; **every field of every object**, with its type"
+        " and meaning, is in the JSON Schema [results.schema.json](results.schema.json), which validates"
+        " files. Both are made by `python docs/update.py`. In Python, `gpuprof.load(FILE)` reads a file"
+        " ([python.md](python.md)); `gpuprof report FILE --csv -` prints a row for each case.",
         "## The whole file",
         _fields(schema),
     ]
-    for name, definition in sorted(schema["$defs"].items()):
-        parts += [f"## {name}", definition.get("description", ""), _fields(definition)]
+    for name in READ_MOST:
+        parts += [f"## {name}", definitions[name].get("description", ""), _fields(definitions[name])]
+    rows = [
+        f"| `{name}` | {_flat(definition.get('description', ''))} |"
+        for name, definition in sorted(definitions.items())
+        if name not in READ_MOST
+    ]
+    parts += ["## The others", "\n".join(("| object | |", "|:--|:--|", *rows))]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -170,7 +230,7 @@ def _type(field: dict[str, Any]) -> str:
     """A field's type in words."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
+        return f"[{name}](#{name.lower()})" if name in READ_MOST else f"`{name}`"
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     if isinstance(field.get("type"), list):
@@ -199,6 +259,7 @@ def house() -> str:
 def generated() -> Iterator[tuple[Path, str]]:
     """Every file that this script writes, with its text."""
     yield with_block(DOCS / "measured-h200.md", "samples", measured())
+    yield with_block(DOCS / "limits.md", "steps", steps())
     yield with_block(DOCS / "command-line.md", "options", options())
     yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
     yield DOCS / "results.md", results_page()
