@@ -34,9 +34,7 @@ class PrivateFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        # A person may keep it elsewhere: a link of one's own is followed, another's is not.
-        follow = 0 if _is_own(os.lstat(path)) else os.O_NOFOLLOW
-        self._folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | follow)
+        self._folder = _opened(path)
         state = os.fstat(self._folder)
         if not _is_own(state) or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             self.close()
@@ -111,6 +109,22 @@ class PrivateFolder:
         """Remove a file, if it is there."""
         with suppress(OSError):
             os.unlink(name, dir_fd=self._folder)
+
+
+def _opened(path: Path) -> int:
+    """A folder, open; a person may keep it elsewhere: a link of one's own is followed, another's is not.
+
+    What is followed is the link that was looked at, whatever stands in its place by then.
+    """
+    itself = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        state = os.fstat(itself)
+        own_link = stat.S_ISLNK(state.st_mode) and _is_own(state)
+        place = path.parent / os.readlink("", dir_fd=itself) if own_link else path
+    finally:
+        os.close(itself)
+    follow = 0 if own_link else os.O_NOFOLLOW
+    return os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | follow)
 
 
 def _is_own(state: os.stat_result) -> bool:

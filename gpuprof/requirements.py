@@ -99,11 +99,10 @@ def missing(error: ImportError) -> ToolError:
 def _unmet() -> Iterator[Unmet]:
     for name, least in required():
         try:
-            found = version(name)
+            found = version(name) or None  # nothing where its metadata are broken
         except PackageNotFoundError:
-            yield Unmet(name, least, None)
-            continue
-        if _release(found) < _release(least):
+            found = None
+        if found is None or _release(found) < _release(least):
             yield Unmet(name, least, found)
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from gpuprof import private_folder
 from gpuprof.commands.host_checks import host_checks
 from gpuprof.errors import ToolError
 from gpuprof.measure.cluster.local import _security, connect
+from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain.cache import compile_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 
@@ -121,6 +123,30 @@ def test_a_link_of_another_user_in_the_place_of_the_folder_is_not_followed(cache
     next(mine.iterdir()).unlink()
     os.chown(cache, STRANGER, STRANGER, follow_symlinks=False)
     compiled()
+    assert not list(mine.iterdir())
+
+
+@needs_root
+def test_a_link_that_takes_the_folders_place_while_it_is_opened_is_not_followed(cache, tmp_path, monkeypatch):
+    mine = tmp_path / "mine"
+    mine.mkdir(mode=0o700)
+    compiled()
+
+    def swapping(look):
+        def swapped(*arguments, **options):
+            state = look(*arguments, **options)
+            if not cache.is_symlink():
+                cache.rename(cache.with_name("before"))
+                cache.symlink_to(mine)
+                os.chown(cache, STRANGER, STRANGER, follow_symlinks=False)
+            return state
+
+        return swapped
+
+    for look in ("lstat", "fstat"):
+        monkeypatch.setattr(private_folder.os, look, swapping(getattr(os, look)))
+    with suppress(OSError), PrivateFolder(cache) as folder:
+        folder.write("mine", b"")
     assert not list(mine.iterdir())
 
 
