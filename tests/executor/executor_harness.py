@@ -45,10 +45,16 @@ def refused(program: Program, *args) -> UnsupportedInstruction:
 
 
 @functools.cache
-def compile_cuda(source: str, options: tuple[str, ...] = (), arch: str = "sm_90") -> tuple[str, bytes]:
-    """Return the PTX and the cubin of one CUDA source."""
+def compile_cuda(source: str, options: tuple[str, ...] = (), arch: str = "sm_90") -> str:
+    """Return the PTX of one CUDA source; that of the virtual architecture, which needs no assembler."""
+    return compile_both(source, options, arch.replace("sm", "compute"))[0]
+
+
+@functools.cache
+def compile_both(source: str, options: tuple[str, ...] = (), arch: str = "sm_90") -> tuple[str, bytes]:
+    """Return the PTX and the cubin of one CUDA source; a virtual architecture has no cubin."""
     program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, [], []))
-    flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", "--std=c++17", *options]
+    flags = [f"--gpu-architecture={arch}", "-lineinfo", "--std=c++17", *options]
     status = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])[0]
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
@@ -57,7 +63,8 @@ def compile_cuda(source: str, options: tuple[str, ...] = (), arch: str = "sm_90"
     ptx = b" " * _checked(nvrtc.nvrtcGetPTXSize(program))
     nvrtc.nvrtcGetPTX(program, ptx)
     cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
-    nvrtc.nvrtcGetCUBIN(program, cubin)
+    if cubin:
+        nvrtc.nvrtcGetCUBIN(program, cubin)
     return ptx.rstrip(b"\0").decode(), cubin
 
 
@@ -68,7 +75,7 @@ def cuda_program(
     entry = re.search(
         r'extern "C" __global__ void (?:__(?:launch_bounds|cluster_dims)__\([^)]*\) )*(\w+)', source
     ).group(1)
-    return load_program(compile_cuda(source, options, arch)[0], entry, follow_undefined=follow_undefined)
+    return load_program(compile_cuda(source, options, arch), entry, follow_undefined=follow_undefined)
 
 
 def run_cuda(

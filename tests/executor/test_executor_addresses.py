@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from executor_harness import compile_cuda, cuda_program, run_cuda
+from executor_harness import compile_both, cuda_program, run_cuda
 
 from gpuprof.executor import FaultKind, KernelFault, source_name
 
@@ -43,7 +43,7 @@ def test_variables_lie_where_the_machine_code_has_them(arch, start, align):
     source = ADDRESSES % (f"__align__({align})", "")
     program = cuda_program(source, arch=arch)
     assert start + program.shared.allotted_bytes == section_bytes(
-        compile_cuda(source, arch=arch)[1], ".nv.shared.k"
+        compile_both(source, arch=arch)[1], ".nv.shared.k"
     )
     (out,), _ = run_cuda(source, np.zeros(3, np.uint32), shared=128, arch=arch)
     static = align + 24
@@ -72,7 +72,7 @@ extern "C" __global__ void k(unsigned *out) {
 extern "C" __global__ void other(unsigned *out) { out[unused[0]] = elsewhere[0]; }"""
     (out,), _ = run_cuda(source, np.zeros(4, np.uint32), block=(1, 1, 1), shared=1000)
     assert out.array().tolist() == [0x400, 0x410, 0x600, 2048 + 1024]
-    section = section_bytes(compile_cuda(source)[1], ".nv.shared.k")
+    section = section_bytes(compile_both(source)[1], ".nv.shared.k")
     assert section == 0x400 + cuda_program(source).shared.allotted_bytes == 0x400 + 2048
 
 

@@ -188,7 +188,7 @@ def compiled() -> list[str]:
     if not options:
         pytest.skip("needs CUDA's headers")
     kernels = (BEGIN.replace("NAME", f"k{i}") + body for i, body in enumerate(BODIES.values()))
-    head, *entries = compile_cuda(HEAD + "\n".join(kernels), options)[0].split(".visible .entry ")
+    head, *entries = compile_cuda(HEAD + "\n".join(kernels), options).split(".visible .entry ")
     return [f"{head}.visible .entry {entry}" for entry in entries]
 
 

@@ -174,7 +174,7 @@ def test_only_what_lies_inside_need_have_been_written():
     data = memory.allocate(np.zeros(box.array_bytes, np.uint8), "data")
     words = memory.allocate(np.ones(256, np.float32), "words")
     text = source().replace("tile[i] = words[i];", "if (i % 16 < 4 && i / 16 < 2) tile[i] = words[i];")
-    edge = load_program(compile_cuda(text)[0], case.name)
+    edge = load_program(compile_cuda(text), case.name)
     tensor = encode_tensor_map(descriptor_of(box.map, data.address))
     launch(edge, (1, 1, 1), (64, 1, 1), [tensor, words, box.bytes, *box.place, 0, 0, 0], memory, box.bytes)
     assert data.array().view(np.float32).reshape(20, 40)[18:, 36:].tolist() == [[1] * 4] * 2

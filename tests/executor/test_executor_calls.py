@@ -122,7 +122,7 @@ def test_a_kernel_keeps_pointers_that_another_made():
 extern "C" __global__ void choose(int *out) { chosen = table[1]; }
 extern "C" __global__ void use(int *out) { out[threadIdx.x] = chosen(threadIdx.x, 5); }"""
     )
-    ptx, _ = compile_cuda(source)
+    ptx = compile_cuda(source)
     memory = GlobalMemory()
     out = memory.allocate(THREADS, "out")
     for name, threads in (("choose", 1), ("use", 32)):
@@ -355,7 +355,7 @@ def test_prototypes_and_tables_are_read():
             + """extern "C" __global__ void k(int *out, long n) {
     out[n] = table[n & 3](1, 2);
 }"""
-        )[0]
+        )
     ).functions["k"]
     (signature,) = function.prototypes.values()
     assert (signature.returns, signature.params) == ((4,), (4, 4))

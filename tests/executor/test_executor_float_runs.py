@@ -242,7 +242,7 @@ def test_a_program_whose_sums_all_run_together_has_one_step_for_them():
     for (int i = 0; i < 50; ++i) v = v * v + 1.25f;
     x[threadIdx.x] = v;
 }"""
-    program = load_program(compile_cuda(source)[0], "k")
+    program = load_program(compile_cuda(source), "k")
     assert max(len(block.steps) for block in program.blocks) < 20
 
 

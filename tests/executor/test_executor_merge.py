@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from executor_harness import KERNELS, compile_cuda, run_cuda
+from executor_harness import KERNELS, compile_both, compile_cuda, run_cuda
 
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import basic_blocks
@@ -213,7 +213,7 @@ _BITS = {1: "", 4: "", 8: ".64", 16: ".128"}
 
 def merged_accesses(source: str) -> Counter[str]:
     """Count the shared-memory instructions of a kernel after merging, under their names in machine code."""
-    module = parse(compile_cuda(source)[0])
+    module = parse(compile_cuda(source))
     (function,) = module.functions.values()
     blocks = basic_blocks(function.body)
     places, end = {}, 0
@@ -258,7 +258,7 @@ def disassembled(sources: tuple[str, ...], arch: str) -> tuple[str, ...]:
         for number, text in enumerate(sources)
     )
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(compile_cuda(source, (), arch)[1])
+        file.write(compile_both(source, (), arch)[1])
         file.flush()
         text = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
     parts = re.split(r"^\.text\.k(\d+):$", text, flags=re.MULTILINE)
@@ -291,7 +291,7 @@ EXPANDED = {
 @pytest.mark.parametrize(("expression", "kind"), EXPANDED)
 def test_expansions_are_what_ptxas_does(expression, kind, arch):
     source = EXPANDED[expression, kind]
-    (function,) = parse(compile_cuda(source, (), arch)[0]).functions.values()
+    (function,) = parse(compile_cuda(source, (), arch)).functions.values()
     counted: Counter[str] = Counter()
     for item in (item for block in basic_blocks(function.body) for item in block.body):
         counted.update({family.upper(): times for family, times in fused_multiply_adds(item)})

@@ -35,7 +35,7 @@ def tile_program(size: int, between: str, *, follow_undefined: bool = False):
     if headers.missing:
         pytest.skip("cooperative_groups.h is not installed")
     source = TILE.replace("SIZE", str(size)).replace("BETWEEN", between)
-    ptx = compile_cuda(source, tuple(headers.options))[0]
+    ptx = compile_cuda(source, tuple(headers.options))
     assert "%reserved_smem_offset_1" in ptx
     return load_program(ptx, "k", follow_undefined=follow_undefined)
 

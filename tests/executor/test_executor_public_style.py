@@ -31,7 +31,7 @@ ANSWERS = {path.name: load_answers(path)["answers"] for path in sorted(FOLDER.gl
 def of_kernel(name):
     """Return what a kernel is given, and what its arrays hold in the end."""
     case = public_kernels()[name]
-    return case.arguments, execute(case, compile_cuda(case.source)[0]).arrays
+    return case.arguments, execute(case, compile_cuda(case.source)).arrays
 
 
 def test_there_are_many():
@@ -87,7 +87,7 @@ def test_fft():
     case = public_kernels()["fft_radix_2"]
     turns = np.exp(-2j * np.pi * np.arange(64) / 128).astype(np.complex64).view(np.float32)
     case = replace(case, arguments=(case.arguments[0], turns))
-    out = execute(case, compile_cuda(case.source)[0]).arrays[0]
+    out = execute(case, compile_cuda(case.source)).arrays[0]
     expected = np.fft.fft(case.arguments[0].view(np.complex64).reshape(-1, 128))
     np.testing.assert_allclose(out.view(np.complex64).reshape(-1, 128), expected, atol=1e-4)
 

@@ -57,7 +57,7 @@ class Case:
     """A pipeline."""
 
     def __init__(self, source: str, turns: tuple[int, ...]) -> None:
-        self.program = load_program(compile_cuda(source)[0], "k", with_skeleton=True)
+        self.program = load_program(compile_cuda(source), "k", with_skeleton=True)
         self.turns = turns
         self.launch = GridLaunch(self.program, (len(turns), 1, 1), (64, 1, 1))
 

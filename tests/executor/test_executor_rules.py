@@ -82,7 +82,7 @@ def resources(file: str) -> dict[str, CompiledKernel]:
 @functools.cache
 def modules(file: str) -> tuple[str, dict[str, str]]:
     """Return what all kernels of a file share, and the text of each: PTX is read once for each kernel."""
-    ptx, _ = compile_cuda(sources()[file], (), "sm_90")
+    ptx = compile_cuda(sources()[file], (), "sm_90")
     starts = r"\t?\.(?:global|const)|\.visible|\.entry|\.weak|\.func|\.extern|\t?// \.globl"
     shared, *entries = re.split(rf"(?=^(?:{starts}).*$)", ptx, flags=re.M)
     texts, common = {}, [shared]

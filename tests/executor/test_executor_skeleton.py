@@ -96,7 +96,7 @@ class Case:
     """A kernel with what it is given."""
 
     def __init__(self, source: str, arrays: list[np.ndarray], numbers: tuple, grid, output: int) -> None:
-        self.program = load_program(compile_cuda(source)[0], "k", with_skeleton=True)
+        self.program = load_program(compile_cuda(source), "k", with_skeleton=True)
         self.arrays, self.numbers, self.grid, self.output = arrays, numbers, grid, output
         self.launch = GridLaunch(self.program, grid, (64, 1, 1))
 
@@ -317,7 +317,7 @@ def test_what_inputs_decide_is_followed():
 )
 def test_what_is_not_followed_has_no_skeleton(limits, statement):
     text = 'extern "C" __global__ void {} k(unsigned long long texture, float *out) {{ *out = 1; {} }}'
-    plain = compile_cuda(text.format("", ""))[0]
+    plain = compile_cuda(text.format("", ""))
     assert load_program(plain, "k", with_skeleton=True).has_skeleton
-    ptx = compile_cuda(text.format(limits, statement))[0]
+    ptx = compile_cuda(text.format(limits, statement))
     assert not load_program(ptx, "k", with_skeleton=True).has_skeleton

@@ -66,7 +66,7 @@ def copy_box(array, box, place, swizzle=0, offset=0, columns=None, expected_byte
     size = int(np.prod(box)) * array.itemsize
     out = memory.allocate(np.zeros(size // 4, np.uint32), "out")
     x, y, z = (*place[::-1], 0, 0)[:3]
-    program = load_program(compile_cuda(tensor_source(rank, offset // 4))[0], "k")
+    program = load_program(compile_cuda(tensor_source(rank, offset // 4)), "k")
     arguments = [tensor, out, x, y, z, size if expected_bytes is None else expected_bytes]
     launch(program, (1, 1, 1), (32, 1, 1), arguments, memory, dynamic_shared_bytes=offset + size)
     return out.array().view(array.dtype)

@@ -77,7 +77,7 @@ def executed(name: str) -> tuple[np.ndarray, LaunchResult]:
     arrays = [np.full(case.count * 4, POISON, np.uint8)]
     arrays += [np.frombuffer(content, np.uint8) for content in case.inputs]
     buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
-    program = load_program(only(compile_cuda(sources()[case.file], options)[0], case.kernel), case.kernel)
+    program = load_program(only(compile_cuda(sources()[case.file], options), case.kernel), case.kernel)
     assert not program.unmodelled
     result = launch(program, case.grid, case.block, buffers, memory)
     return buffers[0].array().view(np.uint32), result

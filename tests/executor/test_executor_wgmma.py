@@ -81,7 +81,7 @@ def wrong(product: Wgmma, before: str, after: str) -> tuple[KernelFault, str]:
     assert before in product.source
     changed = product.source.replace(before, after)
     with pytest.raises(KernelFault) as error:
-        executed(product, compile_cuda(changed, (), "sm_90a")[0])
+        executed(product, compile_cuda(changed, (), "sm_90a"))
     line = changed.splitlines()[error.value.source_line - 1]
     return error.value, line
 
@@ -101,7 +101,7 @@ def test_a_block_of_a_cluster_multiplies_what_lies_in_its_own_memory(name):
     ):
         assert before in source
         source = source.replace(before, after)
-    words, _ = executed(product, compile_cuda(source, (), "sm_90a")[0], grid=2)
+    words, _ = executed(product, compile_cuda(source, (), "sm_90a"), grid=2)
     alone, _ = executed(product)
     np.testing.assert_array_equal(words, alone)
 

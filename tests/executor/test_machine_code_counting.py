@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from executor_harness import compile_cuda
+from executor_harness import compile_both
 
 from gpuprof.executor import GlobalMemory, launch, load_program
 from gpuprof.machine_code.disassembler import disassemble
@@ -81,7 +81,7 @@ extern "C" __global__ void waits(const float *in, float *out)
 
 def executed(source: str, entry: str, grid: int, block: int, *numbers: int) -> tuple[MachineCounts, dict]:
     """Run a kernel of two arrays, and return its instructions and the executor's counters."""
-    ptx, cubin = compile_cuda(source)
+    ptx, cubin = compile_both(source)
     program = load_program(ptx, entry)
     found = link(
         read_machine_code(disassemble(cubin), entry), ptx, program.places, program.loops, program.waits

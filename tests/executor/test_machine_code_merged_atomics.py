@@ -7,7 +7,7 @@ What cards counted of 32 such kernels stands in `public_style`: see `test_execut
 
 import numpy as np
 import pytest
-from executor_harness import compile_cuda
+from executor_harness import compile_both
 
 from gpuprof.backends.sim.backend import atomics_remark
 from gpuprof.backends.sim.instructions import NoLink
@@ -34,7 +34,7 @@ def launched(body: str, *, linked: bool):
     source = f"""extern "C" __global__ void k(const unsigned *x, unsigned *out) {{
     {body}
 }}"""
-    ptx, cubin = compile_cuda(source)
+    ptx, cubin = compile_both(source)
     program, memory = load_program(ptx, "k"), GlobalMemory()
     arrays = [memory.allocate(np.zeros(256, np.uint32), name) for name in ("x", "out")]
     code = read_machine_code(disassemble(cubin), "k")

@@ -15,7 +15,7 @@ from gpuprof.texture_units import Sampling, Texels
 EXECUTOR = Path(__file__).parents[1] / "executor"
 sys.path[:0] = [str(EXECUTOR), str(EXECUTOR / "textures")]
 
-from executor_harness import compile_cuda  # noqa: E402
+from executor_harness import compile_both  # noqa: E402
 from on_card import ask  # noqa: E402
 from on_executor import run  # noqa: E402
 from texture_corpus import SOURCE, cases  # noqa: E402
@@ -28,7 +28,7 @@ def card(backend):
     """The open device, and the corpus's kernels on it."""
     from gpuprof.backends.gpu.context import GpuContext, Module
 
-    return GpuContext(0), Module(compile_cuda(SOURCE, (), backend.device.arch)[1], "textures")
+    return GpuContext(0), Module(compile_both(SOURCE, (), backend.device.arch)[1], "textures")
 
 
 @cache

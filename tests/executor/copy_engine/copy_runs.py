@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from copy_corpus import CopyCase, source
-from executor_harness import compile_cuda
+from executor_harness import compile_both
 
 from gpuprof.backends.sim.device_memory import descriptor_of
 from gpuprof.executor import GlobalMemory, Program, encode_tensor_map, launch, load_program
@@ -21,7 +21,7 @@ _BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 @functools.cache
 def compiled() -> tuple[str, bytes]:
     """The PTX and the machine code of all kernels."""
-    return compile_cuda(source())
+    return compile_both(source())
 
 
 @functools.cache

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from executor_harness import compile_cuda
+from executor_harness import compile_both
 from more_products import TESTS, MoreProduct, more_source
 
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
@@ -20,7 +20,7 @@ _BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 @functools.cache
 def compiled() -> tuple[str, bytes]:
     """The PTX and the machine code of all kernels."""
-    return compile_cuda(more_source(), (), "sm_90")
+    return compile_both(more_source(), (), "sm_90")
 
 
 def blank(product: MoreProduct) -> np.ndarray:

@@ -24,7 +24,7 @@ from gpuprof.executor import (
 @cache
 def program(kernel: str, follow_undefined: bool) -> Program:
     """Return one of the corpus's kernels."""
-    return load_program(compile_cuda(SOURCE)[0], kernel, follow_undefined=follow_undefined)
+    return load_program(compile_cuda(SOURCE), kernel, follow_undefined=follow_undefined)
 
 
 def run(case: Case, *, follow_undefined: bool = False) -> tuple[dict[str, NDArray[Any]], LaunchResult]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from executor_harness import compile_cuda
+from executor_harness import compile_both
 from wgmma_corpus import IMAGE_BYTES, Wgmma, source
 
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
@@ -22,7 +22,7 @@ _BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 @functools.cache
 def compiled() -> tuple[str, bytes]:
     """The PTX and the machine code of all kernels."""
-    return compile_cuda(source(), (), "sm_90a")
+    return compile_both(source(), (), "sm_90a")
 
 
 def arrays_of(product: Wgmma, grid: int = 1) -> list[np.ndarray]:
