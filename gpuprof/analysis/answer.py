@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.actions import Action
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.ladder import Ladder, Rung, uncertainty
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
-from gpuprof.analysis.limits import Limits, NextStep
+from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.speed import Speed
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Run
@@ -106,7 +107,7 @@ class Answer:
     overhead: Overhead | None = None
     alike: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
-    action: NextStep | None = None
+    action: Action | None = None
     lead: str = ""
 
     @property

@@ -5,13 +5,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gpuprof.analysis.actions import Action, actions_of
 from gpuprof.analysis.banners import NOISE_LIMIT
 from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limiter import Limiter, limiter_of
-from gpuprof.analysis.limits import LatencyShift, Limits, NextStep, Shift, limits_of, shifts
+from gpuprof.analysis.limits import LatencyShift, Limits, Shift, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
@@ -68,7 +69,7 @@ class Rung:
     gain_is_clear: bool = False
     claims: tuple[Claim, ...] = ()
     shifts: tuple[Shift | LatencyShift, ...] = ()
-    actions: tuple[NextStep, ...] = ()
+    actions: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
                 verdict=verdict_of(run, case),
                 limits=limits_of(run, case),
                 limiter=limiter_of(run, case),
-                actions=limits.steps if (limits := limits_of(run, case)) else (),
+                actions=actions_of(run, case),
                 is_reference=is_reference(run, case),
                 is_ceiling=is_ceiling(run, case),
             )

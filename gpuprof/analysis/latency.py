@@ -95,6 +95,36 @@ def _cycles(case: Measurement, device: Device, part: str) -> tuple[float, str] |
     return mean, f"{figures}, {numbers.percent(100 * here / passes)} of it shared"
 
 
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """How many warps an SM holds at a time, and why no more.
+
+    Args:
+        warps: Of the busiest SM.
+        because: What holds another one off.
+        idle: What to say of SMs that have no block; empty where all have.
+    """
+
+    warps: float
+    because: str
+    idle: str = ""
+
+
+def resident(case: Measurement, device: Device) -> Residency | None:
+    """The warps of a case on an SM; None where its occupancy is not known."""
+    held = case.occupancy
+    if held is None:
+        return None
+    blocks, warps = blocks_of(case), held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
+    if blocks is None:
+        return Residency(warps, held.limiter)
+    launched = ceil(blocks / device.sm_count) * ceil(prod(case.block) / WARP_LANES)
+    idle = f" Only {blocks} of {device.sm_count} SMs have a block." if blocks < device.sm_count else ""
+    if launched < warps:
+        return Residency(launched, "no more are launched", idle)
+    return Residency(warps, held.limiter, idle)
+
+
 def sentences(case: Measurement, device: Device, needs: Flight | None) -> str:
     """Why a case that takes far longer than every bound does so.
 
@@ -106,25 +136,17 @@ def sentences(case: Measurement, device: Device, needs: Flight | None) -> str:
     Returns:
         What must be in flight on an SM, what is resident there, and what each warp would have to do.
     """
-    held = case.occupancy
+    held = resident(case, device)
     if needs is None or held is None:
         return _UNHIDDEN
-    blocks, warps = blocks_of(case), held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
-    idle, because = "", held.limiter
-    if blocks is not None:
-        launched = ceil(blocks / device.sm_count) * ceil(prod(case.block) / WARP_LANES)
-        if launched < warps:
-            warps, because = launched, "no more are launched"
-        if blocks < device.sm_count:
-            idle = f" Only {blocks} of {device.sm_count} SMs have a block."
-    each = needs.needed / warps if warps else needs.needed
+    each = needs.needed / held.warps if held.warps else needs.needed
     enough = (
         f"so each must keep {numbers.significant(each)} under way all the time"
         if each > 1
         else "which would do if none had to wait for anything else"
     )
     return (
-        f"{_UNHIDDEN}{idle} By Little's law {needs.label} needs {numbers.significant(needs.needed)}"
-        f" {needs.unit} in flight on each SM ({needs.reckoned}); {numbers.brief(warps)} warps are resident"
-        f" ({because}), {enough}."
+        f"{_UNHIDDEN}{held.idle} By Little's law {needs.label} needs {numbers.significant(needs.needed)}"
+        f" {needs.unit} in flight on each SM ({needs.reckoned}); {numbers.brief(held.warps)} warps are"
+        f" resident ({held.because}), {enough}."
     )

@@ -15,6 +15,8 @@ from gpuprof.results import Measurement, Run
 
 #: A launch overhead below this share of the time explains little of it.
 _MUCH_OVERHEAD = 0.25
+#: A grid of fewer blocks than this share of the SMs is too small for the device.
+_FEW_BLOCKS = 0.9
 #: No time can be below its bound; what is within the noise of one is not below it.
 _BELOW = 0.99
 _SHARED = ("shared_load_wavefronts", "shared_store_wavefronts")
@@ -151,7 +153,7 @@ def _small_grid(run: Run, case: Measurement) -> Limiter | None:
     # How many blocks a library launches is its own affair.
     blocks = None if is_reference(run, case) else blocks_of(case)
     sm_count = run.devices[case.device].sm_count
-    if blocks is None or blocks >= sm_count:
+    if blocks is None or blocks >= _FEW_BLOCKS * sm_count:
         return None
     return Limiter("grid", "grid", None, f"{numbers.count(blocks)} of {sm_count} SMs have a block")
 

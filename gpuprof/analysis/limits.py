@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Why a case takes its time: floors of its parts, what binds, where, and what less of it would allow."""
+"""Why a case takes its time: floors of its parts, what binds, and where."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import numbers
 from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.latency import Flight, flight, sentences
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
-from gpuprof.bounds.parts import LAUNCH, PARTS, SECTOR_BYTES, SECTORS_PER_PASS, WARP_LANES
+from gpuprof.bounds.parts import LAUNCH, PARTS
 from gpuprof.results import Bound, Measurement, Run
 
 #: A case that takes so many times its highest bound is held by something that no bound holds.
@@ -18,9 +18,6 @@ FAR = 1.5
 #: What moves a floor by less than this share of the highest one explains nothing.
 _TELLING = 0.05
 _MOST_SHIFTS = 3
-#: A step that allows less than this is no step.
-_WORTHWHILE = 1.02
-_PASS_BYTES = SECTORS_PER_PASS * SECTOR_BYTES
 #: Whose hits keep work from a part.
 _ABSORBERS = {"l2": "L1", "dram": "the caches"}
 
@@ -46,31 +43,6 @@ class Floor:
     bound: Bound
     share_pct: float | None
     binds: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """What removing something would allow at best.
-
-    Args:
-        what: What is removed.
-        least_us: The bound that is left.
-        left: The part that sets it.
-        factor: How many times as fast as now: as measured, or as bounded where nothing was measured.
-    """
-
-    what: str
-    least_us: float
-    left: str
-    factor: float
-
-    @property
-    def text(self) -> str:
-        """For example `conflict-free shared memory would allow 13.4 ms at best (FMA (f32)), 6.9x as fast`."""
-        return (
-            f"{self.what} would allow {numbers.time_us(self.least_us)} at best ({self.left}),"
-            f" {numbers.ratio(self.factor)} as fast"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +109,6 @@ class Limits:
         hot: None where no line was counted.
         latency: What to say where the measured time is far above every bound; empty elsewhere.
         flight: There, what would keep the part busy that has most to do; None where that is not known.
-        steps: What removing the excess of the binding part would allow, the most telling first.
     """
 
     floors: tuple[Floor, ...]
@@ -145,7 +116,6 @@ class Limits:
     hot: HotLine | None
     latency: str
     flight: Flight | None
-    steps: tuple[NextStep, ...]
 
     @property
     def uncached(self) -> str:
@@ -215,7 +185,6 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
         hot=_hot_line(case, binding.bound),
         latency=sentences(case, device, needs) if far and busiest is not None else "",
         flight=needs,
-        steps=tuple(_steps(case, floors, measured or binding.bound.least_us)),
     )
 
 
@@ -259,45 +228,6 @@ def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:
         return None
     line = max(work, key=work.__getitem__)
     return HotLine(line, 100 * work[line] / total)
-
-
-def _steps(case: Measurement, floors: tuple[Floor, ...], now_us: float) -> Iterator[NextStep]:
-    """What is wasted in the binding part; only what leaves a lower bound."""
-    binding, second = floors[0], floors[1] if len(floors) > 1 else None
-    floor_us = second.bound.least_us if second else 0.0
-    for what, left_us in sorted(_wastes(case, binding), key=lambda item: item[1]):
-        left = binding if second is None or left_us >= floor_us else second
-        least = max(left_us, floor_us)
-        if least and binding.bound.least_us >= _WORTHWHILE * least:
-            yield NextStep(what, least, left.label, now_us / least)
-
-
-def _wastes(case: Measurement, binding: Floor) -> Iterator[tuple[str, float]]:
-    """Work of the binding part that the result does not need, and the time that is left without it."""
-    bound = binding.bound
-    if bound.even_us is not None:
-        yield "an even share for every SM", bound.even_us
-    passes = counters.value(case, "l1_passes")
-    if binding.key == "l1" and passes:
-        conflicts = sum(counters.value(case, name) or 0 for name in counters.BANK_CONFLICTS)
-        if conflicts:
-            yield "conflict-free shared memory", bound.least_us * (1 - conflicts / passes)
-        for kind in ("load", "store"):
-            extra = _scattered_passes(case, kind)
-            if extra:
-                yield f"coalesced global {kind}s", bound.least_us * (1 - extra / passes)
-    needed = case.problem.flops / 2 / WARP_LANES
-    fmas = counters.value(case, "pipe_fma_instructions")
-    if binding.key == "fma" and needed and fmas and fmas > needed:
-        yield "no arithmetic but the problem's own", bound.least_us * needed / fmas
-
-
-def _scattered_passes(case: Measurement, kind: str) -> float:
-    """Passes of global accesses beyond those that their bytes, or one for each request, would take."""
-    sectors = counters.value(case, f"global_{kind}_sectors") or 0
-    requests = counters.value(case, f"global_{kind}_requests") or 0
-    useful = counters.value(case, f"global_{kind}_useful_bytes") or 0
-    return max(0.0, sectors / SECTORS_PER_PASS - max(requests, useful / _PASS_BYTES))
 
 
 def rate_sources(run: Run) -> tuple[tuple[str, str], ...]:

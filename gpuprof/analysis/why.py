@@ -21,7 +21,7 @@ _STALLED_PCT = 20.0
 #: Two figures count as equal, and one as whole, within this factor.
 _SAME = 0.005
 _NOT_WAITING = ("stall_selected", "stall_not_selected")
-_WAITS_FOR = {
+WAITS_FOR = {
     "stall_long_scoreboard": "global memory",
     "stall_short_scoreboard": "shared memory",
     "stall_barrier": "barriers",
@@ -61,7 +61,7 @@ class Share:
 
 def reasons(case: Measurement) -> tuple[str, ...]:
     """What the counters show to cost time, most telling first; empty without counters."""
-    return (*_wasted(case), *_conflicts(case), *_intensity(case), *observed(case))
+    return (*wasted_sectors(case), *_conflicts(case), *_intensity(case), *observed(case))
 
 
 def observed(case: Measurement) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _wasted(case: Measurement) -> Iterator[str]:
+def wasted_sectors(case: Measurement) -> Iterator[str]:
     """Sectors that warps request and hardly use, the larger number of them first."""
     found = []
     every = counters.global_sectors(case) or 0.0
@@ -167,11 +167,11 @@ def _intensity(case: Measurement) -> Iterator[str]:
     ]
     most, what = max(found)
     if most >= _MANY_OPERATIONS:
-        step = "each warp-wide FMA" if _is_of_fmas(case, steps) else "every 64 operations"
+        step = "each warp-wide FMA" if is_of_fmas(case, steps) else "every 64 operations"
         yield f"{numbers.brief(most)} {what} for {step}"
 
 
-def _is_of_fmas(case: Measurement, steps: float) -> bool:
+def is_of_fmas(case: Measurement, steps: float) -> bool:
     """Whether fused multiply-adds are at least half of a case's work; where nobody counted, they may be."""
     counted = [counters.value(case, f"{kind}fma_thread_instructions") for kind in "fd"]
     known = [fmas for fmas in counted if fmas is not None]
@@ -194,6 +194,6 @@ def _stalled(case: Measurement) -> Iterator[str]:
         if share.name not in _NOT_WAITING:
             if share.pct >= _STALLED_PCT:
                 name = share.name.removeprefix("stall_").replace("_", " ")
-                what = f"{_WAITS_FOR[share.name]} ({name})" if share.name in _WAITS_FOR else name
+                what = f"{WAITS_FOR[share.name]} ({name})" if share.name in WAITS_FOR else name
                 yield f"warps stall {numbers.percent(share.pct)} of their cycles on {what}"
             return

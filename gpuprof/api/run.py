@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from gpuprof.analysis.actions import actions_of
 from gpuprof.analysis.counters import held as counted
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
@@ -202,7 +203,11 @@ class Case:
         if self.reason:
             return (self.reason,)
         limits = limits_of(self.run.record, self.record)
-        return clues_of(self.record) if limits is None else tuple(of_limits(limits, limits.steps))
+        return (
+            clues_of(self.record)
+            if limits is None
+            else tuple(of_limits(limits, actions_of(self.run.record, self.record)))
+        )
 
     @property
     def bounds(self) -> "Mapping[str, Bound]":

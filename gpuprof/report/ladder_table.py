@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.actions import Action
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
-from gpuprof.analysis.limits import Limits, NextStep
+from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
 from gpuprof.report.cells import cell_of, format_block
@@ -98,7 +99,7 @@ def shifted(rung: Rung) -> Iterator[str]:
         yield f"vs {rung.previous}: " + "; ".join(shift.text for shift in rung.shifts)
 
 
-def of_limits(limits: Limits, actions: tuple[NextStep, ...]) -> Iterator[str]:
+def of_limits(limits: Limits, actions: tuple[Action, ...]) -> Iterator[str]:
     """What binds, where its work is done, and what less of it would allow."""
     yield limits.text
     yield from _hot_line(limits)

@@ -56,23 +56,6 @@ def test_what_binds_is_the_longest_and_is_said_without_a_time():
     assert (found.ratio, found.latency) == (None, "")
 
 
-def test_next_is_the_waste_of_what_binds():
-    found = limits(timed(counted(CONFLICTS), 11_000))
-    assert [(step.what, round(step.least_us), step.left) for step in found.steps] == [
-        ("conflict-free shared memory", 2000, "Shared memory and L1"),
-    ]
-    assert [step.factor for step in found.steps] == [pytest.approx(5.5)]
-    assert found.steps[0].text.startswith("conflict-free shared memory would allow 2.00 ms at best")
-
-
-def test_a_waste_below_the_second_bound_is_worth_no_more_than_that():
-    counters = {**CONFLICTS, "ffma_thread_instructions": 5 * 128 * CYCLES}
-    found = limits(counted(counters), "sim")
-    first = found.steps[0]
-    assert (first.what, first.left) == ("conflict-free shared memory", "FMA (f32)")
-    assert first.least_us == pytest.approx(5000)
-
-
 def test_near_its_bound_a_case_is_said_to_be_bound():
     found = limits(timed(counted(CONFLICTS), 12_500))
     assert found.text == "bound by Shared memory and L1: 10.0 ms at least, 80.0 % of the time it takes"
@@ -161,19 +144,6 @@ def test_the_rung_below_is_marked_unless_it_would_squeeze_the_picture():
     squeezed = bound_picture(above, below=slow)
     assert (squeezed.before, squeezed.bars[0].before) == (None, None)
     assert squeezed.measured == pytest.approx(100 / 1.04)
-
-
-def test_scattered_accesses_are_a_waste_of_their_own():
-    counters = {
-        "l1_passes": 8 * CYCLES,
-        "global_load_requests": CYCLES,
-        "global_load_sectors": 32 * CYCLES,
-        "global_load_useful_bytes": 128 * CYCLES,
-    }
-    steps = limits(counted(counters), "sim").steps
-    assert steps[0].what == "coalesced global loads"
-    # Of eight passes a request one is needed, but then L2's share of the bytes binds.
-    assert steps[0].least_us >= 1000
 
 
 def test_the_line_that_causes_most_of_it_is_named_and_marked():

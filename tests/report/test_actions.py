@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What to do about each limiter: something that a person can do, reckoned from the case's own counts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from synthetic_runs import DEVICE, Gemm, Transpose, run
+
+from gpuprof.analysis.actions import Action, actions_of
+from gpuprof.analysis.kinds import is_reference
+from gpuprof.analysis.limiter import limiter_of
+from gpuprof.analysis.limits import limits_of
+from gpuprof.analysis.status import status_of
+from gpuprof.bounds import with_bounds
+from gpuprof.bounds.parts import PARTS
+from gpuprof.reading import read_run
+from gpuprof.results import Counter, Measurement, Occupancy, Resources, Timing, TimingPair
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+#: Cycles of all SMs in a millisecond.
+CYCLES = 132 * 1980e3
+#: Ten milliseconds of passes, eight of which are conflicts; one millisecond of FMAs.
+CONFLICTS = {
+    "l1_passes": 10 * CYCLES,
+    "shared_load_bank_conflicts": 8 * CYCLES,
+    "shared_load_wavefronts": 9 * CYCLES,
+    "ffma_thread_instructions": 128 * CYCLES,
+}
+
+
+def counted(values, problem=None, busiest=None, **parts):
+    """A case with counts; of those in `busiest` the busiest SM does so much more than its share."""
+    counters = {
+        name: Counter(value, "", "sim", busiest_sm=(busiest or {}).get(name, 1) * value / 132)
+        for name, value in values.items()
+    }
+    problem = problem or Gemm(2048, 2048, 2048)
+    bare = Measurement("k", problem, (32, 32, 1), (1320, 1, 1), {}, "ok", "x", counters=counters)
+    return with_bounds(replace(bare, **parts), DEVICE)
+
+
+def timed(case, median_us):
+    timing = Timing(median_us, median_us, median_us, None, ((median_us,),), 1)
+    return replace(case, timing=TimingPair(timing, None))
+
+
+def found(case, backend="gpu") -> tuple[str, tuple[Action, ...]]:
+    held = run(backend, [], [case])
+    limiter = limiter_of(held, case)
+    return (limiter.key if limiter else ""), actions_of(held, case)
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json")), ids=lambda path: path.stem)
+def test_every_case_of_the_samples_has_an_action(path):
+    held = read_run(path)
+    cases = [case for case in held.cases if status_of(held, case).usable and not is_reference(held, case)]
+    assert cases
+    for case in cases:
+        first = actions_of(held, case)[0]
+        assert first.do
+        assert first.why
+        assert "at all" not in first.text
+        # Only what nobody counted is told to be counted.
+        assert first.do.startswith("count ") <= (limits_of(held, case) is None)
+        assert first.factor is None or first.factor > 1
+
+
+def test_every_part_that_may_limit_has_an_action():
+    worked = {
+        part.key: dict.fromkeys(part.work[0].counters, 512 * CYCLES) for part in PARTS.values() if part.work
+    }
+    for key, values in worked.items():
+        limiter, actions = found(counted(values), "sim")
+        if limiter == key:  # a device without the part has no rate for it
+            assert actions, key
+
+
+def test_conflicts_are_taken_away_down_to_the_next_bound():
+    key, (first, *_) = found(counted(CONFLICTS), "sim")
+    assert (key, first.left) == ("l1", "shared/L1")
+    assert (first.least_us, first.factor) == (pytest.approx(2000), pytest.approx(5))
+    assert "conflict" in first.why
+    fmas = {**CONFLICTS, "ffma_thread_instructions": 5 * 128 * CYCLES}
+    _, (first, *_) = found(counted(fmas), "sim")
+    assert (first.least_us, first.left) == (pytest.approx(5000), "FMA")
+
+
+def test_of_a_timed_case_waste_lowers_the_bound_and_says_so():
+    _, (first, *_) = found(timed(counted(CONFLICTS), 11_000))
+    assert first.lowers_bound
+    assert first.factor == pytest.approx(5)
+    assert not found(counted(CONFLICTS), "sim")[1][0].lowers_bound
+
+
+def test_a_waste_that_hardly_counts_stands_behind_what_does():
+    few = {**CONFLICTS, "shared_load_bank_conflicts": 0.5 * CYCLES}
+    _, actions = found(counted(few), "sim")
+    factors = [action.factor for action in actions if action.factor]
+    assert "conflict" not in actions[0].why
+    assert factors[0] > 1.1 > factors[-1]
+
+
+def test_scattered_lanes_are_coalesced():
+    scattered = {
+        "l1_passes": 8 * CYCLES,
+        "global_load_requests": CYCLES,
+        "global_load_sectors": 32 * CYCLES,
+        "global_load_useful_bytes": 128 * CYCLES,
+    }
+    _, (first, *_) = found(counted(scattered), "sim")
+    assert "coalesce global loads" in first.do
+
+
+def test_fewer_instructions_are_bounded_by_the_arithmetic_that_is_needed():
+    needed = 2048**3 / 32
+    values = {
+        "warp_instructions": 2 * needed,
+        "pipe_fma_instructions": needed,
+        "pipe_lsu_instructions": 0.8 * needed,
+    }
+    key, (first, *_) = found(counted(values), "sim")
+    assert key == "issue"
+    assert first.factor == pytest.approx(2, rel=0.01)
+    assert "2 instructions are issued for each FMA" in first.why
+
+
+def test_of_a_problem_that_only_moves_wider_accesses_help():
+    values = {"warp_instructions": 64 * CYCLES, "pipe_lsu_instructions": 60 * CYCLES}
+    key, (first, *_) = found(counted(values, Transpose(1024, 1024)), "sim")
+    assert (key, first.do) == ("issue", "use 16-byte accesses")
+
+
+def test_at_its_roof_less_work_is_what_is_left():
+    us = Transpose(8192, 8192).min_bytes / DEVICE.peak_bandwidth_gbps / 1e3
+    values = {"warp_instructions": CYCLES / 1000}
+    key, (first, *_) = found(timed(counted(values, Transpose(8192, 8192)), us / 0.95))
+    assert key == "dram"
+    assert first.factor is None
+    assert "95.0 % of theoretical peak" in first.why
+
+
+def test_a_short_launch_is_batched_and_a_small_grid_spread():
+    small = counted(
+        {"warp_instructions": CYCLES / 1e5}, Gemm(64, 64, 64), grid=(16, 1, 1), event_floor_us=2.0
+    )
+    key, (first, second, *_) = found(timed(small, 4.0))
+    assert key == "grid"
+    assert (first.least_us, first.factor) == (pytest.approx(2), pytest.approx(2))
+    assert "launch overhead 2.0 of 4.0" in first.why
+    assert "16 blocks for 132 SMs" in second.why
+    key, (first, *_) = found(timed(small, 12.0))
+    assert "16 blocks for 132 SMs" in first.why
+    whole = replace(small, grid=(132, 1, 1))
+    assert found(timed(whole, 2.5))[0] == "launch"
+
+
+def test_hidden_latency_is_a_matter_of_what_is_in_flight():
+    held = {"occupancy": Occupancy(12.5, "registers", 1), "resources": Resources(255, 0, 0, 0)}
+    case = counted({"ffma_thread_instructions": 128 * CYCLES}, block=(256, 1, 1), **held)
+    key, actions = found(timed(case, 2000))
+    assert key == "latency"
+    assert "keep 3 warp FMAs of each warp in flight" in actions[0].do
+    assert actions[0].factor == pytest.approx(2)
+    assert any("at most 128 registers a thread, not 255" in action.do for action in actions)
+    spilled = replace(case, resources=Resources(255, 0, 0, 64))
+    assert "64 B a thread" in found(timed(spilled, 2000))[1][0].why
+
+
+def test_what_nobody_counted_is_to_be_counted():
+    bare = counted({})
+    _, (first, *_) = found(timed(bare, 1e6))
+    assert first.do.startswith("count ")
+    assert found(bare, "none")[1] == ()
