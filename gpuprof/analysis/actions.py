@@ -160,6 +160,8 @@ def _wastes(facts: _Facts) -> Iterator[Action]:
     if binding is None or binding.key != "l1":
         return
     passes = facts.count(*binding.bound.counters)
+    if not passes:
+        return
     bound_us = binding.bound.least_us
     found: list[Action] = []
     conflicts = facts.count(*counters.BANK_CONFLICTS)
