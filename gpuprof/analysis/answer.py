@@ -138,6 +138,13 @@ class Answer:
         return tuple(filter(None, (self.time, reference, near, overhead)))
 
     @property
+    def tile(self) -> tuple[str, ...]:
+        """What a tile says below the time: one share of a peak, what limits it, the launch overhead."""
+        parts = (*self.peaks[:1], self.overhead)
+        limiter = self.limiter.brief if self.limiter else ""
+        return tuple(filter(None, (*(part.text for part in parts if part), limiter)))
+
+    @property
     def details(self) -> tuple[str, ...]:
         """What a line has no room for: the factor to the simplest rung, the rate, its shares of the peak."""
         simplest = self.simplest.text if self.simplest else ""

@@ -5,7 +5,7 @@
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.ladder import Rung
+from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.limits import Floor, Limits
 from gpuprof.results import Bound
 
@@ -79,6 +79,18 @@ class BoundPicture:
     steps: tuple[str, ...]
     hot_line: int | None
     hot_share: str
+
+
+def picture_of(ladder: Ladder, rung: Rung) -> BoundPicture | None:
+    """The bounds of a rung beside those of the one that it is compared with; None without exact counts.
+
+    One that chose another's code is no step from any.
+    """
+    if rung.limits is None:
+        return None
+    if rung.case.chosen or not rung.previous:
+        return bound_picture(rung.limits)
+    return bound_picture(rung.limits, rung, ladder.rung(rung.previous).limits)
 
 
 def bound_picture(limits: Limits, rung: Rung | None = None, below: Limits | None = None) -> BoundPicture:

@@ -22,6 +22,7 @@ from gpuprof.analysis.roofline import Point as RoofPoint
 from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import block_phrase
+from gpuprof.report.ladder_table import steps_to
 from gpuprof.report.metrics import Bar, Metric, ladder_metrics
 from gpuprof.report.svg.drawings import drawings
 from gpuprof.results import Run
@@ -169,20 +170,14 @@ def roofline_chart(
     }
 
 
-def telling_kernels(ladder: Ladder, winner: str | None) -> tuple[str, ...]:
+def telling_kernels(ladder: Ladder, winner: Rung | None) -> tuple[str, ...]:
     """The kernels that tell a ladder's story: winner, library, first rung, and the steps that gained most."""
-    by_id = {rung.kernel.id: rung for rung in ladder.rungs}
-    fixed = [
-        winner,
-        ladder.reference,
-        next((key for key, rung in by_id.items() if not rung.is_reference), None),
-    ]
-    steps, at = [], winner
-    while at in by_id and at not in steps:
-        steps.append(at)
-        at = by_id[at].previous
-    steps.sort(key=lambda key: -(by_id[key].gain or 0.0))
-    return tuple(dict.fromkeys(key for key in (*fixed, *steps, *by_id) if key))[:_MOST_POINTS]
+    rungs = [rung.kernel.id for rung in ladder.rungs]
+    first = next((rung.kernel.id for rung in ladder.rungs if not rung.is_reference), None)
+    steps = sorted(steps_to(ladder, winner), key=lambda rung: -(rung.gain or 0.0)) if winner else []
+    ends = [winner.kernel.id if winner else None, ladder.reference, first]
+    found = dict.fromkeys((*ends, *(rung.kernel.id for rung in steps), *rungs))
+    return tuple(key for key in found if key)[:_MOST_POINTS]
 
 
 def _series(kernel: str, anchors: dict[str, str], look: int, reference: bool, shown: bool) -> Chart:
@@ -337,7 +332,8 @@ def sweep_text(value: float) -> str:
 def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
     status = status_of(run, rung.case)
     return {
-        "name": visible(rung.kernel.id),
+        # The kernel that ran stands before what chose it.
+        "name": visible(f"{rung.case.chosen} ({rung.kernel.id})" if rung.case.chosen else rung.kernel.id),
         "anchor": anchors[rung.kernel.id],
         "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
         "status": f"{status.symbol} {status.word}",

@@ -22,7 +22,6 @@ from gpuprof.report.agreement_text import agreement_headline, counted_twice, for
 from gpuprof.report.cells import block_phrase, format_block
 from gpuprof.report.filling import assets, templates
 from gpuprof.report.kept import PARTS_BLOCK, Parts
-from gpuprof.report.ladder_table import remarks
 from gpuprof.report.page import build_page
 from gpuprof.report.pieces import Pieces
 from gpuprof.report.profile_table import PROFILE_COLUMNS
@@ -91,6 +90,7 @@ def _rendered(run: Run) -> str:
             parts_block=PARTS_BLOCK,
             cell=pieces.cell,
             cells=pieces.cells,
+            table=pieces.table,
             sortable_cells=pieces.sortable_cells,
             policy=_policy([_hash(script), *([plotly_hash] if charts else [])]),
             style=assets("style.css", "charts.css"),
@@ -115,7 +115,6 @@ def _environment() -> Environment:
     environment.filters["linked"] = linked
     environment.globals.update(
         status_of=status_of,
-        remarks=remarks,
         agreement_headline=agreement_headline,
         counted_twice=counted_twice,
         format_difference=format_difference,

@@ -16,7 +16,7 @@ from gpuprof.analysis.kinds import blocks_of, waves
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.status import Status, status_of
 from gpuprof.analysis.why import Share, speed_of_light, stalls
-from gpuprof.report.bound_picture import BoundPicture, bound_picture
+from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.cells import (
     BRIEF_TIME,
     CHECK,
@@ -267,9 +267,7 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         status=status_of(run, case),
         case=case,
         explanation=() if rung.limits else explanation(run, rung),
-        bounds=bound_picture(rung.limits, rung, ladder.rung(rung.previous).limits if rung.previous else None)
-        if rung.limits
-        else None,
+        bounds=picture_of(ladder, rung),
     )
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ladder as a table: one row per rung, with what changed and what that did."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
@@ -14,8 +14,9 @@ from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
+from gpuprof.report import document
 from gpuprof.report.cells import cell_of, format_block
-from gpuprof.report.document import Cell
+from gpuprof.report.document import Cell, Table
 from gpuprof.results import Run
 
 
@@ -50,6 +51,65 @@ def rung_columns(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ..
     return (block, *(_column(run, key, bar=FIGURES[key].unit == "%") for key in keys))
 
 
+def steps_to(ladder: Ladder, winner: Rung) -> tuple[Rung, ...]:
+    """The rungs from the first of its study to a winner, each compared with the one before it.
+
+    A winner that chose another rung of the ladder is none itself: the steps lead to that one.
+    """
+    ran = (rung for rung in ladder.rungs if rung.kernel.id == winner.case.ran)
+    found = [next(ran, winner)]
+    while (before := found[-1].previous) and before not in [rung.kernel.id for rung in found]:
+        found.append(ladder.rung(before))
+    return tuple(reversed(found))
+
+
+def steps_table(ladder: Ladder, winner: Rung, anchors: Mapping[str, str]) -> Table | None:
+    """What each step to the winner gained, and what moved; None where it is no step from any other."""
+    steps = [rung for rung in steps_to(ladder, winner) if rung.previous]
+    if not steps:
+        return None
+    timed = any(rung.gain is not None for rung in steps)
+    columns = (
+        document.Column("Step", right=False),
+        document.Column("From", right=False),
+        document.Column("Gain" if timed else "Bound", term="gain" if timed else "bound_us"),
+        document.Column("What moved", right=False, folds=30),
+    )
+    rows = []
+    for rung in steps:
+        before = ladder.rung(rung.previous or "")
+        moved_texts = [change.text for change in rung.shifts or rung.changes]
+        rows.append(
+            document.Row(
+                (
+                    Cell(rung.kernel.id, anchor=anchors[rung.kernel.id], code=True),
+                    Cell(rung.previous, code=True),
+                    _gain(rung) if timed else _bounds(before, rung),
+                    Cell("; ".join(moved_texts) or "nothing recorded moved"),
+                )
+            )
+        )
+    return Table(columns, tuple(rows), f"Steps to {steps[-1].kernel.id} at {ladder.size.label}")
+
+
+def _gain(rung: Rung) -> Cell:
+    if rung.gain is None:
+        return Cell("")
+    tone: document.Tone = "muted" if not rung.gain_is_clear else "good" if rung.gain > 1 else "bad"
+    return Cell(f"{_sign(rung)} {numbers.ratio(rung.gain)}", tone=tone)
+
+
+def _sign(rung: Rung) -> str:
+    return "≈" if not rung.gain_is_clear else "▲" if (rung.gain or 0.0) > 1 else "▼"
+
+
+def _bounds(before: Rung, after: Rung) -> Cell:
+    if before.limits is None or after.limits is None:
+        return Cell(None, reason="exact counts are missing")
+    least = (numbers.time_us(limits.least_us) for limits in (before.limits, after.limits))
+    return Cell(" → ".join(least))
+
+
 def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     """Why a rung stands where it stands: its reason if it has no figures, else changes, then the limiter."""
     if not status_of(run, rung.case).usable:
@@ -69,19 +129,6 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     elif rung.verdict and lines == [*rung.case.remarks] and not rung.is_reference:
         lines.append(rung.verdict.text)
     return tuple(lines)
-
-
-def remarks(run: Run, rung: Rung) -> tuple[str, ...]:
-    """What a rung's row adds to its columns: what moved, what they cannot say of its bound, and the line."""
-    if rung.limits is None or not status_of(run, rung.case).usable:
-        return explanation(run, rung)
-    far = rung.limits.latency
-    return (
-        *rung.case.remarks,
-        *shifted(rung),
-        *((rung.limits.text,) if far else ()),
-        *_hot_line(rung.limits),
-    )
 
 
 def moved(rung: Rung) -> Iterator[str]:
@@ -141,8 +188,7 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
         cell = cell_of(FIGURES["gain"], Subject(run, rung.case, rung))
         if cell.text is None:
             return cell
-        mark = "≈" if not rung.gain_is_clear else "▲" if (rung.gain or 0.0) > 1 else "▼"
-        return Cell(f"{mark} {cell.text}", cell.sort)
+        return Cell(f"{_sign(rung)} {cell.text}", cell.sort)
 
     columns = [
         RungColumn("Time", "median", time),

@@ -19,7 +19,7 @@ from gpuprof.analysis.between_cards import Kind, kinds_of_cards
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.card_banners import signed_percent
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
 from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
@@ -27,6 +27,7 @@ from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.analysis.status import status_of
 from gpuprof.report.blocks_text import block_sentence
+from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.charts import (
     ChartView,
     chart_view,
@@ -38,9 +39,10 @@ from gpuprof.report.charts import (
     telling_kernels,
 )
 from gpuprof.report.device_facts import RateRow, device_facts, devices_text, names_text, rate_rows
+from gpuprof.report.document import Table
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
-from gpuprof.report.ladder_table import RungColumn, rung_columns
+from gpuprof.report.ladder_table import RungColumn, rung_columns, steps_table
 from gpuprof.report.parameters_text import sweep_sentence
 from gpuprof.report.profile_table import ProfileRow, profile_rows
 from gpuprof.report.svg.drawings import drawings
@@ -56,6 +58,10 @@ class SizeView:
         anchor: Id of its panel.
         common: Cautions that concern most rows, each with how many.
         tags: Those that concern single rows, by kernel.
+        winner: The rung that the answer names.
+        bounds: Its bounds; None without exact counts.
+        code: Where its source stands; empty without one.
+        steps: What each step to it gained.
     """
 
     label: str
@@ -65,6 +71,10 @@ class SizeView:
     ladder: Ladder
     columns: tuple[RungColumn, ...]
     answer: Answer
+    winner: Rung | None
+    bounds: BoundPicture | None
+    code: str
+    steps: Table | None
     chart: ChartView | None
     profile: tuple[ProfileRow, ...]
 
@@ -104,6 +114,11 @@ class GroupView:
     opened_sweep: int
     parameters: tuple[ParametersView, ...]
 
+    @property
+    def has_more(self) -> bool:
+        """Whether anything is shown across its sizes and shapes."""
+        return bool(self.scaling_chart or self.roofline_chart or self.sweeps or self.parameters)
+
 
 @dataclass(frozen=True, slots=True)
 class KindView:
@@ -119,7 +134,7 @@ class Page:
 
     title: str
     mode: str
-    facts: tuple[tuple[str, str], ...]
+    date: str
     environment: tuple[tuple[str, str], ...]
     rates: tuple[tuple[str, tuple[RateRow, ...]], ...]
     rate_sources: tuple[tuple[str, str], ...]
@@ -150,7 +165,7 @@ def build_page(run: Run) -> Page:
     return Page(
         title=f"{' and '.join(names) or 'Empty run'} {MODES[run.backend].where} {names_text(run)}",
         mode=MODES[run.backend].ran,
-        facts=_facts(run),
+        date=run.created_utc.replace("T", " ").replace("Z", " UTC"),
         environment=_environment(run),
         rates=tuple(
             (run.device_label(number), rate_rows(device))
@@ -235,6 +250,8 @@ def _group_view(
         ladder = build_ladder(run, size)
         common, tags = _tagged(run, ladder, cautions)
         chart = ladder_chart(run, group, ladder, anchors)
+        answer = answer_of(run, ladder)
+        winner = ladder.rung(answer.kernel) if answer.kernel else None
         sizes.append(
             SizeView(
                 label=size.label,
@@ -243,7 +260,11 @@ def _group_view(
                 tags=tags,
                 ladder=ladder,
                 columns=rung_columns(run, group, ladder),
-                answer=answer_of(run, ladder),
+                answer=answer,
+                winner=winner,
+                bounds=picture_of(ladder, winner) if winner else None,
+                code=anchors[winner.case.ran] if winner and winner.case.ran in anchors else "",
+                steps=steps_table(ladder, winner, anchors) if winner else None,
                 chart=add(chart) if chart["choices"] else None,
                 profile=profile_rows(run, ladder),
             )
@@ -263,18 +284,17 @@ def _group_view(
         scaling=scaling,
         scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
         roofline=roofline,
-        roofline_chart=add(roofline_chart(group, roofline, anchors, _telling(sizes))) if roofline else None,
+        roofline_chart=add(
+            roofline_chart(group, roofline, anchors, telling_kernels(sizes[-1].ladder, sizes[-1].winner))
+        )
+        if roofline
+        else None,
         sweeps=tuple(
             SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps
         ),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
         parameters=() if run.tuning else _parameters(run, group),
     )
-
-
-def _telling(sizes: list[SizeView]) -> tuple[str, ...]:
-    """What a roofline draws is chosen at the largest size."""
-    return telling_kernels(sizes[-1].ladder, sizes[-1].answer.kernel) if sizes else ()
 
 
 def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:
@@ -307,23 +327,21 @@ def _has_bars(ladder: Ladder) -> bool:
     return any(rung.speed is not None for rung in ladder.rungs)
 
 
-def _facts(run: Run) -> tuple[tuple[str, str], ...]:
-    facts = [
-        ("Devices" if len(run.devices) > 1 else "Device", devices_text(run)),
-        ("Mode", MODES[run.backend].ran),
-        ("Date", run.created_utc.replace("T", " ").replace("Z", " UTC")),
-    ]
-    named = run.argv and run.argv[0].endswith("gpuprof")
-    facts.append(("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))))
-    return tuple(facts)
-
-
 def _environment(run: Run) -> tuple[tuple[str, str], ...]:
+    named = run.argv and run.argv[0].endswith("gpuprof")
+    asked = (
+        ("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))),
+        ("Devices" if len(run.devices) > 1 else "Device", devices_text(run)),
+    )
+    return (*asked, *_surroundings(run), ("seed", str(run.seed)))
+
+
+def _surroundings(run: Run) -> tuple[tuple[str, str], ...]:
     if len(run.devices) == 1:
-        return (*device_facts(run.device), *run.environment.items(), ("seed", str(run.seed)))
+        return (*device_facts(run.device), *run.environment.items())
     facts: list[tuple[str, str]] = []
     for number, device in enumerate(run.devices):
         label = run.device_label(number)
         own = (*device_facts(device), *run.place(number).environment.items())
         facts += [(f"{label}: {name}", text) for name, text in own]
-    return (*facts, *run.environment.items(), ("seed", str(run.seed)))
+    return (*facts, *run.environment.items())

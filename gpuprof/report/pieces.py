@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from markupsafe import Markup, escape
 
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.report.document import Cell
+from gpuprof.report.document import Cell, Row, Table, Tone
 from gpuprof.report.text import bound
 from gpuprof.text import visible
 
@@ -52,6 +52,62 @@ class Pieces:
             sort = "" if cell.text is None or cell.sort is None else f' data-sort="{_text(str(cell.sort))}"'
             found.append(f"<td{kind}{sort}>{self.cell(cell)}</td>")
         return Markup("".join(found))
+
+    def table(self, table: Table, kind: str = "fit", *, is_named: bool = True) -> Markup:
+        """A table of a document, which scrolls where it is wider than the page.
+
+        Args:
+            table: Its first column heads the rows.
+            kind: Classes for the style sheet.
+            is_named: Whether its caption can be seen.
+        """
+        hidden = "" if is_named else ' class="visually-hidden"'
+        caption = _text(table.caption)
+        heads = "".join(
+            f'<th scope="col"{_class("num" if column.right else "")}>'
+            f"{self.term(column.term, column.label) if column.term else _text(column.label)}</th>"
+            for column in table.columns
+        )
+        rows = "".join(self._row(row, table) for row in table.rows)
+        return Markup(
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}, as a table">'
+            f'<table class="{kind}"><caption{hidden}>{caption}</caption>'
+            f"{f'<thead><tr>{heads}</tr></thead>' if table.headed else ''}<tbody>{rows}</tbody></table></div>"
+        )
+
+    def _row(self, row: Row, table: Table) -> str:
+        cells = []
+        for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            classes = ["num" if column.right else "", _TONES[cell.tone], "why" if column.folds else ""]
+            sort = "" if cell.sort is None else f' data-sort="{_text(str(cell.sort))}"'
+            name, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
+            held = f"{name}{scope}{_class(*classes)}{sort}"
+            cells.append(f"<{held}>{self._content(cell)}</{name}>")
+        return f"<tr{_class(_TONES[row.tone])}>{''.join(cells)}</tr>"
+
+    def _content(self, cell: Cell) -> str:
+        if cell.text is None:
+            return self.not_measured(cell.reason)
+        text = f"<bdi>{_text(cell.text)}</bdi>" if cell.code else _text(cell.text)
+        kind = _class("mono" if cell.code else "")
+        if cell.anchor:
+            return f'<a{kind} href="#{_text(cell.anchor)}">{text}</a>'
+        return f"<bdi{kind}>{_text(cell.text)}</bdi>" if cell.code else text
+
+
+_TONES: dict[Tone, str] = {
+    "": "",
+    "good": "good",
+    "bad": "bad-text",
+    "warning": "mark uncertain",
+    "muted": "muted",
+    "strong": "fastest",
+}
+
+
+def _class(*names: str) -> str:
+    held = " ".join(filter(None, names))
+    return f' class="{held}"' if held else ""
 
 
 @functools.lru_cache(maxsize=8192)

@@ -71,7 +71,7 @@ def test_charts_stand_without_scripts(visit, dark):
         "[...document.querySelectorAll('.bar-rows rect')].map((bar) => bar.getBoundingClientRect().width)"
     )
     assert page.evaluate(f"{widths}.filter((width) => width > 1).length") > 5
-    assert page.evaluate("getComputedStyle(document.querySelector('.chart-tools')).display") == "none"
+    assert page.evaluate("getComputedStyle(document.querySelector('.closer-button')).display") == "none"
     fill = page.evaluate("getComputedStyle(document.querySelector('.bar-rows li:not([class]) rect')).fill")
     assert fill == ("rgb(95, 159, 216)" if dark else "rgb(91, 143, 196)")
 

@@ -236,7 +236,7 @@ const gpuprof = (() => {
   }
 
   // A browser that cannot inflate still shows every chart as it was drawn.
-  if (!("DecompressionStream" in window)) document.querySelectorAll(".chart-tools").forEach((tools) => tools.remove());
+  if (!("DecompressionStream" in window)) document.querySelectorAll(".chart-tools .needs-script").forEach((tool) => tool.remove());
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest(".chart-tools button");

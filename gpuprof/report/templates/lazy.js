@@ -7,17 +7,6 @@
   /** The texts of all parts, inflated when the first one is asked for. */
   const texts = () => (inflated ||= gpuprof.inflate("gpuprof-parts").then(JSON.parse));
 
-  /** A kernel's code stands in the page once, for readers without scripts too. */
-  function takeCode(details, part) {
-    const place = part.querySelector("pre.in-page");
-    const alone = details.querySelector(":scope > noscript.code-alone");
-    if (!place || !alone) return;
-    const parsed = document.createElement("template");
-    parsed.innerHTML = alone.textContent;
-    alone.remove();
-    place.append(...parsed.content.querySelector("pre").childNodes);
-  }
-
   /** Turns the text that a part of the page stands for into elements. */
   async function build(details) {
     const place = details.querySelector(":scope > .kept");
@@ -26,7 +15,6 @@
     if (!place.isConnected) return;
     const parsed = document.createElement("template");
     parsed.innerHTML = text;
-    takeCode(details, parsed.content);
     place.replaceWith(parsed.content);
     gpuprof.enhanceTables(details);
     gpuprof.highlight(details);
@@ -49,9 +37,8 @@
     const known = document.getElementById(id);
     if (known) return known;
     const mark = `id="${id}"`;
-    const alone = [...document.querySelectorAll("noscript.code-alone")].find((code) => code.textContent.includes(mark));
-    const number = alone ? -1 : (await texts()).findIndex((text) => text.includes(mark));
-    const place = alone || document.querySelector(`.kept[data-kept="${number}"]`);
+    const number = (await texts()).findIndex((text) => text.includes(mark));
+    const place = document.querySelector(`.kept[data-kept="${number}"]`);
     if (!place) return null;
     await open(place.parentElement);
     return document.getElementById(id);

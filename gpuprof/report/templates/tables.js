@@ -5,20 +5,10 @@
 gpuprof.enhanceTables = (() => {
   const FEWEST_TO_FILTER = 6;
 
-  /** Rows of a body by what belongs together: a row, and the remarks below it. */
-  function groups(body) {
-    const found = [];
-    [...body.rows].forEach((row) => {
-      if (row.classList.contains("reasons") && found.length) found[found.length - 1].push(row);
-      else found.push([row]);
-    });
-    return found;
-  }
-
   function sortRows(table, column, ascending) {
     const body = table.tBodies[0];
-    const key = (rows) => rows[0].cells[column]?.dataset.sort;
-    const sorted = groups(body).sort((first, second) => {
+    const key = (row) => row.cells[column]?.dataset.sort;
+    const sorted = [...body.rows].sort((first, second) => {
       const [a, b] = [key(first), key(second)];
       // What was not measured stays at the end in both directions.
       if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
@@ -26,7 +16,7 @@ gpuprof.enhanceTables = (() => {
       const order = Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y;
       return ascending ? order : -order;
     });
-    body.append(...sorted.flat());
+    body.append(...sorted);
   }
 
   function addSorting(table) {
@@ -52,19 +42,18 @@ gpuprof.enhanceTables = (() => {
 
   function filterRows(table, text) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const all = groups(table.tBodies[0]);
+    const all = [...table.tBodies[0].rows];
     let shown = 0;
-    all.forEach((rows) => {
-      const said = rows.map((row) => row.textContent).join(" ").toLowerCase();
-      const holds = words.every((word) => said.includes(word));
-      rows.forEach((row) => { row.hidden = !holds; });
-      shown += holds;
+    all.forEach((row) => {
+      const said = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => said.includes(word));
+      shown += !row.hidden;
     });
     return words.length ? `${shown} of ${all.length} rows` : "";
   }
 
   function addFilter(table) {
-    if (groups(table.tBodies[0]).length < FEWEST_TO_FILTER) return;
+    if (table.tBodies[0].rows.length < FEWEST_TO_FILTER) return;
     const label = document.createElement("label");
     label.className = "filter";
     label.textContent = "Filter rows ";
