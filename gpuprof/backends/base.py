@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contract of every backend: open one device, then run prepared cases on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -101,6 +101,10 @@ class Backend(Protocol):
 
     def problem_bytes(self, problem: Problem) -> int:
         """Memory that running a problem takes in all, verification included."""
+        ...
+
+    def foresee(self, problems: Sequence[Problem]) -> None:
+        """Be told which problems come, in their order: what they take long for may begin."""
         ...
 
     def expect(self, compiled: Functions) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend that runs nothing: kernels are compiled, their resources and occupancy reported."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gpuprof.backends.base import Findings, Functions
 from gpuprof.devices.device import Device
@@ -58,6 +58,9 @@ class CompileOnlyBackend:
     def problem_bytes(self, problem: Problem) -> int:
         """The problem's own arrays."""
         return problem.array_bytes
+
+    def foresee(self, problems: Sequence[Problem]) -> None:
+        """Nothing is begun."""
 
     def expect(self, compiled: Functions) -> None:
         """Nothing is made ready."""

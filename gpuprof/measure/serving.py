@@ -73,6 +73,7 @@ class Worker:
             case OpenExecutor():
                 return self._open_executor(request)
             case Size():
+                self._backend.foresee(request.problems)
                 return Sized(tuple(map(self._backend.problem_bytes, request.problems)))
             case Prepare():
                 for case in request.cases:

@@ -12,6 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
+from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext
 from gpuprof.backends.gpu.driver import call, driver
@@ -44,7 +45,7 @@ class Target:
         self._context = GpuContext(device_ordinal)
         self._device = query_device(device_ordinal)
         self._compile = Compiler(self._device.arch)
-        self._arrays = ArrayKeeper(self._context, self._device.arch, seed)
+        self._arrays = ArrayKeeper(self._context, self._device.arch, seed, Ahead())
 
     def run(self, task: Task) -> bool:
         """Launch one case under the profiler.

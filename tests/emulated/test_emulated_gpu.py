@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What gpuprof does on a GPU, on one that is emulated: every step but the times is real."""
 
+import json
 import os
 import subprocess
 import sys
@@ -74,6 +75,22 @@ def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
         # Its events are a microsecond apart with nothing between them.
         assert case.event_pair_us == 1.0
         assert case.timing.warm is not None
+
+
+def test_each_source_of_the_measuring_side_is_compiled_once_while_the_device_opens(emulated, tmp_path):
+    trace = tmp_path / "trace.json"
+    command = ("gemm", "-k", "naive,smem_tiled", "--sizes", "24,32", "--device", "0")
+    cache = {"GPUPROF_CACHE_DIR": str(tmp_path / "cache"), "GPUPROF_TIMELINE": str(trace)}
+    process, _ = emulated(tmp_path, *command, **cache)
+    assert process.returncode == 0, process.stderr
+    events = json.loads(trace.read_text(encoding="utf-8").rstrip().rstrip(",") + "]")
+    compiled = [event for event in events if event["name"] == "compile" and ".cu" in event["args"]["of"]]
+    assert sorted(event["args"]["of"] for event in compiled) == [
+        "device_code.cu f32",
+        "rates.cu",
+        "reference.cu f32",
+    ]
+    assert all(event["tid"] != event["pid"] for event in compiled)
 
 
 def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(emulated, tmp_path):

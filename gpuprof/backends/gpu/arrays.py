@@ -14,8 +14,9 @@ import numpy as np
 
 from gpuprof import timeline
 from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
+from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext, queue_copy
-from gpuprof.backends.gpu.device_code import DeviceCode
+from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
@@ -42,10 +43,14 @@ class ProblemArrays:
         problem: The problem.
         seed: Of its random inputs.
         free_bytes: Tells the device memory that can still be allocated.
+        ahead: Where the inputs may be in the making.
     """
 
-    def __init__(self, code_for: CodeFor, problem: Problem, seed: int, free_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, code_for: CodeFor, problem: Problem, seed: int, free_bytes: Callable[[], int], ahead: Ahead
+    ) -> None:
         self.problem = problem
+        self._ahead = ahead
         self._free_bytes = free_bytes
         self._code_for = code_for
         self._seed = seed
@@ -53,7 +58,7 @@ class ProblemArrays:
         self._key = secrets.randbits(63) | 1
         self._result = Buffer(32)
         with timeline.span("inputs", problem.label):
-            host = problem.inputs(seed)
+            host = ahead.result(Problem.inputs, problem, seed)
         self._buffers = {spec.name: Buffer(spec.nbytes) for spec in problem.arrays}
         #: What arrays that are read and written held before any kernel ran.
         self._initial = {spec.name: Buffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
@@ -69,7 +74,7 @@ class ProblemArrays:
         self._reference_seconds = perf_counter() - start
         self._checksums = {name: self._checksum(self._buffers[name]) for name in self._inputs}
         self._of_references = self._reference_checksums()
-        self._fresh = FreshInputs(code_for, problem, self._checksum)
+        self._fresh = self._fresh_inputs()
 
     @staticmethod
     def device_bytes(problem: Problem) -> int:
@@ -201,6 +206,10 @@ class ProblemArrays:
         buffer = self._buffers[name]
         queue_copy(buffer.address, self._initial[name].address, buffer.nbytes, stream)
 
+    def begin_others(self) -> None:
+        """Begin to make other inputs, which `other_inputs` will want."""
+        self._fresh.begin()
+
     @contextmanager
     def other_inputs(self, settle: Callable[[], None]) -> Iterator[str]:
         """Hold other inputs at the same addresses meanwhile; outputs keep what they hold.
@@ -230,14 +239,17 @@ class ProblemArrays:
         except BaseException:
             with suppress(CaseFailure):
                 self._fresh.free()
-            self._fresh = FreshInputs(self._code_for, self.problem, self._checksum)
+            self._fresh = self._fresh_inputs()
             raise
         self._fresh.exchange(held)
 
     def renew_others(self) -> None:
         """Let the other inputs be ones of yet another seed from now on."""
         self._fresh.free()
-        self._fresh = FreshInputs(self._code_for, self.problem, self._checksum)
+        self._fresh = self._fresh_inputs()
+
+    def _fresh_inputs(self) -> FreshInputs:
+        return FreshInputs(self._code_for, self.problem, self._checksum, self._ahead)
 
     def verify_others(self) -> Verification:
         """Compare some elements of each output with what follows from the other inputs."""
@@ -289,12 +301,15 @@ class ArrayKeeper:
         context: The open device.
         arch: Its architecture.
         seed: Of the problems' random inputs.
+        ahead: Where what takes no driver is begun early.
     """
 
-    def __init__(self, context: GpuContext, arch: str, seed: int) -> None:
+    def __init__(self, context: GpuContext, arch: str, seed: int, ahead: Ahead) -> None:
         self._context = context
         self._arch = arch
         self._seed = seed
+        self._ahead = ahead
+        self._coming: list[Problem] = []
         self._code: dict[tuple[str, str | None], DeviceCode] = {}
         self._arrays: ProblemArrays | None = None
 
@@ -302,15 +317,36 @@ class ArrayKeeper:
         """Device functions for an element type, of a source or the measuring side's own."""
         key = (dtype, source)
         if key not in self._code:
-            self._code[key] = DeviceCode(self._context, self._arch, dtype, source)
+            self._code[key] = DeviceCode(self._context, self._arch, dtype, source, self._ahead)
         return self._code[key]
+
+    def foresee(self, problems: Sequence[Problem]) -> None:
+        """Begin to compile what these problems need, in that order, and to make the inputs of the first."""
+        self._coming = list(problems)
+        for problem in problems:
+            needed: list[tuple[str, str | None]] = [(spec.dtype, None) for spec in problem.outputs]
+            if (reference := problem.device_reference()) is not None:
+                needed.append((problem.dtype, reference.source))
+            for text in needed:
+                if text not in self._code:
+                    self._ahead.begin(compiled_code, self._arch, *text)
+        self._begin_next(None)
+
+    def _begin_next(self, problem: Problem | None) -> None:
+        """Begin to make the inputs of the problem that comes behind one, where the host has room for them."""
+        behind = self._coming.index(problem) + 1 if problem in self._coming else 0
+        for coming in self._coming[behind : behind + 1]:
+            self._ahead.begin_inputs(coming, self._seed)
 
     def of(self, problem: Problem) -> ProblemArrays:
         """The arrays of a problem; those of another are given back first."""
         if self._arrays is None or self._arrays.problem != problem:
             self.forget()
             with timeline.span("arrays", problem.label):
-                self._arrays = ProblemArrays(self.code, problem, self._seed, self._context.free_bytes)
+                self._arrays = ProblemArrays(
+                    self.code, problem, self._seed, self._context.free_bytes, self._ahead
+                )
+            self._begin_next(problem)
         return self._arrays
 
     def forget(self) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on a real GPU: verify first, then time cold and warm."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -10,9 +10,11 @@ from time import perf_counter
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
+from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
+from gpuprof.backends.gpu.device_code import compiled_code
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.gpu.host import time_on_host
@@ -22,7 +24,7 @@ from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.proof import verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
-from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
+from gpuprof.backends.gpu.rate_meter import RateMeter, compiled_rates, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
@@ -65,16 +67,19 @@ class GpuBackend:
     def __init__(self, ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...] = ()) -> None:
         self._seed = seed
         self._budget = budget
+        device = query_device(ordinal)
+        self._arch = device.arch
+        self._ahead = Ahead()
+        self._ahead.begin(compiled_code, self._arch, "f32", None)
+        self._ahead.begin(compiled_rates, self._arch)
         with timeline.span("context"):
             self._context = GpuContext(ordinal)
-        device = query_device(ordinal)
         _check_arch(device)
-        self._arch = device.arch
         self.bus_id = self._context.pci_bus_id
         #: Before anything of ours runs, so that a load is somebody else's.
         self.conditions = tuple(conditions(self.bus_id))
         self._clocks = ClockReader(self.bus_id)
-        self._arrays = ArrayKeeper(self._context, self._arch, seed)
+        self._arrays = ArrayKeeper(self._context, self._arch, seed, self._ahead)
         self._libraries = Libraries(self._context)
         with timeline.span("libraries"):
             self._versions = self._libraries.versions(libraries)
@@ -117,6 +122,10 @@ class GpuBackend:
     def problem_bytes(self, problem: Problem) -> int:
         """Arrays, reference and magnitudes on the device."""
         return ProblemArrays.device_bytes(problem)
+
+    def foresee(self, problems: Sequence[Problem]) -> None:
+        """Begin with what the problems need of the host."""
+        self._arrays.foresee(problems)
 
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
         """Verify one case, then time it cold and warm; several launches are timed as one.
@@ -194,6 +203,7 @@ class GpuBackend:
             self._context.synchronize()
             elapsed_s = perf_counter() - start
 
+        arrays.begin_others()
         with timeline.span("verify"):
             proof = prove(
                 arrays.problem, poison_inout, lambda unread: verify_first(arrays, launch_once, unread)
@@ -331,13 +341,15 @@ class GpuBackend:
         """What small kernels reach on this device, from now or from an earlier run."""
 
         def measure() -> dict[str, float]:
-            return RateMeter(self._context, device, self._timer).measure()
+            code = self._ahead.result(compiled_rates, self._arch)
+            return RateMeter(self._context, device, self._timer, code).measure()
 
         identity = f"{self._context.pci_bus_id} {self._clocks.driver_version}"
         try:
             rates = kept_rates(device, identity, measure)
         except CaseFailure as error:
             return replace(device, measured_rates_reason=f"not measured: {error.what}")
+        self._ahead.forget(compiled_rates, self._arch)
         return replace(device, measured_rates={**rates, "event_floor_us": self._event_floor_us})
 
 

@@ -3,7 +3,7 @@
 //
 // Device code of the measuring side: the elementwise comparison, what is done to outputs around a timed launch,
 // checksums and the L2 flush, for the element type of an output, of which values.cu tells the numbers. None of it is
-// ever timed.
+// ever timed. Loops with long bodies are not unrolled, which would take the compiler half as long again.
 
 #define LARGEST_DOUBLE 1.7976931348623157e308
 
@@ -32,6 +32,7 @@ static __device__ double reference_at(const unsigned long long *hidden, long lon
 extern "C" __global__ void hide(long long words, unsigned long long *data, unsigned long long key)
 {
     const long long stride = (long long)gridDim.x * blockDim.x;
+#pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride)
         data[i] = shown(data[i], i, key);
 }
@@ -64,6 +65,7 @@ extern "C" __global__ void compare(long long elements, const real *got, const un
     unsigned long long first = ~0ull;
     const double infinity = __longlong_as_double(0x7ff0000000000000ll);
     const long long stride = (long long)gridDim.x * blockDim.x;
+#pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
         const double value = value_of(got[i]);
         const double expected = reference_at(hidden, i, key);
@@ -97,6 +99,7 @@ extern "C" __global__ void compare_integers(long long elements, const real *got,
     unsigned long long wrong = 0;
     unsigned long long first = ~0ull;
     const long long stride = (long long)gridDim.x * blockDim.x;
+#pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
         const long long expected = (long long)shown(hidden[i], i, key);
         if ((long long)got[i] == expected)
@@ -144,6 +147,7 @@ extern "C" __global__ void spoil(long long elements, real *data, long long picks
 {
     const long long count = elements < picks ? elements : picks;
     const long long stride = (long long)gridDim.x * blockDim.x;
+#pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
         const long long place = picked(i, elements, picks, secret);
         data[place] = spoiled(data[place]);
@@ -159,6 +163,7 @@ extern "C" __global__ void compare_picked(long long elements, const real *got, c
 {
     const long long count = elements < picks ? elements : picks;
     const long long stride = (long long)gridDim.x * blockDim.x;
+#pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
         const long long place = picked(i, elements, picks, secret);
         bool right;
@@ -186,6 +191,7 @@ extern "C" __global__ void exchange(long long bytes, unsigned char *one, unsigne
         ((uint4 *)one)[i] = ((uint4 *)other)[i];
         ((uint4 *)other)[i] = kept;
     }
+#pragma unroll 1
     for (long long i = 16 * words + start; i < bytes; i += stride) {
         const unsigned char kept = one[i];
         one[i] = other[i];
@@ -228,6 +234,7 @@ extern "C" __global__ void checksum(long long bytes, const unsigned *data, unsig
     for (long long i = start; i < words; i += stride)
         sum += mixed(data[i], mixed(i, key));
     if (start == 0)
+#pragma unroll 1
         for (long long i = 4 * words; i < bytes; ++i)
             sum += mixed(((const unsigned char *)data)[i], mixed(i, key));
     atomicAdd(result, sum);

@@ -1,21 +1,26 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The measuring side's own device functions, compiled for one element type when they are first needed."""
+"""The measuring side's own device functions, compiled for one element type when the first is needed."""
 
+import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
 from gpuprof import timeline
+from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import Arguments, Function, GpuContext, Module
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.text import Extent
-from gpuprof.toolchain.cache import compile_cached
+from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 
 #: Grid and block of the elementwise device functions; they stride over any length.
 _GRID = (1024, 1, 1)
 _BLOCK = (256, 1, 1)
+
+#: How the functions of a source begin.
+_FUNCTION = re.compile(r'^extern "C" __global__ void (\w+)\(', re.MULTILINE)
 
 #: Types that device code takes as bits, and the macro that tells it which.
 _HALVES = {"f16": "HALF", "bf16": "BFLOAT"}
@@ -30,13 +35,14 @@ class DeviceCode:
         dtype: The element type that the source calls `real`.
         source: The source, which may call `value_of` for the number that an element is; None for
             `device_code.cu`.
+        ahead: Where compiling them may have begun.
     """
 
-    def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None = None) -> None:
+    def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None, ahead: Ahead) -> None:
         self._context = context
-        self._source = device_source(source)
-        self._file_name = "device_code.cu" if source is None else "reference.cu"
-        self._options = compiler_options(arch, device_macros(dtype))
+        self._text = arch, dtype, source
+        self._ahead = ahead
+        self._module: Module | None = None
         self._functions: dict[str, Function] = {}
 
     def launch(
@@ -59,11 +65,23 @@ class DeviceCode:
         return self._function(name)
 
     def _function(self, name: str) -> Function:
+        if self._module is None:
+            cubin = self._ahead.result(compiled_code, *self._text)
+            self._module = Module(cubin, _file_name(self._text[2]))
         if name not in self._functions:
-            with timeline.span("compile", f"{self._file_name} {name}"):
-                compiled = compile_cached(self._source, self._file_name, name, self._options)
-            self._functions[name] = Module(compiled.cubin, name).function(name)
+            self._functions[name] = self._module.function(name)
         return self._functions[name]
+
+
+def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:
+    """The machine code of all functions of a source: one by one, each would take nearly as long as all."""
+    text, options = device_source(source), compiler_options(arch, device_macros(dtype))
+    with timeline.span("compile", f"{_file_name(source)} {dtype}"):
+        return compile_entries_cached(text, _file_name(source), _FUNCTION.findall(text), options)[0].cubin
+
+
+def _file_name(source: str | None) -> str:
+    return "device_code.cu" if source is None else "reference.cu"
 
 
 def device_source(source: str | None = None) -> str:

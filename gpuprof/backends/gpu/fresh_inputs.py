@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import Buffer
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.verification import verification_of
@@ -42,9 +43,12 @@ class FreshInputs:
         code_for: Gives device functions.
         problem: The problem.
         checksum: Gives that of a buffer.
+        ahead: Makes them in the background.
     """
 
-    def __init__(self, code_for: CodeFor, problem: Problem, checksum: Callable[[Buffer], int]) -> None:
+    def __init__(
+        self, code_for: CodeFor, problem: Problem, checksum: Callable[[Buffer], int], ahead: Ahead
+    ) -> None:
         self._problem = problem
         self._code_for = code_for
         self._checksum = checksum
@@ -54,6 +58,12 @@ class FreshInputs:
         self._checksums: dict[str, int] = {}
         self._picks: dict[str, tuple[NDArray[np.intp], Expected]] = {}
         self._missing: str | None = None
+        self._ahead = ahead
+
+    def begin(self) -> None:
+        """Begin to make the inputs, unless they are there."""
+        if self._missing is None:
+            self._ahead.begin_inputs(self._problem, self._seed)
 
     def make_ready(self, free_bytes: int, reference_seconds: float) -> str:
         """Make inputs and references, unless they are there.
@@ -99,7 +109,8 @@ class FreshInputs:
         return replace(found, detail=detail, array="", first_wrong=None)
 
     def free(self) -> None:
-        """Give the device memory back."""
+        """Give the memory back."""
+        self._ahead.forget(Problem.inputs, self._problem, self._seed)
         while self._buffers:
             self._buffers.popitem()[1].free()
 
@@ -110,7 +121,7 @@ class FreshInputs:
         read = [spec for spec in self._problem.arrays if spec.is_read]
         if sum(spec.nbytes for spec in read) > _MEMORY_SHARE * free_bytes:
             return _NO_ROOM
-        inputs = self._problem.inputs(self._seed)
+        inputs = self._ahead.result(Problem.inputs, self._problem, self._seed)
         whole: Mapping[str, Expected] | None = None
         rng = np.random.default_rng()
         for spec in self._problem.outputs:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof import timeline
 from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext, Module
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
@@ -52,16 +53,14 @@ class RateMeter:
         context: The open device.
         device: Its limits.
         timer: Times launches on the context's stream.
+        cubin: What `compiled_rates` made for it.
     """
 
-    def __init__(self, context: GpuContext, device: Device, timer: EventTimer) -> None:
+    def __init__(self, context: GpuContext, device: Device, timer: EventTimer, cubin: bytes) -> None:
         self._context = context
         self._device = device
         self._timer = timer
-        options = compiler_options(device.arch)
-        self._module = Module(
-            compile_entries_cached(source(), "rates.cu", _KERNELS, options)[0].cubin, "rates.cu"
-        )
+        self._module = Module(cubin, "rates.cu")
         self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
     def measure(self) -> dict[str, float]:
@@ -204,6 +203,12 @@ def _ring(nbytes: int, apart: int) -> Any:
     ring = np.zeros(nbytes // 8, dtype=np.uint64)
     ring[(places // 8).astype(np.intp)] = np.roll(places, -1)
     return ring
+
+
+def compiled_rates(arch: str) -> bytes:
+    """The machine code of the kernels."""
+    with timeline.span("compile", "rates.cu"):
+        return compile_entries_cached(source(), "rates.cu", _KERNELS, compiler_options(arch))[0].cubin
 
 
 def source() -> str:

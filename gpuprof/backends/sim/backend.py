@@ -167,6 +167,9 @@ class SimBackend:
         outputs = sum(spec.elements for spec in problem.outputs)
         return 2 * problem.array_bytes + outputs + (256 << 20)
 
+    def foresee(self, problems: Sequence[Problem]) -> None:
+        """Nothing is begun."""
+
     def expect(self, compiled: Functions) -> None:
         """Let the machine code be disassembled together with what is needed first."""
         for function in compiled.values():

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Work that takes no driver, begun in the background before anybody needs what comes of it."""
+
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from gpuprof.machine import available_memory_bytes
+from gpuprof.problems.problem import Problem
+
+T = TypeVar("T")
+#: Compilations and inputs side by side.
+_THREADS = 4
+#: The part of the host's memory that inputs may take which nobody needs yet.
+_MEMORY_SHARE = 0.1
+
+
+class Ahead:
+    """Functions under way, each with its arguments."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ahead")
+        self._begun: dict[Hashable, Future[Any]] = {}
+
+    def begin(self, work: Callable[..., T], *arguments: Hashable) -> None:
+        """Call a function in the background, unless that was begun before."""
+        key = (work, *arguments)
+        if key not in self._begun:
+            self._begun[key] = self._threads.submit(work, *arguments)
+
+    def begin_inputs(self, problem: Problem, seed: int) -> None:
+        """Make a problem's inputs, `Problem.inputs`, where the host has room for what nobody needs yet."""
+        if problem.array_bytes <= _MEMORY_SHARE * available_memory_bytes():
+            self.begin(Problem.inputs, problem, seed)
+
+    def result(self, work: Callable[..., T], *arguments: Hashable) -> T:
+        """What a function returns: from the background, once, or called now where that failed."""
+        future: Future[T] | None = self._begun.pop((work, *arguments), None)
+        if future is not None:
+            with suppress(Exception):
+                return future.result()
+        return work(*arguments)
+
+    def forget(self, work: Callable[..., T], *arguments: Hashable) -> None:
+        """Keep no result that nobody needs any more."""
+        if (future := self._begun.pop((work, *arguments), None)) is not None:
+            future.cancel()
