@@ -48,29 +48,25 @@ def _recorded_text(cases: Cases) -> str:
     """What the recorded table shows, and how."""
     runs = {one.run for rounds in cases.values() for one in rounds}
     return (
-        f"{len(cases)} cases of identical code from {len(runs)} runs with default options of one round each,"
-        " on several H200s, hours and days apart, by several versions of gpuprof, which is all that this"
-        " repository's history of `samples/` holds, and one after the other on an H100"
-        " (`benchmarks/recorded.py`). Every run of a case is compared with every"
-        f" other. *Stretches*: the samples of each run are cut into {PARTS}, and every stretch of the one is"
-        " compared with every stretch of the other; these pairs are noisier than whole runs, and no more"
-        " independent. “Wrong” are verdicts other than same or uncertain. The last columns say how often a"
-        " slowdown was found that the new run's times were multiplied by. Cases whose samples drift, as"
-        f" they do where clocks are being held back, by more than {100 * DRIFTS:.0f} % (their own standard"
-        " error), are a row of their own: their first stretch takes another time than their last one."
+        f"{len(cases)} cases of identical code from {len(runs)} runs of one round each with default options:"
+        " on several H200s, hours and days apart, by several versions of gpuprof, and one after the other on"
+        " an H100 (`benchmarks/recorded.py`). Every run of a case is compared with every other; of"
+        f" *stretches*, each of {PARTS} parts of a run's samples with each part of the other's, which are"
+        " noisier. *Wrong* are verdicts other than same or uncertain. The last columns say how often a"
+        " slowdown was found that the new run's times were multiplied by. *Drifting* cases, by more than"
+        f" {100 * DRIFTS:.0f} % (their standard error), are a row of their own: their clocks were held back."
     )
 
 
 def _simulated_text(rounds: int) -> str:
     """What the simulated table shows, and how."""
     return (
-        "**These figures are simulated, not measured.** The times come from a model of the noise"
-        " (`benchmarks/verdict_noise.py`) whose spreads are those that identical code showed on an H200:"
-        f" an offset a round, {100 * FLUKES:.0f} % of rounds slower by {100 * FLUKE_MEAN:.0f} % on"
-        f" average, an offset of {100 * SESSIONS:.2f} % between the sessions of base and new, a clock of"
-        " 32 ns. “Wrong” are verdicts other than same or uncertain on identical code, at"
-        f" {rounds} rounds a side; the last columns say how often a slowdown was found in {POWER_TRIALS:,}"
-        " trials."
+        "**Simulated, not measured.** The times come from a model of the noise"
+        " (`benchmarks/verdict_noise.py`) with the spreads that identical code showed on an H200: an offset a"
+        f" round, {100 * FLUKES:.0f} % of rounds slower by {100 * FLUKE_MEAN:.0f} % on average, an offset of"
+        f" {100 * SESSIONS:.2f} % between the sessions of base and new, a clock of 32 ns. *Wrong* is of"
+        f" identical code at {rounds} rounds a side; the last columns say how often a slowdown was found in"
+        f" {POWER_TRIALS:,} trials."
     )
 
 
