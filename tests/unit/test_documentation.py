@@ -15,6 +15,7 @@ import typer.main
 from unit_support import gpuprof
 
 from gpuprof import errors
+from gpuprof.bounds.parts import PARTS
 from gpuprof.cli import app
 from gpuprof.errors import ExitCode, GpuprofError
 
@@ -103,6 +104,16 @@ def test_the_page_of_the_executor_and_hardware_says_what_its_data_hold():
     equal = sum(row["executor"] == row["hardware"] for row in told)
     page = (DOCS / "executor-accuracy.md").read_text(encoding="utf-8")
     assert f"{equal:,} of {len(told):,} counters are equal" in page
+
+
+# Limiters.
+
+
+def test_every_limiter_has_a_row_that_leads_to_what_to_do():
+    page = (DOCS / "limits.md").read_text(encoding="utf-8")
+    rows = " ".join(re.findall(r"^\| \[.*?\]\(#.*?\)", page, re.MULTILINE))
+    for part in PARTS.values():
+        assert re.match(r"\w+", part.short)[0] in rows, part.label
 
 
 # Statuses.
