@@ -57,7 +57,11 @@ def lines_of(rows: Iterable[Row]) -> list[tuple[str, ...]]:
     for row in rows:
         case = (row.family, row.name, row.size, row.shape, row.results)
         told = [
-            (counter.name, _shown(counter.name, counter.ours), _shown(counter.name, counter.theirs))
+            (
+                counter.name,
+                _shown(counter.name, counter.ours),
+                _shown(counter.name, counter.ours if counter.equal else counter.theirs),
+            )
             for counter in row.counters
             if counter.ours or counter.theirs
         ]
