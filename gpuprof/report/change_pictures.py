@@ -43,29 +43,27 @@ def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
     def x(change: float) -> float:
         return round(_WIDTH / 2 * (1 + max(-1.0, min(1.0, 100 * change / end))), 1)
 
-    middle, y = _WIDTH / 2, _HEIGHT / 2
+    y = _HEIGHT / 2
     beyond = "".join(
-        f'<path d="M{x(side)} {y - 4}l{4 * sign} 4l{-4 * sign} 4" class="beyond"/>'
+        f"M{x(side)} {y - 4}l{4 * sign} 4l{-4 * sign} 4"
         for side, sign in ((found.low, -1), (found.high, 1))
         if abs(100 * side) > end
     )
     label = f"{percent(found.change)}, {percent(found.low)} to {percent(found.high)}"
     return Markup(
         '<svg class="change {verdict}" viewBox="-5 0 {wide} {h}" width="{wide}" height="{h}" role="img"'
-        ' aria-label="{label}"><path class="zero" d="M{m} 0V{h}"/>'
-        '<path class="interval" d="M{low} {y}H{high}"/>'
-        '{beyond}<circle cx="{dot}" cy="{y}" r="3.5"/></svg>'
+        ' aria-label="{label}"><path d="M{low} {y}H{high}{beyond}"/>'
+        '<circle cx="{dot}" cy="{y}" r="3.5"/></svg>'
     ).format(
         verdict=verdict,
         wide=_WIDTH + 10,
         h=_HEIGHT,
         label=label,
-        m=middle,
         y=y,
         low=x(found.low),
         high=x(found.high),
         dot=x(found.change),
-        beyond=Markup(beyond),
+        beyond=beyond,
     )
 
 
@@ -92,8 +90,8 @@ def rounds_picture(base: Timing, new: Timing) -> Markup:
             marks.append(f"M{x - half:.1f} {y(column.middle):.1f}h{2 * half:.1f}")
         middle = y(timing.median_us)
         parts.append(
-            f'<g class="{name}"><path class="span" d="{"".join(spans)}"/>'
-            f'<path class="mark" d="{"".join(marks)}"/></g>'
+            f'<path class="span {name}" d="{"".join(spans)}"/>'
+            f'<path class="mark {name}" d="{"".join(marks)}"/>'
         )
         across = _ROUNDS_WIDTH if name == "base" else start + width
         parts.append(f'<path class="middle {name}" d="M{start:.1f} {middle:.1f}H{across:.1f}"/>')

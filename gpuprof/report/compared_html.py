@@ -14,7 +14,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from gpuprof.analysis.groups import groups
-from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Moved, case_name
+from gpuprof.comparison.compared import ATTENTION, Comparison, Moved, case_name
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.change_pictures import axis_end, change_picture, range_texts, rounds_picture
@@ -24,7 +24,6 @@ from gpuprof.report.compared_text import (
     Row,
     bound_shift,
     facts,
-    headline_figure,
     rows_of,
     surroundings,
 )
@@ -36,9 +35,9 @@ from gpuprof.results import Measurement, Tool
 from gpuprof.schema import to_json
 from gpuprof.text import cut
 
-#: Characters of one source that is compared, and cards of unchanged cases, that a page holds.
+#: Characters of one source that is compared, and cards, that a page holds.
 _LONGEST_SOURCE = 400_000
-_MOST_UNCHANGED_CARDS = 80
+_MOST_CARDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,11 @@ class TableRow:
         row: Its texts.
         anchor: Where the case's card stands; empty where there is none.
         picture: The change and its interval; empty where there are none.
-        bars: Before and after as shares of the largest in the table, in percent.
     """
 
     row: Row
     anchor: str
     picture: Markup
-    bars: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,7 @@ class Card:
         pictures: Its rounds; empty where it was not timed.
         ends: The lowest and the highest time of the picture.
         bound: What binds it, before and after.
-        moved: Its figures that changed.
+        moved: Its figures that changed, a line each.
         opened: Whether it is shown at once.
     """
 
@@ -96,7 +93,7 @@ class Card:
     pictures: Markup
     ends: tuple[str, str]
     bound: str
-    moved: tuple[Moved, ...]
+    moved: str
     opened: bool
 
 
@@ -200,44 +197,45 @@ def _ladders(number: int, comparison: Comparison, rows: list[Row], anchors: dict
 def _table(anchor: str, title: str, rows: list[Row], anchors: dict[int, str]) -> Ladders:
     judged = [row.case.judgement for row in rows if row.case.judgement is not None]
     end = axis_end(judged)
-    largest = max((max(_values(row.case)) for row in rows), default=0.0)
     table = []
     for row in rows:
         found = row.case.judgement
         picture = Markup("") if found is None else change_picture(found, row.case.verdict, end)
-        before, after = (round(100 * value / largest, 1) if largest else 0.0 for value in _values(row.case))
-        table.append(TableRow(row, anchors.get(id(row.case.new.case), ""), picture, (before, after)))
+        table.append(TableRow(row, anchors.get(id(row.case.new.case), ""), picture))
     verdicts = [row.case.verdict for row in rows]
     counts = ", ".join(f"{verdicts.count(kind)} {kind}" for kind in ATTENTION if kind in verdicts)
     return Ladders(title, anchor, tuple(table), end if judged else 0.0, counts)
 
 
-def _values(case: ComparedCase) -> tuple[float, float]:
-    """What a row's bars stand for, before and after; 0 where it is not known."""
-    figure = headline_figure(case)
-    return figure.value(case.base) or 0.0, figure.value(case.new) or 0.0
-
-
 def _cards(number: int, rows: list[Row]) -> tuple[Card, ...]:
-    """Cases in full: those that ask for attention first, and of the others as many as a page can hold."""
-    ordered = sorted(rows, key=lambda row: ATTENTION.index(row.case.verdict))
-    changed = [row for row in ordered if row.case.verdict != "same"]
-    unchanged = [row for row in ordered if row.case.verdict == "same"][:_MOST_UNCHANGED_CARDS]
+    """Cases of which there is more to say than their row does, those that ask for attention first."""
     found: list[Card] = []
-    for index, row in enumerate((*changed, *unchanged)):
+    for row in sorted(rows, key=lambda row: ATTENTION.index(row.case.verdict)):
         case = row.case
-        cold = [
+        base, new = (
             subject.case.timing.cold if subject.case.timing else None for subject in (case.base, case.new)
-        ]
-        base, new = cold
-        pictures, ends = Markup(""), ("", "")
-        if case.judgement is not None and base is not None and new is not None:
-            pictures, ends = rounds_picture(base, new), range_texts(base, new)
-        opened = index < 3 and case.verdict in ("regressed", "improved")
-        found.append(
-            Card(row, f"case-{number}-{index}", pictures, ends, bound_shift(case), case.moved, opened)
         )
+        pictures, ends = Markup(""), ("", "")
+        if case.judgement is not None and case.verdict != "same" and base is not None and new is not None:
+            pictures, ends = rounds_picture(base, new), range_texts(base, new)
+        moved = _moved_lines(case.moved)
+        bound_by = bound_shift(case) if moved or case.verdict != "same" else ""
+        if (pictures or moved or bound_by) and len(found) < _MOST_CARDS:
+            opened = len(found) < 3 and case.verdict in ("regressed", "improved")
+            found.append(Card(row, f"case-{number}-{len(found)}", pictures, ends, bound_by, moved, opened))
     return tuple(found)
+
+
+def _moved_lines(moved: Sequence[Moved]) -> str:
+    """Label, before, after and factor of each, in columns of a monospaced text."""
+    rows = [(one.figure.label, *one.texts, f"× {one.ratio:.3g}" if one.ratio else "–") for one in moved]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def line(label: str, *texts: str) -> str:
+        held = (text.rjust(width) for text, width in zip(texts, widths[1:], strict=True))
+        return "  ".join([label.ljust(widths[0]), *held])
+
+    return "\n".join(line(*row) for row in rows)
 
 
 def _sources(comparison: Comparison) -> list[SourceChange]:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
@@ -20,6 +21,7 @@ from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.comparison.pooling import pooled
 from gpuprof.errors import InputError
 from gpuprof.json_schema import json_schema
+from gpuprof.reading import read_run
 from gpuprof.report.compared_html import render_comparison_html
 from gpuprof.report.compared_markdown import render_comparison_markdown
 from gpuprof.report.compared_terminal import print_comparison
@@ -29,6 +31,7 @@ from gpuprof.results import Counter, Resources, Tool
 from gpuprof.schema import from_json
 from gpuprof.statistics import joined, round_medians_us, summarise, with_round
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 SCHEMA = json_schema(ComparisonDocument)
 GATES = ("time > 3%", "spill_bytes > 0", "global_load_sectors > 10", "bound == 'shared'", "missing or new")
 
@@ -67,6 +70,28 @@ def test_a_run_is_the_same_as_itself_measured_again():
         "unmeasured": 1,
     }
     assert {case.basis for case in comparison.cases} == {"time", "outcome"}
+
+
+def test_a_page_of_two_whole_ladders_has_few_elements():
+    base = read_run(SAMPLES / "gemm-h200.json")
+    cases = []
+    for number, case in enumerate(base.cases):
+        if case.timing:
+            factor = 1.1 if number % 2 else 0.9
+            rounds = tuple(tuple(time * factor for time in samples) for samples in case.timing.cold.rounds_us)
+            counted = {
+                key: replace(held, value=(held.value or 0) * 1.2) for key, held in case.counters.items()
+            }
+            timing = replace(case.timing, cold=joined([summarise(samples) for samples in rounds]))
+            case = replace(case, source_hash="other", timing=timing, counters=counted)
+        cases.append(case)
+    kernels = tuple(replace(kernel, source=f"{kernel.source}\n// other") for kernel in base.kernels)
+    comparison = compare_runs(base, replace(base, cases=tuple(cases), kernels=kernels))
+    assert sum(len(case.moved) for case in comparison.cases) > 1000
+    page = render_comparison_html([(comparison, [])], Tool("gpuprof", "0"))
+    assert len(re.findall(r"<[a-z]", page.split("<body>")[1])) < 3200
+    same = render_comparison_html([(compare_runs(base, base), [])], Tool("gpuprof", "0"))
+    assert '<details class="case"' not in same
 
 
 def test_slower_and_faster_kernels():
