@@ -5,6 +5,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -275,7 +276,10 @@ def measuring_command(
         if operation is not None:
             _check_own_kernels(values)
         argv = (*sys.argv[1:], *settings_as_arguments(context))
-        raise typer.Exit(_measure(partial(find_ladder, **own), given, argv, **values))
+        from gpuprof.measure.process import started_ahead
+
+        with started_ahead() if values["cluster"] is None else nullcontext():
+            raise typer.Exit(_measure(partial(find_ladder, **own), given, argv, **values))
 
     command.__doc__ = help_text
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

@@ -4,7 +4,9 @@
 
 import shutil
 import sys
+import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -243,9 +245,12 @@ def profile(
     )
     reports: list[Path] = []
     counted = True
+    threading.Thread(target=_load_report, daemon=True).start()
     with watch(quiet=quiet) as progress:
         try:
-            run = finished or measure(request, options, progress, argv=argv, keep=keep)
+            run = finished or measure(
+                request, options, progress, argv=argv, keep=keep, on_timed=progress.timed
+            )
             if ncu is not None and run.complete and not finished:
                 run, reports, counted = _with_counters(run, request, options, ncu, kept, progress)
         except OutputError as error:
@@ -301,6 +306,15 @@ def _text_of(run: Run, kind: str) -> str:
     from gpuprof.report.comma_separated import render_csv
 
     return render_csv(run)
+
+
+def _load_report() -> None:
+    """Load what table and page take while there is nothing else to do; what is missing is told there."""
+    with suppress(Exception):
+        from gpuprof.report.html import prepare
+        from gpuprof.report.terminal import print_run  # noqa: F401
+
+        prepare()
 
 
 def _print(run: Run, *, aside: bool) -> None:

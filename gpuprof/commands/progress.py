@@ -2,24 +2,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress on standard error: a bar on a terminal, a line per case in a pipe, nothing when quiet."""
 
+import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
+from gpuprof import timeline
 from gpuprof.commands.pace import Pace, format_seconds
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.run import Progress
-from gpuprof.results import Measurement
+from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent, one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 #: Columns of a terminal below which a bar, and from which the time gone by too, find room beside the words.
 _NARROW, _WIDE = 80, 100
 
 
+class Shown(Progress, Protocol):
+    """A display that knows more than single cases."""
+
+    def timed(self, run: Run) -> None:
+        """All times are there, and the executor still counts."""
+        ...
+
+
 @contextmanager
-def watch(*, quiet: bool) -> Iterator[Progress]:
+def watch(*, quiet: bool) -> Iterator[Shown]:
     """A progress display for the length of a run."""
     if quiet:
         yield _Silent()
@@ -68,6 +82,9 @@ class _Silent:
     def profiling(self, case: Case) -> None:
         """Say nothing."""
 
+    def timed(self, run: Run) -> None:
+        """Say nothing."""
+
 
 class _Lines(_Silent):
     """One line per finished case, for logs."""
@@ -113,6 +130,10 @@ class _Lines(_Silent):
         where = f"{case.problem.label} {format_extent(case.block)}{_parameters(case.params)}"
         tell(f"ncu: {case.name} {where}")
 
+    def timed(self, run: Run) -> None:
+        """Say what is still going on."""
+        tell("All times are measured; the executor counts what explains them.")
+
 
 class _Bar(_Silent):
     """A bar that shows which kernel runs, what the last one took, and what is left."""
@@ -122,13 +143,23 @@ class _Bar(_Silent):
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
+        shown: list[RenderableType] = []
+
+        class Beneath(RichProgress):
+            """A bar with something beneath it, which goes with it."""
+
+            def get_renderables(self) -> "Iterable[RenderableType]":
+                yield from super().get_renderables()
+                yield from shown
+
+        self._beneath = shown
         console = Console(stderr=True)
         self._pace = Pace(0)
         self._narrow = console.width < _NARROW
         self._width = console.width
         self._labels: tuple[str, ...] = ()
         self._running: dict[int, str] = {}
-        self._progress = RichProgress(
+        self._progress = Beneath(
             TextColumn("{task.description}", markup=False),
             *(() if self._narrow else (BarColumn(bar_width=None),)),
             MofNCompleteColumn(),
@@ -189,6 +220,23 @@ class _Bar(_Silent):
             total=None,
             told="",
         )
+
+    def timed(self, run: Run) -> None:
+        """Show the table, until the one that holds the counts takes its place."""
+        from rich.text import Text
+
+        from gpuprof.report.terminal import print_run
+
+        table = io.StringIO()
+        console = self._progress.console
+        with timeline.span("times"):
+            print_run(
+                run, file=table, width=console.width, color=console.is_terminal and not console.no_color
+            )
+            self._beneath[:] = [Text.from_ansi(table.getvalue())]
+            self._progress.update(
+                self._task, description="All times measured; counting", told="", refresh=True
+            )
 
     def stop(self) -> None:
         """Remove the bar."""

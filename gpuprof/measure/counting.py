@@ -99,6 +99,11 @@ class Counting:
                 return
         self._tell(job.answer, index, measurement)
 
+    @property
+    def left(self) -> int:
+        """How many of the cases that were added are not counted yet."""
+        return self._open
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Count nothing within the block; what is being counted ends first.

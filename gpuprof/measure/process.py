@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
@@ -40,6 +41,39 @@ TRIES_WHEN_TAKEN = 3
 _MOST_PRINTED = 1 << 16
 #: What libraries print that end their process when an allocation fails: C++'s, LLVM, OpenBLAS.
 _ALLOCATION_FAILED = re.compile("std::bad_alloc|LLVM ERROR: out of memory|OpenBLAS error: Memory allocation")
+
+
+#: Processes that no worker has taken yet.
+_ahead: list[subprocess.Popen[str]] = []
+
+
+@contextmanager
+def started_ahead() -> Iterator[None]:
+    """Start the process of the worker that is opened next, which loads its code meanwhile.
+
+    One that nobody has taken by the end of the block is ended.
+    """
+    process = _worker_process()
+    _ahead.append(process)
+    try:
+        yield
+    finally:
+        if process in _ahead:
+            _ahead.remove(process)
+            with process:
+                process.kill()
+
+
+def _worker_process() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=child_environment(),
+    )
 
 
 class WorkerDied(Exception):
@@ -118,15 +152,7 @@ class WorkerProcess:
 
     def _start(self) -> None:
         self._kills_before = kills_for_memory()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env=child_environment(),
-        )
+        self._process = _ahead.pop() if _ahead else _worker_process()
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._printed = b""
         Thread(target=self._read, daemon=True).start()

@@ -97,6 +97,7 @@ def measure(
     *,
     argv: tuple[str, ...] = (),
     keep: Keep | None = None,
+    on_timed: Callable[[Run], None] | None = None,
 ) -> Run:
     """Measure everything a request asks for.
 
@@ -109,6 +110,7 @@ def measure(
         progress: Told about every step.
         argv: The command line, for the record.
         keep: Opens the results file, given the run before its first case; without, there is none.
+        on_timed: Called with the run when a GPU has measured all of it, and the executor still counts.
 
     Returns:
         The run; its `complete` is False after Ctrl-C.
@@ -118,7 +120,7 @@ def measure(
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
         OutputError: There is no room for what is measured, wherever; it holds the run.
     """
-    with Measuring(request, options, progress, argv=argv, keep=keep) as measuring:
+    with Measuring(request, options, progress, argv=argv, keep=keep, on_timed=on_timed) as measuring:
         try:
             for number in range(measuring.rounds):
                 measuring.round(number)
@@ -141,6 +143,7 @@ class Measuring:
         progress: Told about every step.
         argv: The command line, for the record.
         keep: Opens the results file, given the run before its first case; without, there is none.
+        on_timed: As of `measure`.
 
     Raises:
         InputError: A size does not fit in memory, or the results cannot be written.
@@ -155,10 +158,12 @@ class Measuring:
         *,
         argv: tuple[str, ...] = (),
         keep: Keep | None = None,
+        on_timed: Callable[[Run], None] | None = None,
     ) -> None:
         if not options.poison_inout:
             request = without_poison(request)
         self._progress = progress
+        self._on_timed = on_timed
         self._options = options
         self._lock = threading.Lock()
         open_request = Open(
@@ -272,6 +277,7 @@ class Measuring:
             self._cards.transports(card),
             self._options.explain and number == 0,
             counted if self._options.lines and number == 0 else None,
+            self._timed,
             self._cards.side_by_side,
             self._cards.memory_bytes(card),
         )
@@ -312,6 +318,12 @@ class Measuring:
                     reason = f"Its device was lost: {card.lost}."
                     row = ended(cases[position], card.opened.device, "failed", reason)
                     done(position, replace(row, lost=True))
+
+    def _timed(self) -> None:
+        """All of one card is measured; of several, another one may still be at it."""
+        assert self._cards is not None
+        if self._on_timed is not None and self.rounds == len(self._cards.cards) == 1:
+            self._on_timed(self._keeper.so_far())
 
     def _again(self, index: int, measurement: Measurement) -> None:
         assert self._cards is not None
@@ -391,6 +403,11 @@ class _Keeper:
             for case in self._done
             if case is None or case.outcome == "ok"
         )
+
+    def so_far(self) -> Run:
+        """The run as it is known now."""
+        with self._lock:
+            return self._run(complete=False, every_kernel=False)
 
     def compact(self) -> None:
         """Let the file hold each case once, as it is known now."""

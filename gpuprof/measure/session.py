@@ -44,6 +44,7 @@ class SessionOptions:
             where cases do not disturb each other.
         explain: Whether cases that go wrong are run again on the executor, to see where.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
+        on_timed: Called when all is measured and some of it is still to be counted.
         cards: How many devices are measured at the same time, this one included.
         memory_bytes: What the executor may take for one case; 0 for what its machine has.
     """
@@ -54,6 +55,7 @@ class SessionOptions:
     transports: tuple[Transport, ...] = (HERE,)
     explain: bool = True
     on_counted: OnCounted | None = None
+    on_timed: Callable[[], None] = lambda: None
     cards: int = 1
     memory_bytes: int = 0
 
@@ -110,6 +112,8 @@ def run_cases(
                 signals.check()
                 thread.join(_POLL_S)  # a timed wait keeps Ctrl-C deliverable
         if counting is not None and all(lane.error is None for lane in lanes):
+            if counting.left:
+                options.on_timed()
             counting.wait()
     finally:
         if counting is not None:

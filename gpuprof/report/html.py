@@ -108,6 +108,12 @@ def _rendered(run: Run) -> str:
     )
 
 
+def prepare() -> None:
+    """Make ready, in any thread, what every page takes."""
+    _environment().get_template("report.html.j2")
+    _plotly()
+
+
 @functools.cache
 def _environment() -> Environment:
     """The templates with all that they call; kept, because compiling them takes longer than filling them."""

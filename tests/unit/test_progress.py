@@ -6,6 +6,7 @@ import io
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from problem_support import Gemm
@@ -16,7 +17,9 @@ from gpuprof.commands.progress import watch
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.protocol import Opened
+from gpuprof.reading import read_run
 
+SAMPLE = Path(__file__).parents[2] / "samples" / "reduce-h200.json"
 KERNEL = shipped_ladder("gemm").find("reg_8x8")
 
 
@@ -154,6 +157,25 @@ def test_the_bar_finds_room_for_what_it_says(monkeypatch, width):
     assert "streamk_12x16 512x1024x256" in shown
     assert "about 3 min 10 s left" in shown
     assert len(shown.rstrip()) <= width
+
+
+def test_the_bar_shows_the_times_while_the_executor_still_counts_and_takes_them_away(monkeypatch):
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    monkeypatch.setattr(file, "isatty", lambda: True, raising=False)
+    for name, value in {"COLUMNS": "100", "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    run = read_run(SAMPLE)
+    with watch(quiet=False) as progress:
+        progress.opened(Opened(DEVICE, "gpu", None, {}, 0), 2)
+        before = file.getvalue()
+        progress.timed(run)
+        shown = file.getvalue()[len(before) :]
+    assert "counting" not in before
+    assert "counting" in shown
+    assert run.cases[0].kernel in shown
+    removed = file.getvalue()[len(before) + len(shown) :]
+    assert removed.count("\x1b[2K") >= shown.splitlines()[-1].count("\n") + 10  # line by line
 
 
 def test_of_several_devices_each_line_names_its_own(capsys):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case never hurts another: whatever a worker does, every case gets its row and the rest is measured."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import fake_worker
@@ -103,6 +105,62 @@ def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
     assert run.cases[0].throughput_reason is None
     assert run.cases[0].resources.registers_per_thread > 0
     assert run.cases[0].occupancy.theoretical_pct > 0
+
+
+class Uncounted:
+    """In the place of what counts: notes what is asked of it, and has everything left to count."""
+
+    left = 1
+
+    def __init__(self, events):
+        self.events = events
+
+    def __call__(self, *_, expected, **__):
+        self.events.append(("expects", len(expected)))
+        return self
+
+    def add(self, index, case, measurement):
+        self.events.append(("add", case.name))
+
+    def wait(self):
+        self.events.append(("wait",))
+
+    def close(self):
+        self.events.append(("close",))
+
+    @contextlib.contextmanager
+    def paused(self):
+        self.events.append(("pause",))
+        yield
+        self.events.append(("resume",))
+
+
+def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tmp_path, monkeypatch):
+    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    events = []
+    monkeypatch.setattr(session, "Counting", Uncounted(events))
+    monkeypatch.setattr(session, "on_host", lambda case: case.is_reference)
+    paths = [str(write_transpose_kernel(tmp_path, f"k{each}_a", each)) for each in range(2)]
+    request = build_request(shipped_ladder("transpose"), paths, False, "32,64", None, "f32", references="all")
+    watcher = types.SimpleNamespace(
+        opened=lambda opened, cases: None,
+        started=lambda case: events.append(("start", case.name)),
+        finished=lambda done: None,
+    )
+
+    def timed(run):
+        events.append(("timed", len(run.cases), {case.outcome for case in run.cases}))
+
+    options = RunOptions(device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=True)
+    run = measure(request, options, watcher, on_timed=timed)
+    hosts = {case.kernel for case in run.cases if case.is_reference}
+    assert hosts
+    assert events[0] == ("expects", len(run.cases))
+    assert events[-3:] == [("timed", len(run.cases), {"ok", "skipped"}), ("wait",), ("close",)]
+    assert events.count(("wait",)) == 1
+    started = [place for place, event in enumerate(events) if event[0] == "start" and event[1] in hosts]
+    assert [events[place + 1 : place + 3] for place in started] == [[("pause",), ("resume",)]] * len(started)
+    assert events.count(("pause",)) == len(started)
 
 
 def test_a_reference_among_the_cases_to_prepare_costs_no_worker(run_kernels):

@@ -3,7 +3,9 @@
 """Workers that are taken from outside, as for want of memory: whatever they were asked is asked again."""
 
 import sys
+import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +18,7 @@ from gpuprof.measure import counting, process
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess
-from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor
+from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor, Size
 from gpuprof.tuning import crew
 from gpuprof.tuning.crew import Crew
 
@@ -51,6 +53,20 @@ def test_worker_that_is_taken_while_it_starts_is_replaced(monkeypatch):
     assert worker.opened.backend == "none"
     assert len(started) == TRIES_WHEN_TAKEN
     worker.close()
+
+
+def test_process_that_is_started_ahead_is_the_next_worker_and_ends_where_nobody_wants_it(monkeypatch):
+    started = starting(monkeypatch, KILLED, 0)
+    with process.started_ahead():
+        worker = WorkerProcess(NONE)
+        assert len(started) == 1
+    assert worker.ask(Size(()), 60.0).bytes_needed == ()
+    worker.close()
+    children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    before = children.read_text()
+    with process.started_ahead():
+        assert children.read_text() != before
+    assert children.read_text() == before
 
 
 @pytest.mark.parametrize(

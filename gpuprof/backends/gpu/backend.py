@@ -67,14 +67,15 @@ class GpuBackend:
     def __init__(self, ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...] = ()) -> None:
         self._seed = seed
         self._budget = budget
-        device = query_device(ordinal)
-        self._arch = device.arch
         self._ahead = Ahead()
-        self._ahead.begin(compiled_code, self._arch, "f32", None)
-        self._ahead.begin(compiled_rates, self._arch)
+        self._ahead.begin(supported_archs)  # loads the compiler
         with timeline.span("context"):
+            device = query_device(ordinal)
+            self._arch = device.arch
+            self._ahead.begin(compiled_code, self._arch, "f32", None)
+            self._ahead.begin(compiled_rates, self._arch)
             self._context = GpuContext(ordinal)
-        _check_arch(device)
+        _check_arch(device, self._ahead.result(supported_archs))
         self.bus_id = self._context.pci_bus_id
         #: Before anything of ours runs, so that a load is somebody else's.
         self.conditions = tuple(conditions(self.bus_id))
@@ -353,9 +354,8 @@ class GpuBackend:
         return replace(device, measured_rates={**rates, "event_floor_us": self._event_floor_us})
 
 
-def _check_arch(device: Device) -> None:
+def _check_arch(device: Device, archs: Sequence[int]) -> None:
     major, minor = device.capability
-    archs = supported_archs()
     if 10 * major + minor not in archs:
         raise BackendUnavailable(
             f"This NVRTC cannot compile for {device.name} ({device.arch}); it knows sm_{min(archs)} to"
