@@ -7,6 +7,7 @@ Usage: python docs/update.py
 
 import importlib.util
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def _counted(case: Any, figure: str) -> str:
 
 def measured() -> str:
     """The fastest kernel of each problem of the samples, a table for each ladder."""
-    heads = "| size | fastest kernel | time | rate | beside the library | of peak | bound by |"
+    heads = "| size | fastest kernel | time | rate | vs library | of peak | bound by |"
     parts = []
     for names in SAMPLES:
         files = " and ".join(f"[{name}.json](../samples/{name}.json)" for name in names)
@@ -245,6 +246,13 @@ def _type(field: dict[str, Any]) -> str:
     return str(field["type"])
 
 
+def jobs() -> str:
+    """Which command is for which job, as the index has it, with links from the top folder."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    table = index.partition("## Which command for which job\n\n")[2].partition("\n\n")[0]
+    return re.sub(r"\]\((?=[\w-]+\.md)", "](docs/", table)
+
+
 def house() -> str:
     """The rooms from the roof down, as the test of imports holds them."""
     spec = importlib.util.spec_from_file_location("test_house", ROOT / "tests" / "unit" / "test_house.py")
@@ -261,6 +269,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield with_block(DOCS / "measured-h200.md", "samples", measured())
     yield with_block(DOCS / "limits.md", "steps", steps())
     yield with_block(DOCS / "command-line.md", "options", options())
+    yield with_block(ROOT / "README.md", "jobs", jobs())
     yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
     yield DOCS / "results.md", results_page()
     yield DOCS / "studies.md", studies()

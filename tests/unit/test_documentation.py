@@ -21,7 +21,7 @@ from gpuprof.errors import ExitCode, GpuprofError
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 _BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
@@ -68,12 +68,14 @@ def test_the_readme_is_short_and_shows_one_picture():
 
 
 def command_lines():
-    """Every command line that the documentation shows, with the page it stands on."""
+    """Every command line of the documentation, in blocks and in sentences, with the page it stands on."""
     for page in PAGES:
-        for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
-            for line in block.splitlines():
-                if line.startswith("gpuprof "):
-                    yield pytest.param(line.partition("  #")[0], id=f"{page.name}:{line[:60]}")
+        text = page.read_text(encoding="utf-8")
+        lines = [line for block in _BLOCK.findall(text) for line in block.splitlines()]
+        spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
+        for line in dict.fromkeys((*lines, *spans)):
+            if line.startswith("gpuprof "):
+                yield pytest.param(line.partition("  #")[0], id=f"{page.name}:{line[:60]}")
 
 
 @pytest.mark.parametrize("line", list(command_lines()))
