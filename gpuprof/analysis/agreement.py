@@ -21,12 +21,12 @@ _L1_COUNT = "l1tex__t_sectors"
 #: Accesses whose wavefronts and bank conflicts explain each other.
 _SHARED = ("shared_load", "shared_store")
 #: Why a card executes more than the least.
-_WAITS = "threads that wait for others try again until they need not, and the least is that each tries once"
-_SLOW_PATHS = "the machine code also has ways that the PTX does not show, such as slow paths"
+_WAITS = "waiting threads poll again and again; the least is one poll each"
+_SLOW_PATHS = "the machine code also has paths that the PTX does not show"
 _INCOMPARABLE = "branch_divergent_warps"
 _FEWER = (
     "of copies whose bytes a register decides Nsight Compute counts fewer in some kernels,"
-    " and sectors not alike in two runs; why is not settled"
+    " and other sectors in a second run; the cause is not known"
 )
 #: Of copies whose bytes a register decides, as `cp.async … 16, %size` says.
 _OF_PREDICATED = ("async_copy_sectors", "async_copy_shared_wavefronts")
@@ -190,7 +190,7 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
     elif surplus < 0:
         kind, note = "unexplained", "fewer than the executor's; arbitration only ever adds"
     elif surplus > counters.ARBITRATION * hardware:
-        kind, note = "unexplained", "more than arbitration was ever seen to add"
+        kind, note = "unexplained", "more than arbitration has been seen to add"
     elif surplus:
         kind = "arbitration"
         lost = f"{numbers.exact(surplus)} wavefronts lost"

@@ -15,7 +15,7 @@ from gpuprof.analysis.ladder import Ladder, Rung, uncertainty
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.speed import Speed
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Run
 from gpuprof.text import format_extent
 
@@ -309,13 +309,15 @@ def _without(run: Run, ladder: Ladder) -> Iterator[str]:
     for rung in ladder.rungs:
         status = status_of(run, rung.case)
         if not status.usable and rung.case.outcome != "skipped":
-            how = _OVER if rung.case.over_limit else _END[rung.case.outcome]
+            how = _END[rung.case.outcome]
+            if rung.case.over_limit:
+                how = f"exceeds the {exceeded_limit(rung.case)}"
             ended.setdefault(how, []).append(rung.kernel.id)
     for how, kernels in ended.items():
-        yield f"{_some(tuple(kernels))} {how}"
+        verb = how.replace("exceeds", "exceed") if len(kernels) > 1 else how
+        yield f"{_some(tuple(kernels))} {verb}"
 
 
-_OVER = "asked for more than the device has"
 _END = {"incorrect": "computed a wrong result", "failed": "failed", "timeout": "timed out"}
 
 

@@ -14,7 +14,7 @@ from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counters import sampled
 from gpuprof.analysis.kinds import is_reference, on_host
 from gpuprof.analysis.speed import speed_of
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Clocks, Measurement, Run
 from gpuprof.text import format_extent
 
@@ -137,10 +137,11 @@ def _outcomes(run: Run) -> Iterator[Banner]:
         )
     over = [case for case in ended if case.over_limit]
     if over:
+        limits = " or the ".join(dict.fromkeys(map(exceeded_limit, over)))
         yield Banner(
             "over_limit",
             "note",
-            f"{_cases(len(over))} asked for more than the device has",
+            f"{_cases(len(over))} {'exceeds' if len(over) == 1 else 'exceed'} the {limits}",
             f"{_some(over)}. All other cases are unaffected.",
             "Choose a smaller size or block for it.",
             cases=tuple(over),
@@ -358,10 +359,10 @@ def _counters(run: Run) -> Iterator[Banner]:
         yield Banner(
             "sampled",
             "note",
-            f"Counts of {_cases(len(partial))} scaled up from sampled blocks",
+            f"Counts of {_cases(len(partial))} extrapolated from sampled blocks",
             f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {_name(case)}.",
             cases=tuple(case for case, _ in partial),
-            tag="counts scaled up",
+            tag="extrapolated counts",
         )
 
 

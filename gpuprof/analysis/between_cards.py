@@ -60,10 +60,10 @@ class Standing:
 
     @property
     def sentence(self) -> str:
-        """For example `NVIDIA H200 (GPU 1) is 4.2 % slower than its kind: …`."""
+        """For example `NVIDIA H200 (GPU 1) is 4.2 % slower than the fleet median: …`."""
         much = numbers.percent(100 * abs(self.slower))
-        how = f"{self.label} is {much} {'slower' if self.slower > 0 else 'faster'} than its kind"
-        return f"{how}: {'; '.join(self.causes) or 'no reading of its state tells why'}."
+        how = f"{self.label} is {much} {'slower' if self.slower > 0 else 'faster'} than the fleet median"
+        return f"{how}: {'; '.join(self.causes) or 'no clock, power or throttling reading explains it'}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def _lost(run: Run) -> Iterator[Banner]:
         "bad",
         f"{labels[0] if len(lost) == 1 else f'{len(lost)} devices'} lost during the run",
         " ".join(f"{label}: {run.place(number).lost}." for label, number in zip(labels, lost, strict=True))
-        + f" {right} {'case' if right == 1 else 'cases'} had ended well by then; other rows say so.",
+        + f" {right} {'case' if right == 1 else 'cases'} had finished by then; the others are marked.",
         "See gpuprof doctor there, and run what is missing again.",
     )
 
@@ -41,7 +41,7 @@ def _apart(run: Run) -> Iterator[Banner]:
     kinds = kinds_of_cards(run)
     even = [kind.sentence for kind in kinds if not kind.outliers]
     if even:
-        yield Banner("cards", "note", even[0].rstrip("."), " ".join((*even[1:], "None of them is off.")))
+        yield Banner("cards", "note", even[0].rstrip("."), " ".join((*even[1:], "None is an outlier.")))
     off = [(kind, card) for kind in kinds for card in kind.outliers]
     if not off:
         return
@@ -55,7 +55,9 @@ def _apart(run: Run) -> Iterator[Banner]:
     yield Banner(
         "card_outlier",
         "warning",
-        f"{first.label} is {how} than its kind" if len(off) == 1 else f"{len(off)} cards are off their kind",
+        f"{first.label} is {how} than the fleet median"
+        if len(off) == 1
+        else f"{len(off)} cards deviate from the fleet median",
         f"{' '.join(told)} A card is named from {100 * NOTABLE:.0f} % on, where that is more than chance.",
         "See gpuprof doctor on its machine, and measure again.",
     )
@@ -82,7 +84,7 @@ def _unlike_software(run: Run) -> Iterator[Banner]:
     yield Banner(
         "unlike_software",
         "warning",
-        "The machines of this run have unlike software",
-        f"{there}; elsewhere {here}. Times and counts may differ for it.",
+        "The machines of this run have different software",
+        f"{there}; elsewhere {here}. Times and counts may differ because of that.",
         "Install the same versions, or compare within a machine.",
     )

@@ -53,7 +53,7 @@ def _of_rung(read: "Callable[[Rung], float | None]", absent: str) -> Read:
         if speed_of(subject.run, subject.case) is None:
             return _missing(why_no_speed(subject.run, subject.case))
         if subject.rung is None:
-            return _missing("another case of the kernel stands for it")
+            return _missing("another case represents the kernel")
         value = read(subject.rung)
         return _missing(absent) if value is None else Reading(value)
 
@@ -279,7 +279,7 @@ _RATES = (
         "Bandwidth",
         "Rate",
         "GB/s",
-        "Fewest bytes the problem can move over the cold median; not the traffic that was caused.",
+        "Minimum bytes of the problem over the cold median; not the actual traffic.",
         _speed(lambda speed: speed.gbps),
         better="higher",
     ),
@@ -316,16 +316,16 @@ _RATES = (
         "Of peak",
         _PEAK,
         "%",
-        "Of the THEORETICAL roof over this size: bandwidth or compute, whichever binds.",
+        "Of the theoretical peak for this size: bandwidth or compute, whichever limits.",
         _speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
         better="higher",
     ),
     _figure(
         "pct_of_measured_limit",
-        "Of reached",
+        "Of measured peak",
         "% of measured",
         "%",
-        "Of the same roof at the rates that small kernels reached on this device.",
+        "Of the measured peak for this size: the rates that small kernels reached on this device.",
         _speed(lambda speed: speed.pct_of_measured_limit, "no such rates were measured on this device"),
         better="higher",
     ),
@@ -457,7 +457,7 @@ _HELD = (
         "Limiter",
         _OCCUPANCY,
         "text",
-        "What keeps another block off an SM.",
+        "What limits the resident blocks.",
         _occupancy(lambda held: held.limiter),
     ),
     _figure(
@@ -498,7 +498,7 @@ _MADE_OF_COUNTERS = (
         "Traffic",
         _TRAFFIC,
         "×",
-        "Bytes of global sectors requested over the fewest bytes possible; before the caches.",
+        "Bytes of global sectors requested over the minimum; before the caches.",
         _derived(counters.sector_ratio),
         better="lower",
     ),

@@ -13,7 +13,7 @@ from gpuprof.devices.measured import latencies
 from gpuprof.devices.rates import sm_rates
 from gpuprof.results import Measurement
 
-_UNHIDDEN = "No part of the GPU is busy all the time: latency is not hidden."
+_UNHIDDEN = "Latency-bound: no part of the GPU is busy all the time."
 _SHARED_PASSES = ("shared_load_wavefronts", "shared_store_wavefronts")
 
 
@@ -141,9 +141,9 @@ def sentences(case: Measurement, device: Device, needs: Flight | None) -> str:
         return _UNHIDDEN
     each = needs.needed / held.warps if held.warps else needs.needed
     enough = (
-        f"so each must keep {numbers.significant(each)} under way all the time"
+        f"so each must keep {numbers.significant(each)} in flight at all times"
         if each > 1
-        else "which would do if none had to wait for anything else"
+        else "enough only if none waits for anything else"
     )
     return (
         f"{_UNHIDDEN}{held.idle} By Little's law {needs.label} needs {numbers.significant(needs.needed)}"

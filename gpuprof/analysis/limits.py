@@ -19,7 +19,7 @@ FAR = 1.5
 _TELLING = 0.05
 _MOST_SHIFTS = 3
 #: Whose hits keep work from a part.
-_ABSORBERS = {"l2": "L1", "dram": "the caches"}
+_CACHES = {"l2": "L1", "dram": "the caches"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,9 @@ class Limits:
     def uncached(self) -> str:
         """What levels below the caches need without them, where that exceeds every floor; else empty."""
         beyond = [
-            f"{floor.label} would need {numbers.time_us(most)} if {_ABSORBERS[floor.key]} absorbed nothing"
+            f"{floor.label} would need {numbers.time_us(most)} without hits in {_CACHES[floor.key]}"
             for floor in self.floors
-            if (most := floor.bound.most_us or 0.0) > self.least_us and floor.key in _ABSORBERS
+            if (most := floor.bound.most_us or 0.0) > self.least_us and floor.key in _CACHES
         ]
         return f"{'; '.join(beyond)}." if beyond else ""
 
@@ -149,7 +149,7 @@ class Limits:
         if self.ratio is None:
             return f"cannot be faster than {least} ({label})"
         if self.latency:
-            return f"{numbers.ratio(self.ratio)} its highest bound, {least} ({label}): latency is not hidden"
+            return f"latency-bound: {numbers.ratio(self.ratio)} its highest bound, {least} ({label})"
         return f"bound by {label}: {least} at least, {numbers.percent(100 / self.ratio)} of the time it takes"
 
 

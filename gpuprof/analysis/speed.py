@@ -153,7 +153,7 @@ def speed_of(run: Run, case: Measurement) -> Speed | None:
 def why_no_speed(run: Run, case: Measurement) -> str:
     """Why `speed_of` is None, for the reader."""
     if run.backend == "sim":
-        return "executed without a GPU: no time exists"
+        return "executed without a GPU: not timed"
     if run.backend == "none":
         return "compiled only: nothing ran"
     if case.outcome != "ok":

@@ -39,6 +39,16 @@ _STATUS = {
 _COMPILED = Status("compiled", "◇", "c", "muted", usable=True)
 
 
+#: What a launch may ask too much of, as reasons call it, and the limit that it then exceeds.
+_LIMITS = ("shared memory", "registers", "threads", "cooperative grid")
+
+
+def exceeded_limit(case: Measurement) -> str:
+    """Which of the device's limits a case exceeds, for example `shared-memory limit`."""
+    name = next((name for name in _LIMITS if name in (case.reason or "")), "")
+    return f"{name.removesuffix('s').replace(' ', '-')} limit" if name else "device limit"
+
+
 def status_of(run: Run, case: Measurement) -> Status:
     """The status of a case; without a backend that executes, one that compiled counts as done."""
     if run.backend == "none" and case.outcome == "skipped" and case.resources is not None:

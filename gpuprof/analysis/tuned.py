@@ -188,9 +188,9 @@ def _nothing(size: TunedSize) -> str:
             f"no combination can run, and nothing was {done}" if not size.allowed else f"nothing was {done}"
         )
     if len(size.wrong) == 1:
-        return f"the one point that was {done} went wrong"
+        return f"the one point that was {done} failed"
     points = "both points" if len(size.wrong) == 2 else f"all {len(size.wrong):,} points"
-    return f"{points} that were {done} went wrong"
+    return f"{points} that were {done} failed"
 
 
 def tie_sentence(size: TunedSize) -> str:
@@ -213,8 +213,7 @@ def space_sentence(size: TunedSize) -> str:
     if tuned.uncompiled:
         were, them = ("was", "it") if tuned.uncompiled == 1 else ("were", "them")
         told += (
-            f"; {tuned.uncompiled:,} {were} not compiled for want of time, and the same command goes on"
-            f" with {them}"
+            f"; {tuned.uncompiled:,} {were} not compiled in time, and the same command goes on with {them}"
         )
     if out := sum(tuned.ruled_out.values()):
         whom = "it" if out == tuned.combinations == 1 else f"{out:,}"

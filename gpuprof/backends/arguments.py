@@ -108,7 +108,7 @@ def bind_arguments(
             f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
             fix=reordering(names, declared)
             or _naming_views(names, declared, textures)
-            or "Mend the kernel's parameters, or the order of arguments in its header.",
+            or "Fix the kernel's parameters, or the order of arguments in its header.",
         )
     return tuple(bound)
 

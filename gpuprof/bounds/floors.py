@@ -177,7 +177,7 @@ def _sum(counters: Mapping[str, Counter], names: tuple[str, ...]) -> float:
 
 
 def _up_to(least: float, most: float, cache: str) -> str:
-    return f" (up to {_number(most)} if {cache} absorbed nothing)" if most > least else ""
+    return f" (up to {_number(most)} without hits in {cache})" if most > least else ""
 
 
 def _number(value: float) -> str:

@@ -166,7 +166,7 @@ class Comparison:
     def advice(self) -> str:
         """What would tell of the times that are uncertain; empty where none is."""
         needed = max((case.judgement.needed for case in self.cases if case.judgement), default=0)
-        return f"measure both with --rounds {needed}, or in turns by --against" if needed else ""
+        return f"measure both with --rounds {needed}, or interleaved by --against" if needed else ""
 
 
 def compare_runs(
@@ -286,7 +286,7 @@ def _of_time(found: Judgement) -> str:
             slower = "slower" if found.change > 0 else "faster"
             return f"{percent(abs(found.change), signed=False)} {slower} ({interval})"
         case "same":
-            return f"a slowdown of {percent(found.detectable, signed=False)} would have been seen"
+            return f"a slowdown of {percent(found.detectable, signed=False)} would have been detected"
     return f"{percent(found.change)} ({interval})"
 
 

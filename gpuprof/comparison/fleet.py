@@ -212,7 +212,9 @@ class FleetBuilder:
         """
         if not self._cards:
             why = f" {self._left_out[0][0]}: {self._left_out[0][1]}." if self._left_out else ""
-            raise InputError(f"There is no card to look at.{why}", fix="Name results files of runs on a GPU.")
+            raise InputError(
+                f"No run on a GPU is among them.{why}", fix="Name results files of runs on a GPU."
+            )
         counts = Counter(card.model for card in self._cards.values())
         kinds = [self._kind(model) for model, _ in counts.most_common()]
         return Fleet(

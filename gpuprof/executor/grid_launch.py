@@ -420,7 +420,7 @@ def _remark(batch: Batch) -> str:
     if read.byte == ABSENT_LANE:
         what = f"a lane that takes no part in the exchange ({where})"
     else:
-        what = f"byte {read.byte} of shared memory, which nobody had written ({where})"
+        what = f"byte {read.byte} of shared memory, which was never written ({where})"
     return f"Line {read.line} reads {what}; no result depends on it"
 
 

@@ -129,15 +129,15 @@ class _Search:
         at = f" {_listed(self._right)}" if self._right else ""
         if self.ran_out:
             right = f"; it found nothing wrong{at}" if at else ""
-            return f"The executor did not get through it in the time that an explanation may take{right}"
+            return f"The executor did not finish in the time for explanations{right}"
         if not self._right:
-            why = self.obstacle.rstrip(".") or "no size that it has room and time for is like this one"
+            why = self.obstacle.rstrip(".") or "no size that fits its memory and time behaves like this one"
             return f"The executor cannot tell why: {why}"
         elsewhere = f"; elsewhere it cannot tell: {self.obstacle.rstrip('.')}" if self.obstacle else ""
         slow = ", which may only be slow," if self._question.symptom == "hang" else ""
         return (
-            f"The executor finds nothing wrong with it{slow}{at}: what depends on luck, as some races do,"
-            f" or on what it does not model is not to be seen there{elsewhere}"
+            f"The executor finds nothing wrong with it{slow}{at}: what differs between runs, like some races,"
+            f" or what it does not model does not show there{elsewhere}"
         )
 
     def _look(

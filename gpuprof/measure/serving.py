@@ -162,7 +162,7 @@ class Worker:
         if not isinstance(executor, SimBackend):
             raise TypeError("only the executor counts")
         if executor.problem_bytes(case.problem) > executor.memory_budget_bytes:
-            return Counted({}, reason="its arrays do not fit into this machine's memory once more")
+            return Counted({}, reason="its arrays do not fit into this machine's memory a second time")
         try:
             case, kernel = resolve(case, executor.device)
             shape = configure(kernel, case.problem, case.block, case.params, executor.device)

@@ -244,7 +244,7 @@ class _Lane:
             if death.out_of_memory:
                 measurement = _without_memory(case, opened.device, death)
             else:
-                measurement = ended(case, opened.device, "failed", f"It brought its process down: {death}.")
+                measurement = ended(case, opened.device, "failed", f"It crashed its process: {death}.")
             if death.taken:
                 return replace(measurement, lost=True), None, opened
         else:
@@ -260,7 +260,7 @@ class _Lane:
         limit = self._options.timeout_s
         if not compiling and opened.backend == "sim" and _is_much(case, opened.device, limit):
             reason = (
-                f"Not counted: the executor did not get through it within {limit:g} s, which tells nothing"
+                f"Not counted: the executor did not finish within {limit:g} s, which tells nothing"
                 " about the kernel. Allow more with --timeout, or choose a smaller --sizes."
             )
             return ended(case, opened.device, "skipped", reason, "the executor had no time for it")
@@ -295,7 +295,7 @@ class _Lane:
 
 def _without_memory(case: Case, device: Device, death: WorkerDied) -> Measurement:
     reason = (
-        f"Not run to its end, which tells nothing about the kernel: {death}. Choose a smaller --sizes, free"
+        f"Did not finish, which says nothing about the kernel: {death}. Choose a smaller --sizes, free"
         " memory, or run it where there is more."
     )
     return ended(case, device, "skipped", reason, "there was not enough memory")

@@ -310,7 +310,7 @@ def test_an_undefined_value_of_another_block_is_followed():
     shape = {"grid": (2, 1, 1), "block": (64, 1, 1), "follow_undefined": True}
     (out,), result = run_cuda(source.replace("CONDITION", ""), arguments, **shape)
     np.testing.assert_array_equal(out.array(), [*range(64), *range(64)])
-    assert "which nobody had written" in result.remarks[0]
+    assert "which was never written" in result.remarks[0]
     broken = source.replace("CONDITION", "|| rank() == 1")
     fault = caught(broken, arguments, **shape)
     assert fault.kind == FaultKind.UNINITIALISED_SHARED

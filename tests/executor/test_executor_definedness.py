@@ -41,7 +41,7 @@ KERNEL = """.version 8.5
 }
 """
 FIRST = "thread (0, 0, 0) of block (0, 0, 0)"
-READ = f"of shared memory, which nobody had written ({FIRST}); no result depends on it"
+READ = f"of shared memory, which was never written ({FIRST}); no result depends on it"
 
 
 def run(snippet: str):

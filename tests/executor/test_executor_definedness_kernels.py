@@ -28,7 +28,9 @@ def refused(source: str, *arrays: np.ndarray, use: str = "// counts", read: str 
     fault = caught(source, *arrays, follow_undefined=True, **keywords)
     assert fault.kind is FaultKind.UNINITIALISED_SHARED
     assert fault.source_line == line_of(source, use)
-    assert f"shared memory, which line {line_of(source, read)} read and nobody had written" in fault.detail
+    assert (
+        f"shared memory, which line {line_of(source, read)} read and which was never written" in fault.detail
+    )
     return fault
 
 
@@ -160,7 +162,7 @@ def test_the_remark_names_block_thread_and_byte():
 }"""
     _, result = follow(source, np.zeros(3, np.float32), grid=(4, 1, 1))
     where = "thread (28, 0, 0) of block (2, 0, 0)"
-    expected = f"Line 5 reads byte 128 of shared memory, which nobody had written ({where})"
+    expected = f"Line 5 reads byte 128 of shared memory, which was never written ({where})"
     assert result.remarks == (f"{expected}; no result depends on it",)
     assert combined([result, result]).remarks == result.remarks
 

@@ -188,7 +188,7 @@ def test_a_flag_that_nobody_sets_is_told_at_once():
 }"""
     fault = caught(source, np.zeros(1, np.int32), block=(64, 1, 1))
     assert (fault.kind, fault.thread, fault.source_line) == (FaultKind.ENDLESS, (5, 0, 0), 3)
-    assert "nothing that can still run changes what it reads there" in fault.detail
+    assert "nothing that can still run changes what it polls there" in fault.detail
 
 
 def test_blocks_that_wait_for_more_than_can_ever_come_are_told():

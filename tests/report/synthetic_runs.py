@@ -309,7 +309,7 @@ def transpose_run() -> Run:
 def sim_run() -> Run:
     """Study A executed without a GPU, with counters, and lines for one kernel."""
     problem = Gemm(128, 128, 128)
-    reason = "executed without a GPU: no time exists"
+    reason = "executed without a GPU: not timed"
     figures = {
         "naive": counters(
             blocks=(4, 16),

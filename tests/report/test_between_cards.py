@@ -60,7 +60,7 @@ def test_card_that_is_slower_is_the_one_that_is_named(count):
     found = outliers(fleet(count, {1: 0.05}))
     assert list(found) == [1]
     assert found[1].slower == pytest.approx(0.05, abs=0.012)
-    assert found[1].sentence.endswith("no reading of its state tells why.")
+    assert found[1].sentence.endswith("no clock, power or throttling reading explains it.")
 
 
 def test_chance_names_nobody_in_a_large_fleet():

@@ -50,7 +50,7 @@ def test_arbitration_explains_up_to_its_share_of_the_hardwares_wavefronts() -> N
     assert left == (850, 850, "agrees", "")
     assert wavefronts == (850, 1000, "arbitration", "150 wavefronts lost, 15.0 % of all")
     assert conflicts == (0, 150, "arbitration", "the same cycles, as bank conflicts")
-    more = "more than arbitration was ever seen to add"
+    more = "more than arbitration has been seen to add"
     fewer = "fewer than the executor's; arbitration only ever adds"
     for ours, theirs, note in (((849, 0), (1000, 151), more), ((1000, 500), (999, 499), fewer)):
         left, wavefronts, conflicts = shared(ours, theirs)
@@ -177,7 +177,9 @@ def test_sample_is_told_where_fewer_blocks_ran_than_the_grid_has() -> None:
     assert sampled(case(counters("ncu", barriers=1), {})) is None
 
 
-@pytest.mark.parametrize(("waits", "word"), [(True, "threads that wait"), (False, "slow paths")])
+@pytest.mark.parametrize(
+    ("waits", "word"), [(True, "waiting threads"), (False, "paths that the PTX does not show")]
+)
 def test_a_least_count_says_why_the_card_has_more(waits: bool, word: str) -> None:
     def compared(ours: float, theirs: float) -> tuple[str, str]:
         executor = {

@@ -175,7 +175,7 @@ def test_missing_figures_say_why() -> None:
     for key in ("median_us", "ci95_pct", "gflops", "gain"):
         assert missing(key, wrong) == no_speed
         assert missing(key, replace(CASE, timing=None, timing_reason="not asked for")) == "not asked for"
-    assert missing("gain", rung=False) == "another case of the kernel stands for it"
+    assert missing("gain", rung=False) == "another case represents the kernel"
     few = replace(CASE, timing=TimingPair(replace(COLD, ci95_rel=None), None))
     assert missing("ci95_pct", few) == "too few samples for an interval"
     assert missing("warm_us", few) == "not timed warm"
@@ -243,7 +243,7 @@ def test_unknown_peaks_and_the_cpu_say_why() -> None:
     for key in ("pct_of_copy", "pct_of_limit", "warm_us"):
         assert missing(key, host, on_cpu) == "it ran on the CPU"
     executed = replace(of, backend="sim")
-    assert missing("median_us", of=executed) == "executed without a GPU: no time exists"
+    assert missing("median_us", of=executed) == "executed without a GPU: not timed"
     assert missing("gain", of=replace(of, backend="none")) == "compiled only: nothing ran"
 
 

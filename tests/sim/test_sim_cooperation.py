@@ -70,7 +70,7 @@ def test_what_a_few_blocks_finish_is_verified_and_said():
     tile = 128 * 256
     assert tile <= found.verification.checked_elements < LONG.sizes[0] * LONG.sizes[1]
     (remark,) = found.remarks
-    assert remark.startswith("Its blocks build on each other: all of them are counted, without values; what")
+    assert remark.startswith("Its blocks depend on each other: ")
     assert found.counters["ffma_thread_instructions"].value == LONG.flops // 2
 
 
@@ -82,7 +82,7 @@ FENCE = """            __threadfence();
 
 
 def test_a_block_that_never_tells_is_a_hang_with_its_place():
-    with pytest.raises(ExplainedFailure, match="turns in a loop for ever") as caught:
+    with pytest.raises(ExplainedFailure, match="loops forever") as caught:
         run(SHARED, blocks=6, wrong=(SIGNAL, f"if (blockIdx.x != 12) {SIGNAL}"))
     explanation = caught.value.explanation
     assert explanation.cause == "endless loop"

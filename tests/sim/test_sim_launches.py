@@ -92,7 +92,7 @@ def test_a_fault_names_the_function_of_its_launch(tmp_path):
 def test_whole_grids_are_run_or_none(tmp_path):
     case = profile(write_two_pass_sum(tmp_path), sizes=65536, sim_blocks=4).case()
     assert case.outcome == "skipped"
-    assert "launches build on each other" in case.reason
+    assert "launches depend on each other" in case.reason
 
 
 def test_the_arguments_of_each_launch_are_checked(tmp_path):

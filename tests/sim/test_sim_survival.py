@@ -72,7 +72,7 @@ def test_case_that_the_executor_has_no_time_for_is_not_counted_and_no_failure():
     run = profile(kernels, sizes=[(2048, 2048), (32, 32)], device="sim:h200", timeout_s=4.0, explain=False)
     large, small = run.cases
     assert large.outcome == "skipped"
-    assert large.reason.startswith("Not counted: the executor did not get through it within 4 s")
+    assert large.reason.startswith("Not counted: the executor did not finish within 4 s")
     assert small.outcome == "timeout"  # so little work takes this long only where it never ends
     good = replace(large.record, outcome="ok")
     assert exit_code(replace(run.record, cases=(large.record, good))) == 0

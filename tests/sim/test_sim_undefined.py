@@ -65,7 +65,7 @@ READ, COUNTS = (
     for mark in ("// read", "// counts")
 )
 REMARK = (
-    f"Line {READ} reads byte 1088 of shared memory, which nobody had written (thread (0, 0, 0) of block"
+    f"Line {READ} reads byte 1088 of shared memory, which was never written (thread (0, 0, 0) of block"
     " (0, 0, 0)); no result depends on it"
 )
 
@@ -110,7 +110,7 @@ def test_what_is_stored_is_refused_with_both_lines(tmp_path):
         f"line {COUNTS}: thread (0, 0, 0) of block (0, 0, 0) stores to C a value that depends on byte 1088"
         in (case.reason)
     )
-    assert f"which line {READ} read and nobody had written" in case.reason
+    assert f"which line {READ} read and which was never written" in case.reason
 
 
 def test_of_a_sample_of_blocks_too(tmp_path):

@@ -133,8 +133,4 @@ def test_a_grid_that_is_too_large_to_run_whole_is_left_in_doubt():
     body = f"int s = 0; for (int j = 0; j < 30000; ++j) s += x[j]; if (s == 1) y[0] = s; {COPY}"
     case = judged(body, **LARGE | {"grid": 4095})
     assert case.outcome == "skipped"
-    assert case.reason == (
-        "The blocks that ran stand for 1,048,320 of the 1,048,576 elements of y: whether the others are"
-        " written cannot be told without the rest of the grid. Choose a smaller --sizes, or --sim-blocks all"
-        " and patience."
-    )
+    assert "1,048,320 of the 1,048,576 elements of y" in case.reason

@@ -40,11 +40,11 @@ def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize
             "best is EACH=4, with a bound of 20.0 µs; that of the header's own values is 40.0 µs,"
             " 2.00× as high",
         ),
-        (size(wrong=1, combinations=1, evaluated=1), "the one point that was timed went wrong"),
-        (size(wrong=2, combinations=2, evaluated=2), "both points that were timed went wrong"),
+        (size(wrong=1, combinations=1, evaluated=1), "the one point that was timed failed"),
+        (size(wrong=2, combinations=2, evaluated=2), "both points that were timed failed"),
         (
             size(wrong=3, combinations=3, evaluated=3, by="bound"),
-            "all 3 points that were counted went wrong",
+            "all 3 points that were counted failed",
         ),
         (
             size(combinations=2, ruled_out={"It is large.": 2}),
@@ -112,12 +112,12 @@ def space(combinations: int, evaluated: int, ruled_out: dict[str, int] | None = 
         ),
         (
             space(20, 5, uncompiled=1),
-            "All 20 combinations can run, of which 5 were timed; 1 was not compiled for want of time, and"
+            "All 20 combinations can run, of which 5 were timed; 1 was not compiled in time, and"
             " the same command goes on with it",
         ),
         (
             space(20, 5, uncompiled=2),
-            "All 20 combinations can run, of which 5 were timed; 2 were not compiled for want of time, and"
+            "All 20 combinations can run, of which 5 were timed; 2 were not compiled in time, and"
             " the same command goes on with them",
         ),
     ],

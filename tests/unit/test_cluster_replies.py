@@ -44,7 +44,7 @@ def asking(*, there=True):
 
 
 def test_a_reply_that_went_with_its_worker_is_not_waited_for():
-    with pytest.raises(WorkerVanished, match="w0 at tcp://there:1 vanished"):
+    with pytest.raises(WorkerVanished, match="w0 at tcp://there:1 was lost"):
         asking(there=False)._answer(Fetched(waits=1))
 
 

@@ -188,7 +188,7 @@ def test_worker_that_dies_is_a_row_and_the_rest_completes(run_kernels, what, rea
     run, watcher = run_kernels("good", what, "good", what)
     assert outcomes(run) == ["ok", "failed", "ok", "failed"]
     assert run.complete
-    assert run.cases[1].reason == f"It brought its process down: {reason}"
+    assert run.cases[1].reason == f"It crashed its process: {reason}"
     assert run.cases[1].timing is None
     assert run.cases[1].timing_reason == "the case did not end"
     assert not run.cases[1].over_limit

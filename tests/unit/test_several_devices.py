@@ -120,7 +120,7 @@ def test_slower_gpu_is_named_with_what_its_driver_says(run_kernels, monkeypatch)
     run, _ = run_kernels("a", "b")
     (banner,) = (banner for banner in banners(run) if banner.code == "card_outlier")
     assert "GPU 1" in banner.title
-    assert "5 % slower than its kind: load: kernels of others ran in 97 %" in banner.detail.replace(
+    assert "5 % slower than the fleet median: load: kernels of others ran in 97 %" in banner.detail.replace(
         "5.00", "5"
     )
 

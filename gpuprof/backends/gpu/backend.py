@@ -271,8 +271,8 @@ class GpuBackend:
             kept_us = percentile(sorted(keeping), 0.5)
             if kept_us < _MUCH_FASTER * estimate - 2 * (self._event_floor_us + self._timer.pair_us):
                 remark = (
-                    f"Launched again with its own memory as it left it, it takes {kept_us:.4g} us instead of"
-                    f" {estimate:.4g} us: times are of launches that find it as at first, and none are warm"
+                    f"Launched again without its memory being restored, it takes {kept_us:.4g} us instead of"
+                    f" {estimate:.4g} us: each timed launch finds it restored, and no time is warm"
                 )
                 return TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None), (
                     remark,

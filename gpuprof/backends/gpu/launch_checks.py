@@ -179,7 +179,7 @@ class LaunchChecks:
         wrong = (int(self._wrong.download(np.uint64, count=1)[0]) - self._none_wrong) % 2**64
         if not wrong:
             return ""
-        return f"{wrong} of {self._looked_at} elements that were looked at after its launches are wrong"
+        return f"{wrong} of {self._looked_at} elements that were checked after its launches are wrong"
 
     def _synchronize(self) -> None:
         call("waiting for the kernel", driver().cuStreamSynchronize(self._stream))

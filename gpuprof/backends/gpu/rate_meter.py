@@ -28,7 +28,7 @@ _WARP_LANES = 32
 _UNROLL = 32
 _SAMPLES = 5
 #: By what they are timed: rates of another clock are measured anew.
-_CLOCK = "events, without what a pair of them takes"
+_CLOCK = "CUDA events, less the cost of a pair of them"
 #: Bytes of an array that is read, written or copied in device memory; many times any L2 cache.
 _DRAM_BYTES = 1 << 30
 #: Bytes that all blocks load over and over from L1.

@@ -37,7 +37,7 @@ _TICK_US = 0.032
 #: Python's lock while they wait: 12.9.1 and later.
 _GATE_SECONDS = 1.0
 
-_UNAVAILABLE = "the driver cannot hold a stream back"
+_UNAVAILABLE = "the driver cannot block a stream"
 
 Launch = Callable[[], None]
 

@@ -97,7 +97,7 @@ _QUICK_INSTRUCTIONS = 2e9
 #: What to say of blocks that wait for each other where nothing else helps.
 _WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
 #: And of blocks that seem to race, where those that did not run may have put them in order.
-_ORDER = "Its blocks signal to each other, and whether all do so in order, only the whole grid tells."
+_ORDER = "Its blocks signal each other, and only the whole grid shows whether they do so in order."
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
 #: What decides, with the rest of its kernel, all that executing a case finds: source, problem, launches and
@@ -212,7 +212,7 @@ class SimBackend:
             sampled = any(sample is not None for sample in samples)
             if sampled and len(shape.launches) > 1:
                 raise CaseSkipped(
-                    "Its launches build on each other, so that the executor would have to run whole grids.",
+                    "Its launches depend on each other, so that the executor would have to run whole grids.",
                     fix=RUN_WHOLE,
                 )
             return self._run(kernel, problem, shape, compiled, samples)

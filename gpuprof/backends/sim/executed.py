@@ -14,10 +14,9 @@ from gpuprof.results import Counter, SourceLine, Verification
 
 #: Share of an output by which sums of weights may be off, which are ratios.
 _COVERAGE_SLACK = 1e-9
-RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
+RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all, which takes longer."
 ESTIMATES = (
-    "estimates: the {} blocks that ran of {} differ from those that they stand for; --sim-blocks all counts"
-    " every one"
+    "extrapolated from {} sampled blocks of {}, which differ from the others; --sim-blocks all counts all"
 )
 NO_TIME = "the executor counts; it measures no time"
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
@@ -127,7 +126,7 @@ def check_verdict(verification: Verification, executed: Executed) -> None:
     atomics = executed.counters["global_atomic_requests"].value
     if verification.checked_elements and not atomics:
         return
-    how = "build on each other by atomic operations" if atomics else "that ran wrote no result"
+    how = "depend on each other through atomic operations" if atomics else "that ran wrote no result"
     raise BlocksBuildOnEachOther(
         f"Its blocks {how}, so that the executor would have to run the whole grid to verify it."
     )
@@ -161,7 +160,7 @@ def check_coverage(problem: Problem, executed: Executed) -> None:
             continue
         item = spec.nbytes // spec.elements
         raise SampleFallsShort(
-            f"The blocks that ran stand for {covered / item:,.0f} of the {spec.elements:,} elements of"
-            f" {spec.name}: whether the others are written cannot be told without the rest of the grid.",
+            f"The sampled blocks stand for {covered / item:,.0f} of the {spec.elements:,} elements of"
+            f" {spec.name}: whether the others are written, only the whole grid shows.",
             executed.expected_instructions,
         )

@@ -232,7 +232,7 @@ class TracedCase:
             where = self._problem.describe_element(name, read.element)
         else:
             where = f"{name}[{read.element}]"
-        return f"{self._who(read.deed)} reads {where}, which nobody had written"
+        return f"{self._who(read.deed)} reads {where}, which was never written"
 
     def _left_out(self, buffer: Buffer, witness: Witness, element: int) -> tuple[str, Deed | None]:
         """An element that nobody wrote, and who wrote its neighbours."""

@@ -8,6 +8,7 @@ through every block that has a part in them.
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,10 @@ from gpuprof.results import Verification
 
 #: Steps of single lanes that a grid may take without values: some thirty seconds.
 _MOST_STEPS = 2e10
-#: Blocks that a remark names.
-_NAMED = 4
+_SAMPLE_VERIFIED = (
+    "Its blocks depend on each other: all blocks are counted, but values are computed and verified in a"
+    " sample only"
+)
 
 
 class NotConclusive(Exception):
@@ -145,18 +148,7 @@ class WaitingGrid:
         """What to say of a verdict that a sample gave."""
         if never_written(self.problem, self.buffers, self._trace) is not None:
             return ()
-        x, y, z = self.launch.grid
-        if len(self._sample.parts) == x * y * z:
-            return ()
-        blocks = [part.block for part in self._sample.parts]
-        names = [str((block % x, block // x % y, block // (x * y))) for block in blocks[:_NAMED]]
-        more = f" and {len(blocks) - _NAMED} more" if len(blocks) > _NAMED else ""
-        word = "block" if len(blocks) == 1 else "blocks"
-        text = (
-            "Its blocks build on each other: all of them are counted, without values;"
-            f" what is verified is the work of {word} {', '.join(names)}{more}"
-        )
-        return (text,)
+        return () if len(self._sample.parts) == prod(self.launch.grid) else (_SAMPLE_VERIFIED,)
 
 
 def finished(

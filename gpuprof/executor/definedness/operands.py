@@ -146,7 +146,7 @@ def refuse(batch: Batch, origin: int, position: tuple[int, int, int], line: int,
     if byte == ABSENT_LANE:
         detail = f"{depends} a lane that took no part when line {read_at} read it"
         batch.fault(FaultKind.ABSENT_LANE, detail, line, position)
-    detail = f"{depends} byte {byte} of shared memory, which line {read_at} read and nobody had written"
+    detail = f"{depends} byte {byte} of shared memory, which line {read_at} read and which was never written"
     batch.fault(FaultKind.UNINITIALISED_SHARED, detail, line, position, byte)
 
 

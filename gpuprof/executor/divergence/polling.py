@@ -85,7 +85,7 @@ class Polling:
         """Return all, to turn until the budget is spent, unless no turn differs from the one before."""
         if self.resting and all(resting.repeats for resting in self.resting):
             strand = self.resting[0].strand
-            text = "turns in a loop for ever: nothing that can still run changes what it reads there"
+            text = "loops forever: nothing that can still run changes what it polls there"
             self.batch.fault(FaultKind.ENDLESS, text, blocks[strand.block].line, strand.mask.first())
         chosen, self.resting = self.resting, []
         return [resting.strand for resting in chosen]

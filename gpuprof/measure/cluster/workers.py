@@ -87,7 +87,7 @@ class Seat:
                 if self.member.key == member.key or self.member.name == member.name:
                     return member.address
             if time.monotonic() > end:
-                raise PlaceLost(f"{self._who} vanished and did not come back within {self._patience_s:g} s")
+                raise PlaceLost(f"{self._who} was lost and did not come back within {self._patience_s:g} s")
             time.sleep(_POLL_S)
 
 
@@ -189,7 +189,7 @@ class ClusterWorker:
 
     @property
     def _vanished(self) -> str:
-        return f"the cluster's worker {self._seat.member.name} at {self._address} vanished"
+        return f"the cluster's worker {self._seat.member.name} at {self._address} was lost"
 
 
 def _files(folder: str) -> Mapping[str, bytes]:
