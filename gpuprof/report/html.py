@@ -24,6 +24,7 @@ from gpuprof.report.filling import assets, templates
 from gpuprof.report.kept import PARTS_BLOCK, Parts
 from gpuprof.report.page import build_page
 from gpuprof.report.pieces import Pieces
+from gpuprof.report.plotly_part import plotly_part
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
 from gpuprof.report.svg.sample_strip import sample_strip
@@ -140,11 +141,11 @@ def _environment() -> Environment:
 
 @functools.cache
 def _plotly() -> tuple[str, str]:
-    """Plotly compressed, and the hash of its text, by which a page allows it."""
+    """Plotly compressed, as far as charts need it, and the hash by which a page allows it."""
     # Importing Plotly takes longer than anything else here, so that only a report pays for it.
     from plotly.offline import get_plotlyjs
 
-    text = str(get_plotlyjs())
+    text = plotly_part(str(get_plotlyjs()))
     return page_data.packed(text), _hash(text)
 
 

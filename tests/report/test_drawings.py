@@ -485,7 +485,7 @@ def test_what_the_main_command_draws_is_light() -> None:
     run = read_run(Path(__file__).parents[2] / "samples" / "gemm-h200.json")
     reader = PageReader(render_html(run))
     blocks = {attributes["id"]: len(text) for attributes, text in reader.scripts if "id" in attributes}
-    assert blocks["gpuprof-plotly"] < 2_000_000
+    assert blocks["gpuprof-plotly"] < 600_000
     assert blocks["gpuprof-data"] < 0.15 * len(dumps(run))
     assert blocks["gpuprof-charts"] < 80_000
     assert sum(len(view.drawing) for view in build_page(run).charts.values()) < 80_000
