@@ -34,7 +34,8 @@ _PART = re.compile(r'<div class="kept" data-kept="(\d+)"></div>')
 def expanded(page: str) -> str:
     """The page as it is when a reader has opened all of it: its compressed parts stand where they belong."""
     block = re.search(r'id="gpuprof-parts">([^<]*)<', page)
-    parts = json.loads(page_data.unpacked(block[1])) if block else []
+    kinds = json.loads(page_data.unpacked(block[1])) if block else []
+    parts = ["".join(pieces) for pieces in zip(*kinds, strict=True)]
     return _PART.sub(lambda found: parts[int(found[1])], page)
 
 

@@ -5,7 +5,8 @@
 (() => {
   let inflated;
   /** The texts of all parts, inflated when the first one is asked for. */
-  const texts = () => (inflated ||= gpuprof.inflate("gpuprof-parts").then(JSON.parse));
+  const texts = () => (inflated ||= gpuprof.inflate("gpuprof-parts").then(JSON.parse).then((kinds) =>
+    kinds[0].map((_, part) => kinds.map((pieces) => pieces[part]).join(""))));
 
   /** Turns the text that a part of the page stands for into elements. */
   async function build(details) {
