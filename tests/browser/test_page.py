@@ -296,6 +296,25 @@ class TestHostileText:
         assert visible(HOSTILE) in page.locator("details.kernel").first.inner_text()
 
 
+class TestPrint:
+    def test_the_controls_stay_behind_and_the_cautions_are_named(self, visit):
+        page = visit("ladder")
+        page.emulate_media(media="print")
+        assert page.locator(":is(button, input):visible").count() == 0
+        assert page.locator(".cautions > summary").is_visible()
+        assert page.locator(".chart:visible").count() > 1
+
+    @pytest.mark.parametrize("name", ["ladder", "sim", "tuned"])
+    def test_no_section_is_a_heading_alone(self, visit, name):
+        page = visit(name)
+        page.emulate_media(media="print")
+        bodies = """(parts) => parts.filter((part) => part.offsetHeight).map((part) => {
+          const shown = [...part.children].filter((child) => child.offsetHeight);
+          return shown.slice(1).some((child) => child.innerText.trim() || child.querySelector("svg"));
+        })"""
+        assert all(page.locator("section").evaluate_all(bodies))
+
+
 class TestWithoutScripts:
     def test_answer_ladders_and_cards_are_there(self, visit):
         page = visit("counted", java_script_enabled=False)
