@@ -132,6 +132,7 @@ def measure(folder: Path, part: int, parts: int, by_size: bool, device: str, sec
             references=["vendor"],
             device=device,
             seconds_per_case=seconds,
+            lines=False,
             explain=False,
             save=path,
         )

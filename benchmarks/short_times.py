@@ -86,6 +86,8 @@ def measure(folder: Path) -> None:
                 device=0,
                 ncu=True,
                 seconds_per_case=0.1,
+                lines=False,
+                references=(),
                 save=folder / f"{operation}-{turn}.json",
             )
 

@@ -96,7 +96,7 @@ def live(table: Table, device: str, seeds: int, budget: int) -> Iterator[Lived]:
 
 @contextmanager
 def _opened(device: str, seconds: float) -> Iterator[WorkerProcess]:
-    worker = WorkerProcess(Open(device, None, 0, seconds))
+    worker = WorkerProcess(Open(device=device, arch=None, seed=0, seconds_per_case=seconds))
     try:
         yield worker
     finally:

@@ -185,7 +185,7 @@ def record(name: str, size: str, how: Recording, path: Path) -> Table:
     seconds: dict[str, float] = {}
     space, problem = space_of(name, size)
     with how.turn():
-        worker = WorkerProcess(Open(how.device, None, 0, _SHORT_S))
+        worker = WorkerProcess(Open(device=how.device, arch=None, seed=0, seconds_per_case=_SHORT_S))
         device = worker.opened.device
         worker.close()
     seconds["opening"] = _lap(begun, seconds)
@@ -284,7 +284,7 @@ def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[
     """What came of each case, as far as time allowed."""
     found: dict[int, Measurement] = {}
     lock = threading.Lock()
-    request = Open(device, None, 0, seconds)
+    request = Open(device=device, arch=None, seed=0, seconds_per_case=seconds)
     for start in range(0, len(cases), _PIECE):
         if time.monotonic() > until:
             break

@@ -23,6 +23,7 @@ from gpuprof.comparison.fleet_document import FleetDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.measure.options import RunOptions, options_of
 from gpuprof.results import Run
 
 DOCS = Path(__file__).parent
@@ -176,6 +177,16 @@ def _rows(command: Any) -> list[str]:
     return [_parameter(parameter) for parameter in command.params]
 
 
+def keywords() -> str:
+    """The options of a run, as programs give them."""
+    rows = [
+        f"| `{row.name}` | {_flat(row.told or row.help)} | `{row.default!r}` |"
+        for row in options_of("profile").values()
+        if row.owner is RunOptions
+    ]
+    return "\n".join(("| keyword | | default |", "|:--|:--|:--|", *rows))
+
+
 def _parameter(parameter: Any) -> str:
     names = ", ".join((*reversed(parameter.opts), *parameter.secondary_opts))
     if parameter.param_type_name == "argument":
@@ -270,6 +281,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield with_block(DOCS / "limits.md", "steps", steps())
     yield with_block(DOCS / "command-line.md", "options", options())
     yield with_block(ROOT / "README.md", "jobs", jobs())
+    yield with_block(DOCS / "python.md", "keywords", keywords())
     yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
     yield DOCS / "results.md", results_page()
     yield DOCS / "studies.md", studies()

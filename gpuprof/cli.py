@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuprof import __version__, console, signals, timeline
-from gpuprof.commands import completion
+from gpuprof.commands import command_line, completion
+from gpuprof.commands.command_line import measuring_command
 from gpuprof.commands.compare_options import compare
 from gpuprof.commands.fleet_runs import fleet
-from gpuprof.commands.gating import FailOn, Strict
-from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.commands.tune_options import tune
 from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason, refused_start
@@ -138,10 +137,10 @@ def report(
             help="The figures as CSV, a row a case (- prints them); no page without -o.",
         ),
     ] = None,
-    open_: Open = False,
-    quiet: Quiet = False,
-    fail_on: FailOn = None,
-    strict: Strict = False,
+    open_: Annotated[bool, command_line.parameter("open_")] = False,
+    quiet: Annotated[bool, command_line.parameter("quiet")] = False,
+    fail_on: Annotated[list[str] | None, command_line.parameter("fail_on")] = None,
+    strict: Annotated[bool, command_line.parameter("strict")] = False,
 ) -> None:
     """Render a results file again, on any machine."""
     from gpuprof.commands.rendering import Rendering, render
@@ -162,8 +161,8 @@ def import_counters(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results file to write instead.")
     ] = None,
-    ncu_path: NcuPath = None,
-    force: Force = False,
+    ncu_path: Annotated[str | None, command_line.parameter("ncu_path")] = None,
+    force: Annotated[bool, command_line.parameter("force")] = False,
 ) -> None:
     """Add an Nsight Compute report's counters to a results file."""
     from gpuprof.commands.import_ncu import import_report

@@ -15,11 +15,11 @@ from gpuprof.errors import InputError, in_sentences
 from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.paths import Source, ladder_of
-from gpuprof.measure.labels import checked_labels, labels_of
+from gpuprof.measure.options import CounterOptions, RunOptions, SelectOptions, run_options, takes_options
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.measure.resume import check_same_request, continued
-from gpuprof.measure.run import MOST_ROUNDS, Progress, RunOptions, measure
+from gpuprof.measure.run import Progress, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.sizes import parse_sizes
@@ -61,6 +61,7 @@ class _Silent:
 
 
 @in_sentences
+@takes_options("profile")
 def profile(
     what: What | Sequence[What],
     *,
@@ -68,10 +69,10 @@ def profile(
     kernels: str | Path | Sequence[str | Path] | Mapping[str, Values] = (),
     params: Values | None = None,
     sizes: Extents | list[Extents] | None = None,
-    blocks: Extents | list[Extents] | None = None,
-    dtype: str = "f32",
+    block: LaunchValue | list[LaunchValue] | None = None,
+    dtype: str = SelectOptions.dtype,
     scalars: Mapping[str, float] | None = None,
-    references: Collection[Which] = (),
+    references: Collection[Which] | None = None,
     args: "Mapping[str, Argument] | None" = None,
     expect: "Mapping[str, Expectation] | None" = None,
     relative: "Tolerance" = None,
@@ -79,7 +80,6 @@ def profile(
     flops: int | str | None = None,
     bytes: int | str | None = None,
     grid: LaunchValue | None = None,
-    block: LaunchValue | list[LaunchValue] | None = None,
     entry: str = "",
     arguments: Sequence[str] = (),
     dynamic_shared_bytes: int | str | Callable[[Mapping[str, int]], int | str] = 0,
@@ -87,23 +87,11 @@ def profile(
     compile_options: Sequence[str] = (),
     textures: Mapping[str, Mapping[str, Any]] | None = None,
     surfaces: Mapping[str, Mapping[str, Any]] | None = None,
-    device: str | int | Sequence[str | int] = "auto",
-    cluster: str | None = None,
-    arch: str | None = None,
-    seed: int = 0,
-    timeout_s: float = 60.0,
-    seconds_per_case: float = 0.25,
-    sim_blocks: int | Literal["all"] | None = None,
-    lines: bool = False,
-    ncu: bool = False,
-    poison_inout: bool = True,
-    explain: bool = True,
-    rounds: int = 1,
-    labels: Mapping[str, str] | None = None,
+    ncu: bool = CounterOptions.ncu,
     save: str | Path | None = None,
-    progress: Progress | None = None,
-    compile_timeout_s: float = 120.0,
     resume: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
 ) -> Run:
     """Compile, run, verify and measure kernels, each in a worker process, as the command line does.
 
@@ -123,10 +111,12 @@ def profile(
             of each is its default.
         sizes: One problem size or a list: `4096`, `(512, 1024, 256)`, `[128, 4096]`. The operation's own when
             None.
-        blocks: A block to run instead of each kernel's own, or a list: `256`, `(8, 32)`, `[128, 256]`.
+        block: Threads of a block in place of each kernel's own: `256`, `(8, 32)`. With `grid` also a formula,
+            or a function of sizes and parameters. A list, `[128, 256]`, is one case each.
         dtype: Element type of the run; of a call, its arrays tell.
         scalars: Numbers that the operation takes besides its sizes.
-        references: What to measure beside the kernels on a GPU: `"vendor"`'s libraries, NumPy on the `"cpu"`.
+        references: What to measure beside the kernels on a GPU: `"vendor"`'s libraries, as when None, and
+            NumPy on the `"cpu"`; `()` for nothing.
         args: Arguments of the kernels by name, in their order: numbers, NumPy arrays, or anything with
             `__array__` or `__dlpack__`; None for an output that starts poisoned. Arrays of which nothing is
             expected are inputs, and must stay as they are.
@@ -139,7 +129,6 @@ def profile(
         bytes: Fewest bytes that a call must move; every array once when None.
         grid: Blocks in x, y and z: numbers, formulas as in headers such as `"cdiv(n, block_x)"`, or a
             function of sizes, parameters and block (`block_x`, `threads` …) that returns them.
-        block: Threads of a block, likewise of sizes and parameters; a list for one case each.
         entry: Name of the function; the file's own name, or its only kernel, when empty.
         arguments: With `operation` and `grid`: what the kernel takes, in order; all of the operation's when
             empty.
@@ -149,30 +138,13 @@ def profile(
         textures: Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of
             a header's `[textures.NAME]`: `{"image": {"filter": "linear"}}`.
         surfaces: Those that it takes as a `cudaSurfaceObject_t`, likewise: `{"out": {}}`.
-        device: `"auto"`, a GPU's number, `"all"` GPUs, `"sim"` or `"sim:CARD"` for the executor, `"none"` to
-            compile only. Several as a list, `[0, 1]` or `["sim:h200", "sim:a100"]`: each measures every case.
-        cluster: Address of a Dask cluster, or `"local:N"`, whose workers measure: on each GPU that they
-            offer, or with `device="sim"` on their CPUs.
-        arch: Without a GPU, the architecture to stand in for, such as `"sm_90"`.
-        seed: Of the random inputs.
-        timeout_s: Longest that one case may take.
-        seconds_per_case: Kernel time to spend sampling one case.
-        sim_blocks: Blocks that the executor runs of each grid; chosen by size when None.
-        lines: On a GPU, count with the executor too, in total and per source line.
         ncu: On a GPU, then profile each kernel with Nsight Compute; where that cannot be, the counters say
             why. With `save` its report stands beside the results file.
-        poison_inout: Whether a kernel is wrong that reads what it must not, such as C of a GEMM where beta is
-            0; if not, it is measured with a remark.
-        explain: Whether a case that fails, hangs or is wrong is run on the executor at once, which says line,
-            thread and address in its reason; at most 20 s each.
-        rounds: How often a GPU measures every case, each time in a fresh process, for `compare`: 16 tell 2 %.
-            They share `seconds_per_case`.
-        labels: What `fleet` groups by, such as a host or a rack; those of `GPUPROF_LABEL_*` where None.
         save: A results file that holds every case as soon as it is done.
-        progress: Told about every step.
-        compile_timeout_s: Longest that compiling one case may take, before its `timeout_s`.
         resume: Instead of `save`: the results file of a run that was stopped, which goes on there; what it
             holds is not measured again. What is asked for must be the same.
+        progress: Told about every step.
+        **options: Those of a run.
 
     Returns:
         The run, with a case for each kernel, size, block and set of parameters. A kernel that is wrong, fails
@@ -185,39 +157,25 @@ def profile(
         BackendUnavailable: The device cannot be used.
         Interrupted: Ctrl-C; it holds what was measured.
     """
-    options = RunOptions(
-        device=device_list(device),
-        arch=arch,
-        seed=seed,
-        timeout_s=timeout_s,
-        seconds_per_case=seconds_per_case,
-        sim_blocks=0 if sim_blocks == "all" else sim_blocks,
-        lines=lines,
-        poison_inout=poison_inout,
-        explain=explain,
-        rounds=_checked_rounds(rounds),
-        compile_timeout_s=compile_timeout_s,
-        cluster=cluster,
-        labels=checked_labels(labels) if labels is not None else labels_of(()),
-    )
+    how = run_options("profile", options)
     if resume is not None:
         _refuse("resume", save=save)
     file = _File(save, resume)
-    if ncu and cluster is not None:
+    if ncu and how.cluster is not None:
         raise InputError(
             "ncu does not go with cluster: Nsight Compute profiles on this machine.",
             fix="Leave one of them out.",
         )
-    how = params or {}, entry, dynamic_shared_bytes, cooperative, compile_options
-    launch = _launch(grid, block, *how, textures or {}, surfaces or {})
+    given = params or {}, entry, dynamic_shared_bytes, cooperative, compile_options
+    launch = _launch(grid, block, *given, textures or {}, surfaces or {})
     files = _listed(what)
     if args is not None or expect is not None:
-        _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes, blocks=blocks)
+        _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references, arguments=arguments)
         call = Call(args or {}, expect or {}, relative, absolute, flops, bytes)
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
             request = call_request(_files(files), launch, call, Path(folder))
-            return _measured(request, replace(options, given_arrays=folder), file, progress, ncu=ncu)
+            return _measured(request, replace(how, given_arrays=folder), file, progress, ncu=ncu)
     _refuse("a declared operation", relative=relative, absolute=absolute, flops=flops, bytes=bytes)
     selections: Sequence[Selection] = ()
     if launch is None:
@@ -226,46 +184,29 @@ def profile(
         ladder = _ladder(files, operation)
         selections = _selections(ladder, kernels, params or {})
     else:
-        _refuse("grid and block", kernels=kernels, blocks=blocks)
+        _refuse("grid and block", kernels=kernels)
         ladder = bare_ladder(_files(files), launch, _operation(operation), dtype, arguments)
     request = make_request(
         ladder,
         selections,
         _sizes(ladder.operation, sizes),
-        listed_blocks(blocks),
+        listed_blocks(block) if launch is None else (),
         dtype,
         scalars,
         _references(ladder.operation, references),
     )
     if launch is not None:
         request = replace(request, selections=launched(ladder, launch))
-    return _measured(request, options, file, progress, ncu=ncu)
-
-
-def device_list(device: str | int | Sequence[str | int]) -> str:
-    """One or several devices as `--device` names them.
-
-    Raises:
-        InputError: The list is empty.
-    """
-    if isinstance(device, (str, int)):
-        return str(device)
-    if not device:
-        raise InputError("There is no device in the list.", fix='Name one, or leave device out for "auto".')
-    return ",".join(map(str, device))
-
-
-def _checked_rounds(rounds: int) -> int:
-    if not isinstance(rounds, int) or isinstance(rounds, bool) or not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"rounds is {rounds!r}.", fix=f"Give a whole number from 1 to {MOST_ROUNDS}.")
-    return rounds
+    return _measured(request, how, file, progress, ncu=ncu)
 
 
 def _launch(grid: Any, block: Any, *rest: Any) -> BareLaunch | None:
     """How kernels without a header are launched; None where headers say it."""
-    if (grid is None) != (block is None):
-        raise InputError("Of grid and block only one is given.", fix="A kernel without a header needs both.")
-    return None if grid is None else BareLaunch(grid, block, *rest)
+    if grid is None:
+        return None
+    if block is None:
+        raise InputError("There is a grid and no block.", fix="A kernel without a header needs both.")
+    return BareLaunch(grid, block, *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +302,7 @@ def declared_request(
     sizes: Extents | list[Extents] | None,
     dtype: str,
     scalars: Mapping[str, float] | None,
-    references: Collection[Which],
+    references: Collection[Which] | None,
 ) -> Request:
     """What is asked for of kernels with headers; arguments as of `profile`.
 
@@ -460,24 +401,26 @@ def _sizes(operation: Operation, sizes: Extents | list[Extents] | None) -> list[
     return [(size,) * count if isinstance(size, int) else tuple(size) for size in listed]
 
 
-def listed_blocks(blocks: Extents | list[Extents] | None) -> list[Extent]:
+def listed_blocks(block: Any) -> list[Extent]:
     """Blocks as a program gives them, in x, y and z.
 
     Raises:
         InputError: One is none.
     """
-    listed = [] if blocks is None else blocks if isinstance(blocks, list) else [blocks]
     found: list[Extent] = []
-    for block in listed:
-        extents = (block,) if isinstance(block, int) else block
-        if not 1 <= len(extents) <= 3:
-            raise InputError(f"{block!r} is not a block.", fix="Give threads in x, y and z: (8, 32).")
+    for each in [] if block is None else block if isinstance(block, list) else [block]:
+        extents = each if isinstance(each, tuple) else (each,)
+        if not 1 <= len(extents) <= 3 or not all(isinstance(extent, int) for extent in extents):
+            raise InputError(
+                f"{each!r} is not a block.", fix="Give threads in x, y and z: (8, 32). Formulas need a grid."
+            )
         x, y, z = (*extents, 1, 1)[:3]
         found.append((x, y, z))
     return found
 
 
-def _references(operation: Operation, which: Collection[Which]) -> list[ReferenceDeclaration]:
+def _references(operation: Operation, given: Collection[Which] | None) -> list[ReferenceDeclaration]:
+    which: Collection[str] = (SelectOptions.reference,) if given is None else given
     for name in which:
         if name not in ("vendor", "cpu"):
             raise InputError(f"{name!r} is no reference.", fix='Choose "vendor", "cpu" or both.')

@@ -5,7 +5,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from gpuprof.analysis.tuned import (
     TunedRow,
@@ -22,12 +22,11 @@ from gpuprof.api.measuring import (
     What,
     Which,
     declared_request,
-    device_list,
     listed_blocks,
 )
 from gpuprof.api.run import Run
 from gpuprof.errors import InputError, in_sentences
-from gpuprof.measure.run import MOST_ROUNDS, RunOptions
+from gpuprof.measure.options import SelectOptions, run_options, takes_options
 from gpuprof.results import Measurement
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
@@ -138,6 +137,7 @@ class Search:
 
 
 @in_sentences
+@takes_options("tune")
 def tune(
     what: What | Sequence[What],
     *,
@@ -145,24 +145,15 @@ def tune(
     kernels: str | Path | Sequence[str | Path] | Mapping[str, Values] = (),
     values: Values | None = None,
     sizes: Extents | list[Extents] | None = None,
-    blocks: Extents | list[Extents] | None = None,
-    dtype: str = "f32",
+    block: Extents | list[Extents] | None = None,
+    dtype: str = SelectOptions.dtype,
     scalars: Mapping[str, float] | None = None,
-    references: Collection[Which] = (),
-    device: str | int | Sequence[str | int] = "auto",
-    cluster: str | None = None,
-    arch: str | None = None,
+    references: Collection[Which] | None = None,
     budget: int = USUAL_POINTS,
     seconds: float | None = None,
-    rounds: int = 10,
-    seed: int = 0,
-    timeout_s: float = 60.0,
-    seconds_per_case: float = 0.25,
-    sim_blocks: int | Literal["all"] | None = None,
-    poison_inout: bool = True,
-    explain: bool = False,
     save: str | Path | None = None,
     progress: Watcher | None = None,
+    **options: Any,
 ) -> Search:
     """Search the values that headers declare for the parameters and blocks of kernels.
 
@@ -177,26 +168,16 @@ def tune(
             of their header's, `{"mine": {"BM": [64, 128]}}`. All that declare candidates when empty.
         values: Values to search besides those that headers declare: `{"BM": [32, 64, 128]}`.
         sizes: One problem size or a list, each searched for itself; the operation's own when None.
-        blocks: Blocks to search besides those that headers declare.
+        block: Blocks to search besides those that headers declare.
         dtype: Element type.
         scalars: Numbers that the operation takes besides its sizes.
-        references: What to measure beside the best on a GPU.
-        device: `"auto"`, a GPU's number, `"sim"` or `"sim:CARD"` for the executor, or several of a kind:
-            `[0, 1]`, `"all"`, `["sim:h200", "sim:h100"]`. Each is searched for itself.
-        cluster: As of `profile`: points are measured there, and compiled and counted here.
-        arch: Without a GPU, the architecture to stand in for.
+        references: What to measure beside the best on a GPU, as of `profile`.
         budget: Points to time at each size; to count, where there is no GPU.
         seconds: Time after which no further point is begun; None for no such limit.
-        rounds: Rounds in which the closest points meet at the end, each in a fresh process.
-        seed: Of the random inputs, and of choices among equals.
-        timeout_s: Longest that one case may take.
-        seconds_per_case: Kernel time to spend sampling a point near the best.
-        sim_blocks: Blocks that the executor runs of each grid; chosen by size when None.
-        poison_inout: As of `profile`.
-        explain: Whether points that go wrong are run on the executor at once, to see where.
         save: A results file that holds every point as soon as it is measured. If it holds an earlier part of
             the same search, the search goes on from there.
         progress: Told about every stage.
+        **options: Those of a run.
 
     Returns:
         What was found. A point that is wrong, fails or hangs is a case that says so, not an exception.
@@ -206,25 +187,12 @@ def tune(
         BackendUnavailable: The device cannot be used.
         Interrupted: Ctrl-C; it holds what was measured, the best included.
     """
-    if not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"rounds is {rounds!r}.", fix=f"Give a whole number from 1 to {MOST_ROUNDS}.")
+    how = run_options("tune", options)
     request = declared_request(what, operation, kernels, sizes, dtype, scalars, references)
     lists = {name: [each] if isinstance(each, int) else each for name, each in (values or {}).items()}
-    wanted = Wanted(lists, tuple(listed_blocks(blocks)))
+    wanted = Wanted(lists, tuple(listed_blocks(block)))
     space = make_space(request.selections, wanted, named=bool(kernels))
-    options = RunOptions(
-        device=device_list(device),
-        cluster=cluster,
-        arch=arch,
-        seed=seed,
-        timeout_s=timeout_s,
-        seconds_per_case=seconds_per_case,
-        sim_blocks=0 if sim_blocks == "all" else sim_blocks,
-        poison_inout=poison_inout,
-        explain=explain,
-        rounds=rounds,
-    )
-    plan = Plan(request, space, options, checked_budget(budget, seconds))
+    plan = Plan(request, space, how, checked_budget(budget, seconds))
     path = None if save is None else Path(save)
 
     def earlier(run: Record) -> tuple[Measurement, ...]:

@@ -17,17 +17,18 @@ from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
 from gpuprof.commands.repository import Repository
 from gpuprof.commands.resuming import how_to_go_on
-from gpuprof.commands.texts import build_request
+from gpuprof.commands.texts import selected
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
-from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
+from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.case import Case
 from gpuprof.measure.interleaved import measure_in_turns
+from gpuprof.measure.options import RunOptions, SelectOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
-from gpuprof.measure.run import Progress, RunOptions
+from gpuprof.measure.run import Progress
 from gpuprof.results import Measurement, Run
 
 if TYPE_CHECKING:
@@ -40,21 +41,15 @@ class Wanted:
 
     Args:
         paths: Folders and files of kernels, or one operation of a gpuprof checkout.
-        kernels: As `-k`.
-        sizes: As `--sizes`.
-        block: As `--block`.
-        dtype: As `--dtype`.
+        select: What to run of them.
         scalars: As `--set`.
         command: As `-I` and `-D`.
     """
 
     paths: tuple[Path, ...]
-    kernels: tuple[str, ...] = ()
-    sizes: str | None = None
-    block: str | None = None
-    dtype: str = "f32"
-    scalars: Mapping[str, float] | None = None
-    command: Preprocessing = NOTHING
+    select: SelectOptions
+    scalars: Mapping[str, float]
+    command: Preprocessing
 
 
 def compare_against(
@@ -155,8 +150,9 @@ def _requests(
             f"At {revision} it is the operation {base_ladder.operation.name}, here {new.operation.name}.",
             fix="Compare versions of one operation.",
         )
-    if not wanted.kernels:
-        same_sizes = replace(wanted, sizes=wanted.sizes or new.operation.default_sizes)
+    if not wanted.select.kernel:
+        sizes = wanted.select.sizes or new.operation.default_sizes
+        same_sizes = replace(wanted, select=replace(wanted.select, sizes=sizes))
         return _request(base_ladder, same_sizes), new
     known = {kernel.id: kernel for kernel in base_ladder.kernels}
     selections = tuple(
@@ -200,16 +196,7 @@ def _known_params(selection: Selection, known: Mapping[str, Any]) -> tuple[Mappi
 
 
 def _request(ladder: Ladder, wanted: Wanted) -> Request:
-    return build_request(
-        ladder,
-        list(wanted.kernels),
-        False,
-        wanted.sizes,
-        wanted.block,
-        wanted.dtype,
-        scalars=wanted.scalars,
-        command=wanted.command,
-    )
+    return selected(ladder, wanted.select, wanted.command, wanted.scalars)
 
 
 class _Both:

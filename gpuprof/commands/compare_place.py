@@ -9,8 +9,9 @@ from pathlib import Path
 from gpuprof.commands.compare_runs import Outputs
 from gpuprof.commands.resuming import finished_run, go_on, refuse_what_was_stopped, tell_rescue
 from gpuprof.errors import InputError
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request
-from gpuprof.measure.run import Keep, RunOptions
+from gpuprof.measure.run import Keep
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 

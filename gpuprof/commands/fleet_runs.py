@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuprof import __version__
+from gpuprof.commands.command_line import parameter
 from gpuprof.commands.compare_runs import Outputs
-from gpuprof.commands.options import Force, Quiet
 from gpuprof.commands.output import print_written
 from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
 
@@ -49,8 +49,8 @@ def fleet(
     json: Document = None,
     markdown: Markdown = None,
     fail_on_outlier: FailOnOutlier = False,
-    force: Force = False,
-    quiet: Quiet = False,
+    force: Annotated[bool, parameter("force")] = False,
+    quiet: Annotated[bool, parameter("quiet")] = False,
 ) -> None:
     """Say which of many cards are not like the others, from a results file of each."""
     outputs = Outputs(html, json, markdown, None, force)

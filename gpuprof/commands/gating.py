@@ -4,9 +4,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from gpuprof.console import say_lines
 from gpuprof.errors import ExitCode
@@ -15,28 +13,6 @@ if TYPE_CHECKING:
     from gpuprof.comparison.compared import Comparison
     from gpuprof.comparison.gates import Gate, GateResult
     from gpuprof.results import Run
-
-FailOn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="GATE",
-        help="End with status 1 where a case meets this, e.g. 'spill_bytes > 0'; may be repeated.",
-    ),
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="End with status 3 where a gate or a verdict stays uncertain.")
-]
-Rounds = Annotated[
-    int,
-    typer.Option(
-        "--rounds",
-        min=1,
-        max=200,
-        metavar="N",
-        help="On a GPU: measure every case in N fresh processes, for gpuprof compare; from 16 it tells 2 %.",
-    ),
-]
 
 #: A gate failed, or could be held against no case.
 GATE_FAILED = ExitCode.CASES_FAILED

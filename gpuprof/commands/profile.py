@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that measure: measure a ladder, show it, write its files."""
 
+import itertools
 import shutil
 import sys
 import threading
@@ -9,7 +10,6 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,10 @@ from gpuprof.commands.resuming import (
 from gpuprof.console import hand_over, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable
+from gpuprof.measure.options import CounterOptions, RunOptions
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
-from gpuprof.measure.run import Progress, RunOptions, measure
+from gpuprof.measure.run import Progress, measure
 from gpuprof.reading import read_run
 from gpuprof.results import Run, dumps
 from gpuprof.store import ResultsFile
@@ -126,7 +127,7 @@ class Destination:
         if self.is_named:
             return ResultsFile(path, run, replace=self.force, on_rescue=tell_rescue)
         directory = self._directory(operation)
-        for number in count(2):
+        for number in itertools.count(2):
             try:
                 directory.mkdir(parents=True)
                 break
@@ -165,21 +166,20 @@ class Destination:
         return json, html
 
 
-def ncu_options(
-    wanted: bool, path: str | None, metric_set: str | None, clocks: str, timeout_s: float
-) -> "NcuOptions | None":
+def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
     """How to profile with Nsight Compute, or None where it is not wanted.
 
     Raises:
         InputError: The clock setting is unknown, the program is none, or an option of ncu's came without
             `--ncu`.
     """
+    path, clocks = count.ncu_path, count.ncu_clocks
     if path and shutil.which(path) is None:
         raise InputError(
             f"--ncu-path {path} is not a program that can be run.", fix="Name the ncu of Nsight Compute."
         )
-    if not wanted:
-        if path or metric_set or clocks != "none":
+    if not count.ncu:
+        if path or count.ncu_set or clocks != "none":
             raise InputError("Options of Nsight Compute have no effect without --ncu.", fix="Add --ncu.")
         return None
     from gpuprof.ncu.invocation import NcuOptions, patience
@@ -187,7 +187,7 @@ def ncu_options(
     if clocks not in ("none", "base"):
         fix = did_you_mean(clocks, ("none", "base"), "Choose none or base.")
         raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix=fix)
-    return NcuOptions(path, metric_set, clocks, patience(timeout_s))
+    return NcuOptions(path, count.ncu_set, clocks, patience(timeout_s))
 
 
 def profile(

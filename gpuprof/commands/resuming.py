@@ -8,9 +8,9 @@ from pathlib import Path
 from gpuprof.console import tell
 from gpuprof.errors import InputError, ResultsError
 from gpuprof.files import RESULTS_NAME
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request
 from gpuprof.measure.resume import check_same_request, continued
-from gpuprof.measure.run import RunOptions
 from gpuprof.reading import read_run
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile, is_being_written

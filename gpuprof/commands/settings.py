@@ -25,6 +25,7 @@ from typer.core import TyperCommand
 from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
 from gpuprof.files import NotOwn, read_input
+from gpuprof.measure.options import GROUPS, only_measuring
 
 FILE_NAME = "pyproject.toml"
 _TABLE = "tool.gpuprof"
@@ -77,6 +78,19 @@ class ConfiguredCommand(TyperCommand):
                 _tell_what_holds(context, settings.path)
                 return context
         return super().make_context(info_name, args, parent, **extra)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options by their groups."""
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{name: [] for name in GROUPS}}
+        for parameter in self.get_params(ctx):
+            is_argument = parameter.param_type_name == "argument"
+            group = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            if record := parameter.get_help_record(ctx):
+                groups.setdefault(group, []).append(record)
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: Any) -> Any:
         from gpuprof import requirements
@@ -272,7 +286,7 @@ def _below(path: Path, key: str, item: str) -> str:
 
 
 #: What says how to measure; a comparison of results files measures nothing.
-_MEASURING = ("kernel", "sizes", "block", "set_", "include", "define", "arch", "sim_blocks", "output")
+_MEASURING = tuple(row.name for row in only_measuring("compare"))
 #: Settings that give way to what is asked for: the setting, and whether a command line rules it out.
 _GIVES_WAY: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("kernel", lambda context: _typed_by_hand(context, "everything")),

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from gpuprof.errors import InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, parse_preprocessing
+from gpuprof.measure.options import SelectOptions
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.operation import Operation, ReferenceDeclaration
-from gpuprof.problems.sizes import NUMBER, is_size, parse_sizes, split_list
+from gpuprof.problems.sizes import is_size, parse_sizes, split_list
 from gpuprof.text import Extent
 
 #: What `--reference` takes.
@@ -52,21 +53,6 @@ def _refuse_one_row(text: str, kernels: Iterable[Kernel]) -> None:
             f"--block {text} lists {len(items)} blocks of one row each.",
             fix=f"Write {'x'.join(items[:3])} for one block of that shape, or {rows}.",
         )
-
-
-def parse_sim_blocks(text: str | None) -> int | None:
-    """Read `--sim-blocks`: 0 stands for all, None for a choice by size.
-
-    Raises:
-        InputError: It is neither `all` nor a positive number.
-    """
-    if text is None:
-        return None
-    if text == "all":
-        return 0
-    if not re.fullmatch(NUMBER, text) or int(text) == 0:
-        raise InputError(f"--sim-blocks {text!r} is not a number of blocks.", fix="Write all, or 1 or more.")
-    return int(text)
 
 
 def parse_assignments(texts: list[str]) -> dict[str, float]:
@@ -206,4 +192,38 @@ def build_request(
         dtype,
         scalars,
         choose_references(operation, references),
+    )
+
+
+def preprocessing_of(select: SelectOptions) -> Preprocessing:
+    """What was typed behind `-I` and `-D`.
+
+    Raises:
+        InputError: A folder is none, or a definition is none.
+    """
+    return parse_preprocessing(select.include or [], select.define or [])
+
+
+def selected(
+    ladder: Ladder,
+    select: SelectOptions,
+    command: Preprocessing,
+    scalars: Mapping[str, float],
+    references: str = "none",
+) -> Request:
+    """What a command line selects, as a checked request.
+
+    Raises:
+        InputError: As of `build_request`.
+    """
+    return build_request(
+        ladder,
+        select.kernel or [],
+        select.everything,
+        select.sizes,
+        select.block,
+        select.dtype,
+        scalars=scalars,
+        references=references,
+        command=command,
     )

@@ -22,8 +22,8 @@ from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
+from gpuprof.measure.options import RunOptions, SelectOptions
 from gpuprof.measure.request import make_request
-from gpuprof.measure.run import RunOptions
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Measurement, ProblemRecord, Run
 from gpuprof.store import ResultsFile
@@ -40,26 +40,20 @@ class Asked:
 
     Args:
         what: A shipped operation or kernel, folders or `.cu` files.
-        kernels: As behind `--kernel`.
+        select: What of it, and of what size and type.
         values: As behind `--values`.
-        sizes: As behind `--sizes`; None for the operation's own.
         blocks: Blocks to try besides.
-        dtype: Element type.
         scalars: Numbers besides the sizes.
         command: What the preprocessor is told.
-        references: As behind `--reference`.
         budget: As behind `--budget`.
     """
 
     what: tuple[str, ...]
-    kernels: tuple[str, ...] = ()
+    select: SelectOptions = field(default_factory=SelectOptions)
     values: tuple[str, ...] = ()
-    sizes: str | None = None
     blocks: tuple[Extent, ...] = ()
-    dtype: str = "f32"
     scalars: Mapping[str, float] = field(default_factory=dict)
     command: Preprocessing = NOTHING
-    references: str = "vendor"
     budget: str = "20"
 
 
@@ -153,11 +147,11 @@ def make_plan(asked: Asked, options: RunOptions) -> tuple[Plan, dict[str, Path]]
     request = make_request(
         ladder,
         selections,
-        parse_sizes(asked.sizes or operation.default_sizes, operation.dimensions),
+        parse_sizes(asked.select.sizes or operation.default_sizes, operation.dimensions),
         (),
-        asked.dtype,
+        asked.select.dtype,
         asked.scalars,
-        choose_references(operation, asked.references),
+        choose_references(operation, asked.select.reference),
     )
     space = make_space(request.selections, wanted, named=bool(selections))
     own = [
@@ -179,7 +173,7 @@ def find_ladder(asked: Asked) -> tuple[Ladder, list[str], list[Path]]:
         InputError: There is no such kernel, or several operations have one.
         HeaderError: A kernel file is faulty.
     """
-    kernels = list(asked.kernels)
+    kernels = list(asked.select.kernel or ())
     if all(text.endswith(".cu") or Path(text).exists() for text in asked.what):
         paths = [Path(text) for text in asked.what]
         return ladder_of(paths, command=asked.command), kernels, paths

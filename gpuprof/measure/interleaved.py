@@ -4,8 +4,9 @@
 
 from collections.abc import Callable
 
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request
-from gpuprof.measure.run import Keep, Measuring, Progress, RunOptions
+from gpuprof.measure.run import Keep, Measuring, Progress
 from gpuprof.results import Run
 
 

@@ -40,6 +40,15 @@ def labels_of(given: Sequence[str], environment: Mapping[str, str] = os.environ)
     return checked_labels(found)
 
 
+def read_labels(given: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    """The labels of a run: as a program gives them, or typed ones over those of the environment.
+
+    Raises:
+        InputError: One cannot be one.
+    """
+    return checked_labels(given) if isinstance(given, Mapping) else labels_of(given or ())
+
+
 def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """Labels that a results file can hold.
 

@@ -8,12 +8,14 @@ A worker is opened once, then asked for sizes or measurements one at a time; eac
 import errno
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
 from gpuprof.measure.case import Case
+from gpuprof.measure.options import RunOptions
+from gpuprof.measure.request import Request
 from gpuprof.measure.symptoms import Question
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, SourceLine
@@ -24,17 +26,18 @@ T = TypeVar("T")
 OUT_OF_MEMORY = errno.ENOMEM
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """First request: which backend to open, and where the arrays lie that a program gave."""
+@dataclass(frozen=True)
+class Open(RunOptions):
+    """First request: which backend to open, for references of these libraries too."""
 
-    device: str
-    arch: str | None
-    seed: int
-    seconds_per_case: float
-    sim_blocks: int | None = None
     libraries: tuple[str, ...] = ()
-    given_arrays: str = ""
+
+    @classmethod
+    def of(cls, options: RunOptions, request: Request) -> "Open":
+        """What a worker opens for a request."""
+        named = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
+        libraries = dict.fromkeys(reference.library for reference in request.references)
+        return cls(**named, libraries=tuple(libraries))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from gpuprof.results import Measurement, Run, size_label
 from gpuprof.text import cut, format_extent
 
 if TYPE_CHECKING:
-    from gpuprof.measure.run import RunOptions
+    from gpuprof.measure.options import RunOptions
 
 #: Differences that a message names, and characters of a value that it quotes.
 _MOST_NAMED = 4

@@ -3,8 +3,8 @@
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from gpuprof import __version__, signals, timeline
 from gpuprof.errors import BackendUnavailable, OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.protocol import Open, Opened
 from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.resume import asked, by_place
@@ -26,8 +27,6 @@ from gpuprof.store import ResultsFile
 
 #: Opens the file in which a run is kept.
 Keep = Callable[[Run], ResultsFile]
-#: Most rounds of one run.
-MOST_ROUNDS = 200
 #: Kernel time of a case in each of many rounds: a median of some samples is what a round contributes.
 _LEAST_SECONDS = 0.01
 
@@ -50,44 +49,6 @@ class Progress(Protocol):
     def profiling(self, case: Case) -> None:
         """Nsight Compute turns to a case."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How to run, apart from what.
-
-    Args:
-        device: As `--device`.
-        arch: As `--arch`.
-        seed: Of random inputs.
-        timeout_s: Longest one case may take once it is compiled.
-        compile_timeout_s: Longest that compiling one case may take.
-        seconds_per_case: Kernel time spent on sampling one case.
-        sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
-        lines: Whether the executor counts what a GPU runs, for bounds and for counts by source line.
-        poison_inout: Whether kernels' own `poison_inout` holds; if not, it is off for all of them.
-        given_arrays: Folder of the arrays that a program gave, for operations made of them.
-        explain: Whether cases that fail, hang or are wrong are run again on the executor, to see where.
-        rounds: How often a GPU measures every case, each time in a fresh process; they share
-            `seconds_per_case`.
-        cluster: As `--cluster`; None for processes of this machine.
-        labels: What the user says of where it runs.
-    """
-
-    device: str = "auto"
-    arch: str | None = None
-    seed: int = 0
-    timeout_s: float = 60.0
-    seconds_per_case: float = 0.25
-    sim_blocks: int | None = None
-    lines: bool = False
-    poison_inout: bool = True
-    given_arrays: str = ""
-    explain: bool = True
-    rounds: int = 1
-    compile_timeout_s: float = 120.0
-    cluster: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure(
@@ -166,15 +127,8 @@ class Measuring:
         self._on_timed = on_timed
         self._options = options
         self._lock = threading.Lock()
-        open_request = Open(
-            device=options.device,
-            arch=options.arch,
-            seed=options.seed,
-            seconds_per_case=max(options.seconds_per_case / options.rounds, _LEAST_SECONDS),
-            sim_blocks=options.sim_blocks,
-            libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
-            given_arrays=options.given_arrays,
-        )
+        seconds = max(options.seconds_per_case / options.rounds, _LEAST_SECONDS)
+        open_request = Open.of(replace(options, seconds_per_case=seconds), request)
         self._sites = sites_of(options.device, options.cluster)
         self._cards: Cards | None = None
         try:
@@ -482,7 +436,7 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
         backend_reason=opened.backend_reason,
         complete=False,
         seed=options.seed,
-        labels=options.labels,
+        labels=options.labels or {},
         operations={request.operation.name: request.operation},
         kernels=(
             *{kernel.id: kernel.record() for kernel in request.kernels}.values(),

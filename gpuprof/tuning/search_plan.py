@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpuprof.errors import InputError
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request
-from gpuprof.measure.run import RunOptions
 from gpuprof.tuning.space import Space
 
 #: Points that are timed at each size unless something else is asked for.

@@ -65,14 +65,7 @@ class Tuner:
         self._begun_s = time.monotonic()
         self._lock = threading.Lock()
         self._file: ResultsFile | None = None
-        to_open = Open(
-            device=options.device,
-            arch=options.arch,
-            seed=options.seed,
-            seconds_per_case=options.seconds_per_case,
-            sim_blocks=options.sim_blocks,
-            libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
-        )
+        to_open = Open.of(options, request)
         self._sites = sites_of(options.device, options.cluster)
         try:
             self._cards = Cards(

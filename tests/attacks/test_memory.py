@@ -160,7 +160,7 @@ def died_of(monkeypatch, program):
 
 
 def test_worker_without_a_gpu_is_bounded_before_it_is_sent_anything():
-    worker = WorkerProcess(Open("none", None, 0, 0.25))
+    worker = WorkerProcess(Open(device="none", arch=None, seed=0, seconds_per_case=0.25))
     try:
         with open(f"/proc/{worker._process.pid}/limits") as file:
             (line,) = (line for line in file if line.startswith("Max data size"))

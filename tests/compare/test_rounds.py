@@ -12,7 +12,8 @@ from unit_support import write_transpose_kernel
 from gpuprof.commands.texts import build_request
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.interleaved import measure_in_turns
-from gpuprof.measure.run import RunOptions, measure
+from gpuprof.measure.options import RunOptions
+from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 

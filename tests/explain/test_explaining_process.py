@@ -113,7 +113,7 @@ def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row):
     case, measured = row
     device = load_card("h200")
     opened = Opened(device, "gpu", None, {}, 1 << 30)
-    explainer = Explainer(Open("0", None, 0, 0.1), seconds=0.05)
+    explainer = Explainer(Open(device="0", arch=None, seed=0, seconds_per_case=0.1), seconds=0.05)
     explained, lives = explainer.explain(case, measured, Question("wrong"), opened, None)
     explainer.close()
     assert not lives
@@ -142,7 +142,7 @@ def test_a_process_that_is_taken_from_outside_is_asked_again(row, monkeypatch, d
             pass
 
     monkeypatch.setattr(explainer_module, "WorkerProcess", Process)
-    explainer = Explainer(Open("0", None, 0, 0.1), seconds=20)
+    explainer = Explainer(Open(device="0", arch=None, seed=0, seconds_per_case=0.1), seconds=20)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
     found, lives = explainer.explain(case, measured, Question("wrong"), opened, None)
     assert lives == explained
@@ -161,7 +161,7 @@ def test_the_worker_that_ran_a_case_is_not_asked_twice(row):
             raise WorkerDied("it was killed by SIGKILL", taken=True)
 
     opened = Opened(load_card("h200"), "sim", None, {}, 1 << 30)
-    explainer = Explainer(Open("sim", None, 0, 0.1))
+    explainer = Explainer(Open(device="sim", arch=None, seed=0, seconds_per_case=0.1))
     found, lives = explainer.explain(case, measured, Question("wrong", as_run=True), opened, Lane())
     assert (len(asked), lives) == (1, False)
     assert "it was killed by SIGKILL" in found.explanation_reason
@@ -169,7 +169,7 @@ def test_the_worker_that_ran_a_case_is_not_asked_twice(row):
 
 def test_a_run_that_ends_keeps_the_row_as_it_was_measured(row):
     case, measured = row
-    explainer = Explainer(Open("0", None, 0, 0.1))
+    explainer = Explainer(Open(device="0", arch=None, seed=0, seconds_per_case=0.1))
     explainer.close()
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
     explained, _ = explainer.explain(case, measured, Question("wrong"), opened, None)

@@ -49,7 +49,7 @@ def measured(gpu_count, tmp_path_factory):
         (folder / name).mkdir()
         path = folder / name / "scaled.cu"
         path.write_text(text)
-        found[name] = gpuprof.profile(path, device=0, rounds=ROUNDS, seconds_per_case=0.5)
+        found[name] = gpuprof.profile(path, device=0, rounds=ROUNDS, seconds_per_case=0.5, lines=False)
     return found
 
 

@@ -56,10 +56,14 @@ def kernels():
     return [ladder[0], ladder[len(ladder) // 2], ladder[-1]]
 
 
+#: Nothing beside the kernels.
+ALONE = {"references": (), "lines": False}
+
+
 def timed(**how):
     """A run and the seconds that it took."""
     start = time.monotonic()
-    run = gpuprof.profile("gemm", sizes=[1024, 2048, 4096], seconds_per_case=1.0, rounds=2, **how)
+    run = gpuprof.profile("gemm", sizes=[1024, 2048, 4096], seconds_per_case=1.0, rounds=2, **how, **ALONE)
     return run, time.monotonic() - start
 
 
@@ -129,7 +133,7 @@ def test_process_of_one_gpu_that_is_killed_costs_nothing(two_gpus, kernels):
                     os.kill(pid, signal.SIGKILL)
 
     run = gpuprof.profile(
-        "gemm", kernels=kernels, sizes=[1024, 2048], device="all", progress=Killer(), explain=False
+        "gemm", kernels=kernels, sizes=[1024, 2048], device="all", progress=Killer(), explain=False, **ALONE
     )
     first = [case for case in run.record.cases if case.device < 2]
     assert len(first) == 12
@@ -163,7 +167,9 @@ def test_gpu_that_somebody_else_uses_is_named(two_gpus, kernels):
             busy = busy + 1 if pynvml.nvmlDeviceGetUtilizationRates(handle).gpu > 80 else 0
             time.sleep(1.0)
         # Processes share a GPU by slices of time: kernels shorter than one may not feel the other.
-        run = gpuprof.profile("gemm", kernels=kernels, sizes=4096, device="0,1", seconds_per_case=1.0)
+        run = gpuprof.profile(
+            "gemm", kernels=kernels, sizes=4096, device="0,1", seconds_per_case=1.0, **ALONE
+        )
     finally:
         load.kill()
         load.wait()

@@ -15,7 +15,12 @@ def counted(measurement: Measurement, case: Case, device: Device, seconds: float
     """The measurement with what a process of its own counted."""
     found: list[Measurement] = []
     opened = Opened(device, "gpu", None, {}, 0)
-    counting = Counting(Open("0", None, 0, 0.1), opened, lambda _, item: found.append(item), seconds)
+    counting = Counting(
+        Open(device="0", arch=None, seed=0, seconds_per_case=0.1),
+        opened,
+        lambda _, item: found.append(item),
+        seconds,
+    )
     counting.add(0, case, measurement)
     counting.wait()
     counting.close()

@@ -14,7 +14,7 @@ from synthetic_runs import tuned_run
 from gpuprof import store
 from gpuprof.commands import output, tune
 from gpuprof.errors import ExitCode, OutputError
-from gpuprof.measure.run import RunOptions
+from gpuprof.measure.options import RunOptions, SelectOptions
 from gpuprof.reading import read_run
 
 pytestmark = pytest.mark.deep
@@ -51,7 +51,7 @@ def search(scale, tmp_path, monkeypatch):
     monkeypatch.setattr(store.tempfile, "tempdir", str(tmp_path / "temporary"))
 
     def run():
-        asked = tune.Asked((str(scale),), (), sizes="512")
+        asked = tune.Asked((str(scale),), SelectOptions(sizes="512"))
         return tune.run_search(asked, RunOptions(device="sim:h200"), tune.Outputs(Path("out")), ("tune",))
 
     return run

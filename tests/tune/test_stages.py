@@ -16,9 +16,9 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.paths import ladder_of
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.protocol import Opened, Sized
 from gpuprof.measure.request import Selection, make_request
-from gpuprof.measure.run import RunOptions
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair

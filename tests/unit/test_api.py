@@ -244,10 +244,10 @@ def test_ctrl_c_hands_over_what_was_measured():
 
 
 def test_blocks_scalars_and_files(tmp_path):
-    run = gpuprof.profile("transpose", kernels="naive_row", sizes=[40, 24], blocks=(8, 32), device="none")
+    run = gpuprof.profile("transpose", kernels="naive_row", sizes=[40, 24], block=(8, 32), device="none")
     assert [(case.size, case.block) for case in run.cases] == [("40", (8, 32, 1)), ("24", (8, 32, 1))]
     run = gpuprof.profile(
-        "transpose", kernels="naive_row", sizes=(40, 24), blocks=[(8, 32), 16], device="none"
+        "transpose", kernels="naive_row", sizes=(40, 24), block=[(8, 32), 16], device="none"
     )
     assert [(case.size, case.block) for case in run.cases] == [("40x24", (8, 32, 1)), ("40x24", (16, 1, 1))]
     run = gpuprof.profile("gemm", kernels="naive", sizes=8, scalars={"beta": 2}, dtype="f64", device="sim")
@@ -270,9 +270,9 @@ def test_blocks_scalars_and_files(tmp_path):
         ({"what": "gemm", "sizes": -4}, "negative"),
         ({"what": "gemm", "sizes": []}, "no size in the list"),
         ({"what": "gemm", "sizes": (1, 2)}, "2 extents; this problem has 3"),
-        ({"what": "gemm", "blocks": (64, 64)}, "4096 threads"),
-        ({"what": "gemm", "blocks": (0, 64)}, "empty"),
-        ({"what": "gemm", "blocks": (1, 1, 1, 1)}, "not a block"),
+        ({"what": "gemm", "block": (64, 64)}, "4096 threads"),
+        ({"what": "gemm", "block": (0, 64)}, "empty"),
+        ({"what": "gemm", "block": (1, 1, 1, 1)}, "not a block"),
         ({"what": "gemm", "dtype": "f8"}, "'f8' is not a type"),
         ({"what": "gemm", "scalars": {"gamma": 1}}, "no scalar 'gamma'"),
         ({"what": "gemm", "scalars": {"alpha": float("nan")}}, "alpha = nan is not a finite number"),

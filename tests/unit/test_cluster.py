@@ -24,8 +24,9 @@ from gpuprof.measure.cluster import local, offer
 from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.offer import checked_software, sites_in
 from gpuprof.measure.cluster.workers import Seat
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import child_environment
-from gpuprof.measure.run import RunOptions, measure
+from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 

@@ -50,7 +50,10 @@ def executors(monkeypatch):
 
 
 def begin(told, expected=()):
-    request, opened = Open("0", None, 0, 0.1), Opened(DEVICE, "gpu", None, {}, 1)
+    request, opened = (
+        Open(device="0", arch=None, seed=0, seconds_per_case=0.1),
+        Opened(DEVICE, "gpu", None, {}, 1),
+    )
     return Counting(request, opened, lambda index, _: told.append(index), expected=expected)
 
 

@@ -91,7 +91,7 @@ def test_the_operation_of_the_docs_runs(tmp_path):
     (folder / "operation.toml").write_text(blocks(OPERATIONS, "toml")[0])
     (folder / "one_each.cu").write_text(blocks(OPERATIONS, "cuda")[0])
     run = gpuprof.profile(
-        folder, sizes=[1000], blocks=[128, 256], scalars={"a": 0.5}, dtype="f64", device="sim"
+        folder, sizes=[1000], block=[128, 256], scalars={"a": 0.5}, dtype="f64", device="sim"
     )
     assert [(case.kernel, case.block[0], case.ok) for case in run.cases] == [
         ("one_each", 128, True),

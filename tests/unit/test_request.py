@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from problem_support import Gemm, Transpose, ladder
 from unit_support import write_transpose_kernel
 
-from gpuprof.commands.texts import build_request, choose_kernels, parse_blocks, parse_sim_blocks
+from gpuprof.commands.texts import build_request, choose_kernels, parse_blocks
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_operation
+from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.request import make_request
 from gpuprof.problems.declaration import read_operation
@@ -93,7 +94,7 @@ def test_first_bad_size_of_a_list_is_named():
         parse_sizes("128,12x,0", GEMM)
 
 
-@pytest.mark.parametrize("parse", [lambda text: parse_sizes(text, GEMM), parse_blocks, parse_sim_blocks])
+@pytest.mark.parametrize("parse", [lambda text: parse_sizes(text, GEMM), parse_blocks, read_sim_blocks])
 def test_absurdly_long_number_is_refused(parse):
     with pytest.raises(InputError):
         parse("9" * 5000)

@@ -23,15 +23,16 @@ from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import session
 from gpuprof.measure.case import Case
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Size, Sized
-from gpuprof.measure.run import RunOptions, measure
+from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
 
-NONE = Open("none", "sm_86", 0, 0.1)
+NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
 
 
 def keeper(path):
@@ -440,10 +441,22 @@ def test_worker_answers_in_order(worker):
 @pytest.mark.parametrize(
     ("request_", "error", "words"),
     [
-        (Open("banana", None, 0, 0.1), InputError, "--device banana is not a device."),
-        (Open("none", "sm_banana", 0, 0.1), InputError, "'sm_banana' is not a GPU architecture"),
-        (Open("0", "sm_86", 0, 0.1), InputError, "--arch does not go with a real GPU"),
-        (Open("none:nothing", None, 0, 0.1), InputError, "nothing"),
+        (
+            Open(device="banana", arch=None, seed=0, seconds_per_case=0.1),
+            InputError,
+            "--device banana is not a device.",
+        ),
+        (
+            Open(device="none", arch="sm_banana", seed=0, seconds_per_case=0.1),
+            InputError,
+            "'sm_banana' is not a GPU architecture",
+        ),
+        (
+            Open(device="0", arch="sm_86", seed=0, seconds_per_case=0.1),
+            InputError,
+            "--arch does not go with a real GPU",
+        ),
+        (Open(device="none:nothing", arch=None, seed=0, seconds_per_case=0.1), InputError, "nothing"),
     ],
 )
 def test_worker_that_cannot_open_its_backend_refuses_with_the_reason(request_, error, words):

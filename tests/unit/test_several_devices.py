@@ -17,7 +17,8 @@ from gpuprof.commands.texts import build_request
 from gpuprof.comparison.matching import match
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.run import RunOptions, measure
+from gpuprof.measure.options import RunOptions
+from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.report.comma_separated import render_csv
 from gpuprof.report.html import render_html

@@ -22,7 +22,7 @@ from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor,
 from gpuprof.tuning import crew
 from gpuprof.tuning.crew import Crew
 
-NONE = Open("none", "sm_86", 0, 0.1)
+NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
 CASE = SimpleNamespace(kernel=SimpleNamespace(id="k"))
 TILED = shipped_ladder("gemm").find("smem_tiled")
 

@@ -18,7 +18,14 @@ def cards(backend, budget_gib, largest_gib, count, transports):
     found = Cards.__new__(Cards)
     opened = Opened(DEVICE, backend, None, {}, budget_gib * GIB)
     found.cards = [
-        Card(number, Site(backend, transports), Open(backend, None, 0, 0.1), opened, [], largest_gib * GIB)
+        Card(
+            number,
+            Site(backend, transports),
+            Open(device=backend, arch=None, seed=0, seconds_per_case=0.1),
+            opened,
+            [],
+            largest_gib * GIB,
+        )
         for number in range(count)
     ]
     return found

@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The table of options as Typer's parameters, and the commands that take them."""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpuprof.commands import completion
+from gpuprof.commands.gating import read_gates
+from gpuprof.commands.settings import settings_as_arguments
+from gpuprof.errors import InputError
+from gpuprof.measure.options import (
+    SELECT,
+    CounterOptions,
+    GateOptions,
+    Option,
+    OutputOptions,
+    RunOptions,
+    SelectOptions,
+    options_of,
+    run_options,
+)
+
+if TYPE_CHECKING:
+    from gpuprof.kernels.catalog import Ladder
+    from gpuprof.operation import Operation
+
+#: A parameter of a command: its annotation, and its default.
+Parameter = tuple[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A command line, read.
+
+    Args:
+        select: What to run.
+        run: How.
+        gate: What to hold it against.
+        output: Where it goes.
+        count: How Nsight Compute counts.
+        argv: All that holds as it is typed, for the record.
+    """
+
+    select: SelectOptions
+    run: RunOptions
+    gate: GateOptions
+    output: OutputOptions
+    count: CounterOptions
+    argv: tuple[str, ...]
+
+
+def parameter(name: str, command: str = "profile", **changes: Any) -> Any:
+    """An option of the table, for Typer."""
+    return _info(replace(options_of(command)[name], **changes))
+
+
+def _info(row: Option) -> Any:
+    names = [f"{row.long}/--no-{row.long.removeprefix('--')}" if row.either else row.long, row.short]
+    offers = getattr(completion, row.offers) if row.offers else None
+    least, most = row.within or (None, None)
+    return typer.Option(
+        *filter(None, names),
+        metavar=row.metavar,
+        min=least,
+        max=most,
+        autocompletion=completion.words(*row.words) if row.words else offers,
+        help=row.help,
+        rich_help_panel=row.group,
+    )
+
+
+def command_of(
+    command: str,
+    handler: Callable[..., int],
+    help_text: str,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
+    first: Mapping[str, Parameter] | None = None,
+    last: Mapping[str, Parameter] | None = None,
+) -> Callable[..., None]:
+    """A function that Typer makes a command of.
+
+    Args:
+        command: Which of the table's commands it is.
+        handler: Called with the `Given` and the values of its own parameters; its result is the status.
+        help_text: The command's help.
+        changes: What of the table's options is otherwise here.
+        first: Its own parameters that stand before the table's.
+        last: Those that stand behind.
+    """
+    rows = {name: replace(row, **(changes or {}).get(name, {})) for name, row in options_of(command).items()}
+    shared = {name: (Annotated[row.typed or row.kind, _info(row)], row.default) for name, row in rows.items()}
+    parameters = {
+        "context": (typer.Context, inspect.Parameter.empty),
+        **(first or {}),
+        **shared,
+        **(last or {}),
+    }
+
+    def run(context: typer.Context, **values: Any) -> None:
+        def held(owner: type) -> dict[str, Any]:
+            return {name: values[name] for name, row in rows.items() if row.owner is owner}
+
+        given = Given(
+            SelectOptions(**held(SelectOptions)),
+            run_options(command, held(RunOptions)),
+            GateOptions(**held(GateOptions)),
+            OutputOptions(**held(OutputOptions)),
+            CounterOptions(**held(CounterOptions)),
+            (*sys.argv[1:], *settings_as_arguments(context)),
+        )
+        own = {name: value for name, value in values.items() if name not in rows}
+        raise typer.Exit(handler(given, **own))
+
+    run.__doc__ = help_text
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in parameters.items()
+        ]
+    )
+    run.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
+    return run
+
+
+def measuring_command(
+    find_ladder: "Callable[..., Ladder]",
+    help_text: str,
+    operation: "Operation | None" = None,
+    **more: Parameter,
+) -> Callable[..., None]:
+    """A command that measures a ladder.
+
+    Args:
+        find_ladder: Gives the ladder, from the values of `more` and, as `command`, what the preprocessor is
+            told.
+        help_text: The command's help.
+        operation: What is measured, where it is known before the command runs: its scalars become options.
+        more: Further parameters in front of the shared ones.
+    """
+    changes: dict[str, dict[str, Any]] = {}
+    scalars: dict[str, Parameter] = {}
+    if operation is not None:
+        sizes = "|".join(("N", "x".join(map(str.upper, operation.dimensions))))
+        default = f"Problem sizes.  [default: {operation.default_sizes}]"
+        changes["sizes"] = {"metavar": f"{sizes}[,…]", "help": default}
+        for name, scalar in operation.scalars.items():
+            text = f"{scalar.help or 'A number that kernels take.'}  [default: {scalar.default:g}]"
+            info = typer.Option(f"--{name}", metavar="NUMBER", help=text, rich_help_panel=SELECT)
+            scalars[f"scalar_{name}"] = (Annotated[float | None, info], None)
+    handler = partial(_measure, find_ladder, operation is not None)
+
+    def measured(given: Given, **own: Any) -> int:
+        from gpuprof.measure.process import started_ahead
+
+        with started_ahead() if given.run.cluster is None else nullcontext():
+            return handler(given, **own)
+
+    return command_of("profile", measured, help_text, changes, more, scalars)
+
+
+def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:
+    """Measure as the options say; the exit status."""
+    from gpuprof.commands.output import STANDARD_OUTPUT
+    from gpuprof.commands.profile import Destination, ncu_options, profile
+    from gpuprof.commands.texts import parse_assignments, preprocessing_of, selected
+
+    select, output = given.select, given.output
+    if shipped:
+        _check_own_kernels(select)
+    scalars = {
+        name.removeprefix("scalar_"): own.pop(name) for name in list(own) if name.startswith("scalar_")
+    }
+    gates = read_gates(given.gate.fail_on, with_base=False)
+    command = preprocessing_of(select)
+    typed = parse_assignments(select.set_ or [])
+    request = selected(
+        find_ladder(**own, command=command),
+        select,
+        command,
+        typed | {name: value for name, value in scalars.items() if value is not None},
+        select.reference,
+    )
+    files = {"json": output.json, "html": output.html, "csv": output.csv}
+    printed = [name for name, path in files.items() if path == STANDARD_OUTPUT]
+    if len(printed) > 1:
+        raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
+    destination = Destination(
+        output.output,
+        **(files | dict.fromkeys(printed)),
+        force=output.force,
+        prints="".join(printed),
+        resume=output.resume,
+    )
+    return profile(
+        request,
+        given.run,
+        destination,
+        ncu_options(given.count, given.run.timeout_s),
+        quiet=output.quiet,
+        argv=given.argv,
+        browser=output.open_,
+        gates=gates,
+        strict=given.gate.strict,
+    )
+
+
+def _check_own_kernels(select: SelectOptions) -> None:
+    """Refuse what would have no effect: the shipped kernels include nothing and know no macros of a user's.
+
+    Raises:
+        InputError: `-I` or `-D` came without a kernel file.
+    """
+    if (select.include or select.define) and not any(".cu" in text for text in select.kernel or []):
+        raise InputError("-I and -D are for kernels of your own.", fix="Name one with -k FILE.cu.")

@@ -1,0 +1,360 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The one table of options: every field of these classes is one, with its default and what it is for.
+
+The command line, `gpuprof.profile` and `tune`, `[tool.gpuprof]`, the request that opens a worker, and the
+reference in docs are made of it: a new option is a field here, and a place that asks for its value.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from textwrap import fill
+from typing import Any, ParamSpec, TypeVar, get_type_hints
+
+from gpuprof.errors import InputError, did_you_mean
+from gpuprof.measure.labels import read_labels
+from gpuprof.problems.sizes import NUMBER
+
+#: Where a function's help names options one by one.
+_PLACEHOLDER = "        **options: Those of a run.\n"
+P = ParamSpec("P")
+R = TypeVar("R")
+SELECT, DEVICE, MEASURE = "Select", "Device", "Measure"
+GATE, OUTPUT, COUNT = "Gate", "Output", "Nsight Compute"
+#: The groups of `--help`, in its order.
+GROUPS = (SELECT, DEVICE, MEASURE, GATE, OUTPUT, COUNT)
+#: What measures: `gpuprof OPERATION` and `run` are a program's `profile`; `compare` measures `--against`.
+COMMANDS = ("profile", "compare", "tune")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its default, its text in `--help`, and what stands there for its value.
+
+    Args:
+        flag: Its long name, where that is not the field's.
+        within: Smallest and largest value.
+        words: Its usual values.
+        offers: What the shell completes: a function of `commands.completion`.
+        either: Whether `--no-…` switches it off.
+        told: Its text where a program gives other values than a command line.
+        typed: The type of what a command line holds, where that is not the field's.
+        read: Makes the field's value of what was typed, or of what a program gave.
+        of: The commands that take it.
+        owner: The class that it is a field of.
+    """
+
+    default: Any
+    help: str
+    metavar: str | None = None
+    flag: str = ""
+    short: str | None = None
+    group: str = ""
+    within: tuple[float, float] | None = None
+    words: tuple[str, ...] = ()
+    offers: str = ""
+    either: bool = False
+    told: str = ""
+    typed: Any = None
+    read: Callable[[Any], Any] = lambda given: given
+    of: tuple[str, ...] = COMMANDS
+    name: str = ""
+    kind: Any = None
+    owner: type | None = None
+
+    @property
+    def long(self) -> str:
+        """The long name as it is typed."""
+        return self.flag or f"--{self.name.rstrip('_').replace('_', '-')}"
+
+
+def option(default: Any, help: str, metavar: str | None = None, flag: str = "", **more: Any) -> Any:
+    """A field that is an option."""
+    return field(default=default, metadata={"option": Option(default, help, metavar, flag, **more)})
+
+
+def read_devices(given: str | int | Sequence[str | int]) -> str:
+    """One or several devices as `--device` names them.
+
+    Raises:
+        InputError: The list is empty.
+    """
+    if isinstance(given, (str, int)):
+        return str(given)
+    if not given:
+        raise InputError("There is no device in the list.", fix='Name one, or leave device out for "auto".')
+    return ",".join(map(str, given))
+
+
+def read_sim_blocks(given: str | int | None) -> int | None:
+    """Blocks that the executor runs: 0 for `all`, None for a choice by size.
+
+    Raises:
+        InputError: It is neither `all` nor a positive number.
+    """
+    if given is None:
+        return None
+    if given == "all":
+        return 0
+    if not re.fullmatch(NUMBER, str(given)) or int(given) == 0:
+        raise InputError(f"--sim-blocks {given!r} is not a number of blocks.", fix="Write all, or 1 or more.")
+    return int(given)
+
+
+_MEASURED = ("profile", "tune")
+_GATED = ("profile", "compare")
+_PROFILE = ("profile",)
+_KERNEL = (
+    "Run only these kernels: ids or published names as `gpuprof list` shows them, or .cu files; with"
+    " parameters as reg_8x8:BK=16, or BK=8|16 for a case each."
+)
+_ALL = "All rungs of the ladder (the default without --kernel); other shapes run when they are named."
+_TYPES, _REFERENCES = ("f32", "f64", "f16", "bf16"), ("vendor", "cpu", "all", "none")
+_REFERENCE = "On a GPU: what to measure beside the kernels; cpu is NumPy."
+
+
+@dataclass(frozen=True)
+class SelectOptions:
+    """What to run, as it is typed."""
+
+    kernel: list[str] | None = option(None, _KERNEL, "ID[:P=V][,…]", short="-k", offers="kernels")
+    everything: bool = option(False, _ALL, flag="--all", of=_PROFILE)
+    include: list[Path] | None = option(
+        None, "A folder of headers that your own kernels include.", "DIR", short="-I"
+    )
+    define: list[str] | None = option(None, "A macro for your own kernels.", "NAME[=VALUE]", short="-D")
+    sizes: str | None = option(None, "Problem sizes.", "N|NxM[,…]", offers="sizes")
+    block: str | None = option(
+        None, "Block or list of blocks, e.g. 8x32 or 8x32,16x16.", "XxY[,…]", offers="blocks"
+    )
+    dtype: str = option("f32", "Element type of a run.", "|".join(_TYPES), words=_TYPES)
+    set_: list[str] | None = option(
+        None, "A number that the operation takes besides its sizes.", "NAME=VALUE"
+    )
+    reference: str = option("vendor", _REFERENCE, "|".join(_REFERENCES), words=_REFERENCES, of=_MEASURED)
+
+
+_DEVICE = (
+    "auto: the first GPU, else sim; N: that GPU; all; sim, sim:CARD: run on the CPU; none: compile only."
+    " Several as 0,1 or sim:h200,sim:a100."
+)
+_DEVICE_TOLD = (
+    '`"auto"`: the first GPU, else `"sim"`; a GPU\'s number; `"all"`; `"sim"` or `"sim:CARD"`: run on the'
+    ' CPU; `"none"`: compile only. Several as a list, `[0, 1]` or `["sim:h200", "sim:a100"]`: each measures'
+    " every case."
+)
+_CLUSTER = (
+    "Measure on the workers of a Dask cluster: on every GPU they offer, or with --device sim on their CPUs."
+)
+_CLUSTER_TOLD = (
+    'Address of a Dask cluster, or `"local:N"`, whose workers measure: on each GPU that they offer, or with'
+    ' `device="sim"` on their CPUs.'
+)
+_COMPILE = "Longest that compiling one case may take, before its --timeout."
+_SIM_BLOCKS = "Blocks that sim runs of each grid.  [default: all when small]"
+_SIM_BLOCKS_TOLD = 'Blocks that the executor runs of each grid, or `"all"`; chosen by size when None.'
+_POISON = (
+    "Whether a kernel is wrong that reads what it must not, such as C where beta is 0; else it is measured"
+    " with a remark."
+)
+_EXPLAIN = (
+    "Run a case that fails, hangs or is wrong on the executor too, for 20 s at most, to say line and thread."
+)
+_ROUNDS = "On a GPU: measure every case in N fresh processes, for gpuprof compare; from 16 it tells 2 %."
+_ROUNDS_TOLD = (
+    "How often a GPU measures every case, each time in a fresh process, for `compare`: 16 tell 2 %. They"
+    " share `seconds_per_case`."
+)
+_LABELS = "What gpuprof fleet groups by, e.g. host=node7; GPUPROF_LABEL_KEY in the environment too."
+_LABELS_TOLD = "What `fleet` groups by, such as a host or a rack; those of `GPUPROF_LABEL_*` where None."
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run, apart from what; a worker gets all of it. A program's arrays lie in `given_arrays`."""
+
+    device: str = option(
+        "auto",
+        _DEVICE,
+        "auto|N|all|sim|none",
+        group=DEVICE,
+        offers="devices",
+        read=read_devices,
+        told=_DEVICE_TOLD,
+    )
+    cluster: str | None = option(
+        None, _CLUSTER, "ADDRESS|local:N", group=DEVICE, told=_CLUSTER_TOLD, of=_MEASURED
+    )
+    arch: str | None = option(None, "Without a GPU: the architecture to stand in for.", "sm_XX", group=DEVICE)
+    seed: int = option(0, "Seed of the random inputs.", "N", within=(0, 2**32 - 1))
+    timeout_s: float = option(60.0, "Longest one case may take.", "SECONDS", "--timeout", within=(1, 86_400))
+    compile_timeout_s: float = option(120.0, _COMPILE, "SECONDS", "--compile-timeout", within=(1, 86_400))
+    seconds_per_case: float = option(
+        0.25, "Kernel time to spend sampling one case.", "SECONDS", "--seconds", within=(0.01, 3600)
+    )
+    sim_blocks: int | None = option(
+        None, _SIM_BLOCKS, "all|N", typed=str | None, read=read_sim_blocks, told=_SIM_BLOCKS_TOLD
+    )
+    lines: bool = option(
+        True, "On a GPU, count with sim too: bounds, and counts by source line.", either=True, of=_GATED
+    )
+    poison_inout: bool = option(True, _POISON, either=True)
+    explain: bool = option(True, _EXPLAIN, either=True)
+    rounds: int = option(1, _ROUNDS, "N", within=(1, 200), told=_ROUNDS_TOLD)
+    labels: Mapping[str, str] | None = option(
+        None,
+        _LABELS,
+        "KEY=VALUE",
+        "--label",
+        typed=list[str] | None,
+        read=read_labels,
+        told=_LABELS_TOLD,
+        of=_PROFILE,
+    )
+    given_arrays: str = ""
+
+
+_FAIL_ON = "End with status 1 where a case meets this, e.g. 'spill_bytes > 0'; may be repeated."
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """What a run is held against."""
+
+    fail_on: list[str] | None = option(None, _FAIL_ON, "GATE", of=_GATED)
+    strict: bool = option(False, "End with status 3 where a gate or a verdict stays uncertain.", of=_GATED)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where what was learnt goes."""
+
+    output: Path | None = option(None, "Directory for results.json and report.html.", "DIR", short="-o")
+    resume: Path | None = option(None, "Go on with the run in there that was stopped.", "DIR", of=_GATED)
+    json: Path | None = option(None, "Results file; - prints it too.", "FILE|-", of=_PROFILE)
+    html: Path | None = option(None, "Report file; - prints it too.", "FILE|-", of=_PROFILE)
+    csv: Path | None = option(
+        None, "Write the figures as CSV too, a row a case; - prints them.", "FILE|-", of=_PROFILE
+    )
+    open_: bool = option(False, "Open the report in a browser.", of=_MEASURED)
+    force: bool = option(False, "Replace existing files.")
+    quiet: bool = option(False, "No progress and no table.", short="-q")
+
+
+_CLOCKS = "Clocks while ncu profiles: as they are, or base."
+
+
+@dataclass(frozen=True)
+class CounterOptions:
+    """How Nsight Compute counts."""
+
+    ncu: bool = option(False, "Then profile each kernel with Nsight Compute.", of=_PROFILE)
+    ncu_set: str | None = option(None, "Metrics of one of ncu's sets too, e.g. full.", "SET", of=_PROFILE)
+    ncu_clocks: str = option("none", _CLOCKS, "none|base", words=("none", "base"), of=_PROFILE)
+    ncu_path: str | None = option(None, "The ncu to use.", "FILE", of=_PROFILE)
+
+
+#: Each class with its group of `--help`, where an option names none.
+_OWNERS = {
+    SelectOptions: SELECT,
+    RunOptions: MEASURE,
+    GateOptions: GATE,
+    OutputOptions: OUTPUT,
+    CounterOptions: COUNT,
+}
+#: What is otherwise for some commands.
+_OTHERWISE: dict[str, dict[str, dict[str, Any]]] = {
+    "profile": {},
+    "compare": {
+        "rounds": {"default": 16, "help": "With --against: rounds of each version."},
+        "seconds_per_case": {"default": 1.0},
+        "output": {"help": "With --against: where both results files go."},
+        "force": {"help": "Compare what misleads, and replace existing files."},
+    },
+    "tune": {
+        "rounds": {
+            "default": 10,
+            "help": "Rounds in which the closest points meet at the end.",
+            "told": "",
+        },
+        "explain": {"default": False},
+        "sizes": {"help": "Problem sizes, each searched for itself.  [default: the operation's]"},
+    },
+}
+
+
+@cache
+def options_of(command: str) -> Mapping[str, Option]:
+    """A command's options by their names, as `--help` shows them."""
+    found = {}
+    for owner, group in _OWNERS.items():
+        hints = get_type_hints(owner)
+        for each in fields(owner):
+            row: Option | None = each.metadata.get("option")
+            if row is not None and command in row.of:
+                known = {"name": each.name, "kind": hints[each.name], "owner": owner}
+                changes = _OTHERWISE[command].get(each.name, {})
+                found[each.name] = replace(row, **{"group": row.group or group, **known, **changes})
+    return found
+
+
+#: The keywords of a command's function that are no options.
+_KEYWORDS: dict[str, tuple[str, ...]] = {}
+
+
+def run_options(command: str, given: Mapping[str, Any]) -> RunOptions:
+    """How to run, of what was typed or what a program gave; a command's defaults for the rest.
+
+    Raises:
+        InputError: A value makes no sense.
+        TypeError: As Python does for a function that names its own keywords.
+    """
+    rows = {name: row for name, row in options_of(command).items() if row.owner is RunOptions}
+    for name in given:
+        if name not in rows:
+            why = did_you_mean(
+                name, (*rows, *_KEYWORDS.get(command, ())), f"It takes {', '.join(rows)}.", most=1
+            )
+            raise TypeError(f"{command}() takes no keyword {name!r}. {why}")
+    return RunOptions(**{name: _value(row, given.get(name, row.default)) for name, row in rows.items()})
+
+
+def _value(row: Option, given: Any) -> Any:
+    value = row.read(given)
+    if row.within is not None:
+        number = isinstance(value, int if row.kind is int else (int, float)) and not isinstance(value, bool)
+        least, most = row.within
+        if not number or not least <= value <= most:
+            what = "a whole number" if row.kind is int else "a number"
+            raise InputError(f"{row.name} is {value!r}.", fix=f"Give {what} from {least} to {most}.")
+    return value
+
+
+def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function for programs whose `**options` are a command's: they stand in its signature and its help."""
+    rows = [row for row in options_of(command).values() if row.owner is RunOptions]
+
+    def made(function: Callable[P, R]) -> Callable[P, R]:
+        told = (f"{row.name}: {row.told or row.help}" for row in rows)
+        texts = (fill(text, 106, initial_indent=" " * 8, subsequent_indent=" " * 12) for text in told)
+        function.__doc__ = (function.__doc__ or "").replace(_PLACEHOLDER, "\n".join((*texts, "")))
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        only = inspect.Parameter.KEYWORD_ONLY
+        _KEYWORDS[command] = tuple(parameter.name for parameter in own)
+        added = [inspect.Parameter(row.name, only, default=row.default, annotation=row.kind) for row in rows]
+        function.__signature__ = signature.replace(parameters=own + added)  # type: ignore[attr-defined]
+        return function
+
+    return made
+
+
+def only_measuring(command: str) -> list[Option]:
+    """Options without effect where nothing is measured: none of them has a value by itself."""
+    return [
+        row for row in options_of(command).values() if row.default is None and row.owner is not GateOptions
+    ]
