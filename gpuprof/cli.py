@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuprof import __version__, console, signals, timeline
-from gpuprof.commands import command_line, completion
-from gpuprof.commands.command_line import measuring_command
+from gpuprof.commands import completion
+from gpuprof.commands.command_line import measuring_command, output_option, parameter
 from gpuprof.commands.compare_options import compare
 from gpuprof.commands.fleet_runs import fleet
 from gpuprof.commands.settings import ConfiguredCommand
@@ -118,29 +118,22 @@ def report(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The report or its folder, - to print it; beside the results by default.",
+        output_option(
+            "output", "The report or its folder, - to print it; beside the results by default.", "FILE", "-o"
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,
+    force: Annotated[bool, output_option("force", "Replace a file that is no report.")] = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Markdown tables instead, printed or in the file of -o.")
+        bool, output_option("markdown", "Markdown tables instead, printed or in the file of -o.")
     ] = False,
     csv: Annotated[
         Path | None,
-        typer.Option(
-            "--csv",
-            metavar="FILE",
-            help="The figures as CSV, a row a case (- prints them); no page without -o.",
-        ),
+        output_option("csv", "The figures as CSV, a row a case (- prints them); no page without -o.", "FILE"),
     ] = None,
-    open_: Annotated[bool, command_line.parameter("open_")] = False,
-    quiet: Annotated[bool, command_line.parameter("quiet")] = False,
-    fail_on: Annotated[list[str] | None, command_line.parameter("fail_on")] = None,
-    strict: Annotated[bool, command_line.parameter("strict")] = False,
+    open_: Annotated[bool, parameter("open_")] = False,
+    quiet: Annotated[bool, parameter("quiet")] = False,
+    fail_on: Annotated[list[str] | None, parameter("fail_on")] = None,
+    strict: Annotated[bool, parameter("strict")] = False,
 ) -> None:
     """Render a results file again, on any machine."""
     from gpuprof.commands.rendering import Rendering, render
@@ -159,10 +152,10 @@ def import_counters(
     report: Annotated[Path, typer.Argument(metavar="FILE.ncu-rep", help="A report of Nsight Compute.")],
     results: Annotated[Path, typer.Argument(metavar="RESULTS.json", help="The results it belongs to.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results file to write instead.")
+        Path | None, output_option("output", "Results file to write instead.", "FILE", "-o")
     ] = None,
-    ncu_path: Annotated[str | None, command_line.parameter("ncu_path")] = None,
-    force: Annotated[bool, command_line.parameter("force")] = False,
+    ncu_path: Annotated[str | None, parameter("ncu_path")] = None,
+    force: Annotated[bool, parameter("force")] = False,
 ) -> None:
     """Add an Nsight Compute report's counters to a results file."""
     from gpuprof.commands.import_ncu import import_report
@@ -304,9 +297,9 @@ def _command() -> Any:
     """The command line; behind an argument its help names no type of Python's."""
     group: Any = typer.main.get_command(app)
     for command in group.commands.values():
-        for parameter in command.params:
-            if parameter.param_type_name == "argument":
-                parameter.display_type_rich = lambda ctx: None
+        for found in command.params:
+            if found.param_type_name == "argument":
+                found.display_type_rich = lambda ctx: None
     return group
 
 

@@ -17,6 +17,7 @@ from gpuprof.commands.gating import read_gates
 from gpuprof.commands.settings import settings_as_arguments
 from gpuprof.errors import InputError
 from gpuprof.measure.options import (
+    OUTPUT,
     SELECT,
     CounterOptions,
     GateOptions,
@@ -60,6 +61,13 @@ class Given:
 def parameter(name: str, command: str = "profile", **changes: Any) -> Any:
     """An option of the table, for Typer."""
     return _info(replace(options_of(command)[name], **changes))
+
+
+def output_option(flag: str, text: str, metavar: str | None = None, short: str | None = None) -> Any:
+    """An option of one command alone that says what it writes, for Typer."""
+    return typer.Option(
+        *filter(None, (f"--{flag}", short)), metavar=metavar, help=text, rich_help_panel=OUTPUT
+    )
 
 
 def _info(row: Option) -> Any:

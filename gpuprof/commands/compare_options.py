@@ -7,16 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from gpuprof.commands.command_line import Given, Parameter, command_of
+from gpuprof.commands.command_line import Given, Parameter, command_of, output_option
 from gpuprof.commands.compare_runs import Outputs, compare_files
 from gpuprof.commands.gating import read_gates
 from gpuprof.errors import InputError
-from gpuprof.measure.options import OUTPUT, SELECT, only_measuring
+from gpuprof.measure.options import SELECT, only_measuring
 
 
 def _file(flag: str, metavar: str, text: str) -> Parameter:
-    info = typer.Option(f"--{flag}", metavar=metavar, help=text, rich_help_panel=OUTPUT)
-    return Annotated[Path | None, info], None
+    return Annotated[Path | None, output_option(flag, text, metavar)], None
 
 
 _FIRST: dict[str, Parameter] = {

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuprof import __version__
-from gpuprof.commands.command_line import parameter
+from gpuprof.commands.command_line import output_option, parameter
 from gpuprof.commands.compare_runs import Outputs
 from gpuprof.commands.output import print_written
 from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
+from gpuprof.measure.options import GATE
 
 if TYPE_CHECKING:
     from gpuprof.comparison.fleet import Fleet
@@ -29,17 +30,17 @@ Results = Annotated[
 FailOnOutlier = Annotated[
     bool,
     typer.Option(
-        "--fail-on-outlier", help="End with status 1 where a card is an outlier or a case failed on one."
+        "--fail-on-outlier",
+        help="End with status 1 where a card is an outlier or a case failed on one.",
+        rich_help_panel=GATE,
     ),
 ]
-Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page.")]
+Page = Annotated[Path | None, output_option("html", "Write the page.", "FILE")]
 Document = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE|-", help="Write everything as JSON; - prints it instead."),
+    Path | None, output_option("json", "Write everything as JSON; - prints it instead.", "FILE|-")
 ]
 Markdown = Annotated[
-    Path | None,
-    typer.Option("--markdown", metavar="FILE|-", help="Write Markdown tables; - prints them instead."),
+    Path | None, output_option("markdown", "Write Markdown tables; - prints them instead.", "FILE|-")
 ]
 
 

@@ -73,14 +73,10 @@ def _print_ladder(ladder: Ladder) -> None:
     title = f"gpuprof {ladder.operation.name}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
     rows = [{column: write(kernel) for column, write in _COLUMNS.items()} for kernel in ladder.rungs]
-    fitted = fit(console.width, rows, _DISPENSABLE, {"title": _NARROWEST_TITLE})
-    others = (column for column in fitted.columns if column != "title")
-    taken = sum(max(len(column), *(len(row[column]) for row in rows)) + 2 for column in others)
-    room = max(_NARROWEST_TITLE, console.width - taken)
+    fitted = fit(console.width, rows, _DISPENSABLE, {"idea": _NARROWEST_IDEA})
     for column in fitted.columns:
-        # The title alone is cut short, by what the others leave.
-        width = room if column == "title" else None
-        table.add_column(column, overflow="ellipsis", no_wrap=True, max_width=width)
+        folds = column == "idea"
+        table.add_column(column, overflow="fold" if folds else "ellipsis", no_wrap=not folds)
     for row in rows:
         add_row(table, *(row[column] for column in fitted.columns))
     show(console, table)
@@ -108,9 +104,9 @@ _COLUMNS: dict[str, Callable[[Kernel], str]] = {
     "study": lambda kernel: kernel.study.name or "-",
     "block": _block,
     "types": lambda kernel: "/".join(kernel.dtypes) or "varies",
-    "title": lambda kernel: kernel.title,
+    "idea": lambda kernel: kernel.idea or kernel.title,
 }
 #: What narrow terminals leave out, first that which goes first.
 _DISPENSABLE = ("study", "types", "published as", "block")
-#: Columns of a terminal in which a title can still be read.
-_NARROWEST_TITLE = 16
+#: Columns of a terminal in which an idea can still be read.
+_NARROWEST_IDEA = 16
