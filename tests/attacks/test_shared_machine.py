@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import stat
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -150,6 +152,17 @@ def test_a_link_that_takes_the_folders_place_while_it_is_opened_is_not_followed(
     assert not list(mine.iterdir())
 
 
+LOCAL = """
+import os
+from gpuprof.measure.cluster.local import connect
+if __name__ == "__main__":
+    connection = connect("local:1", gpus=False)
+    count = len(connection.members())
+    connection.close()
+    print(count, os.environ.get("PYTHONSAFEPATH"))
+"""
+
+
 def listening(pids):
     """Addresses on which processes listen, as the kernel writes them."""
     found = set()
@@ -193,6 +206,27 @@ def test_a_local_cluster_is_for_those_that_have_its_key_on_this_machine_alone():
                     distributed.Client(where, timeout=3, security=known, set_as_default=False)
     finally:
         connection.close()
+
+
+def test_a_local_cluster_runs_no_module_of_the_working_directory(tmp_path):
+    pytest.importorskip("distributed")
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    for module in ("multiprocessing", "pickle", "numpy", "gpuprof", "distributed"):
+        (strange / f"{module}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{module} ')")
+    program = tmp_path / "program.py"
+    program.write_text(LOCAL)
+    ended = subprocess.run(
+        [sys.executable, program],
+        cwd=strange,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert not (tmp_path / "ran").exists()
+    assert ended.stdout == "1 None\n", ended.stderr
 
 
 def test_without_openssl_a_local_cluster_is_refused_with_its_fix(monkeypatch, tmp_path):

@@ -11,7 +11,8 @@ import os
 import re
 import socket
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from gpuprof.errors import BackendUnavailable, InputError, ToolError, did_you_mean, foreign
@@ -27,6 +28,7 @@ _MAKE_KEY = (
 )
 _PEM = re.compile(r"-----BEGIN ([A-Z ]+)-----\n.+?-----END \1-----\n", re.DOTALL)
 _OPENSSL_TIMEOUT_S = 60.0
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 def connect(address: str, *, gpus: bool) -> Connection:
@@ -105,16 +107,19 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     silent: dict[str, list[str]] = {
         f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker", "nanny")
     }
+    kept = ExitStack()
+    kept.enter_context(_own_modules_only())
     try:
         with config.set(silent):
             cluster = distributed.SpecCluster(
                 workers, scheduler, security=security, silence_logs=logging.CRITICAL
             )
     except (OSError, TimeoutError, RuntimeError) as error:
+        kept.close()
         raise BackendUnavailable(f"--cluster {address} cannot be started: {foreign(error)}.") from error
 
     def close() -> None:
-        with suppress(Exception):  # its processes end with this one in any case
+        with kept, suppress(Exception):  # its processes end with this one in any case
             cluster.close(timeout=5)
 
     try:
@@ -122,6 +127,20 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     except BaseException:
         close()
         raise
+
+
+@contextmanager
+def _own_modules_only() -> Iterator[None]:
+    """Have Python start processes that take no module from the working directory, maybe a stranger's."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def _security(distributed: Any) -> Any:
