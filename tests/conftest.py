@@ -5,12 +5,17 @@
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 # Before NumPy starts: its threads fight with those of the tests beside it, and win nothing on small arrays.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+
+# As images of containers often have it: every process that a test starts would compile gpuprof anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would every command that is tested.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
