@@ -356,7 +356,7 @@ def test_the_page_runs_no_script_and_loads_nothing():
 
 
 @pytest.mark.deep
-@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
 @given(busy_runs(), busy_runs())
 def test_any_two_runs_can_be_compared_and_shown(base, new):
     everything(compare_runs(base, new, force=True), io.StringIO())
