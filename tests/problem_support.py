@@ -2,9 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems and kernels of the shipped ladders in few words."""
 
+from functools import cache
+from typing import Any
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.instructions import Links, NoLink
+from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
+from gpuprof.results import Measurement
 
 
 def Gemm(m, n, k, dtype="f32", layout="row", alpha=1.0, beta=0.0) -> Problem:
@@ -44,3 +53,37 @@ def shipped_kernels() -> tuple[Kernel, ...]:
 def find_kernel(name: str, kernel: str) -> Kernel:
     """A kernel of a shipped ladder."""
     return shipped_ladder(name).find(kernel)
+
+
+class _Unread(Links):
+    """Machine code that nobody disassembles, which would take longer than most kernels of tests."""
+
+    def of(self, function: Any, program: Any) -> NoLink:
+        return NoLink("this test counts none of its instructions.")
+
+
+@cache
+def executor(
+    card: str = "h200", blocks: int | None = None, linked: bool = False
+) -> tuple[SimBackend, Compiler]:
+    """The executor as a card, and what compiles for it; one for all files, which decodes a kernel once."""
+    backend = SimBackend(load_card(card), seed=0, blocks=blocks)
+    if not linked:
+        backend._links = _Unread()
+    return backend, Compiler(backend.compile_arch)
+
+
+def measured(
+    kernel: Kernel,
+    problem: Problem,
+    *case: Any,
+    card: str = "h200",
+    blocks: int | None = None,
+    linked: bool = False,
+) -> Measurement:
+    """What the executor finds of a kernel; `case` is its block, its parameters and its ladder.
+
+    Args:
+        linked: With the counts of its machine code.
+    """
+    return measure_case(Case.of(kernel, problem, *case), *executor(card, blocks, linked))[0]

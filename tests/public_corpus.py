@@ -18,15 +18,12 @@ from functools import cache
 from pathlib import Path
 
 from cheat_corpus import Verdict, verdicts_in
+from problem_support import measured
 
 import gpuprof
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Measurement
@@ -76,22 +73,14 @@ class Row:
         return ""
 
 
-@cache
-def _executor() -> tuple[SimBackend, Compiler]:
-    backend = SimBackend(load_card("h200"), seed=0)
-    return backend, Compiler(backend.compile_arch)
-
-
 def executed(family: Path, words: tuple[str, ...] = ("",)) -> Iterator[Row]:
     """Run a folder's kernels on the executor, in this process."""
-    backend, compiler = _executor()
     for ladder in ladders(family):
         (sizes,) = parse_sizes(ladder.operation.default_sizes, ladder.operation.dimensions)
         for kernel in ladder.kernels:
             if any(word in f"{family.name}/{kernel.id}" for word in words):
                 began = time.perf_counter()
-                case = Case.of(kernel, Problem.of(ladder.operation, sizes), kernel.launch.block)
-                measurement, _ = measure_case(case, backend, compiler)
+                measurement = measured(kernel, Problem.of(ladder.operation, sizes), kernel.launch.block)
                 yield Row(kernel, verdict(kernel, "executor"), measurement, time.perf_counter() - began)
 
 

@@ -3,12 +3,9 @@
 """Kernels as people write them, host code and all: compiled, executed, and right."""
 
 import pytest
+from problem_support import measured
 
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
 
 pytestmark = pytest.mark.deep
@@ -232,15 +229,8 @@ template <int N> __device__ float block_sum(float x)
 DETAIL = "namespace lib { namespace detail { __device__ void add(float &a, float b) { a += b; } } }\n"
 
 
-@pytest.fixture(scope="module")
-def measure():
-    backend = SimBackend(load_card("h200"), seed=0)
-    compiler = Compiler(backend.compile_arch)
-
-    def run(kernel, problem, params=None):
-        return measure_case(Case.of(kernel, problem, params=params), backend, compiler)[0]
-
-    return run
+def measure(kernel, problem, params=None):
+    return measured(kernel, problem, None, params)
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +242,7 @@ def sgemm(tmp_path_factory):
 
 @pytest.mark.parametrize("beta", [0.0, 0.5])
 @pytest.mark.parametrize("which", range(4))
-def test_kernels_of_one_file_with_its_host_code(measure, sgemm, which, beta):
+def test_kernels_of_one_file_with_its_host_code(sgemm, which, beta):
     kernel = sgemm.kernels[which]
     for dtype in kernel.dtypes:
         problem = Problem.of(sgemm.operation, (70, 45, 33), dtype, {"alpha": 1.5, "beta": beta})
@@ -261,7 +251,7 @@ def test_kernels_of_one_file_with_its_host_code(measure, sgemm, which, beta):
         assert measurement.verification.checked_elements == 70 * 45
 
 
-def test_parameters_choose_the_instance(measure, sgemm):
+def test_parameters_choose_the_instance(sgemm):
     problem = Problem.of(sgemm.operation, (64, 64, 16))
     shared = [
         measure(sgemm.kernels[0], problem, params).resources.static_shared_bytes
@@ -270,7 +260,7 @@ def test_parameters_choose_the_instance(measure, sgemm):
     assert shared == [4 * (32 * 8 + 8 * 64), 4 * (32 * 16 + 16 * 64), 4 * (64 * 8 + 8 * 64)]
 
 
-def test_assertion_that_fails_is_a_fault_of_its_line_and_of_the_entry(measure, sgemm):
+def test_assertion_that_fails_is_a_fault_of_its_line_and_of_the_entry(sgemm):
     measurement = measure(sgemm.kernels[0], Problem.of(sgemm.operation, (64, 64, 16)), {"TM": 2})
     line = SGEMM[: SGEMM.index("assert(")].count("\n") + 1
     assert measurement.outcome == "failed"
@@ -285,13 +275,13 @@ def block_sums(folder, body):
 
 
 @pytest.mark.parametrize("body", [COOPERATIVE, CLUSTERED], ids=["block", "cluster"])
-def test_cooperative_groups(measure, tmp_path, body):
+def test_cooperative_groups(tmp_path, body):
     file = block_sums(tmp_path, body)
     measurement = measure(file.kernels[0], Problem.of(file.operation, (1024,)))
     assert measurement.outcome == "ok", measurement.reason
 
 
-def test_counts_of_an_included_function_stand_at_the_line_that_calls_it(measure, tmp_path):
+def test_counts_of_an_included_function_stand_at_the_line_that_calls_it(tmp_path):
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "reduce.cuh").write_text(REDUCE)
     (tmp_path / "lib" / "detail.cuh").write_text(DETAIL)
@@ -304,7 +294,7 @@ def test_counts_of_an_included_function_stand_at_the_line_that_calls_it(measure,
     assert shared == {call}
 
 
-def test_kernel_in_an_included_file_has_no_lines_of_the_file_that_names_it(measure, tmp_path):
+def test_kernel_in_an_included_file_has_no_lines_of_the_file_that_names_it(tmp_path):
     (tmp_path / "kernel.cuh").write_text("\n" * 90 + INCLUDED)
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "reduce.cuh").write_text(REDUCE)

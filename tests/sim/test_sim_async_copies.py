@@ -3,12 +3,7 @@
 """`cp.async` of 16 bytes costs what Nsight Compute counted for it on an H200."""
 
 import pytest
-from problem_support import find_kernel, problem_for
-
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
+from problem_support import find_kernel, measured, problem_for
 
 pytestmark = pytest.mark.deep
 
@@ -24,17 +19,11 @@ COUNTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def executor():
-    backend = SimBackend(load_card("h200"), seed=0, blocks=0)
-    return backend, Compiler(backend.compile_arch)
-
-
 @pytest.mark.parametrize("what", COUNTED)
-def test_copies_cost_what_the_hardware_counts(executor, what):
+def test_copies_cost_what_the_hardware_counts(what):
     name, sizes, *expected = COUNTED[what]
     kernel = find_kernel("gemm", name)
-    measurement, _ = measure_case(Case.of(kernel, problem_for(kernel, *sizes), None), *executor)
+    measurement = measured(kernel, problem_for(kernel, *sizes), blocks=0)
     assert measurement.outcome == "ok", measurement.reason
     names = ("requests", "sectors", "shared_wavefronts")
     got = [measurement.counters[f"async_copy_{name}"].value for name in names]

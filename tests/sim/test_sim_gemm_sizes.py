@@ -5,7 +5,7 @@
 from dataclasses import replace
 
 import pytest
-from problem_support import find_kernel, problem_for
+from problem_support import executor, find_kernel, problem_for
 
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
@@ -58,32 +58,25 @@ SHARED = [
 ]
 
 
-def measuring(device):
-    """What measures a kernel on a device."""
-    backend = SimBackend(device, seed=0, blocks=0)
-    compiler = Compiler(backend.compile_arch)
-
-    def run(name, size, **options):
-        kernel = find_kernel("gemm", name)
-        problem = problem_for(kernel, *size, **{"dtype": kernel.dtypes[0], **options})
-        return measure_case(Case.of(kernel, problem, None), backend, compiler)[0]
-
-    return run
+def case(name, size, **options):
+    kernel = find_kernel("gemm", name)
+    return Case.of(kernel, problem_for(kernel, *size, **{"dtype": kernel.dtypes[0], **options}))
 
 
-@pytest.fixture(scope="module")
-def measure():
-    return measuring(load_card("h200"))
+def measure(name, size, **options):
+    return measure_case(case(name, size, **options), *executor(blocks=0))[0]
 
 
 @pytest.fixture(scope="module")
 def measure_small():
     """On an H200 of five SMs."""
-    return measuring(replace(load_card("h200"), sm_count=5))
+    backend = SimBackend(replace(load_card("h200"), sm_count=5), seed=0, blocks=0)
+    compiler = Compiler(backend.compile_arch)
+    return lambda *which, **options: measure_case(case(*which, **options), backend, compiler)[0]
 
 
 @pytest.mark.parametrize(("name", "size"), CASES, ids=str)
-def test_right_where_tiles_are_cut_off(measure, name, size):
+def test_right_where_tiles_are_cut_off(name, size):
     for scalars in ({}, {"alpha": -1.5, "beta": 0.75}):
         measurement = measure(name, size, **scalars)
         assert measurement.outcome == "ok", measurement.reason
@@ -108,7 +101,7 @@ def test_right_where_blocks_share_tiles(measure_small, name, dtype, size):
     ],
     ids=str,
 )
-def test_a_kernel_for_special_shapes_is_skipped_at_others(measure, name, size):
+def test_a_kernel_for_special_shapes_is_skipped_at_others(name, size):
     measurement = measure(name, size)
     assert measurement.outcome == "skipped"
     assert " is for a C of " in measurement.reason or " for a tall C of " in measurement.reason
@@ -117,7 +110,7 @@ def test_a_kernel_for_special_shapes_is_skipped_at_others(measure, name, size):
 @pytest.mark.parametrize(
     ("size", "rows"), [((8, 8, 8), 0), ((8, 8, 9), 8), ((8, 9, 8), 8), ((8, 9, 9), 8 + 9)], ids=str
 )
-def test_only_rows_that_need_it_are_packed(measure, size, rows):
+def test_only_rows_that_need_it_are_packed(size, rows):
     measurement = measure("packed_8x8", size)
     assert measurement.outcome == "ok", measurement.reason
     # A warp stores a row that it packs at once; one stores zeros to C, and a thread resets two counters.

@@ -6,13 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from problem_support import find_kernel, problem_for
+from problem_support import find_kernel, measured, problem_for
 
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import shipped_names
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
 
 pytestmark = pytest.mark.deep
 
@@ -38,12 +34,6 @@ LONG = {
 }
 
 
-@pytest.fixture(scope="module")
-def executor():
-    backend = SimBackend(load_card("h200"), seed=0)
-    return backend, Compiler(backend.compile_arch)
-
-
 def cases():
     for op in (name for name in shipped_names() if name in COUNTED):
         for row in COUNTED[op]:
@@ -56,12 +46,10 @@ def cases():
 
 
 @pytest.mark.parametrize(("op", "row"), [*cases()])
-def test_every_kernel_counts_as_the_hardware_does(executor, op, row):
-    backend, compiler = executor
+def test_every_kernel_counts_as_the_hardware_does(op, row):
     kernel = find_kernel(op, row["kernel"])
     problem = problem_for(kernel, *row["size"], dtype=row.get("dtype", "f32"))
-    case = Case.of(kernel, problem, (*row["block"], 1))
-    measurement, _ = measure_case(case, backend, compiler)
+    measurement = measured(kernel, problem, (*row["block"], 1))
     assert measurement.outcome == "ok", measurement.reason
     ours = {name: counter.value for name, counter in measurement.counters.items()}
     theirs = row["counters"]

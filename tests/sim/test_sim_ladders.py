@@ -3,12 +3,7 @@
 """The declared ladders on the executor: right at every size, block and parameter that their headers allow."""
 
 import pytest
-from problem_support import ladder, problem_for
-
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
+from problem_support import ladder, measured, problem_for
 
 pytestmark = pytest.mark.deep
 
@@ -44,23 +39,15 @@ OTHERS = {
 TAILS = {"reduce": (70_001,), "softmax": (5, 1027)}
 
 
-@pytest.fixture(scope="module")
-def measure():
-    backend = SimBackend(load_card("h200"), seed=0)
-    compiler = Compiler(backend.compile_arch)
-
-    def run(kernel, size, dtype="f32", block=None, params=None):
-        problem = problem_for(kernel, *size, dtype=dtype)
-        case = Case.of(kernel, problem, block, params or {}, ladder(kernel.operation))
-        return measure_case(case, backend, compiler)[0]
-
-    return run
+def measure(kernel, size, dtype="f32", block=None, params=None):
+    problem = problem_for(kernel, *size, dtype=dtype)
+    return measured(kernel, problem, block, params or {}, ladder(kernel.operation))
 
 
 @pytest.mark.parametrize(
     "kernel", [kernel for name in SIZES for kernel in ladder(name)], ids=lambda kernel: kernel.id
 )
-def test_right_at_every_size(measure, kernel):
+def test_right_at_every_size(kernel):
     first, *others = kernel.dtypes or ("f32",)
     for index, size in enumerate(SIZES[kernel.operation]):
         if kernel.id == "three_passes" and size[-1] > 300:
@@ -79,7 +66,7 @@ def test_right_at_every_size(measure, kernel):
     ("operation", "name", "params", "block"),
     [(operation, *other) for operation, others in OTHERS.items() for other in others],
 )
-def test_right_with_other_parameters_and_blocks(measure, operation, name, params, block):
+def test_right_with_other_parameters_and_blocks(operation, name, params, block):
     kernel = next(kernel for kernel in ladder(operation) if kernel.id == name)
     measurement = measure(kernel, TAILS[operation], block=block, params=params)
     assert measurement.outcome == "ok", measurement.reason
@@ -100,7 +87,7 @@ def test_right_with_other_parameters_and_blocks(measure, operation, name, params
         ("softmax", "warp_row", {}, None, "room for 128 * VECTORS columns"),
     ],
 )
-def test_what_a_header_rules_out_is_skipped_with_its_sentence(measure, operation, name, params, block, words):
+def test_what_a_header_rules_out_is_skipped_with_its_sentence(operation, name, params, block, words):
     kernel = next(kernel for kernel in ladder(operation) if kernel.id == name)
     large = {"reduce": (2**24 + 1,), "softmax": (1, 60_000)}[operation]
     measurement = measure(kernel, large, block=block, params=params)
@@ -112,12 +99,12 @@ def test_what_a_header_rules_out_is_skipped_with_its_sentence(measure, operation
     ("columns", "chosen"),
     [(1024, "warp_row"), (1025, "registers"), (8193, "smem_row"), (58_100, "float4_online")],
 )
-def test_softmax_by_size_goes_where_the_row_fits(measure, columns, chosen):
+def test_softmax_by_size_goes_where_the_row_fits(columns, chosen):
     measurement = measure(ladder("softmax")[-1], (1, columns))
     assert (measurement.outcome, measurement.chosen) == ("ok", chosen), measurement.reason
 
 
-def test_blocks_that_add_up_by_atomics_are_all_counted(measure):
+def test_blocks_that_add_up_by_atomics_are_all_counted():
     """Of this many blocks a few run where each is by itself; here the last one needs what all have done."""
     kernel = next(kernel for kernel in ladder("reduce") if kernel.id == "last_block")
     measurement = measure(kernel, (2**23 + 1,))
@@ -126,7 +113,7 @@ def test_blocks_that_add_up_by_atomics_are_all_counted(measure):
     assert atomics.value == atomics.sampled_blocks == atomics.total_blocks
 
 
-def test_sample_of_blocks_that_do_not_add_up(measure):
+def test_sample_of_blocks_that_do_not_add_up():
     measurement = measure(ladder("reduce")[0], (2**23 + 1,))
     assert measurement.outcome == "ok", measurement.reason
     loads = measurement.counters["global_load_sectors"]

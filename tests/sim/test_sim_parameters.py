@@ -3,12 +3,7 @@
 """Tile parameters other than a header's own: right where it allows them, else skipped with its sentence."""
 
 import pytest
-from problem_support import find_kernel, ladder, problem_for
-
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
+from problem_support import find_kernel, ladder, measured, problem_for
 
 pytestmark = pytest.mark.deep
 
@@ -66,24 +61,15 @@ def label(name, params):
     return "-".join([name, *(f"{parameter}={value}" for parameter, value in params.items())])
 
 
-@pytest.fixture(scope="module")
-def measure():
+def measure(name, params, block, *size):
     """Measure a kernel on the executor, with parameters and a block that replace its header's."""
-    backend = SimBackend(load_card("h200"), seed=0)
-    compiler = Compiler(backend.compile_arch)
-
-    def run(name, params, block, m, n, k):
-        kernel = find_kernel("gemm", name)
-        problem = problem_for(kernel, m, n, k, alpha=-1.5, beta=0.75)
-        case = Case.of(kernel, problem, block, params)
-        return measure_case(case, backend, compiler)[0]
-
-    return run
+    kernel = find_kernel("gemm", name)
+    return measured(kernel, problem_for(kernel, *size, alpha=-1.5, beta=0.75), block, params)
 
 
 @pytest.mark.parametrize("size", [RAGGED, EVEN], ids=["ragged", "even"])
 @pytest.mark.parametrize(("name", "params", "block"), ALLOWED, ids=[label(*case[:2]) for case in ALLOWED])
-def test_other_parameters_give_the_same_product(measure, name, params, block, size):
+def test_other_parameters_give_the_same_product(name, params, block, size):
     measurement = measure(name, params, block, *size)
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.verification.checked_elements == size[0] * size[1]
@@ -92,7 +78,7 @@ def test_other_parameters_give_the_same_product(measure, name, params, block, si
 
 
 @pytest.mark.parametrize(("name", "params", "sentence"), REFUSED, ids=[label(*case[:2]) for case in REFUSED])
-def test_parameter_that_the_header_rules_out_is_skipped_with_its_sentence(measure, name, params, sentence):
+def test_parameter_that_the_header_rules_out_is_skipped_with_its_sentence(name, params, sentence):
     measurement = measure(name, params, None, 64, 64, 64)
     assert (measurement.outcome, measurement.reason) == ("skipped", f"{name} {sentence}.")
 

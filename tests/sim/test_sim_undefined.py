@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from counting_support import counted
-from problem_support import problem_for, shipped_kernels
+from problem_support import executor, problem_for, shipped_kernels
 from typer.testing import CliRunner
 
 import gpuprof
-from gpuprof.backends.sim import backend as sim
 from gpuprof.backends.sim.programs import Programs
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
@@ -19,7 +18,6 @@ from gpuprof.executor import load_program
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.execute import Compiler
 
 pytestmark = pytest.mark.deep
 
@@ -166,21 +164,17 @@ OWN_SIZES = {
 }
 
 
-@pytest.fixture(scope="module")
-def backend():
-    return sim.SimBackend(load_card("h200"), seed=0)
-
-
 @pytest.mark.parametrize(
     "kernel",
     [kernel for kernel in shipped_kernels() if not kernel.choices],
     ids=lambda kernel: f"{kernel.operation}-{kernel.id}",
 )
-def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monkeypatch, backend, kernel):
+def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monkeypatch, kernel):
+    backend, compiler = executor(linked=True)
     size = OWN_SIZES.get(kernel.id) or SIZES[kernel.operation]
     problem = problem_for(kernel, *size, dtype=kernel.dtypes[0])
     shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
-    compiled = Compiler(backend.compile_arch)(kernel, shape)
+    compiled = compiler(kernel, shape)
     plain = backend.count(kernel, problem, shape, compiled)
 
     def following(self, ptx, entry, **_):

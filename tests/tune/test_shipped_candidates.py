@@ -5,11 +5,11 @@
 import random
 
 import pytest
+from problem_support import executor
 
-from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
-from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.execute import measure_case
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.tuning.space import Wanted, make_space
@@ -51,16 +51,6 @@ KERNELS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def backend() -> SimBackend:
-    return SimBackend(load_card("h200"), seed=0)
-
-
-@pytest.fixture(scope="module")
-def compiler(backend: SimBackend) -> Compiler:
-    return Compiler(backend.compile_arch)
-
-
 def candidates(name: str, kernel_id: str, size: str | None = None):
     """Everything that may run of one kernel, its header's values first."""
     ladder = shipped_ladder(name)
@@ -84,11 +74,11 @@ def test_at_the_usual_size_there_is_something_to_search(name, kernel):
 
 
 @pytest.mark.parametrize(("name", "kernel"), KERNELS)
-def test_declared_candidates_are_right(name, kernel, backend, compiler):
+def test_declared_candidates_are_right(name, kernel):
     _, *others = candidates(name, kernel)
     random.Random(kernel).shuffle(others)
     for one in others:
-        measured, _ = measure_case(one.case, backend, compiler)
+        measured, _ = measure_case(one.case, *executor())
         if measured.occupancy is not None:
             assert measured.outcome == "ok", (one.point, measured.reason)
             return
