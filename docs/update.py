@@ -23,7 +23,7 @@ from gpuprof.comparison.fleet_document import FleetDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.measure.options import RunOptions, options_of
+from gpuprof.measure.options import GROUPS, RunOptions, options_of
 from gpuprof.results import Run
 
 DOCS = Path(__file__).parent
@@ -37,6 +37,8 @@ SAMPLES = (
 )
 #: Objects of a results file whose fields stand on its page.
 READ_MOST = ("Measurement", "ProblemRecord", "TimingPair", "Timing", "Throughput", "Counter", "Bound")
+#: Options that a table lists without groups, and although another command has them too.
+_FEW = 9
 #: Steps of the ladders: limiter, run of the samples, size, two kernels, and the figure that tells.
 STEPS = (
     ("issue slots", "reduce-h200", "16777216", "interleaved", "interleaved_strided", "warp_instructions"),
@@ -160,21 +162,35 @@ def options() -> str:
 
 
 def _command(name: str, command: Any) -> str:
-    rows = _rows(command)
-    parts = [f"### gpuprof {name}", _flat(command.help)]
+    """A command's arguments, and its options in their groups; what the first ladder has too is named only."""
     first = shipped_names()[0]
-    known = _rows(typer.main.get_command(app).commands[first])
-    if name != first and len(set(rows) & set(known)) > len(known) / 2:
-        parts.append(f"The options of `gpuprof {first}`, and:")
-        rows = [row for row in rows if row not in known]
+    known = {_parameter(each): _long(each) for each in typer.main.get_command(app).commands[first].params}
+    shared = [each for each in command.params if name != first and _parameter(each) in known]
+    if len(shared) <= _FEW:
+        shared = []
+    parts = [f"### gpuprof {name}", _flat(command.help)]
+    if len(shared) > len(known) / 2:
+        without = sorted(set(known.values()) - {_long(each) for each in command.params})
+        but = f" but {', '.join(without)}" if without else ""
+        parts.append(f"The options of `gpuprof {first}`{but}, and:")
+    elif shared:
+        parts.append(f"As of `gpuprof {first}`: {', '.join(map(_long, shared))}; and:")
+    own = [each for each in command.params if each not in shared]
+    groups: dict[str, list[str]] = {"": [], **{group: [] for group in GROUPS}}
+    for each in own:
+        groups[getattr(each, "rich_help_panel", None) or ""].append(_parameter(each))
+    rows = []
+    for group, held in groups.items():
+        rows += [f"| **{group}** | |"] * bool(group and held and len(own) > _FEW)
+        rows += held
     if rows:
         parts.append("\n".join(("| | |", "|:--|:--|", *rows)))
     return "\n\n".join(parts)
 
 
-def _rows(command: Any) -> list[str]:
-    """A line of a table for each argument and option."""
-    return [_parameter(parameter) for parameter in command.params]
+def _long(parameter: Any) -> str:
+    """An option's long name."""
+    return f"`{max(parameter.opts, key=len)}`"
 
 
 def keywords() -> str:
@@ -188,6 +204,7 @@ def keywords() -> str:
 
 
 def _parameter(parameter: Any) -> str:
+    """A line of a table for an argument or option."""
     names = ", ".join((*reversed(parameter.opts), *parameter.secondary_opts))
     if parameter.param_type_name == "argument":
         names = parameter.metavar or parameter.name.upper()

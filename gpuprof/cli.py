@@ -172,7 +172,7 @@ def doctor(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Check what works here, and say how to mend the rest."""
+    """Check what works here, and say how to fix the rest."""
     from gpuprof.commands.doctor import examine
 
     raise typer.Exit(examine(device, cluster, as_json=json))
