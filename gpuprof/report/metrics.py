@@ -114,7 +114,7 @@ def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
     units = numbers.COMPUTE_UNITS if flops else _GIGABYTES
     divisor, unit = numbers.unit_for(_largest(bar, ladder), units)
     axis = f"{unit} from the cold median; whiskers p05–p95; longer is better"
-    return Metric("rate", "Rate", axis, _roofs(run, ladder), bar, divisor)
+    return Metric("rate", "Rate", axis, _roofs(run, ladder, flops), bar, divisor)
 
 
 def _largest(bar: Callable[[Rung], Bar | None], ladder: Ladder) -> float:
@@ -159,12 +159,12 @@ def _bound_metric(run: Run, ladder: Ladder) -> Metric:
     return Metric("bound", "Bound", f"{unit} at least, by exact counts{marked}", (), bar, divisor)
 
 
-def _roofs(run: Run, ladder: Ladder) -> tuple[tuple[float, str], ...]:
-    """The theoretical roof over this size, and the measured copy bandwidth where it bounds the rate."""
+def _roofs(run: Run, ladder: Ladder, flops: bool) -> tuple[tuple[float, str], ...]:
+    """The theoretical roof over this size as a rate, and the measured copy bandwidth where it bounds that."""
     limit = limit_of(ladder.size.problem, run.devices[ladder.size.device])
     if limit is None:
         return ()
-    if limit.gflops is not None:
+    if flops and limit.gflops is not None:
         return ((limit.gflops, f"theoretical peak {limit.name} {numbers.gflops(limit.gflops)}"),)
     roof = ((limit.gbps, f"theoretical peak {limit.name} {numbers.gbps(limit.gbps)}"),)
     copy = run.devices[ladder.size.device].measured_copy_bandwidth_gbps
