@@ -7,6 +7,7 @@ Every text is written here, so that a chart and the table beside it never disagr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import log10
 from typing import Any
 
@@ -88,7 +89,8 @@ def ladder_chart(run: Run, group: Group, ladder: Ladder, anchors: dict[str, str]
     """
     rungs = sorted(ladder.rungs, key=_standing)
     first = next((rung for rung in ladder.rungs if not rung.is_reference), None)
-    many = len(rungs) > _MANY_BARS
+    open_bars = _OPEN_BARS if len(rungs) > _MANY_BARS else len(rungs)
+    shown = [place < open_bars or rung.is_reference or rung is first for place, rung in enumerate(rungs)]
     return {
         "kind": "bars",
         "title": f"Ladder at {ladder.size.label}, {group.title}",
@@ -96,11 +98,11 @@ def ladder_chart(run: Run, group: Group, ladder: Ladder, anchors: dict[str, str]
             {
                 **_row(run, rung, anchors),
                 "rung": ladder.rungs.index(rung),
-                "folded": many and place >= _OPEN_BARS and not rung.is_reference and rung is not first,
+                "folded": not shown[place],
             }
             for place, rung in enumerate(rungs)
         ],
-        "choices": [_bars(metric, rungs) for metric in ladder_metrics(run, group, ladder)],
+        "choices": [_bars(metric, rungs, shown) for metric in ladder_metrics(run, group, ladder)],
     }
 
 
@@ -346,7 +348,9 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
     }
 
 
-def _bars(metric: Metric, rungs: list[Rung]) -> Chart:
+def _bars(metric: Metric, rungs: list[Rung], shown: list[bool]) -> Chart:
+    """One figure of every rung; folded bars that are much longer than all others do not set the axis."""
+
     def scaled(bar: Bar) -> Chart:
         low, value, high = (end / metric.divisor for end in (bar.low, bar.value, bar.high))
         return {
@@ -363,6 +367,9 @@ def _bars(metric: Metric, rungs: list[Rung]) -> Chart:
     bars = [scaled(bar) if (bar := metric.read(rung)) else None for rung in rungs]
     lines = [(value / metric.divisor, label) for value, label in metric.lines]
     longest = max((bar["end"] for bar in bars if bar), default=0.0)
+    longest_shown = max((bar["end"] for bar in compress(bars, shown) if bar), default=0.0)
+    if longest > _NEAR * longest_shown > 0:
+        longest = longest_shown
     high = max([longest, *(value for value, _ in lines if value <= _NEAR * longest)]) or 1.0
     low = _LOG_FOOT if metric.logarithmic else 0.0
     title = f"{metric.axis}; logarithmic" if metric.logarithmic else metric.axis

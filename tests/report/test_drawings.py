@@ -32,6 +32,8 @@ from gpuprof.report.svg.sample_strip import sample_strip
 from gpuprof.report.svg.scales import Scale, tick_text, width_of
 from gpuprof.results import dumps
 
+SAMPLES = Path(__file__).parents[2] / "samples"
+
 Element = ElementTree.Element
 
 
@@ -197,6 +199,35 @@ class TestBars:
         folded = [item for item in parsed(view.drawing).iter("li") if "folded" in item.get("class", "")]
         assert len(folded) == view.rows - len(shown)
 
+    def test_folded_bars_do_not_shorten_the_others_and_are_marked_where_the_axis_ends(self) -> None:
+        page = build_page(read_run(SAMPLES / "gemm-h200.json"))
+        view = [view for view in page.charts.values() if view.data["kind"] == "bars"][-1]
+        place = view.choices.index("Time")
+        metric = view.data["choices"][place]
+        rows = list(parsed(drawings(view.data)[place]).iter("li"))
+        cut = 0
+        for row, bar, record in zip(rows, metric["bars"], view.data["rows"], strict=True):
+            assert record["folded"] or not bar or bar["end"] <= metric["x"]["high"]
+            if bar:
+                beyond = bar["end"] > metric["x"]["high"]
+                assert beyond == words(row).startswith(f"{record['name']}→")
+                assert float(next(row.iter("svg")).attrib["style"].removeprefix("--end:")) <= 1.0
+                cut += beyond
+        assert cut
+
+    @pytest.mark.parametrize("name", ["softmax-h200", "reduce-h200", "gemm-h200"])
+    def test_the_roof_is_a_rate_of_the_unit_of_the_bars(self, name: str) -> None:
+        page = build_page(read_run(SAMPLES / f"{name}.json"))
+        ladder = page.groups[0].sizes[-1].ladder
+        view = [view for view in page.charts.values() if view.data["kind"] == "bars"][-1]
+        metric = view.data["choices"][0]
+        speeds = {rung.kernel.id: rung.speed for rung in ladder.rungs}
+        for row, bar in zip(view.data["rows"], metric["bars"], strict=True):
+            speed = speeds.get(row["name"])
+            if bar and speed and speed.limit and speed.limit.name in {"compute", "bandwidth"}:
+                share = 100 * bar["value"] / metric["lines"][0]["value"]
+                assert share == pytest.approx(speed.pct_of_limit)
+
     def test_few_are_all_shown_and_each_knows_its_rung(self) -> None:
         assert self.view.rows == 0
         places = [int(row.attrib["style"].removeprefix("order:")) for row in self.rows()]
@@ -318,7 +349,7 @@ def test_roofs_points_and_steps_lie_on_logarithmic_axes() -> None:
 
 
 def test_a_roofline_of_many_draws_those_that_tell_most() -> None:
-    page = build_page(read_run(Path(__file__).parents[2] / "samples" / "gemm-h200.json"))
+    page = build_page(read_run(SAMPLES / "gemm-h200.json"))
     (group,) = page.groups
     assert group.roofline_chart is not None
     ladder = group.sizes[-1].ladder
@@ -482,7 +513,7 @@ def test_labels_below_an_axis_never_touch() -> None:
 
 @pytest.mark.deep
 def test_what_the_main_command_draws_is_light() -> None:
-    run = read_run(Path(__file__).parents[2] / "samples" / "gemm-h200.json")
+    run = read_run(SAMPLES / "gemm-h200.json")
     reader = PageReader(render_html(run))
     blocks = {attributes["id"]: len(text) for attributes, text in reader.scripts if "id" in attributes}
     assert blocks["gpuprof-plotly"] < 600_000

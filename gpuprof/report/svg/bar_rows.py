@@ -59,8 +59,8 @@ def _room(metric: dict[str, Any], scale: Scale, kind: str, narrowest: float) -> 
     """
     needs = [0.0]
     for bar in filter(None, metric["bars"]):
-        end = scale.share(bar["end"])
-        label = width_of(bar[kind], _LABEL_PX) + _AROUND_LABEL
+        end = min(1.0, scale.share(bar["end"]))
+        label = width_of(_beyond(bar, scale) + bar[kind], _LABEL_PX) + _AROUND_LABEL
         if end > 0:
             needs.append((label - narrowest * (1 - end)) / end)
     return max(needs)
@@ -116,18 +116,18 @@ def _row(row: dict[str, Any], bar: dict[str, Any] | None, scale: Scale) -> Marku
     link = element(
         "a",
         element("b", row["name"]),
-        element("span", _bar(bar, scale), _label(bar), class_="track") if bar else _without(row),
+        element("span", _bar(bar, scale), _label(bar, scale), class_="track") if bar else _without(row),
         href=f"#{row['anchor']}",
     )
     return element("li", link, class_=" ".join(kinds) or None, style=f"order:{row['rung']}")
 
 
 def _bar(bar: dict[str, Any], scale: Scale) -> Markup:
-    """A drawing that is as long as the last thing in it, so that the label follows it."""
-    end = max(scale.share(bar["end"]), 1e-4)
+    """A drawing that is as long as the last thing in it, or as the axis, so that the label follows it."""
+    end = min(1.0, max(scale.share(bar["end"]), 1e-4))
 
     def along(value: float) -> str:
-        return place(scale.share(value) / end)
+        return place(min(1.0, scale.share(value) / end))
 
     parts = [element("rect", width=along(bar["value"]), height="100%")]
     if bar["high"] > bar["low"]:
@@ -140,10 +140,16 @@ def _bar(bar: dict[str, Any], scale: Scale) -> Markup:
     return element("svg", *parts, style=f"--end:{end:.4f}", aria_hidden="true")
 
 
-def _label(bar: dict[str, Any]) -> Markup:
+def _label(bar: dict[str, Any], scale: Scale) -> Markup:
     """What stands in narrow places too, and the rest."""
     rest = bar["text"].removeprefix(bar["short"])
-    return element("span", bar["short"], element("i", rest)) if rest else element("span", bar["short"])
+    short = _beyond(bar, scale) + bar["short"]
+    return element("span", short, element("i", rest)) if rest else element("span", short)
+
+
+def _beyond(bar: dict[str, Any], scale: Scale) -> str:
+    """What tells that a bar is longer than its axis."""
+    return "→ " if bar["end"] > scale.high * (1 + 1e-9) else ""
 
 
 def _without(row: dict[str, Any]) -> Markup:

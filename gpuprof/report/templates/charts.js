@@ -134,7 +134,7 @@ const gpuprof = (() => {
       ],
       layout: layout(choice, 120 + 24 * all.length, {
         showlegend: true,
-        xaxis: described(held.x, 0.4),
+        xaxis: described({ ...held.x, high: Math.max(held.x.high, ...with_.map(({ bar }) => bar.end)) }, 0.4),
         yaxis: axis("", { autorange: "reversed" }),
       }),
     };
