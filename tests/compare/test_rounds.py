@@ -62,7 +62,9 @@ def request_for(tmp_path):
 
 
 def options(rounds):
-    return RunOptions(device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False, rounds=rounds)
+    return RunOptions(
+        device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=False, rounds=rounds
+    )
 
 
 def cold_rounds(run):

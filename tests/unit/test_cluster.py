@@ -72,7 +72,7 @@ def run_on(tmp_path):
         paths = [str(write_transpose_kernel(tmp_path, f"k{number}", number)) for number in range(count)]
         request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
         path = tmp_path / "results.json"
-        options = RunOptions(device=device, cluster=address, explain=False, timeout_s=timeout_s)
+        options = RunOptions(device=device, cluster=address, explain=False, lines=False, timeout_s=timeout_s)
         result = measure(
             request, options, watcher or Watcher(), keep=lambda run: ResultsFile(path, run, replace=True)
         )

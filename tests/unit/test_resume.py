@@ -27,7 +27,7 @@ from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
 
-OPTIONS = RunOptions(device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False)
+OPTIONS = RunOptions(device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=False)
 
 
 class Watcher:

@@ -82,7 +82,9 @@ def run_kernels(tmp_path, monkeypatch):
         )
         json_path = tmp_path / "results.json"
         watcher = Watcher(json_path, on_finished)
-        options = RunOptions(device="0", timeout_s=timeout_s, seconds_per_case=0.1, explain=False)
+        options = RunOptions(
+            device="0", timeout_s=timeout_s, seconds_per_case=0.1, explain=False, lines=False
+        )
         result = measure(request, options, watcher, argv=("transpose",), keep=keeper(json_path))
         assert read_run(json_path) == result
         watcher.workers = len(log.read_text().splitlines())
@@ -279,7 +281,7 @@ def test_kernel_that_does_not_compile_is_a_row(run_kernels, tmp_path):
         "f32",
     )
     json_path = tmp_path / "results.json"
-    run = measure(request, RunOptions("0"), Watcher(json_path), argv=(), keep=keeper(json_path))
+    run = measure(request, RunOptions("0", lines=False), Watcher(json_path), argv=(), keep=keeper(json_path))
     assert outcomes(run) == ["failed", "ok"]
     assert "broken.cu does not compile" in run.cases[0].reason
     assert "broken.cu(" in run.cases[0].log
@@ -324,7 +326,7 @@ def test_size_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, 
     json_path = tmp_path / "results.json"
     request = build_request(shipped_ladder("transpose"), [], True, "64,500000", None, "f32")
     with pytest.raises(InputError, match=r"Size 500000 needs 1,862\.6 GiB of memory"):
-        measure(request, RunOptions("0"), Watcher(json_path), argv=(), keep=keeper(json_path))
+        measure(request, RunOptions("0", lines=False), Watcher(json_path), argv=(), keep=keeper(json_path))
     assert not json_path.exists()
 
 

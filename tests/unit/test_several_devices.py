@@ -62,7 +62,7 @@ def run_kernels(tmp_path, monkeypatch):
         path = tmp_path / "results.json"
         watcher = watcher or Watcher()
         options = RunOptions(
-            device=device, timeout_s=30.0, seconds_per_case=0.1, explain=False, rounds=rounds
+            device=device, timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=False, rounds=rounds
         )
         result = measure(request, options, watcher, keep=lambda run: ResultsFile(path, run, replace=True))
         assert read_run(path) == result
