@@ -123,6 +123,7 @@ def _template_name(parameter: str) -> str:
     return words[-1] if words else "…"
 
 
+@lru_cache(maxsize=16)
 def template_names(source: str) -> frozenset[str]:
     """Names of the parameters of every template in a source; no macro may be called like one."""
     _, lists = without_template_lists(without_directives(masked(source)))

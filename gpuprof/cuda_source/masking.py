@@ -34,6 +34,7 @@ def uncommented(source: str) -> str:
     return _NO_CODE.sub(lambda match: blank(match[0]) if match["comment"] else match[0], source)
 
 
+@lru_cache(maxsize=16)
 def without_directives(code: str) -> str:
     """Masked code whose preprocessor directives are blank too."""
     return DIRECTIVE.sub(lambda match: blank(match[0]), code)

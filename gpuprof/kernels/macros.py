@@ -8,10 +8,11 @@ from functools import lru_cache
 
 from gpuprof.cuda_source.brackets import without_template_lists
 from gpuprof.cuda_source.functions import template_names
-from gpuprof.cuda_source.masking import line_of, masked
+from gpuprof.cuda_source.masking import DIRECTIVE, line_of, masked
 
 #: Words that a declaration of an integer begins with, in front of its name.
 _INTEGER = r"(?:int|unsigned|long|short|char|bool|auto|size_t|u?int(?:8|16|32|64)?(?:_t)?|uint)"
+_DECLARED = re.compile(rf"\b{_INTEGER}\s+(?:const\s+)?(?P<name>\w+)\s*[=,;)({{\[]")
 
 
 @lru_cache(maxsize=16)
@@ -40,17 +41,21 @@ def clash(source: str, names: Iterable[str]) -> tuple[str, int] | None:
     """
     code = masked(source)
     plain, _ = without_template_lists(code)
+    # What a hundred names are looked for in is short.
+    directives = "\n".join(match[0] for match in DIRECTIVE.finditer(code))
+    declared = {match["name"] for match in _DECLARED.finditer(plain)}
+    templates = template_names(source)
     for name in names:
         if re.search(
-            rf"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*){name}\b", code, re.MULTILINE
+            rf"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*){name}\b", directives, re.MULTILINE
         ):
             continue
-        macro = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b", code, re.MULTILINE)
-        if macro is not None:
-            return name, line_of(code, macro.start())
-        if name not in template_names(source):
-            declared = rf"\b{_INTEGER}\s+(?:const\s+)?{name}\s*[=,;)({{\[]"
-            if re.search(declared, plain):
-                match = re.search(declared, code)
-                return name, line_of(code, match.start()) if match else 1
+        macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}\b"
+        if re.search(macro, directives, re.MULTILINE):
+            found = re.search(macro, code, re.MULTILINE)
+        elif name in declared and name not in templates:
+            found = next((match for match in _DECLARED.finditer(code) if match["name"] == name), None)
+        else:
+            continue
+        return name, line_of(code, found.start()) if found else 1
     return None
