@@ -165,17 +165,19 @@ class Budget:
         seconds: Kernel time after which sampling stops all the same, unless the median has no interval yet.
         min_samples: Fewest samples, unless they alone would spend the budget.
         max_samples: Most samples, however noisy.
+        long_us: Kernel time of the samples that an interval needs, beyond which half as many are enough.
     """
 
     target_ci95_rel: float = 0.005
     seconds: float = 0.25
     min_samples: int = 7
     max_samples: int = 2000
+    long_us: float = _LONG_US
 
 
-def fewest_samples(sample_us: float) -> int:
+def fewest_samples(sample_us: float, long_us: float = _LONG_US) -> int:
     """Samples to take whatever they cost: as many as an interval needs, fewer only where they take long."""
-    return _FEWEST if _FEWEST * sample_us <= _LONG_US else _FEWEST_OF_LONG
+    return _FEWEST if _FEWEST * sample_us <= long_us else _FEWEST_OF_LONG
 
 
 def sample_until(
@@ -203,7 +205,7 @@ def sample_until(
     spent_us = 0.0
     sample_us = max(first * launches_per_sample, 1.0)
     batch = max(budget.min_samples, min(max_batch, int(20_000 / sample_us)))
-    fewest = fewest_samples(sample_us)
+    fewest = fewest_samples(sample_us, budget.long_us)
     batch = max(fewest, min(batch, int(budget.seconds * 1e6 / sample_us)))
     while True:
         samples, clean = take(min(batch, max_batch, budget.max_samples - taken))

@@ -47,6 +47,8 @@ _LONG_LAUNCH_US = 5000.0
 #: faster: this part of the time, and beyond what two events differ by.
 _FEW_SAMPLES = 16
 _MUCH_FASTER = 0.8
+#: What those may take of kernel time, and warm launches too, as a part of what cold ones may.
+_ASIDE = 0.25
 #: What one launch may take with inputs that the kernel has not seen, of nearly the slowest with others.
 _SLOWER = 1.25
 
@@ -253,6 +255,7 @@ class GpuBackend:
     ) -> tuple[TimingPair, tuple[str, ...]]:
         """The times, and what to say of them."""
         timer = self._timer
+        aside_s = _ASIDE * self._budget.seconds
         most = timer.max_batch(launches, checks)
         # The host's clock tells a long launch well enough; a short one is lost in it.
         first = estimate_us
@@ -266,7 +269,9 @@ class GpuBackend:
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
         if checks.remembers:
-            few = max(1, min(most, _FEW_SAMPLES, int(1e6 * self._budget.seconds / max(estimate, 0.5))))
+            few = max(
+                1, min(most, _FEW_SAMPLES, int(1e6 * _ASIDE * self._budget.seconds / max(estimate, 0.5)))
+            )
             keeping = cold_with(few, around=Keeping(checks))
             kept_us = percentile(sorted(keeping), 0.5)
             if kept_us < _MUCH_FASTER * estimate - 2 * (self._event_floor_us + self._timer.pair_us):
@@ -284,7 +289,7 @@ class GpuBackend:
             return timer.warm(launch, count, group=group, launches=launches), self._undisturbed()
 
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
-        warm_budget = replace(self._budget, seconds=self._budget.seconds / 4)
+        warm_budget = replace(self._budget, seconds=aside_s, long_us=1e6 * aside_s)
         warm = sample_until(take_warm, estimate, warm_budget, most, group)
         return TimingPair(
             summarise(cold.kept, cold.dropped, throttled=cold.throttled),
