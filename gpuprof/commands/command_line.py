@@ -5,7 +5,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -169,9 +169,23 @@ def measuring_command(
         from gpuprof.measure.process import started_ahead
 
         with started_ahead() if given.run.cluster is None else nullcontext():
+            if operation is not None:
+                _open_ahead(operation, given)
             return handler(given, **own)
 
     return command_of("profile", measured, help_text, changes, more, scalars)
+
+
+def _open_ahead(operation: "Operation", given: Given) -> None:
+    """Have the device opened while kernels are read; a word that is no reference is told where it is used."""
+    from gpuprof.commands.texts import choose_references
+    from gpuprof.measure.process import open_ahead
+    from gpuprof.measure.protocol import Open
+
+    if given.run.device == "all" or "," in given.run.device:  # each has a worker of its own
+        return
+    with suppress(InputError):
+        open_ahead(Open.of(given.run, choose_references(operation, given.select.reference)))
 
 
 def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Count on the executor what a GPU has measured, in processes of their own, while the GPU goes on measuring.
+"""Count on the executor what a GPU measures, in processes of their own, while the GPU measures it.
 
 A measured case is complete without its counts: they are added when they arrive, and a count that fails or
-takes too long costs the counts only.
+takes too long costs the counts only. What is counted needs no time that was measured: it begins at once, and
+of a case that then goes wrong nobody is told.
 """
 
 import threading
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from gpuprof import signals, timeline
 from gpuprof.backends.base import NOT_COUNTED
 from gpuprof.bounds import with_bounds, without_impossible_time
-from gpuprof.errors import GpuprofError
+from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout, worth_another_try
@@ -50,7 +51,7 @@ class Counting:
         on_counted: Called with a case's index and its measurement, counts and bounds included.
         seconds: The longest that one case may take.
         cards: How many cards are measured at the same time, each with processes that count for it.
-        expected: What will be measured; the processes to count it start at once.
+        expected: What will be measured, in order: counting it begins at once.
     """
 
     def __init__(
@@ -71,10 +72,14 @@ class Counting:
         self._jobs: dict[Hashable, _Job] = {}
         self._waiting: list[_Job] = []
         self._decoded_by: dict[str, int] = {}
-        self._open = 0  # cases that are not counted yet
+        self._open = 0  # cases that were measured and are not counted yet
         self._paused = self._closed = False
         self._error: GpuprofError | None = None
         self._workers: set[WorkerProcess] = set()
+        for case in expected:
+            if not case.is_reference:
+                with suppress(CaseSkipped):
+                    self._job(case)
         # A worker process ends with the thread that started it: these live as long as this.
         self._busy = _lanes(expected, cards)
         self._threads = [
@@ -84,24 +89,33 @@ class Counting:
             thread.start()
 
     def add(self, index: int, case: Case, measurement: Measurement) -> None:
-        """Count a case when there is a process to do it; once, however many kernels choose the same."""
-        case, kernel = resolve(case, self._request.device)
-        key = case.name, kernel.source_hash, case.problem, case.block, tuple(sorted(case.params.items()))
+        """Tell what a measured case counts; once for all kernels that choose the same."""
         with self._changed:
-            job = self._jobs.get(key)
-            if job is None or job.case != case:
-                job = self._jobs[key] = _Job(case, [])
-                self._waiting.append(job)
-                self._open += 1
-                self._changed.notify_all()
+            job = self._job(case)
             if job.answer is None:
+                self._open += not job.measured
                 job.measured.append((index, measurement))
+                self._changed.notify_all()
                 return
         self._tell(job.answer, index, measurement)
 
+    def _job(self, case: Case) -> _Job:
+        """That of a case, or of another one that runs the same.
+
+        Raises:
+            CaseSkipped: There is no kernel for it.
+        """
+        case, kernel = resolve(case, self._request.device)
+        key = case.name, kernel.source_hash, case.problem, case.block, tuple(sorted(case.params.items()))
+        job = self._jobs.get(key)
+        if job is None or job.case != case:
+            job = self._jobs[key] = _Job(case, [])
+            self._waiting.append(job)
+        return job
+
     @property
     def left(self) -> int:
-        """How many of the cases that were added are not counted yet."""
+        """How many of the cases that were measured are not counted yet."""
         return self._open
 
     @contextmanager
@@ -158,7 +172,7 @@ class Counting:
             for index, measurement in job.measured:
                 self._tell(answer, index, measurement)
             with self._changed:
-                self._open -= 1
+                self._open -= bool(job.measured)
                 self._changed.notify_all()
         if worker is not None:
             self._discard(worker)

@@ -43,8 +43,8 @@ _MOST_PRINTED = 1 << 16
 _ALLOCATION_FAILED = re.compile("std::bad_alloc|LLVM ERROR: out of memory|OpenBLAS error: Memory allocation")
 
 
-#: Processes that no worker has taken yet.
-_ahead: list[subprocess.Popen[str]] = []
+#: Processes that no worker has taken yet, each with what it was asked already.
+_ahead: list[tuple[subprocess.Popen[str], Open | None]] = []
 
 
 @contextmanager
@@ -54,14 +54,37 @@ def started_ahead() -> Iterator[None]:
     One that nobody has taken by the end of the block is ended.
     """
     process = _worker_process()
-    _ahead.append(process)
+    _ahead.append((process, None))
     try:
         yield
     finally:
-        if process in _ahead:
-            _ahead.remove(process)
-            with process:
-                process.kill()
+        for entry in [entry for entry in _ahead if entry[0] is process]:
+            _ahead.remove(entry)
+            _end(process)
+
+
+def open_ahead(request: Open) -> None:
+    """Let the process that is started ahead open what the next worker is expected to open."""
+    if _ahead:
+        process, _ = _ahead.pop()
+        with suppress(OSError):  # told of the worker that takes it
+            _write(process, request)
+        _ahead.append((process, request))
+
+
+def _write(process: subprocess.Popen[str], request: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(encode(request))
+    process.stdin.flush()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
 
 
 def _worker_process() -> subprocess.Popen[str]:
@@ -137,7 +160,7 @@ class WorkerProcess:
 
     def __init__(self, request: Open | OpenExecutor, patience_s: float = _OPEN_TIMEOUT_S) -> None:
         for tries in itertools.count(1):
-            self._start()
+            self._start(request)
             try:
                 with timeline.span("worker"):
                     self.opened: Opened = self.ask(request, patience_s)
@@ -150,9 +173,14 @@ class WorkerProcess:
                 self.close()
                 raise
 
-    def _start(self) -> None:
+    def _start(self, request: Open | OpenExecutor) -> None:
         self._kills_before = kills_for_memory()
-        self._process = _ahead.pop() if _ahead else _worker_process()
+        process, asked = _ahead.pop() if _ahead else (None, None)
+        if process is not None and asked not in (None, request):
+            _end(process)
+            process = None
+        self._process = process or _worker_process()
+        self._is_asked = process is not None and asked is not None
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._printed = b""
         Thread(target=self._read, daemon=True).start()
@@ -173,7 +201,10 @@ class WorkerProcess:
             WorkerTimeout: It did not answer in time; it has been killed.
             KeyboardInterrupt: The run was asked to end.
         """
-        self.tell(request)
+        if self._is_asked:
+            self._is_asked = False
+        else:
+            self.tell(request)
         answer = self._answer(timeout_s if compile_s is None else compile_s, compiling=compile_s is not None)
         if isinstance(answer, Compiled):
             answer = self._answer(timeout_s)
@@ -213,10 +244,8 @@ class WorkerProcess:
         Raises:
             WorkerDied: The worker is gone.
         """
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(encode(request))
-            self._process.stdin.flush()
+            _write(self._process, request)
         except OSError as error:
             signals.check()
             raise self._death() from error
@@ -228,14 +257,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         """End the process and free its files."""
-        if self._process.poll() is None:
-            self.kill()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:
-                    continue
+        _end(self._process)
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -7,7 +7,7 @@ A worker is opened once, then asked for sizes or measurements one at a time; eac
 
 import errno
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -15,8 +15,8 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
 from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.request import Request
 from gpuprof.measure.symptoms import Question
+from gpuprof.operation import ReferenceDeclaration
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, SourceLine
 from gpuprof.schema import from_json, to_json
@@ -24,6 +24,8 @@ from gpuprof.schema import from_json, to_json
 T = TypeVar("T")
 #: Status of a worker process that ends because an allocation failed; the last line that it prints says which.
 OUT_OF_MEMORY = errno.ENOMEM
+#: Kernel time of a case in each of many rounds: a median of some samples is what a round contributes.
+_LEAST_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,11 @@ class Open(RunOptions):
     libraries: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, options: RunOptions, request: Request) -> "Open":
-        """What a worker opens for a request."""
+    def of(cls, options: RunOptions, references: Iterable[ReferenceDeclaration]) -> "Open":
+        """What a worker opens for a run, of which it measures a round."""
         named = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
-        libraries = dict.fromkeys(reference.library for reference in request.references)
-        return cls(**named, libraries=tuple(libraries))
+        named["seconds_per_case"] = max(options.seconds_per_case / options.rounds, _LEAST_SECONDS)
+        return cls(**named, libraries=tuple(dict.fromkeys(each.library for each in references)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,6 @@ from gpuprof.store import ResultsFile
 
 #: Opens the file in which a run is kept.
 Keep = Callable[[Run], ResultsFile]
-#: Kernel time of a case in each of many rounds: a median of some samples is what a round contributes.
-_LEAST_SECONDS = 0.01
 
 
 class Progress(Protocol):
@@ -127,14 +125,13 @@ class Measuring:
         self._on_timed = on_timed
         self._options = options
         self._lock = threading.Lock()
-        seconds = max(options.seconds_per_case / options.rounds, _LEAST_SECONDS)
-        open_request = Open.of(replace(options, seconds_per_case=seconds), request)
+        first = Open.of(options, request.references)
         self._sites = sites_of(options.device, options.cluster)
         self._cards: Cards | None = None
         try:
             with timeline.span("open"):
                 self._cards = cards = Cards(
-                    self._sites.sites, request, open_request, options.timeout_s, may_lack=self._sites.may_lack
+                    self._sites.sites, request, first, options.timeout_s, may_lack=self._sites.may_lack
                 )
             wanted = asked(request, options) if keep else {}
             run = replace(empty_run_on(cards, request, options, argv), asked=wanted)

@@ -65,7 +65,7 @@ class Tuner:
         self._begun_s = time.monotonic()
         self._lock = threading.Lock()
         self._file: ResultsFile | None = None
-        to_open = Open.of(options, request)
+        to_open = Open.of(options, request.references)
         self._sites = sites_of(options.device, options.cluster)
         try:
             self._cards = Cards(

@@ -3,6 +3,7 @@
 """What is counted behind the back of what is measured: by how many processes, when, and how often."""
 
 import threading
+import time
 
 import pytest
 from problem_support import Gemm
@@ -39,6 +40,12 @@ class Executors:
 
     def close(self):
         pass
+
+    def wait_for(self, count):
+        """Until so many cases are counted."""
+        end = time.monotonic() + PATIENCE_S
+        while len(self.counted) < count and time.monotonic() < end:
+            time.sleep(0.01)
 
 
 @pytest.fixture
@@ -120,3 +127,31 @@ def test_processes_that_count_find_room_in_memory(executors, monkeypatch):
     with behind.paused():
         assert executors.opened == 4
     behind.close()
+
+
+def test_counting_begins_before_a_time_is_there(executors):
+    told = []
+    wrong, right = case_of("naive"), case_of("smem_tiled")
+    behind = begin(told, [wrong, right])
+    executors.wait_for(2)
+    assert behind.left == 0
+    assert not told
+    add(behind, 1, right)
+    behind.wait()
+    behind.close()
+    assert told == [1]
+    assert len(executors.counted) == 2
+
+
+def test_what_was_not_measured_is_not_waited_for(executors):
+    told = []
+    executors.may_answer.clear()
+    first, second = case_of("naive"), case_of("smem_tiled")
+    behind = begin(told, [first, second])
+    assert behind.left == 0
+    add(behind, 0, first)
+    assert behind.left == 1
+    executors.may_answer.set()
+    behind.wait()
+    behind.close()
+    assert told == [0]

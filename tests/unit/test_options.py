@@ -64,8 +64,7 @@ def test_a_keyword_that_is_none_is_refused_with_the_nearest():
 def test_a_worker_gets_every_option_of_a_run():
     given = {"device": "sim", "seed": 7, "sim_blocks": 3, "explain": False, "labels": {"rack": "r1"}}
     options = run_options("profile", given)
-    request = type("Request", (), {"references": ()})
-    opened = decode(encode(Open.of(options, request)))
+    opened = decode(encode(Open.of(options, ())))
     assert {name.name: getattr(opened, name.name) for name in fields(RunOptions)} == vars(options)
 
 

@@ -5,6 +5,7 @@
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ from gpuprof.measure import counting, process
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess
-from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor, Size
+from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor, Size, encode
 from gpuprof.tuning import crew
 from gpuprof.tuning.crew import Crew
 
@@ -67,6 +68,21 @@ def test_process_that_is_started_ahead_is_the_next_worker_and_ends_where_nobody_
     with process.started_ahead():
         assert children.read_text() != before
     assert children.read_text() == before
+
+
+@pytest.mark.parametrize(("ahead", "processes"), [(NONE, 1), (replace(NONE, arch="sm_90"), 2)])
+def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahead, processes):
+    started = starting(monkeypatch, KILLED, 0)
+    asked = []
+    monkeypatch.setattr(process, "encode", lambda message: asked.append(message) or encode(message))
+    with process.started_ahead():
+        process.open_ahead(ahead)
+        worker = WorkerProcess(NONE)
+    assert worker.opened.device.arch == "sm_86"
+    assert worker.ask(Size(()), 60.0).bytes_needed == ()
+    worker.close()
+    assert len(started) == processes
+    assert asked == [*dict.fromkeys((ahead, NONE)), Size(())]
 
 
 @pytest.mark.parametrize(
