@@ -206,7 +206,7 @@ _WORK = (
         "branch_divergent_warps",
         "warps",
         "Divergent branches",
-        "Branches at which lanes of one warp parted.",
+        "Branches at which lanes of one warp diverged.",
         metrics="smsp__sass_branch_targets_threads_divergent.sum",
         executor=True,
     ),
@@ -392,7 +392,7 @@ PIPES: dict[str, str] = {
     "lsu": "loads, stores and atomics of all memory, and shuffles",
     "tex": "textures",
     "adu": "barriers, constants that are loaded, and special registers",
-    "cbu": "where lanes meet again, and where they end",
+    "cbu": "reconvergence and exit",
     "uniform": "what is the same for all lanes of a warp",
     "tensor": "products of matrices, and half-precision multiply-adds of the form HFMA2.MMA",
 }

@@ -77,7 +77,7 @@ def read_content(path: Path, most_bytes: int = MOST_TEXT_BYTES, *, own: bool = F
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
-            raise OSError(errno.EINVAL, "it is a device, a pipe or a folder, no file", os.fspath(path))
+            raise OSError(errno.EINVAL, "it is a device, a pipe or a folder, not a file", os.fspath(path))
         if own and state.st_uid not in (os.geteuid(), 0):
             raise NotOwn(errno.EPERM, "it belongs to another user", os.fspath(path))
         # A run may be appending to it. Files that the system makes up have no size.
@@ -127,12 +127,12 @@ def check_writable(path: Path, force: bool) -> None:
         if "\0" in str(path):
             raise ValueError("embedded null character")
         if path.parts[:1] == ("-",):
-            raise InputError(f"{path} is no file: - stands for standard output.", fix="Name another path.")
+            raise InputError(f"{path} is not a file: - stands for standard output.", fix="Name another path.")
         if path.is_dir():
             raise InputError(f"{path} is a directory.", fix="Name a file in it.")
         if path.exists() and not (path.is_file() or path.is_char_device()):
             raise InputError(
-                f"{path} is a pipe or a device, no file.",
+                f"{path} is a pipe or a device, not a file.",
                 fix="Name a file; - is standard output.",
             )
         if path.exists() and not force:

@@ -61,7 +61,7 @@ class PrivateFolder:
         with os.fdopen(os.open(name, flags, dir_fd=self._folder), "rb") as file:
             state = os.fstat(file.fileno())
             if not (stat.S_ISREG(state.st_mode) and _is_own(state) and state.st_size <= _MOST_BYTES):
-                raise PermissionError(errno.EPERM, "it is no file of this user's", name)
+                raise PermissionError(errno.EPERM, "it is not a file of this user's", name)
             return file.read(_MOST_BYTES)
 
     def write(self, name: str, content: bytes) -> None:

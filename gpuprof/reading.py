@@ -238,7 +238,7 @@ def _problem(problem: Any, path: str) -> dict[str, Any]:
     try:
         operation = shipped_operation(name if isinstance(name, str) else "")
     except InputError as error:
-        raise SchemaError(path, f"op is {cut(repr(name), 80)}, which is no operation") from error
+        raise SchemaError(path, f"op is {cut(repr(name), 80)}, which is not an operation") from error
     sizes = []
     for dimension in operation.dimensions:
         key = dimension if dimension in problem else dimension.lower()
@@ -246,12 +246,12 @@ def _problem(problem: Any, path: str) -> dict[str, Any]:
             raise SchemaError(f"{path}.{key}", "missing")
         extent = problem[key]
         if not isinstance(extent, int) or isinstance(extent, bool) or not 1 <= extent < 2**31:
-            raise SchemaError(f"{path}.{key}", "is no extent of an array")
+            raise SchemaError(f"{path}.{key}", "is not an extent of an array")
         sizes.append(extent)
     scalars = {name: problem.get(name, scalar.default) for name, scalar in operation.scalars.items()}
     for key, value in scalars.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > _LARGEST:
-            raise SchemaError(f"{path}.{key}", "is no finite number")
+            raise SchemaError(f"{path}.{key}", "is not a finite number")
     options = {name: problem.get(name, option.default) for name, option in operation.options.items()}
     for key, value in options.items():
         if not isinstance(value, str) or value not in operation.options[key].values:

@@ -327,7 +327,7 @@ class Counter:
         has_waits: Whether there are more of them the longer threads wait for others.
         busiest_sm: The least of it that the busiest SM does, whichever blocks it is given; None where that is
             not known.
-        is_estimate: Whether blocks that ran stand for others that do something else: no floor rests on it.
+        is_estimate: Whether the sampled blocks represent others that behave differently: no bound uses it.
     """
 
     value: Tally | None

@@ -258,7 +258,7 @@ class ResultsFile:
     def _lost(self, error: OSError) -> OutputError:
         return OutputError(
             f"Cannot write {self.path}: {reason(error)}, and there is no room in {tempfile.gettempdir()}.",
-            fix=f"What was written before is in {self.place}: make room, and go on with"
+            fix=f"What was written before is in {self.place}: make room, and continue with"
             f" --resume {self.place.parent}.",
         )
 

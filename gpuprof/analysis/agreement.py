@@ -25,10 +25,10 @@ _WAITS = "waiting threads poll again and again; the least is one poll each"
 _SLOW_PATHS = "the machine code also has paths that the PTX does not show"
 _INCOMPARABLE = "branch_divergent_warps"
 _FEWER = (
-    "of copies whose bytes a register decides Nsight Compute counts fewer in some kernels,"
+    "of copies whose size is in a register Nsight Compute counts fewer in some kernels,"
     " and other sectors in a second run; the cause is not known"
 )
-#: Of copies whose bytes a register decides, as `cp.async … 16, %size` says.
+#: Of copies whose size is in a register, as `cp.async … 16, %size` says.
 _OF_PREDICATED = ("async_copy_sectors", "async_copy_shared_wavefronts")
 _PREDICATED = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s*\[[^;\]]*\]\s*,\s*\[[^;\]]*\]\s*,\s*\d+\s*,\s*%")
 
@@ -156,7 +156,7 @@ def _compare(name: str, ours: Counter, theirs: Counter, predicated: bool) -> Com
 def _judge(name: str, executor: float, hardware: float, metric: str) -> tuple[Kind, str]:
     if name == _INCOMPARABLE:
         return "incomparable", (
-            "the executor counts PTX branches at which lanes part; ptxas turns many of them into predicates"
+            "the executor counts PTX branches at which lanes diverge; ptxas turns many into predicates"
         )
     difference = abs(hardware - executor)
     if difference <= (_ROUNDING_PCT if name.endswith("_pct") else 0):
@@ -188,7 +188,7 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
     if left[0] != left[1]:
         kind = "unexplained"
     elif surplus < 0:
-        kind, note = "unexplained", "fewer than the executor's; arbitration only ever adds"
+        kind, note = "unexplained", "fewer than the executor's; arbitration can only add"
     elif surplus > counters.ARBITRATION * hardware:
         kind, note = "unexplained", "more than arbitration has been seen to add"
     elif surplus:

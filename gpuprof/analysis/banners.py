@@ -196,7 +196,7 @@ def _throttled(run: Run) -> Iterator[Banner]:
     if held:
         parts.append(f"{', '.join(reasons)} during {_cases(len(held))} (allowed: none): {_some(held)}")
     if dropped:
-        parts.append(f"{numbers.count(dropped)} cold samples set aside (allowed: 0)")
+        parts.append(f"{numbers.count(dropped)} cold samples excluded (allowed: 0)")
     if kept:
         parts.append(f"no sample of {_cases(len(kept))} was taken without throttling: {_some(kept)}")
     yield Banner(
@@ -226,8 +226,8 @@ def _beyond_peak(run: Run) -> Iterator[Banner]:
             "beyond_peak",
             "bad",
             "A rate exceeds the theoretical peak",
-            f"{_name(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or work that"
-            " was counted was not done.",
+            f"{_name(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or counted"
+            " work was not done.",
             "Check the kernel, or measure a size that exceeds the L2 cache.",
             cases=tuple(case for _, case in beyond),
             tag="beyond the peak",
@@ -311,7 +311,7 @@ def _clocks(run: Run) -> Iterator[Banner]:
             "unknown_clock",
             "note",
             f"Clocks unknown for {_cases(len(blind))}",
-            f"{reason or 'No reason was recorded'}. Throttling would go unseen.",
+            f"{reason or 'No reason was recorded'}. Throttling would go undetected.",
             cases=tuple(blind),
             tag="clocks unknown",
         )

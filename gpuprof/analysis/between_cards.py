@@ -181,7 +181,7 @@ def _causes(run: Run, device: int, others: list[int]) -> Iterator[str]:
     held = _throttling(run, device)
     common = set.intersection(*(_throttling(run, other) for other in others))
     if held - common:
-        yield f"held back while timing by {' and '.join(sorted(held - common))}"
+        yield f"throttled while timing by {' and '.join(sorted(held - common))}"
     for what, read in _CLOCKS.items():
         own = _reading(run, device, read)
         theirs = [value for other in others if (value := _reading(run, other, read)) is not None]

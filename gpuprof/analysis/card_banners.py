@@ -58,7 +58,7 @@ def _apart(run: Run) -> Iterator[Banner]:
         f"{first.label} is {how} than the fleet median"
         if len(off) == 1
         else f"{len(off)} cards deviate from the fleet median",
-        f"{' '.join(told)} A card is named from {100 * NOTABLE:.0f} % on, where that is more than chance.",
+        f"{' '.join(told)} A card is named from {100 * NOTABLE:.0f} % on, if statistically significant.",
         "See gpuprof doctor on its machine, and measure again.",
     )
 

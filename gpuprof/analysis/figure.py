@@ -79,7 +79,7 @@ class Figure:
         return self.unit == "text"
 
     def value(self, subject: Subject) -> float | None:
-        """The figure as a number; None where it does not exist or is no number."""
+        """The figure as a number; None where it does not exist or is not a number."""
         value = self.read(subject).value
         return value if isinstance(value, int | float) else None
 

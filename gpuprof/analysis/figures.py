@@ -234,7 +234,7 @@ _TIMES = (
         "Dropped",
         _TIME,
         "",
-        "Samples set aside because the GPU was throttled.",
+        "Samples excluded because the GPU was throttled.",
         _speed(lambda speed: speed.timing.dropped),
     ),
     _figure(
@@ -258,7 +258,7 @@ _TIMES = (
     _figure(
         "published_us",
         "Time",
-        "Authors', on THEIR GPU",
+        "Authors', on their GPU",
         "us",
         "As published by the kernel's authors, on their own, different GPU: context, not a target.",
         _published,

@@ -4,7 +4,7 @@
 
 A kernel's arithmetic intensity is its FLOPs over the bytes that cross one level, so kernels that do the same
 work stand apart: what one rung moves through shared memory the next keeps in registers. The bytes are counted
-ones where there are any; the last level is the problem's ideal, the fewest bytes that must move.
+ones where there are any; the last level is the problem's ideal, the minimum bytes of the problem.
 """
 
 from collections.abc import Callable, Mapping
@@ -148,7 +148,7 @@ _LEVELS: Mapping[str, tuple[str, Callable[[Measurement], float | None]]] = {
     "l1": ("shared memory and L1", _l1_bytes),
     "l2": ("L2", _l2_bytes),
     "dram": ("DRAM, measured", _dram_bytes),
-    "ideal": ("fewest bytes that must move", lambda case: case.problem.min_bytes),
+    "ideal": ("minimum bytes of the problem", lambda case: case.problem.min_bytes),
 }
 _RATES = {"l1": "shared_gbps", "l2": "l2_gbps", "dram": "dram_read_gbps", "ideal": "dram_read_gbps"}
 

@@ -91,7 +91,7 @@ class TunedSize:
 
 
 def tuned_sizes(run: Run) -> tuple[TunedSize, ...]:
-    """Every size of a search; none of a run that is no search."""
+    """Every size of a search; none of a run that is not a search."""
     tuning = run.tuning
     if tuning is None:
         return ()
@@ -213,7 +213,7 @@ def space_sentence(size: TunedSize) -> str:
     if tuned.uncompiled:
         were, them = ("was", "it") if tuned.uncompiled == 1 else ("were", "them")
         told += (
-            f"; {tuned.uncompiled:,} {were} not compiled in time, and the same command goes on with {them}"
+            f"; {tuned.uncompiled:,} {were} not compiled in time, and the same command continues with {them}"
         )
     if out := sum(tuned.ruled_out.values()):
         whom = "it" if out == tuned.combinations == 1 else f"{out:,}"

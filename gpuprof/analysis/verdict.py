@@ -89,5 +89,5 @@ def _clues(case: Measurement) -> list[str]:
         clues.append(f"{numbers.size(case.resources.spill_bytes)} of registers spilled per thread")
     if case.occupancy and case.occupancy.theoretical_pct < _LOW_OCCUPANCY_PCT:
         occupancy = numbers.percent(case.occupancy.theoretical_pct)
-        clues.append(f"occupancy {occupancy}, held by {case.occupancy.limiter}")
+        clues.append(f"occupancy {occupancy}, limited by {case.occupancy.limiter}")
     return clues

@@ -129,7 +129,7 @@ def wasted_sectors(case: Measurement) -> Iterator[str]:
         # A fraction of a sector cannot be fetched: then the mean over different instructions has no ideal.
         whole = round(needed) >= 1 and abs(needed - round(needed)) <= _SAME * needed
         enough = (
-            f"{round(needed)} would do"
+            f"{round(needed)} would suffice"
             if whole
             else f"{numbers.percent(efficiency)} of their bytes {'used' if kind == 'load' else 'written'}"
         )
@@ -150,9 +150,9 @@ def _conflicts(case: Measurement) -> Iterator[str]:
         ideal = wavefronts - extra
         if requests:
             taken, needed = numbers.brief(wavefronts / requests), numbers.brief(ideal / requests)
-            yield f"shared {kind}s take {taken} wavefronts each, {needed} would do"
+            yield f"shared {kind}s take {taken} wavefronts each, {needed} would suffice"
         elif ideal > 0:
-            yield f"shared {kind}s take {numbers.brief(wavefronts / ideal)} wavefronts where 1 would do"
+            yield f"shared {kind}s take {numbers.brief(wavefronts / ideal)} wavefronts where 1 would suffice"
 
 
 def _intensity(case: Measurement) -> Iterator[str]:

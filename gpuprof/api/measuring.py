@@ -423,7 +423,7 @@ def _references(operation: Operation, given: Collection[Which] | None) -> list[R
     which: Collection[str] = (SelectOptions.reference,) if given is None else given
     for name in which:
         if name not in ("vendor", "cpu"):
-            raise InputError(f"{name!r} is no reference.", fix='Choose "vendor", "cpu" or both.')
+            raise InputError(f"{name!r} is not a reference.", fix='Choose "vendor", "cpu" or both.')
     return [
         reference for reference in operation.references if ("cpu" if reference.on_host else "vendor") in which
     ]

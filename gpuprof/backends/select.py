@@ -36,7 +36,7 @@ def named_devices(selector: str) -> tuple[str, ...]:
     if loose:
         what = repr(loose[0]) if loose[0] else "nothing between two commas"
         raise InputError(
-            f"--device {selector}: {what} is no member of a list.",
+            f"--device {selector}: {what} cannot be in a list.",
             fix="List GPUs as 0,1, or simulated cards as sim:h200,sim:a100.",
         )
     if len({"gpu" if name.isdecimal() else name.partition(":")[0] for name in named}) > 1:

@@ -12,7 +12,7 @@ from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Verification
 
 _SAME = (
-    "its result depends on what was there before. It is measured all the same with --no-poison-inout, or with"
+    "its result depends on what was there before. Measure it anyway with --no-poison-inout, or with"
     " poison_inout = false in its header"
 )
 
@@ -121,7 +121,7 @@ def sentence_of(verification: Verification, *, later: bool) -> str:
 
 
 def finite(value: float) -> float | None:
-    """An error as results keep it: one that is no number is None."""
+    """An error as results keep it: one that is not a number is None."""
     return value if isfinite(value) else None
 
 

@@ -40,7 +40,7 @@ def with_bounds(case: Measurement, device: Device) -> Measurement:
         device: The device that it ran on, or is bounded for.
     """
     if case.outcome != "ok":
-        return replace(case, bounds={}, bound_by=None, bounds_reason="the case did not end well")
+        return replace(case, bounds={}, bound_by=None, bounds_reason="the case did not succeed")
     bounds = floors(case, device)
     if not any(bound.counters for bound in bounds.values()):
         why = case.counters_reason if case.is_reference else _NO_COUNTS

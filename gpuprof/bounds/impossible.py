@@ -10,7 +10,7 @@ from gpuprof.results import Bound, Measurement
 #: Share of a bound below which a time is no measurement of that work. What lies between is within what
 #: clocks, caches that were not quite empty and the events' resolution may differ by; reports say so.
 _IMPOSSIBLE = 0.9
-_NO_SPEED = "a time that the work cannot take is no speed"
+_NO_SPEED = "an impossible time gives no speed"
 
 
 def without_impossible_time(case: Measurement) -> Measurement:
@@ -31,8 +31,8 @@ def without_impossible_time(case: Measurement) -> Measurement:
     if median_us >= _IMPOSSIBLE * least:
         return case
     reason = (
-        f"Faster than it can be: {median_us:.4g} us, where its work takes {least:.4g} us of"
-        f" {PARTS[key].label} ({bounds[key].formula}). It leaves work out when it is timed, or its operation"
+        f"Faster than possible: {median_us:.4g} us, where its work takes {least:.4g} us of"
+        f" {PARTS[key].label} ({bounds[key].formula}). It skips work when it is timed, or its operation"
         " declares more bytes than it must move."
     )
     return replace(
@@ -45,7 +45,7 @@ def without_impossible_time(case: Measurement) -> Measurement:
         throughput_reason=_NO_SPEED,
         bounds={},
         bound_by=None,
-        bounds_reason="the case did not end well",
+        bounds_reason="the case did not succeed",
     )
 
 

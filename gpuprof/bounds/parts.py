@@ -125,9 +125,9 @@ SM_PARTS = (
         ),
     ),
 )
-L2 = Part("l2", "L2", "L2", "bytes", "What SMs and the L2 cache exchange, the larger direction of the two.")
-DRAM = Part("dram", "DRAM", "DRAM", "bytes", "What crosses the pins of device memory.")
-LAUNCH = Part("launch", "Launch", "launch", "us", "What a launch takes that does nothing, by the same clock.")
+L2 = Part("l2", "L2", "L2", "bytes", "Traffic between SMs and L2, the larger of the two directions.")
+DRAM = Part("dram", "DRAM", "DRAM", "bytes", "Traffic of device memory.")
+LAUNCH = Part("launch", "Launch", "launch", "us", "The time of an empty launch, by the same clock.")
 
 #: By key, in the order shown.
 PARTS: Mapping[str, Part] = {part.key: part for part in (*SM_PARTS, L2, DRAM, LAUNCH)}

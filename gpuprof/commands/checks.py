@@ -130,7 +130,7 @@ def _gpus() -> str:
     if not found:
         raise BackendUnavailable("The driver shows no GPU.", fix="Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
     names = ", ".join(f"{number}: {device.name} ({device.arch})" for number, device in enumerate(found))
-    return f"{names}; the driver speaks CUDA {driver_versions()['cuda_driver_api']}"
+    return f"{names}; the driver supports CUDA {driver_versions()['cuda_driver_api']}"
 
 
 def _states() -> Iterator[Check]:
@@ -161,7 +161,7 @@ def _permission() -> Check:
         return Check(name, "ok", "this process may read the counters (CAP_SYS_ADMIN or CAP_PERFMON)")
     if "RmProfilingAdminOnly: 1" in parameters:
         return Check(name, "broken", "only administrators may read the counters", PERMISSION_FIX)
-    return Check(name, "absent", "the driver does not tell who may read the counters", PERMISSION_FIX)
+    return Check(name, "absent", "the driver does not say who may read the counters", PERMISSION_FIX)
 
 
 def _effective_capabilities(status: str) -> int:

@@ -45,7 +45,7 @@ class ComparePlace:
         place = cls(resume, goes_on=True)
         if not place.base.is_file():
             raise InputError(
-                f"There is no comparison to go on with: {place.base} does not exist.",
+                f"There is no comparison to resume: {place.base} does not exist.",
                 fix="Begin one with -o.",
             )
         return place

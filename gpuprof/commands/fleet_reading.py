@@ -25,7 +25,7 @@ Read = RunDigest | ResultsError
 
 
 def read_digests(files: Sequence[Path]) -> Iterator[Read]:
-    """What a fleet keeps of each file, or why it is no results file, in their order.
+    """What a fleet keeps of each file, or why it is not a results file, in their order.
 
     Args:
         files: Results files.

@@ -23,7 +23,7 @@ def host_checks() -> Iterator[Check]:
     """Cores, memory, and the folders that are written to."""
     cores, all_cores = usable_cores(), os.cpu_count() or 1
     text = f"{cores} of {all_cores}" if cores < all_cores else f"{cores}"
-    limited = ": affinity or a control group holds the others back" if cores < all_cores else ""
+    limited = ": limited by affinity or a control group" if cores < all_cores else ""
     yield Check("Cores", "ok", text + limited)
     memory = available_memory_bytes()
     text = f"{memory / _GIB:.1f} GiB available"

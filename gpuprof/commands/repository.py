@@ -58,7 +58,7 @@ class Repository:
             own = _OWN_LADDERS / wanted[0]
             if not (root / own / FILE_NAME).exists():
                 raise InputError(
-                    f"{wanted[0]} comes with gpuprof, and this is no checkout of gpuprof's repository.",
+                    f"{wanted[0]} comes with gpuprof, and this is not a checkout of gpuprof's repository.",
                     fix="--against is for kernels in a git repository: name their folder, or .cu files.",
                 )
             return cls(root, (own,))

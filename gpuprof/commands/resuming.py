@@ -85,7 +85,7 @@ def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
 def how_to_go_on(path: Path) -> str:
     """What to type when a run was stopped."""
     named = path.parent if path.name == RESULTS_NAME else path
-    return f"Go on with the same command, and --resume {shlex.quote(str(named))} in the place of -o"
+    return f"Continue with the same command, and --resume {shlex.quote(str(named))} in the place of -o"
 
 
 def tell_rescue(why: str, place: Path) -> None:

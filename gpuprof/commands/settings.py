@@ -35,7 +35,7 @@ _NEVER = {
     "cluster": "whoever answers at a --cluster runs programs here",
     "force": "--force replaces files",
     "from": "--from names a file",
-    "help": "--help is no setting",
+    "help": "--help is not a setting",
     "into": "--into changes a file",
     "open": "--open starts a program",
     "resume": "--resume names one run",
@@ -172,7 +172,7 @@ def _nearest_table() -> tuple[Path, Mapping[str, Any]] | None:
         if isinstance(table, Mapping):
             return path, table
         if table is not None:
-            raise InputError(f"{_shown(path)}: {_TABLE} is no table.", fix="Write [tool.gpuprof].")
+            raise InputError(f"{_shown(path)}: {_TABLE} is not a table.", fix="Write [tool.gpuprof].")
     return None
 
 
@@ -183,7 +183,7 @@ def _text_of(path: Path) -> str:
     except NotOwn:
         with suppress(*PATH_ERRORS):
             if "gpuprof" in read_input(path):
-                tell(f"{_shown(path)} belongs to another user: what it says of gpuprof is ignored.")
+                tell(f"{_shown(path)} belongs to another user: its settings of gpuprof are ignored.")
     except PATH_ERRORS:
         pass
     return ""

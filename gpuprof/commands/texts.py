@@ -68,7 +68,7 @@ def parse_assignments(texts: list[str]) -> dict[str, float]:
             found[name.strip()] = float(value if equals else "")
         except ValueError as error:
             raise InputError(
-                f"--set {text!r} is no assignment.", fix="Write name=value, for example --set scale=0.5."
+                f"--set {text!r} is not an assignment.", fix="Write name=value, for example --set scale=0.5."
             ) from error
     return found
 
@@ -128,7 +128,7 @@ def _named_kernels(text: str) -> list[tuple[str, dict[str, list[int]]]]:
             assignment = item
         elif colon and "=" in first:
             raise InputError(
-                f"--kernel {item!r}: {first!r} is no parameter.",
+                f"--kernel {item!r}: {first!r} is not a parameter.",
                 fix="Write NAME:BK=16 or NAME:BK=8|16,BM=64.",
             )
         else:
@@ -155,7 +155,7 @@ def choose_references(operation: Operation, text: str) -> tuple[ReferenceDeclara
     for word in words:
         if word not in REFERENCES:
             fix = did_you_mean(word, REFERENCES, "Choose vendor, cpu, all or none.")
-            raise InputError(f"--reference {word!r} is no reference.", fix=fix)
+            raise InputError(f"--reference {word!r} is not a reference.", fix=fix)
     return tuple(
         reference
         for reference in operation.references

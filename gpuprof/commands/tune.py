@@ -99,7 +99,7 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
         try:
             run = tuner.search()
         except OutputError as error:
-            fix = f"What was written before is in {place.json}: make room, and the same command goes on."
+            fix = f"What was written before is in {place.json}: make room, and the same command continues."
             raise OutputError(error.what, fix=fix) from error
     if not outputs.quiet:
         from gpuprof.report.shown import show_run
@@ -121,7 +121,7 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
         tell(f"gpuprof: {place.asked_for} could not be written: the files above hold the search.")
         return ExitCode.ENVIRONMENT
     if not run.complete:
-        tell("Stopped early: the best until then is kept, and the same command goes on from there.")
+        tell("Stopped early: the best until then is kept, and the same command continues from there.")
         return ExitCode.INTERRUPTED
     return exit_code(run)
 
@@ -239,7 +239,7 @@ class _Place:
             if not self._earlier.why_not:
                 count = len(self._earlier.cases)
                 points = "point is" if count == 1 else "points are"
-                tell(f"Going on from {self.asked_for}: {count} {points} known.")
+                tell(f"Continuing {self.asked_for}: {count} {points} known.")
                 return self._earlier.cases
             if self._outputs.directory is not None:
                 raise InputError(

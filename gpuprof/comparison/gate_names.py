@@ -92,13 +92,11 @@ def _term(text: str, clause: Clause, with_base: bool) -> Term:
         return Term(clause, figure, False, _text_value(text, clause), _words(text, clause, figure))
     if isinstance(clause.value, str):
         raise GateError(
-            text, clause.value_place, f"{clause.name} is a number, no text.", "Write a number here."
+            text, clause.value_place, f"{clause.name} is a number, not text.", "Write a number here."
         )
     relative = clause.changed or (clause.unit == "%" and figure.unit not in ("%", "±%"))
     if clause.changed and clause.unit != "%":
-        raise GateError(
-            text, clause.value_place, "a change is told in percent.", "For example: change(time) > 3%"
-        )
+        raise GateError(text, clause.value_place, "a change is in percent.", "For example: change(time) > 3%")
     if relative:
         if not with_base:
             raise _needs_base(text, clause.place, clause.name)
@@ -114,7 +112,7 @@ def _of_identity(text: str, clause: Clause, with_base: bool) -> Term:
     value = _text_value(text, clause)
     if clause.name == "verdict" and value not in WORDS[:4]:
         raise GateError(
-            text, clause.value_place, f"{value!r} is no verdict.", f"There are {', '.join(WORDS[:4])}."
+            text, clause.value_place, f"{value!r} is not a verdict.", f"There are {', '.join(WORDS[:4])}."
         )
     return Term(clause, None, False, value)
 
@@ -126,19 +124,19 @@ def _text_value(text: str, clause: Clause) -> str:
             if clause.name.startswith("bound")
             else "Put it in quotation marks."
         )
-        raise GateError(text, clause.value_place, f"{clause.name} is a text, no number.", fix)
+        raise GateError(text, clause.value_place, f"{clause.name} is text, not a number.", fix)
     if clause.relation not in ("==", "!="):
         fix = "Write == or !="
-        raise GateError(text, clause.place, f"{clause.name} is a text: it is neither more nor less.", fix)
+        raise GateError(text, clause.place, f"{clause.name} is text: it cannot be more or less.", fix)
     if clause.changed:
-        raise GateError(text, clause.place, "the change of a text is no number.", "Drop change( ).")
+        raise GateError(text, clause.place, "the change of a text is not a number.", "Drop change( ).")
     return clause.value
 
 
 def _figure(text: str, clause: Clause, name: str) -> Figure:
     if name in _UNFIT:
         fix = "Gate time, a rate, a resource, a bound or a counter."
-        raise GateError(text, clause.place, f"{name} {_UNFIT[name]}: no gate can hold it.", fix)
+        raise GateError(text, clause.place, f"{name} {_UNFIT[name]}: no gate can use it.", fix)
     if name in FIGURES:
         return FIGURES[name]
     if "__" in name:  # a metric by Nsight Compute's own name

@@ -137,9 +137,9 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             fix = (
-                "A text stands between two quotation marks."
+                "Text goes between two quotation marks."
                 if text[place] in "'\""
-                else "Nothing has this sign."
+                else "This sign is not known."
             )
             if text[place] in "=&|!":
                 fix = "Write == or != to compare, and, or, not to join."
@@ -226,7 +226,7 @@ class _Parser:
         )
         value = float(token.text)
         if not isfinite(value):
-            raise self._error(token, "this number is beyond every figure.", "Write a smaller one.")
+            raise self._error(token, "this number is too large.", "Write a smaller one.")
         if sign is not None and sign.kind == "sign" and sign.text != "+":
             value = -value
         return value, self._unit()
@@ -243,7 +243,7 @@ class _Parser:
             self._next += 1
             unit += following.text
         if unit not in UNITS:
-            raise self._error(token, f"{unit!r} is no unit.", f"Units are {', '.join(UNITS)}.")
+            raise self._error(token, f"{unit!r} is not a unit.", f"Units are {', '.join(UNITS)}.")
         return unit
 
     def _peek(self) -> _Token | None:

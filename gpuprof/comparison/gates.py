@@ -76,7 +76,7 @@ class GateResult:
 
     @property
     def outcome(self) -> Outcome:
-        """A gate that could be held against no case at all is not judged, which guards nothing."""
+        """A gate that could be applied to no case at all is not judged, which guards nothing."""
         answers = {held.answer for held in self.held}
         if "yes" in answers:
             return "failed"
@@ -98,7 +98,7 @@ class GateResult:
                 return f"uncertain for {_cases(self.of('unsure'))}"
             case "not judged":
                 why = self.held[0].evidence if self.held else "there is no case"
-                return f"held against no case: {why}"
+                return f"applied to no case: {why}"
         unknown = len(self.of("unknown"))
         judged = len(self.held) - unknown
         left_out = f"; {unknown} without the figure" if unknown else ""

@@ -52,7 +52,7 @@ class Times:
     Args:
         medians_us: Median of each round, above 0; none where it was not timed.
         error: Standard error of such a median as its samples show it, as a share.
-        event_us: What was taken off each time for the events themselves.
+        event_us: What was event overhead taken off each time themselves.
     """
 
     medians_us: Sequence[float]

@@ -29,7 +29,7 @@ def pooled(runs: Sequence[Run], name: str) -> Run:
         misleading = [difference for difference in differences(first, other) if difference.misleads]
         if misleading:
             raise InputError(
-                f"The results files in {name} are no rounds of one run: {misleading[0].text}.",
+                f"The results files in {name} are not rounds of one run: {misleading[0].text}.",
                 fix="Keep files of one device and one way to measure in a folder.",
             )
         for pair in match(first, other):
@@ -37,7 +37,7 @@ def pooled(runs: Sequence[Run], name: str) -> Run:
                 continue
             if pair.base.source_hash != pair.new.source_hash:
                 raise InputError(
-                    f"The results files in {name} are no rounds of one run: the source of {pair.new.kernel}"
+                    f"The results files in {name} are not rounds of one run: the source of {pair.new.kernel}"
                     " differs.",
                     fix="Keep files of one version of the kernels in a folder.",
                 )

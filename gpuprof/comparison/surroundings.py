@@ -74,21 +74,18 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
     if base.backend != new.backend:
         words = {"gpu": "measured on a GPU", "sim": "executed on the CPU", "none": "compiled only"}
         why = (
-            "one has times, the other has not"
+            "one has times, the other does not"
             if "gpu" in (base.backend, new.backend)
             else "one counts nothing"
         )
         yield Difference("how", words[base.backend], words[new.backend], why)
     was, is_now = (_events_taken_off(run) for run in (base, new))
     if was and is_now and abs(is_now - was) > _NOTABLE_EVENTS:
-        yield Difference("taken off each time for the events", f"{was:.2f} µs", f"{is_now:.2f} µs")
+        yield Difference("event overhead taken off each time", f"{was:.2f} µs", f"{is_now:.2f} µs")
     elif None not in (was, is_now) and bool(was) != bool(is_now):
-        clocks = [
-            "without the events' own time" if taken else "with the events' own time"
-            for taken in (was, is_now)
-        ]
+        clocks = ["without event overhead" if taken else "with event overhead" for taken in (was, is_now)]
         yield Difference(
-            "times", clocks[0], clocks[1], "2 to 3 us of each time of the older version are its clock's"
+            "times", clocks[0], clocks[1], "times of the older version include 2 to 3 us of event overhead"
         )
     if base.seed != new.seed:
         yield Difference("seed", str(base.seed), str(new.seed))
@@ -98,7 +95,7 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
 
 
 def _events_taken_off(run: Run) -> float | None:
-    """What is taken off each time for the events themselves; 0 for nothing, None where none was timed."""
+    """What is event overhead taken off each time themselves; 0 for nothing, None where none was timed."""
     timed = (case for case in run.cases if case.timing and case.event_floor_us)
     return next((case.event_pair_us or 0.0 for case in timed), None)
 

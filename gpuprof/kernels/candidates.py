@@ -42,7 +42,7 @@ def read_candidates(reader: TableReader, parameters: Mapping[str, int], *, any_b
         any_block: Whether the kernel's block may be chosen.
 
     Raises:
-        HeaderError: A name is no parameter, or a list holds something else than values.
+        HeaderError: A name is not a parameter, or a list holds something else than values.
     """
     if "candidates" not in reader:
         return Candidates()
@@ -64,7 +64,7 @@ def read_candidates(reader: TableReader, parameters: Mapping[str, int], *, any_b
         known = ", ".join((*parameters, *([BLOCK] if any_block else ())))
         raise table.error(
             name,
-            "is no parameter of this kernel" + (f"; there are {known}" if known else ""),
+            "is not a parameter of this kernel" + (f"; there are {known}" if known else ""),
             f"Give {name} its default in [parameters].",
         )
     return Candidates(values, blocks)

@@ -382,7 +382,7 @@ def _read_variant(
             others = f"; those are {known}" if known else ""
             raise reader.error(
                 f"parameters.{key}",
-                f"is no parameter of this file{others}",
+                f"is not a parameter of this file{others}",
                 "Name it with its default in a [parameters] table, before the variants.",
             )
     if kernel.launches:

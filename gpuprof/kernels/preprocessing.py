@@ -90,7 +90,7 @@ def read_define(reader: TableReader) -> Mapping[str, str]:
     define = {}
     for name, value in reader.take("define", dict, {}).items():
         if not is_identifier(name):
-            raise reader.error("define", f"names {name!r}, which is no name of a macro")
+            raise reader.error("define", f"names {name!r}, which is not the name of a macro")
         if name in OWN_MACROS:
             raise reader.error(f"define.{name}", "is a macro of gpuprof's own")
         if value is True:

@@ -124,7 +124,7 @@ def _measure_kernel(
 
 def _measure_reference(case: Case, backend: Backend) -> tuple[Measurement, bool]:
     """A reference's measurement; a library that is not installed is a skipped row."""
-    result = unmeasured(case, None, "skipped", None, "a library does not tell")
+    result = unmeasured(case, None, "skipped", None, "not known of a library")
     try:
         findings = backend.run_reference(case.name, case.problem)
     except (BackendUnavailable, CaseSkipped) as error:

@@ -35,7 +35,7 @@ def labels_of(given: Sequence[str], environment: Mapping[str, str] = os.environ)
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not value:
-            raise InputError(f"--label {text} is no label.", fix="Write --label KEY=VALUE, e.g. rack=r12.")
+            raise InputError(f"--label {text} is not a label.", fix="Write --label KEY=VALUE, e.g. rack=r12.")
         found[key.strip()] = value.strip()
     return checked_labels(found)
 
@@ -58,7 +58,7 @@ def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
     for key, value in labels.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise InputError(
-                f"{key!r} is no key of a label.",
+                f"{key!r} is not a key of a label.",
                 fix="A key has at most 32 small letters, digits, - and _, and begins with a letter.",
             )
         if not isinstance(value, str) or not value or len(value) > _LONGEST_VALUE or not value.isprintable():

@@ -223,7 +223,7 @@ class WorkerProcess:
             return decode(line)
         except ValueError as error:
             self.kill()
-            raise WorkerDied(f"its answer makes no sense ({cut(str(error), 200)})") from error
+            raise WorkerDied(f"its reply is invalid ({cut(str(error), 200)})") from error
 
     def _next_line(self, timeout_s: float, *, compiling: bool) -> str | None:
         """The worker's next line; None when there will be none."""

@@ -237,7 +237,7 @@ def without_poison(request: Request) -> Request:
 
 
 def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:
-    """Refuse what is no size of a problem of these dimensions."""
+    """Refuse what is not a size of a problem of these dimensions."""
     text, shape = size_label(size), "x".join(map(str.upper, names))
     if len(size) != len(names):
         raise InputError(
@@ -274,7 +274,7 @@ def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: st
         dtype: The run's element type.
 
     Raises:
-        InputError: A name is unknown, or a value is no finite number of its type.
+        InputError: A name is unknown, or a value is not a finite number of its type.
     """
     scalars = {}
     for name, value in given.items():
@@ -293,7 +293,7 @@ def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: st
                 f"{name} = {value} is too large for {kind}.", fix="Choose a smaller one, or a wider type."
             )
         if kind[0] in "iu" and (not float(value).is_integer() or (kind[0] == "u" and value < 0)):
-            raise InputError(f"{name} = {value} is no number of type {kind}.")
+            raise InputError(f"{name} = {value} is not a number of type {kind}.")
         scalars[name] = float(value)
     return scalars
 

@@ -165,7 +165,7 @@ def _refuse(before: Run, path: Path, differences: list[str]) -> None:
     more = f"; and {rest} more" if rest > 0 else ""
     begun = f"It was begun with: gpuprof {shlex.join(before.argv)}\n  " if before.argv else ""
     raise InputError(
-        f"The run in {path} cannot go on, it is another one: {named}{more}.", fix=f"{begun}{_ANEW}"
+        f"The run in {path} cannot be resumed, it differs: {named}{more}.", fix=f"{begun}{_ANEW}"
     )
 
 

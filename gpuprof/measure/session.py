@@ -260,7 +260,7 @@ class _Lane:
         limit = self._options.timeout_s
         if not compiling and opened.backend == "sim" and _is_much(case, opened.device, limit):
             reason = (
-                f"Not counted: the executor did not finish within {limit:g} s, which tells nothing"
+                f"Not counted: the executor did not finish within {limit:g} s, which says nothing"
                 " about the kernel. Allow more with --timeout, or choose a smaller --sizes."
             )
             return ended(case, opened.device, "skipped", reason, "the executor had no time for it")

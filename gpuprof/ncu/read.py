@@ -187,7 +187,7 @@ def _number(text: str, unit: str) -> Cell:
         total, bracket, _ = text.partition(" (")
         if bracket and _NUMBER.match(total):
             return _number(total, unit)
-        return Cell(None, unit, f"Nsight Compute gives {text[:40]!r}, which is no number")
+        return Cell(None, unit, f"Nsight Compute gives {text[:40]!r}, which is not a number")
     plain = text.replace(",", "")
     value = float(plain)
     return Cell(int(value) if value.is_integer() and "." not in plain else value, unit)

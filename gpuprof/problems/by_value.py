@@ -80,7 +80,7 @@ def read_call(
         nbytes: Fewest bytes that must move; every array once when None.
 
     Raises:
-        InputError: An argument is no array and no number, an expected array does not fit, or a name is none.
+        InputError: An argument is neither array nor number, an expected one does not fit, or a name is none.
     """
     if not expected:
         raise InputError("Nothing is expected of the kernel.", fix='Name an output: expect={"y": …}.')
@@ -142,11 +142,11 @@ def element_type(name: str, dtype: "np.dtype[Any]") -> str:
 def _check_names(arguments: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     for name in arguments:
         if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-            raise InputError(f"{name!r} is no name of an argument.", fix="Use letters, digits and _.")
+            raise InputError(f"{name!r} is not an argument name.", fix="Use letters, digits and _.")
     for name in expected:
         if name not in arguments:
             raise InputError(
-                f"{name!r} is expected, and no argument.", fix=f"Expect one of {', '.join(arguments)}."
+                f"{name!r} is expected, and is not an argument.", fix=f"Expect one of {', '.join(arguments)}."
             )
     for name, value in arguments.items():
         if value is None and name not in expected:
@@ -195,7 +195,7 @@ def _array(name: str, value: Any) -> Array:
             fix="Arrays are copied from the host: an array of a GPU has a method for that, cpu() or get().",
         ) from error
     raise InputError(
-        f"{name} is a {type(value).__name__}: no number and no array.",
+        f"{name} is a {type(value).__name__}: neither a number nor an array.",
         fix="Give a number, a NumPy array, or something with __array__ or __dlpack__.",
     )
 
@@ -214,7 +214,7 @@ def _result(name: str, expectation: Expectation, values: Mapping[str, Any], give
     """
     result = _array(name, expectation(values) if callable(expectation) else expectation)
     if result.dtype.kind not in "biufV":
-        raise InputError(f"What is expected of {name} is no array of numbers.")
+        raise InputError(f"What is expected of {name} is not an array of numbers.")
     if result.dtype == np.bool_:
         result = result.astype(np.uint8)
     if given is None:
@@ -227,7 +227,7 @@ def _result(name: str, expectation: Expectation, values: Mapping[str, Any], give
     elif given.dtype.kind in "iu" and not _holds(given.dtype, result):
         raise InputError(f"What is expected of {name} is nothing that {given.dtype.name} holds.")
     if not result.size or not result.ndim:
-        raise InputError(f"What is expected of {name} is no array.", fix="Give it at least one element.")
+        raise InputError(f"What is expected of {name} is not an array.", fix="Give it at least one element.")
     if np.isnan(result).any():
         raise InputError(f"What is expected of {name} holds NaN, which no result of a kernel equals.")
     if given is not None and given.dtype.kind in "iu":
@@ -277,7 +277,7 @@ def _formula(name: str, given: int | str, sizes: Mapping[str, int]) -> str:
     text = str(given)
     try:
         for unknown in sorted(variables(text, reals=True) - {*sizes, "real_bytes"}):
-            raise ExpressionError(f"{unknown!r} is no size; those are {', '.join(sizes)}")
+            raise ExpressionError(f"{unknown!r} is not a size; those are {', '.join(sizes)}")
         if evaluate_real(text, {**sizes, "real_bytes": 1}) < 0:
             raise ExpressionError("it is negative")
     except ExpressionError as error:
@@ -304,7 +304,7 @@ def _tolerance(word: str, given: Tolerance, output: str) -> float | None:
     if error is None:
         return None
     if not isinstance(error, Real) or not math.isfinite(error) or error < 0:
-        raise InputError(f"{word} = {error!r} is no error of {output}.", fix="Give a number, 0 or more.")
+        raise InputError(f"{word} = {error!r} is not an error of {output}.", fix="Give a number, 0 or more.")
     return float(error)
 
 

@@ -37,7 +37,7 @@ class Comparison:
 
     Args:
         wrong: Which elements are outside the bound.
-        max_abs_error: Largest |result - expected|; infinite where a result is no number.
+        max_abs_error: Largest |result - expected|; infinite where a result is not a number.
         max_rel_error: Largest share of an element's magnitude that its error takes beyond `absolute` and
             `rounding`.
     """

@@ -132,7 +132,7 @@ def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[
         raise reader.error("dimensions", "must name at least one size")
     for name in names:
         if not is_identifier(name):
-            raise reader.error("dimensions", f"names {name!r}, which is no name of letters, digits and _")
+            raise reader.error("dimensions", f"names {name!r}, which is not a name of letters, digits and _")
         if names.count(name) > 1:
             raise reader.error("dimensions", f"names {name!r}, which something else is called too")
         # Code does not read its names in formulas, whose language is a part of Python's.
@@ -203,10 +203,10 @@ def _read_inputs(reader: TableReader, arrays: dict[str, ArrayDeclaration]) -> di
             try:
                 check_generator(text, array.dtype)
             except ExpressionError as error:
-                raise reader.error(key, f"is no content: {error}") from error
+                raise reader.error(key, f"is not valid content: {error}") from error
             inputs[key] = text
     for key in reader.table:
-        raise reader.error(key, f"is no array that kernels read; those are {', '.join(inputs) or 'none'}")
+        raise reader.error(key, f"is not an array that kernels read; those are {', '.join(inputs) or 'none'}")
     return inputs
 
 
@@ -246,7 +246,7 @@ def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
         own = TableReader({**shared, **table}, reader.where, f"{reader.name}{key}.", _EXAMPLE)
         checks[key] = _read_check(own, operation, array)
     for key in reader.table:
-        raise reader.error(key, f"is no output; those are {', '.join(checks)}")
+        raise reader.error(key, f"is not an output; those are {', '.join(checks)}")
     return checks
 
 
@@ -310,6 +310,6 @@ def _check_formula(
     try:
         used = array_variables(text) if arrays else variables(text, reals=reals)
     except ExpressionError as error:
-        raise reader.error(key, f"is no formula: {error}") from error
+        raise reader.error(key, f"is not a formula: {error}") from error
     for name in sorted(used - set(known)):
         raise reader.error(key, f"uses {name!r}; known are {', '.join(sorted(known))}")

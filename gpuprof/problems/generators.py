@@ -138,7 +138,7 @@ def _parse(text: str) -> tuple[str, tuple[_Number, ...]]:
     if len(arguments) != count:
         raise ExpressionError(f"{text!r} must be {form}")
     if name == "integers" and any(bound != int(bound) for bound in arguments):
-        raise ExpressionError(f"{text!r} has a bound that is no integer")
+        raise ExpressionError(f"{text!r} has a bound that is not an integer")
     if name in ("uniform", "integers") and arguments[0] >= arguments[1]:
         raise ExpressionError(f"{text!r} has nothing between its bounds")
     return name, tuple(arguments)
@@ -152,4 +152,4 @@ def _number(node: ast.expr, text: str) -> _Number:
             return value
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_number(inner, text)
-    raise ExpressionError(f"{text!r} holds something that is no number")
+    raise ExpressionError(f"{text!r} holds something that is not a number")

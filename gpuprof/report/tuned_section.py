@@ -64,7 +64,7 @@ class TunedView:
 
 
 def tuned_views(run: Run) -> tuple[TunedView, ...]:
-    """Every size of a search; none of a run that is no search."""
+    """Every size of a search; none of a run that is not a search."""
     return tuple(_view(run, size) for size in tuned_sizes(run))
 
 

@@ -85,7 +85,7 @@ def explain(program: Program, file_name: str, entries: Sequence[str], status: st
         return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
     why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
     if "Error in parsing name" in why or "Extra tokens" in why:
-        why = "it is no name of a function"
+        why = "it is not the name of a function"
     wanted = next((entry for entry in entries if entry.split("<")[0].strip() in log), entries[0])
     return no_such_kernel(program, file_name, wanted, log, why)
 

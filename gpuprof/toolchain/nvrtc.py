@@ -168,7 +168,7 @@ def compile_entries(program: Program, file_name: str, entries: Sequence[str]) ->
         if status == nvrtc.nvrtcResult.NVRTC_ERROR_OUT_OF_MEMORY or (
             status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION and not _names_error(log)
         ):
-            raise MemoryError(f"the compiler cannot have what {file_name} takes")
+            raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise explain(program, file_name, entries, status.name, log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)

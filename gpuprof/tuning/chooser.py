@@ -151,7 +151,7 @@ def _tables(
         if needed and _is_covered(needed, listed, dimensions):
             continue
         listed.append(needed)
-        tables.append(_table(one.id, needed, "For what the rules above leave over."))
+        tables.append(_table(one.id, needed, "For every other size."))
         if not needed:
             break
     return "\n".join(tables)

@@ -37,7 +37,7 @@ def find_earlier(path: Path, run: Run, problem: ProblemRecord) -> Continued:
     try:
         old = read_run(path)
     except ResultsError:
-        return Continued(why_not="it is no results file")
+        return Continued(why_not="it is not a results file")
     cases = tuple(case for case in old.cases if not case.is_reference)
     why_not = _difference(old, run) or next(filter(None, (_other(case, problem) for case in cases)), "")
     return Continued(() if why_not else cases, why_not)
@@ -53,7 +53,7 @@ def _other(case: Measurement, problem: ProblemRecord) -> str:
 def _difference(old: Run, new: Run) -> str:
     """What makes two runs different searches, as a clause; empty where they are one."""
     if old.tuning is None or new.tuning is None:
-        return "it holds a run that is no search"
+        return "it holds a run that is not a search"
     if old.backend != new.backend or _devices(old) != _devices(new):
         return f"its search ran on {' and on '.join(map(old.device_label, range(len(old.devices))))}"
     sources = {kernel.id: kernel.source_hash for kernel in old.kernels if not kernel.is_reference}
@@ -63,7 +63,7 @@ def _difference(old: Run, new: Run) -> str:
     if sources:
         return f"its search was of {next(iter(sources))} too"
     if old.operations != new.operations:
-        return "its operation is declared otherwise"
+        return "its operation is declared differently"
     if old.seed != new.seed:
         return f"its seed is {old.seed}"
     if _telling(old) != _telling(new):

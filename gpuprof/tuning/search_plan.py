@@ -43,7 +43,7 @@ def read_budget(text: str) -> Budget:
         match = re.fullmatch(r"\s*([0-9]{1,6}(?:\.[0-9]{1,3})?)(s?)\s*", item)
         if match is None or (not match[2] and "." in match[1]):
             raise InputError(
-                f"--budget {text!r} is no budget.", fix="Write points, seconds or both: 40, 90s or 40,90s."
+                f"--budget {text!r} is not a budget.", fix="Write points, seconds or both: 40, 90s or 40,90s."
             )
         if match[2]:
             seconds = float(match[1])

@@ -79,7 +79,7 @@ class SizeSearch:
             rule_out(self._ruled_out, measurement.reason or "It could not be compiled.")
         elif measurement.occupancy is None:
             lacking = _lacking(measurement.occupancy_reason)
-            rule_out(self._ruled_out, f"No block fits on an SM, for want of {lacking}.")
+            rule_out(self._ruled_out, f"No block fits on an SM: too little {lacking}.")
         elif resources.spill_bytes > MOST_SPILL_BYTES and candidate.point not in self._defaults:
             rule_out(self._ruled_out, _SPILLS)
         else:

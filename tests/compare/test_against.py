@@ -94,7 +94,7 @@ def test_one_kernel_only(repository):
         (["--against", "--exec=x", "ops/histogram"], "'--exec=x' names no commit"),
         (["--against", "HEAD"], "There is nothing to measure."),
         (["--against", "HEAD", "ops/nothing"], "There is no ops/nothing."),
-        (["--against", "HEAD", "transpose"], "no checkout of gpuprof's repository"),
+        (["--against", "HEAD", "transpose"], "not a checkout of gpuprof's repository"),
         (["--against", "HEAD", "/"], "git"),
         (["--against", "HEAD", "later"], "There is no later at HEAD."),
         (["--against", "HEAD", "ops/histogram", "-k", "naive"], "There is no histogram kernel 'naive'."),
@@ -156,7 +156,7 @@ def test_one_that_was_stopped_goes_on(repository):
 def test_there_must_be_one_to_go_on_with(repository):
     process = gpuprof("compare", "--against", "HEAD", "ops/histogram", "--resume", "out", cwd=repository)
     assert process.returncode == 2
-    assert "There is no comparison to go on with" in process.stderr
+    assert "There is no comparison to resume" in process.stderr
     process = gpuprof("compare", "a.json", "b.json", "--resume", "out", cwd=repository)
     assert process.returncode == 2
     assert "--resume has no effect on results files" in process.stderr

@@ -119,7 +119,7 @@ def test_github_with_a_gpu_as_far_as_it_goes(checkout, tmp_path):
     environment = {**variables, "CARD": "sim:h200", "BASE": "HEAD~1"}
     done = shell(checkout, steps["Compare times"]["run"], **environment)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "time > 3%: held against no case" in done.stdout
+    assert "time > 3%: applied to no case" in done.stdout
     assert (work / "compared" / "comparison.html").exists()
     summary = tmp_path / "summary.md"
     done = shell(checkout, steps["Summary"]["run"], GITHUB_STEP_SUMMARY=str(summary))

@@ -94,7 +94,7 @@ def test_exit_status(files, arguments, status):
         (["base.json", "again.json", "--sizes", "128"], "Add --against REVISION to measure."),
         (["base.json", "again.json", "--fail-on", "tiem > 3%"], "  tiem > 3%\n  ^ Did you mean time?"),
         (["base.json", "again.json", "--json", "slower.json"], "slower.json exists already."),
-        (["base.json", "."], "are no rounds of one run"),
+        (["base.json", "."], "are not rounds of one run"),
         (["base.json", "empty.json"], "base.json and empty.json have no case in common"),
     ],
 )
@@ -235,7 +235,7 @@ def test_gates_of_a_measuring_command(tmp_path):
     assert "failed by naive_row 64 16x16 (store efficiency 25.0 %)" in failing.stdout
     unjudged = gpuprof(*common, "--fail-on", "time > 5us", cwd=tmp_path)
     assert unjudged.returncode == 1
-    assert "held against no case" in unjudged.stdout
+    assert "applied to no case" in unjudged.stdout
     refused = gpuprof(*common, "--fail-on", "time > 5%", cwd=tmp_path)
     assert refused.returncode == 2
     assert Path(tmp_path, "out", "results.json").exists()

@@ -305,7 +305,7 @@ def test_files_of_one_code_are_rounds_of_one_run():
     changed = with_cases(files[1], naive={"source_hash": "1" * 64})
     with pytest.raises(InputError, match="the source of naive differs"):
         pooled([files[0], changed], "folder")
-    with pytest.raises(InputError, match="no rounds of one run"):
+    with pytest.raises(InputError, match="not rounds of one run"):
         pooled([files[0], replace(files[1], backend="sim")], "folder")
 
 

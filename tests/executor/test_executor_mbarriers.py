@@ -192,7 +192,7 @@ def test_counts_of_an_mbarrier_have_20_bits(body, faulty):
         (0, 0, ""),
         (1, 0, "1 of 5 arrivals are missing"),
         (0, 1, "1 announced bytes are missing"),
-        (0, -1, "1 bytes arrived that nobody announced"),
+        (0, -1, "1 bytes arrived that were not announced"),
         (4, 16, "4 of 5 arrivals are missing and 16 announced bytes are missing"),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_loop_that_waits_for_a_time_ends_and_says_whose_time_it_is():
     (out,), result = run_cuda(source, np.zeros(1, np.int64), block=(1, 1, 1))
     assert out.array()[0] >= 10_000_000
     assert result.lane_instructions < 100_000
-    assert result.remarks == ("%clock64: instructions were counted, which is no time of the card",)
+    assert result.remarks == ("%clock64: instructions were counted, not time of the card",)
 
 
 def test_blocks_are_dealt_out_in_turn():

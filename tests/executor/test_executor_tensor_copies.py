@@ -140,7 +140,7 @@ def test_a_swizzle_goes_by_the_address():
     [
         ({"offset": 64}, FaultKind.MISALIGNED, "which is not a multiple of 128"),
         ({"expected_bytes": 4096}, FaultKind.MBARRIER, "announced bytes are missing"),
-        ({"expected_bytes": 512}, FaultKind.MBARRIER, "1536 bytes arrived that nobody announced"),
+        ({"expected_bytes": 512}, FaultKind.MBARRIER, "1536 bytes arrived that were not announced"),
     ],
 )
 def test_wrong_tensor_copies(keywords, kind, text):

@@ -302,7 +302,7 @@ def surface_fault(body: str, texels: Texels | None = None) -> KernelFault:
         ("surf2Dwrite(1.0f, s, i * 2, 1)", FaultKind.MISALIGNED, "no multiple of 4"),
         ("out[i] = tex2D<float>(s, i, 0)", FaultKind.OUT_OF_BOUNDS, "a surface, not a texture"),
         ("out[i] = surf2Dread<float>(t, i, 0)", FaultKind.OUT_OF_BOUNDS, "a texture, not a surface"),
-        ("out[i] = tex2D<float>(t + 5, i, 0)", FaultKind.OUT_OF_BOUNDS, "no texture and no surface"),
+        ("out[i] = tex2D<float>(t + 5, i, 0)", FaultKind.OUT_OF_BOUNDS, "neither a texture nor a surface"),
         ("out[i] = tex3D<float>(t, i, 0, 0)", FaultKind.OUT_OF_BOUNDS, "a 2d texture, not a 3d one"),
         (
             "surf2Dwrite(1.0f, s, i * 4, 1); __syncthreads(); out[i] = tex2D<float>(t, 31 - i, 1)",

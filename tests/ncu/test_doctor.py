@@ -200,7 +200,7 @@ def test_folders_and_memory_are_looked_at(monkeypatch, tmp_path):
     monkeypatch.setattr(host_checks, "usable_cores", lambda: 1)
     monkeypatch.setattr(host_checks.os, "cpu_count", lambda: 8)
     found = {check.name: check for check in host_checks.host_checks()}
-    assert found["Cores"].text == "1 of 8: affinity or a control group holds the others back"
+    assert found["Cores"].text == "1 of 8: limited by affinity or a control group"
     assert (found["Memory"].state, found["Memory"].text) == ("disturbs", "1.0 GiB available")
     assert found["Compile cache"].state == "ok"
     assert not (tmp_path / "not").exists()

@@ -380,7 +380,7 @@ class TestWhy:
         said = self.moved(
             global_store_requests=100, global_store_sectors=3200, global_store_efficiency_pct=12.5
         )
-        assert said == ("each warp store touches 32 sectors, 4 would do",)
+        assert said == ("each warp store touches 32 sectors, 4 would suffice",)
 
     def test_a_mean_over_different_loads_has_no_ideal(self) -> None:
         said = self.moved(
@@ -391,14 +391,14 @@ class TestWhy:
     @pytest.mark.parametrize(
         ("sectors", "pct", "said"),
         [
-            (1_600, 25.0, "16 sectors, 4 would do"),
-            (1_600, 25.1, "16 sectors, 4 would do"),  # 4.016, within 0.5 %
-            (1_600, 24.9, "16 sectors, 4 would do"),
+            (1_600, 25.0, "16 sectors, 4 would suffice"),
+            (1_600, 25.1, "16 sectors, 4 would suffice"),  # 4.016, within 0.5 %
+            (1_600, 24.9, "16 sectors, 4 would suffice"),
             (1_600, 25.2, "16 sectors, 25.2 % of their bytes used"),  # 4.032
             (1_600, 24.8, "16 sectors, 24.8 % of their bytes used"),
-            (1_600, 6.25, "16 sectors, 1 would do"),
+            (1_600, 6.25, "16 sectors, 1 would suffice"),
             (1_600, 3.0, "16 sectors, 3.00 % of their bytes used"),  # 0.48: no number of sectors
-            (1_600, 49.9, "16 sectors, 8 would do"),
+            (1_600, 49.9, "16 sectors, 8 would suffice"),
         ],
     )
     def test_whole_sectors_would_do_and_fractions_would_not(
@@ -420,7 +420,7 @@ class TestWhy:
             "global_store_efficiency_pct": 12.5,
         }
         assert self.moved(global_load_efficiency_pct=12.5, **stores) == (
-            "each warp store touches 32 sectors, 4 would do",
+            "each warp store touches 32 sectors, 4 would suffice",
             "load efficiency only 12.5 %",
         )
 
@@ -428,7 +428,7 @@ class TestWhy:
         stores = {"global_store_requests": 100, "global_store_efficiency_pct": 100.0}
         loads = {"global_load_requests": 10, "global_load_sectors": 160, "global_load_efficiency_pct": 25.0}
         assert self.moved(**loads, **stores, global_store_sectors=1_040) == (  # 120 unused of 1200
-            "each warp load touches 16 sectors, 4 would do",
+            "each warp load touches 16 sectors, 4 would suffice",
         )
         assert self.moved(**loads, **stores, global_store_sectors=1_041) == ()
 
@@ -448,9 +448,9 @@ class TestWhy:
             shared_load_wavefronts=3200, shared_load_bank_conflicts=3100, shared_load_requests=100
         )
         case = replace(transpose_run().cases[0], counters=conflicted)
-        assert reasons(case) == ("shared loads take 32 wavefronts each, 1 would do",)
+        assert reasons(case) == ("shared loads take 32 wavefronts each, 1 would suffice",)
         hardware = {"shared_load_wavefronts": 3200, "shared_load_bank_conflicts": 3100}
-        assert self.moved(**hardware) == ("shared loads take 32 wavefronts where 1 would do",)
+        assert self.moved(**hardware) == ("shared loads take 32 wavefronts where 1 would suffice",)
 
     def test_arbitration_is_no_bank_conflict(self) -> None:
         assert self.moved(shared_store_wavefronts=1125, shared_store_bank_conflicts=125) == ()

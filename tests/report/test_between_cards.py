@@ -74,7 +74,7 @@ def test_one_card_or_other_kinds_have_nothing_to_be_held_against():
 
 
 def test_condition_that_only_one_card_has_is_a_cause():
-    load = Condition("load", "disturbs", "kernels of others ran in 97 % of the last moment")
+    load = Condition("load", "disturbs", "kernels of other processes ran in 97 % of the last moment")
     mode = Condition("MIG", "disturbs", "on")
     run = with_place(fleet(3, {2: 0.1}), 2, conditions=(load, mode))
     run = with_place(run, 0, conditions=(mode,))
@@ -101,7 +101,7 @@ def test_what_held_back_one_card_only_is_a_cause():
     clocks = next(case.clocks for case in run.cases if case.clocks)
     hot = replace(clocks.after, throttle_reasons=("software thermal slowdown",))
     found = outliers(on_card(run, 1, lambda case: replace(case, clocks=Clocks(hot, hot))))
-    assert found[1].causes == ("held back while timing by software thermal slowdown",)
+    assert found[1].causes == ("throttled while timing by software thermal slowdown",)
 
 
 def test_narrower_memory_and_another_driver_are_causes():

@@ -130,7 +130,7 @@ def test_throttling_names_reasons_samples_and_cases() -> None:
     assert (banner.code, banner.level) == ("throttled", "warning")
     assert banner.detail == (
         "external power brake, hardware thermal slowdown, software power cap during 2 cases (allowed: none): "
-        "a at 4096, block 32x32; b at 4096, block 32x32; 1,500 cold samples set aside (allowed: 0)."
+        "a at 4096, block 32x32; b at 4096, block 32x32; 1,500 cold samples excluded (allowed: 0)."
     )
     kept = case("d", timing=TimingPair(replace(timing(31_900.0), throttled=60), None))
     banner = only(of(kept))
@@ -215,7 +215,7 @@ def test_clock_is_low_where_its_higher_reading_is_below_the_threshold() -> None:
 def test_unknown_clocks_give_the_first_reason_there_is() -> None:
     banner = only(of(case(clocks=None), case("b", clocks=None, clocks_reason="NVML is missing"), case("c")))
     assert (banner.title, banner.level) == ("Clocks unknown for 2 cases", "note")
-    assert banner.detail == "NVML is missing. Throttling would go unseen."
+    assert banner.detail == "NVML is missing. Throttling would go undetected."
     assert only(of(case(clocks=None))).detail.startswith("No reason was recorded. ")
 
 

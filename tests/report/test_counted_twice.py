@@ -51,7 +51,7 @@ def test_arbitration_explains_up_to_its_share_of_the_hardwares_wavefronts() -> N
     assert wavefronts == (850, 1000, "arbitration", "150 wavefronts lost, 15.0 % of all")
     assert conflicts == (0, 150, "arbitration", "the same cycles, as bank conflicts")
     more = "more than arbitration has been seen to add"
-    fewer = "fewer than the executor's; arbitration only ever adds"
+    fewer = "fewer than the executor's; arbitration can only add"
     for ours, theirs, note in (((849, 0), (1000, 151), more), ((1000, 500), (999, 499), fewer)):
         left, wavefronts, conflicts = shared(ours, theirs)
         assert left[2] == "agrees"

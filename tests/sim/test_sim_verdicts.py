@@ -37,7 +37,7 @@ def test_alignment_that_the_card_does_not_give_is_a_remark():
     assert case.outcome == "ok"
     assert case.record.remarks == (
         "Shared memory of a block starts at 0x400 on the card, whatever alignment is asked for: tile lies at"
-        " 0x400, which is no multiple of 16,384",
+        " 0x400, which is not a multiple of 16,384",
     )
     assert judged(body, device="sim:a100").record.remarks == ()
 

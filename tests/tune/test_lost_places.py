@@ -113,5 +113,5 @@ def test_search_without_any_room_says_where_what_it_wrote_is(search, monkeypatch
         search()
     assert "there is no room in" in caught.value.what
     assert caught.value.fix == (
-        "What was written before is in out/results.json: make room, and the same command goes on."
+        "What was written before is in out/results.json: make room, and the same command continues."
     )

@@ -243,7 +243,7 @@ def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
     assert find_earlier(path, run, PROBLEM).cases == run.cases
     assert "another gemm_tiles" in find_earlier(path, _with_source(run), PROBLEM).why_not
     assert "its seed is 0" in find_earlier(path, replace(run, seed=1), PROBLEM).why_not
-    assert "no search" in find_earlier(path, replace(run, tuning=None), PROBLEM).why_not
+    assert "not a search" in find_earlier(path, replace(run, tuning=None), PROBLEM).why_not
     assert "driver" in find_earlier(path, replace(run, environment={"driver": "2"}), PROBLEM).why_not
     assert "was in f32" in find_earlier(path, run, replace(PROBLEM, dtype="f64")).why_not
 

@@ -113,12 +113,12 @@ def space(combinations: int, evaluated: int, ruled_out: dict[str, int] | None = 
         (
             space(20, 5, uncompiled=1),
             "All 20 combinations can run, of which 5 were timed; 1 was not compiled in time, and"
-            " the same command goes on with it",
+            " the same command continues with it",
         ),
         (
             space(20, 5, uncompiled=2),
             "All 20 combinations can run, of which 5 were timed; 2 were not compiled in time, and"
-            " the same command goes on with them",
+            " the same command continues with them",
         ),
     ],
 )

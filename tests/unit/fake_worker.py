@@ -40,7 +40,7 @@ class FakeBackend(CompileOnlyBackend):
 
     @property
     def conditions(self):
-        load = "kernels of others ran in 97 % of the last moment"
+        load = "kernels of other processes ran in 97 % of the last moment"
         return (Condition("load", "disturbs", load),) if self._slower else (Condition("load", "ok", "idle"),)
 
     def problem_bytes(self, problem):

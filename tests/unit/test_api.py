@@ -276,7 +276,7 @@ def test_blocks_scalars_and_files(tmp_path):
         ({"what": "gemm", "dtype": "f8"}, "'f8' is not a type"),
         ({"what": "gemm", "scalars": {"gamma": 1}}, "no scalar 'gamma'"),
         ({"what": "gemm", "scalars": {"alpha": float("nan")}}, "alpha = nan is not a finite number"),
-        ({"what": "gemm", "references": ["cublas"]}, "'cublas' is no reference"),
+        ({"what": "gemm", "references": ["cublas"]}, "'cublas' is not a reference"),
         ({"what": "nowhere.cu"}, "nowhere.cu"),
         ({"what": [], "sizes": 8}, "nothing to run"),
     ],

@@ -207,12 +207,12 @@ def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
     ("arguments", "expected", "message"),
     [
         ({"y": Y}, {}, "Nothing is expected of the kernel"),
-        ({"y": Y}, {"z": Y}, r"'z' is expected, and no argument\. Expect one of y"),
+        ({"y": Y}, {"z": Y}, r"'z' is expected, and is not an argument\. Expect one of y"),
         ({"x": None, "y": Y}, {"y": Y}, "x is None, and nothing is expected of it"),
-        ({"2x": Y, "y": Y}, {"y": Y}, "'2x' is no name"),
-        ({1: Y, "y": Y}, {"y": Y}, "1 is no name"),
-        ({"x": "text", "y": Y}, {"y": Y}, "x is a str: no number and no array"),
-        ({"x": [1, 2], "y": Y}, {"y": Y}, "x is a list: no number and no array"),
+        ({"2x": Y, "y": Y}, {"y": Y}, "'2x' is not"),
+        ({1: Y, "y": Y}, {"y": Y}, "1 is not an argument name"),
+        ({"x": "text", "y": Y}, {"y": Y}, "x is a str: neither a number nor an array"),
+        ({"x": [1, 2], "y": Y}, {"y": Y}, "x is a list: neither a number nor an array"),
         (
             {"x": OnDevice(), "y": Y},
             {"y": Y},
@@ -227,7 +227,7 @@ def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
         ({"a": 2**60, "y": Y}, {"y": Y}, r"a = 1152921504606846976 is too large"),
         ({"a": 2**53 + 1, "y": Y}, {"y": Y}, r"a = 9007199254740993 is too large"),
         ({"a": -(2**53) - 1, "y": Y}, {"y": Y}, r"a = -9007199254740993 is too large"),
-        ({"é": Y, "y": Y}, {"y": Y}, "'é' is no name"),
+        ({"é": Y, "y": Y}, {"y": Y}, "'é' is not"),
         ({"y": Y}, {"y": X}, r"y has the shape \(12,\); what is expected of it has the shape \(3, 4\)"),
         ({"y": Y}, {"y": Y * np.nan}, "What is expected of y holds NaN"),
         ({"y": np.arange(3)}, {"y": np.full(3, 0.5)}, "y is nothing that int64 holds"),
@@ -237,8 +237,8 @@ def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
         ({"y": np.zeros(2, np.uint8)}, {"y": np.array([0.0, 256])}, "y is nothing that uint8 holds"),
         ({"y": np.zeros(2, np.uint8)}, {"y": np.array([0.0, 1.5])}, "y is nothing that uint8 holds"),
         ({"y": np.zeros(2, np.int8)}, {"y": np.array([1, np.inf])}, "y is nothing that int8 holds"),
-        ({"y": None}, {"y": np.float32(1)}, "What is expected of y is no array"),
-        ({"y": None}, {"y": np.array(["a"])}, "What is expected of y is no array of numbers"),
+        ({"y": None}, {"y": np.float32(1)}, "What is expected of y is not an array"),
+        ({"y": None}, {"y": np.array(["a"])}, "What is expected of y is not an array of numbers"),
     ],
 )
 def test_what_is_no_call_is_refused(tmp_path, arguments, expected, message):
@@ -249,10 +249,10 @@ def test_what_is_no_call_is_refused(tmp_path, arguments, expected, message):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"relative": -1.0}, "relative = -1.0 is no error of y"),
-        ({"relative": float("nan")}, "relative = nan is no error of y"),
-        ({"absolute": "big"}, "absolute = 'big' is no error of y"),
-        ({"flops": "2 * m"}, r"flops = 2 \* m cannot be used: 'm' is no size; those are n"),
+        ({"relative": -1.0}, "relative = -1.0 is not an error of y"),
+        ({"relative": float("nan")}, "relative = nan is not an error of y"),
+        ({"absolute": "big"}, "absolute = 'big' is not an error of y"),
+        ({"flops": "2 * m"}, r"flops = 2 \* m cannot be used: 'm' is not a size; those are n"),
         ({"nbytes": "n +"}, r"bytes = n \+ cannot be used"),
         ({"flops": -3}, "flops = -3 cannot be used: it is negative"),
     ],

@@ -178,7 +178,7 @@ def test_macro_that_means_something_else_is_refused(tmp_path, fields, given, wor
         ("define = { A = 1.5 }", "define.A must be an integer, a line of text or true, not 1.5"),
         ("define = { A = false }", "define.A must be an integer"),
         ('define = { A = "1\\n2" }', "define.A must be an integer, a line of text"),
-        ('define = { "A B" = 1 }', "define names 'A B', which is no name of a macro"),
+        ('define = { "A B" = 1 }', "define names 'A B', which is not the name of a macro"),
         ("define = { real = 1 }", "define.real is a macro of gpuprof's own"),
         ("define = { BLOCK_X = 1 }", "define.BLOCK_X is a macro of gpuprof's own"),
         (

@@ -93,8 +93,8 @@ def test_first_error_of_the_file_itself_is_shown_unless_it_only_marks_another():
     ("complaint", "reason"),
     [
         ("cannot determine which instance.", "cannot determine which instance"),
-        ("Error in parsing name expression", "it is no name of a function"),
-        ("Extra tokens at the end", "it is no name of a function"),
+        ("Error in parsing name expression", "it is not the name of a function"),
+        ("Extra tokens at the end", "it is not the name of a function"),
     ],
 )
 def test_complaint_about_a_kernels_name_is_about_the_one_in_the_log(complaint, reason):

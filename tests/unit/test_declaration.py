@@ -156,7 +156,7 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
         (
             '["rows", "columns"]\ndefault',
             '["rows", "columns", "2d"]\ndefault',
-            "names '2d', which is no name",
+            "names '2d', which is not a name",
         ),
         ('["rows", "columns"]\ndefault', '["rows", "rows"]\ndefault', "names 'rows', which something else"),
         ('["rows", "columns"]\ndefault', '["rows", "x"]\ndefault', "names 'x', which something else"),
@@ -185,11 +185,15 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
         ('{ all = "", some = "some of it" }', "{ all = 1, some = 2 }", "values must be a table of words"),
         ('default = "some"', 'default = "none"', r"options\.result\.default is 'none', not one of all, some"),
         ('ceiling = "all"', 'ceiling = "none"', r"options\.result\.ceiling is 'none', not one of all, some"),
-        ('x = "normal(0, 1)"', 'x = "normal(0)"', r"inputs\.x is no content: 'normal\(0\)' must be normal"),
+        (
+            'x = "normal(0, 1)"',
+            'x = "normal(0)"',
+            r"inputs\.x is not valid content: 'normal\(0\)' must be normal",
+        ),
         (
             'x = "normal(0, 1)"',
             'count = "zeros"',
-            r"inputs\.count is no array that kernels read; those are x, y",
+            r"inputs\.count is not an array that kernels read; those are x, y",
         ),
         ('flops = "2 * rows * columns + n"', 'flops = "rows * depth"', r"work\.flops uses 'depth'"),
         (
@@ -198,7 +202,7 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
             r"work\.flops is 0, and the operation rated by it",
         ),
         ('"real_bytes * rows * columns"', '"real_bytes * u"', r"work\.bytes uses 'u'"),
-        ('"real_bytes * rows * columns"', '"rows *"', r"work\.bytes is no formula"),
+        ('"real_bytes * rows * columns"', '"rows *"', r"work\.bytes is not a formula"),
         ('rate = "flops"', 'rate = "time"', r"work\.rate is 'time', not one of flops, bytes"),
         ("equal = true", 'equal = true\nrelative = "u"', r"check\.count\.equal leaves no room for relative"),
         ("equal = true", 'equal = true\nabsolute = "1"', r"check\.count\.equal leaves no room for relative"),
@@ -222,7 +226,7 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
         (
             "equal = true",
             "equal = true\n[check.x]\nvalue = 'x'",
-            r"check\.x is no output; those are y, count",
+            r"check\.x is not an output; those are y, count",
         ),
         ('help = "Something', 'hlep = "Something', r"unknown field hlep\..*Did you mean help"),
         ('help = "A factor."', 'hint = "A factor."', r"unknown field scalars\.s\.hint"),

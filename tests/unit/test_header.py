@@ -398,7 +398,7 @@ def test_faulty_variant_is_named(old, new, words):
         (
             "parameters = { TILE = 8 }\n",
             "",
-            "parameters.TILE is no parameter of this file.",
+            "parameters.TILE is not a parameter of this file.",
             "Name it with its",
         ),
         (

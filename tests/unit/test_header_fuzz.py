@@ -211,7 +211,7 @@ def line_of(text, begin):
             "the expression 'colum % WIDTH == 0' uses 'colum'",
         ),
         ("WIDTH = 32", "WIDTH = 3.5", "parameters.WIDTH must name an integer"),
-        ("parameters = { WIDTH = 16 }", "parameters = { WIDE = 16 }", "parameters.WIDE is no parameter"),
+        ("parameters = { WIDTH = 16 }", "parameters = { WIDE = 16 }", "parameters.WIDE is not a parameter"),
         ("rate = ", "rates = ", "unknown field work.rates"),
         ("aliases = ", "alias = ", "unknown field alias"),
         ('bytes = "(rows', 'byte = "(rows', "the header lacks work.bytes"),

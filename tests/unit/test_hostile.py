@@ -263,12 +263,16 @@ def test_nonsense_is_refused_with_its_place(place, value, words):
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (("cases", 0, "problem", "nx"), 0, "cases[0].problem.nx: is no extent"),
-        (("cases", 0, "problem", "ny"), 10**200, "cases[0].problem.ny: is no extent"),
-        (("cases", 0, "problem", "ny"), "64", "cases[0].problem.ny: is no extent"),
-        (("cases", 0, "problem", "ny"), True, "cases[0].problem.ny: is no extent"),
-        (("cases", 0, "problem", "op"), "fft", "cases[0].problem: op is 'fft', which is no operation"),
-        (("cases", 0, "problem", "op"), ["gemm"], "cases[0].problem: op is ['gemm'], which is no operation"),
+        (("cases", 0, "problem", "nx"), 0, "cases[0].problem.nx: is not an extent"),
+        (("cases", 0, "problem", "ny"), 10**200, "cases[0].problem.ny: is not an extent"),
+        (("cases", 0, "problem", "ny"), "64", "cases[0].problem.ny: is not an extent"),
+        (("cases", 0, "problem", "ny"), True, "cases[0].problem.ny: is not an extent"),
+        (("cases", 0, "problem", "op"), "fft", "cases[0].problem: op is 'fft', which is not an operation"),
+        (
+            ("cases", 0, "problem", "op"),
+            ["gemm"],
+            "cases[0].problem: op is ['gemm'], which is not an operation",
+        ),
         (("cases", 0, "problem", "result"), "moved", "cases[0].problem.result: is none of transpose, copy"),
         (("cases", 0, "problem", "result"), ["copy"], "cases[0].problem.result: is none of transpose, copy"),
         (("cases", 0, "problem", "dtype"), "f16", "cases[0].problem.dtype: is none of f32, f64"),
@@ -289,7 +293,7 @@ def test_nonsense_of_version_1_is_refused_with_its_place(place, value, words):
 
 def test_old_scalars_are_numbers():
     for value in ("1", None, True, 10**400):
-        with pytest.raises(ResultsError, match=r"cases\[0\]\.problem\.alpha: is no finite number"):
+        with pytest.raises(ResultsError, match=r"cases\[0\]\.problem\.alpha: is not a finite number"):
             parse_run(changed(OLD[2], ("cases", 0, "problem", "alpha"), value), "r.json")
 
 

@@ -31,7 +31,7 @@ def test_extent_of_version_1_may_be_any_of_an_array(extent):
 
 @pytest.mark.parametrize("extent", [0, -1, 2**31, 1.0, True])
 def test_extent_of_version_1_that_is_none_is_refused(extent):
-    with pytest.raises(ResultsError, match=r"cases\[0\]\.problem\.nx: is no extent of an array"):
+    with pytest.raises(ResultsError, match=r"cases\[0\]\.problem\.nx: is not an extent of an array"):
         problem_of(TRANSPOSE, nx=extent)
 
 
@@ -62,6 +62,6 @@ def test_document_without_a_version_is_none(document):
 def test_a_device_is_no_results_file(device):
     """Reading one to its end would take all memory."""
     with pytest.raises(
-        ResultsError, match=f"Cannot read {device}: it is a device, a pipe or a folder, no file"
+        ResultsError, match=f"Cannot read {device}: it is a device, a pipe or a folder, not a file"
     ):
         read_run(Path(device))

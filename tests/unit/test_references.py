@@ -31,7 +31,7 @@ def test_words_choose_references(op, text, ids):
 
 
 def test_unknown_word_is_refused():
-    with pytest.raises(InputError, match="'cublass' is no reference"):
+    with pytest.raises(InputError, match="'cublass' is not a reference"):
         choose_references(shipped_operation("gemm"), "cublass")
 
 

@@ -348,7 +348,7 @@ def test_scalar_is_a_number_that_its_type_holds(kind, fits, does_not):
     for value in fits:
         assert make_request(scaled(kind), dtype="f16", scalars={"s": value}).scalars == {"s": value}
     for value in does_not:
-        with pytest.raises(InputError, match=r"is no number of type|is too large for"):
+        with pytest.raises(InputError, match=r"is not a number of type|is too large for"):
             make_request(scaled(kind), dtype="f16", scalars={"s": value})
 
 

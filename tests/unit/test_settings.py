@@ -141,7 +141,7 @@ def test_the_nearest_table_holds(tmp_path):
             "pyproject.toml: sizes of [tool.gpuprof] is neither text nor a number.\n"
             "  Write what --sizes takes.\n",
         ),
-        ("[tool]\ngpuprof = 3\n", "pyproject.toml: tool.gpuprof is no table.\n  Write [tool.gpuprof].\n"),
+        ("[tool]\ngpuprof = 3\n", "pyproject.toml: tool.gpuprof is not a table.\n  Write [tool.gpuprof].\n"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_before_anything_runs(tmp_path, text, sentences):

@@ -228,7 +228,7 @@ class GpuBackend:
                 return ""
             return (
                 f"with inputs that it had not seen it takes {unseen_us:.4g} us instead of"
-                f" {cold.median_us:.4g} us, so it keeps what it computed"
+                f" {cold.median_us:.4g} us, so it reuses earlier results"
             )
 
         with timeline.span("verify again"):

@@ -131,7 +131,7 @@ def _load(ask: _Asked) -> _Found | None:
     if rates is None:
         return None
     if rates.gpu >= _BUSY_PCT:
-        text = f"kernels of others ran in {rates.gpu} % of the last moment"
+        text = f"kernels of other processes ran in {rates.gpu} % of the last moment"
         return _Found("disturbs", text, "Their kernels and ours slow each other: measure without them.")
     return _Found("ok", "idle")
 
@@ -172,5 +172,5 @@ def _slices(ask: _Asked) -> _Found | None:
     modes = ask("nvmlDeviceGetMigMode")
     if modes is None or not modes[0]:
         return None
-    text = "on: a slice has fewer SMs and less bandwidth than the card whose rates it is held against"
+    text = "on: a slice has fewer SMs and less bandwidth than the card whose rates it is compared with"
     return _Found("disturbs", text, "Where the whole card is meant: nvidia-smi --multi-instance-gpu 0.")

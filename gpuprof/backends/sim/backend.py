@@ -592,7 +592,7 @@ def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
     """What to say of shared variables whose alignment the card does not give."""
     remarks = {
         f"Shared memory of a block starts at {program.shared_start:#x} on the card, whatever alignment is"
-        f" asked for: {source_name(name)} lies at {address:#x}, which is no multiple of {alignment:,}"
+        f" asked for: {source_name(name)} lies at {address:#x}, which is not a multiple of {alignment:,}"
         for program in programs
         for name, (alignment, address) in program.unmet_alignments.items()
     }

@@ -121,7 +121,7 @@ class Moves:
 
     @staticmethod
     def _apart(before: Lanes, after: Lanes) -> _Distance:
-        """The distance between two values of a register; of what is no integer, whether they differ."""
+        """The distance between two values of a register; of what is not an integer, whether they differ."""
         if after.dtype.kind in "iu":
             return np.asarray((after - before).astype(np.int64))
         if after.dtype.kind == "f":

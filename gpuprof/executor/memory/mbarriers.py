@@ -186,7 +186,7 @@ class Mbarriers:
         if bytes_missing > 0:
             parts.append(f"{bytes_missing} announced bytes are missing")
         elif bytes_missing < 0:
-            parts.append(f"{-bytes_missing} bytes arrived that nobody announced")
+            parts.append(f"{-bytes_missing} bytes arrived that were not announced")
         return " and ".join(parts)
 
 

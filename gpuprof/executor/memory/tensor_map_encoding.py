@@ -125,7 +125,7 @@ def decode_tensor_map(content: bytes) -> TensorDescriptor:
         ValueError: The bytes are no map.
     """
     if len(content) != TENSOR_MAP_BYTES or not content.startswith(_MAGIC):
-        raise ValueError("these bytes are no tensor map")
+        raise ValueError("these bytes are not a tensor map")
     _, address, element, rank, mode, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])
     extents, strides, box, steps = lists[:5], lists[5:9], lists[9:14], lists[14:]
     return TensorDescriptor(

@@ -209,7 +209,7 @@ def by_number(numbers: NDArray[Any] | Columns, mask: Mask) -> list[tuple[int, Ma
 
 
 def check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int, what: str) -> None:
-    """Report the first lane whose number is no multiple of `unit`."""
+    """Report the first lane whose number is not a multiple of `unit`."""
     apart = (value & (unit - 1)) != 0
     if apart.any() and (wrong := apart & mask.lanes).any():
         position = first_true(wrong)

@@ -135,7 +135,7 @@ def remark_on(names: Collection[str]) -> str:
     clocks, places = sorted(set(names) & CLOCKS.keys()), sorted(set(names) & _PLACES)
     parts = []
     if clocks:
-        parts.append(f"{', '.join(clocks)}: instructions were counted, which is no time of the card")
+        parts.append(f"{', '.join(clocks)}: instructions were counted, not time of the card")
     if places:
         parts.append(f"{', '.join(places)}: the executor's own; a card deals out blocks otherwise")
     return "; ".join(parts)

@@ -142,7 +142,7 @@ def objects_of(
         part = mask if len(named) == 1 else mask.of(mask.lanes & (handles == handle))
         made = batch.memory.objects.get(handle)
         if not isinstance(made, TextureObject | SurfaceObject):
-            refuse_object(batch, part, line, f"{handle:#x}, which is no texture and no surface")
+            refuse_object(batch, part, line, f"{handle:#x}, which is neither a texture nor a surface")
         yield made, part
 
 

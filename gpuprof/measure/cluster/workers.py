@@ -58,7 +58,7 @@ class Seat:
                 continue
             except (WorkerDied, WorkerTimeout) as error:
                 raise PlaceLost(f"{self.member.name} cannot start a worker process: {error}") from error
-        raise PlaceLost(f"{self._who} vanishes whenever a worker process is started there")
+        raise PlaceLost(f"{self._who} is lost whenever a worker process is started there")
 
     def submit(self, address: str, function: Any, *arguments: Any) -> Any:
         """A future of a function's result at an address."""
@@ -135,7 +135,7 @@ class ClusterWorker:
     def tell(self, request: Any) -> None:
         """Send a request that has no answer."""
         if not self._seat.connection.is_there(self._address):
-            raise WorkerDied("its machine has vanished")
+            raise WorkerDied("its machine was lost")
         # Nobody waits for it: the cluster keeps it until it is done, however soon this reference ends.
         future = self._seat.submit(self._address, remote.tell, self._held, encode(request))
         import_distributed().fire_and_forget(future)
@@ -161,7 +161,7 @@ class ClusterWorker:
         try:
             answer = decode(reply.text)
         except ValueError as error:
-            raise WorkerDied(f"its answer makes no sense ({error})") from error
+            raise WorkerDied(f"its reply is invalid ({error})") from error
         if isinstance(answer, Refused):
             raise answer.error()
         return answer
