@@ -132,13 +132,14 @@ def report(
     ] = None,
     open_: Annotated[bool, parameter("open_")] = False,
     quiet: Annotated[bool, parameter("quiet")] = False,
+    table: Annotated[bool, parameter("table")] = False,
     fail_on: Annotated[list[str] | None, parameter("fail_on")] = None,
     strict: Annotated[bool, parameter("strict")] = False,
 ) -> None:
     """Render a results file again, on any machine."""
     from gpuprof.commands.rendering import Rendering, render
 
-    wanted = Rendering(output, csv, markdown, force, quiet, open_, tuple(fail_on or ()), strict)
+    wanted = Rendering(output, csv, markdown, force, quiet, open_, tuple(fail_on or ()), strict, table)
     raise typer.Exit(render(results, wanted))
 
 

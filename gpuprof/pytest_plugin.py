@@ -21,6 +21,7 @@ import pytest
 if TYPE_CHECKING:
     from gpuprof.api.comparing import Comparison, Runs
     from gpuprof.api.run import Case, Run
+    from gpuprof.report.document import Document
 
 #: Columns of a table in a report that no terminal shows.
 _COLUMNS = 100
@@ -190,22 +191,27 @@ def _runs_of(item: pytest.Item) -> "Iterator[Run]":
 
 def _described(run: "Run") -> str:
     """A run's table, and why each of its cases stands where it stands."""
-    from gpuprof.report.terminal import print_run
+    from gpuprof.report.run_text import run_report
 
-    text = io.StringIO()
-    print_run(run.record, file=text, width=shutil.get_terminal_size((_COLUMNS, 24)).columns, color=False)
-    lines = [text.getvalue().rstrip()]
+    lines = [_printed(run_report(run.record))]
     lines += [f"{_title(case)}: {'; '.join(case.why)}" for case in run.cases if case.ok and case.why]
     return "\n".join(lines)
 
 
 def _verdicts(comparison: "Comparison") -> str:
     """A comparison as the terminal shows it."""
-    from gpuprof.report.compared_terminal import print_comparison
+    from gpuprof.report.compared_text import comparison_report
+
+    return _printed(comparison_report(comparison.record))
+
+
+def _printed(document: "Document") -> str:
+    """A document as the terminal shows it."""
+    from gpuprof.report.terminal import print_document
 
     text = io.StringIO()
     width = shutil.get_terminal_size((_COLUMNS, 24)).columns
-    print_comparison(comparison.record, (), file=text, width=width, color=False)
+    print_document(document, file=text, width=width, color=False)
     return text.getvalue().rstrip()
 
 

@@ -16,7 +16,7 @@ from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.speed import Speed
 from gpuprof.analysis.status import exceeded_limit, status_of
-from gpuprof.results import Run
+from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
 #: Bounds within this factor count as equal.
@@ -188,7 +188,7 @@ def _by_time(run: Run, ladder: Ladder, rung: Rung) -> Answer:
         kind="timed",
         kernel=rung.kernel.id,
         ran=rung.case.ran,
-        shape=_shape(rung),
+        shape=shape_of(rung, rung.case),
         time_us=speed.median_us,
         noise=f"±{numbers.percent(100 * width, 2)}" if width is not None and is_noisy(rung.case) else "",
         bound_us=rung.limits.least_us if rung.limits else None,
@@ -204,9 +204,8 @@ def _by_time(run: Run, ladder: Ladder, rung: Rung) -> Answer:
     )
 
 
-def _shape(rung: Rung) -> str:
-    """Of several blocks or parameters those of the case."""
-    case = rung.case
+def shape_of(rung: Rung, case: Measurement) -> str:
+    """Of several blocks or parameters of a kernel those of one case; empty where there are no others."""
     block = [format_extent(case.block)] if len({other.block for other in rung.cases}) > 1 else []
     varied = (key for key in case.params if len({other.params.get(key) for other in rung.cases}) > 1)
     return " ".join([*block, *(f"{key}={case.params[key]}" for key in varied)])
@@ -261,9 +260,9 @@ def _alike(ladder: Ladder, fastest: Rung) -> Iterator[str]:
 
 def _by_bound(run: Run, ladder: Ladder) -> Answer | None:
     """The order of a ladder that nobody timed; None where there are no bounds either."""
-    bounded: list[tuple[float, str, Rung, Limits]] = sorted(
+    bounded: list[tuple[float, float, Rung, Limits]] = sorted(
         (
-            (rung.limits.least_us, rung.kernel.id, rung, rung.limits)
+            (rung.limits.least_us, rung.kernel.rung, rung, rung.limits)
             for rung in ladder.rungs
             if rung.limits is not None and not rung.is_ceiling and status_of(run, rung.case).usable
         ),
@@ -271,18 +270,18 @@ def _by_bound(run: Run, ladder: Ladder) -> Answer | None:
     )
     if run.backend != "sim" or not bounded:
         return None
-    least, kernel, rung, _ = bounded[0]
-    most, other, slowest, _ = bounded[-1]
+    least, _, rung, _ = bounded[0]
+    most, _, slowest, _ = bounded[-1]
     alike = tuple(found.kernel.id for us, _, found, _ in bounded[1:] if us <= least * _SAME_BOUND)
     same = (f"the same bound: {_some(alike)}",) if alike else ()
     limiter = f", {slowest.limiter.word}" if slowest.limiter else ""
-    slower = (f"{other} at least {numbers.time_us(most)}{limiter}",)
+    slower = (f"{slowest.kernel.id} at least {numbers.time_us(most)}{limiter}",)
     return Answer(
         size=ladder.size.label,
         kind="bounded",
-        kernel=kernel,
+        kernel=rung.kernel.id,
         ran=rung.case.ran,
-        shape=_shape(rung),
+        shape=shape_of(rung, rung.case),
         bound_us=least,
         limiter=rung.limiter,
         alike=alike,

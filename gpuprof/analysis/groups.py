@@ -71,6 +71,11 @@ class Group:
         return ", ".join(parts)
 
     @property
+    def short(self) -> str:
+        """For example `GEMM f32`."""
+        return " ".join((self.operation.title, *self._dtypes))
+
+    @property
     def _dtypes(self) -> tuple[str, ...]:
         """What it computes with: the run's element type, or its arrays' where nothing of it is the run's."""
         arrays = [array.dtype for array in self.operation.arrays.values()]

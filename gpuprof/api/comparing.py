@@ -188,9 +188,10 @@ class Comparison(CaseFinder[ComparedCase]):
 
     def to_markdown(self) -> str:
         """The tables as Markdown."""
-        from gpuprof.report.compared_markdown import render_comparison_markdown
+        from gpuprof.report.compared_text import comparison_report
+        from gpuprof.report.markdown import markdown_of
 
-        return render_comparison_markdown(self.record, ())
+        return markdown_of(comparison_report(self.record))
 
     def to_html(self) -> str:
         """The page."""

@@ -93,9 +93,10 @@ class Fleet:
 
     def to_markdown(self) -> str:
         """Tables for a page of Markdown."""
-        from gpuprof.report.fleet_markdown import render_fleet_markdown
+        from gpuprof.report.fleet_text import fleet_report
+        from gpuprof.report.markdown import markdown_of
 
-        return render_fleet_markdown(self.record)
+        return markdown_of(fleet_report(self.record))
 
     def to_html(self) -> str:
         """The page."""

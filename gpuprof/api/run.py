@@ -342,9 +342,10 @@ class Run(CaseFinder[Case]):
 
     def to_markdown(self) -> str:
         """The tables as Markdown."""
-        from gpuprof.report.markdown import render_markdown
+        from gpuprof.report.markdown import markdown_of
+        from gpuprof.report.run_text import run_report
 
-        return render_markdown(self.record)
+        return markdown_of(run_report(self.record))
 
     def to_csv(self) -> str:
         """One row a case, every figure in full with its unit in the heading, as `gpuprof report --csv`."""

@@ -155,21 +155,24 @@ def show(
     """
     from gpuprof.comparison.comparison_document import document, dumps
     from gpuprof.comparison.gates import hold_comparison
-    from gpuprof.report.compared_markdown import render_comparison_markdown
-    from gpuprof.report.compared_terminal import print_comparison, print_gates
+    from gpuprof.report.compared_text import comparison_report, gates_report
     from gpuprof.report.junit import render_junit
+    from gpuprof.report.markdown import markdown_of
+    from gpuprof.report.terminal import print_document
 
     results = [hold_comparison(gates, comparison) for comparison in comparisons]
     status = status_of_comparisons(comparisons, results, strict=strict)
     pairs = list(zip(comparisons, results, strict=True))
-    for comparison, held in () if outputs.prints else pairs:
+    reports = [comparison_report(*pair) for pair in pairs]
+    for report, held in () if outputs.prints else zip(reports, results, strict=True):
         if not quiet:
-            print_comparison(comparison, held, file=sys.stdout)
+            print_document(report, file=sys.stdout)
         elif status is not ExitCode.OK:
-            print_gates([result for result in held if result.outcome != "passed"], file=sys.stdout)
+            failed = [result for result in held if result.outcome != "passed"]
+            print_document(gates_report(failed), file=sys.stdout)
     tool = Tool("gpuprof", __version__)
     outputs.write(outputs.json, lambda: dumps(document(comparisons, results, tool)))
-    outputs.write(outputs.markdown, lambda: "\n".join(render_comparison_markdown(*pair) for pair in pairs))
+    outputs.write(outputs.markdown, lambda: "\n".join(map(markdown_of, reports)))
     outputs.write(outputs.junit, lambda: render_junit(comparisons, results))
     outputs.write(outputs.html, lambda: _page(pairs))
     print_written(*outputs.paths, aside=outputs.prints)

@@ -3,29 +3,26 @@
 """`gpuprof devices`: the GPUs here, and the cards that the executor can stand in for."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, fit, open_console, show
 from gpuprof.console import hand_over
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable
+from gpuprof.report.document import Cell, Column, Document, Row, Section, Sentence, Table
+from gpuprof.report.terminal import print_document
 from gpuprof.schema import to_json
-from gpuprof.text import one_line
 
 
 def print_devices() -> None:
     """The GPUs that the driver shows, then the cards of the bundled table."""
-    console = open_console()
     found, reason = _devices_here()
     numbered = {str(number): device for number, device in enumerate(found)}
-    if found:
-        _show_devices(console, "GPUs here", numbered)
-    else:
-        console.print(one_line(f"No GPU here: {reason}"), markup=False)
-    console.print()
-    _show_devices(console, "Known cards, executed on the CPU: theoretical peaks", _cards())
+    here = _section("GPUs here", numbered) if found else Sentence.of(f"No GPU here: {reason}")
+    known = _section("Known cards, executed on the CPU: theoretical peaks", _cards())
+    print_document(Document("", content=(here, known)), file=sys.stdout)
 
 
 def print_measured_rates() -> None:
@@ -34,11 +31,10 @@ def print_measured_rates() -> None:
     Raises:
         BackendUnavailable: There is no GPU.
     """
-    console = open_console()
-    for number, device in enumerate(_measured_devices()):
-        show(console, _rate_table(f"{number}  {device.name}", device))
-        if device.measured_rates_reason:
-            console.print(one_line(device.measured_rates_reason), markup=False)
+    sections = tuple(
+        _rates(f"{number}  {device.name}", device) for number, device in enumerate(_measured_devices())
+    )
+    print_document(Document("", content=sections), file=sys.stdout)
 
 
 def print_devices_as_json(*, measure: bool) -> None:
@@ -91,60 +87,53 @@ def _cards() -> dict[str, Device]:
     return {f"sim:{name}": load_card(name) for name in card_names()}
 
 
-def _rate_table(title: str, device: Device) -> object:
-    from rich.table import Table
-
+def _rates(title: str, device: Device) -> Section:
     from gpuprof.report.device_facts import rate_rows
 
-    table = Table(title=one_line(title), title_justify="left", box=None, pad_edge=False, title_style="bold")
-    table.add_column("rate", no_wrap=True)
-    for column in ("measured", "theoretical", "of it"):
-        table.add_column(column, justify="right")
-    table.add_column("unit", no_wrap=True)
-    for row in rate_rows(device):
-        add_row(table, row.label, row.measured or "not measured", row.theoretical, row.share, row.unit)
-    return table
+    rows = tuple(
+        Row((Cell(row.label), *map(Cell, (row.measured or "–", row.theoretical, row.share)), Cell(row.unit)))
+        for row in rate_rows(device)
+    )
+    columns = (
+        Column("rate", right=False),
+        Column("measured"),
+        Column("theoretical"),
+        Column("of it", rank=1),
+    )
+    reason = device.measured_rates_reason
+    return Section(
+        title,
+        (Table(columns, rows), *([Sentence.of(reason)] if reason else [])),
+    )
 
 
-def _show_devices(console: Any, title: str, devices: Mapping[str, Device]) -> None:
-    from rich.table import Table
-
-    rows = [
-        {"--device": selector, **{name: write(device) for name, write in _COLUMNS.items()}}
+def _section(title: str, devices: Mapping[str, Device]) -> Section:
+    rows = tuple(
+        Row((Cell(selector), *(Cell(write(device)) for write in _WRITTEN)))
         for selector, device in devices.items()
-    ]
-    fitted = fit(console.width, rows, _DISPENSABLE, {"name": _NARROWEST_NAME})
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
-    for name in fitted.columns:
-        folds = name == "name"
-        left = name in ("--device", "name", "arch")
-        table.add_column(
-            name,
-            justify="left" if left else "right",
-            no_wrap=not folds,
-            overflow="fold" if folds else "ellipsis",
-            min_width=_NARROWEST_NAME if folds else None,
-        )
-    for row in rows:
-        add_row(table, *(row[name] for name in fitted.columns))
-    show(console, table)
-    if remark := fitted.remark():
-        console.print(remark, style="dim", markup=False)
+    )
+    return Section(title, (Table(_COLUMNS, rows),))
 
 
 def _known(value: float | None, digits: int) -> str:
     return "unknown" if value is None else f"{value:.{digits}f}"
 
 
-_COLUMNS: dict[str, Callable[[Device], str]] = {
-    "name": lambda device: device.name,
-    "arch": lambda device: device.arch,
-    "SMs": lambda device: str(device.sm_count),
-    "memory": lambda device: f"{device.memory_bytes / 2**30:.0f} GiB",
-    "GB/s": lambda device: _known(device.peak_bandwidth_gbps, 0),
-    "FP32 TFLOP/s": lambda device: _known(device.peak_fp32_gflops and device.peak_fp32_gflops / 1e3, 1),
-}
-#: What narrow terminals leave out, first that which goes first.
-_DISPENSABLE = ("arch", "memory", "SMs", "FP32 TFLOP/s", "name")
-#: Columns of a terminal in which a name can still be read.
-_NARROWEST_NAME = 11
+_COLUMNS = (
+    Column("--device", right=False),
+    Column("name", right=False, folds=11),
+    Column("arch", right=False, rank=4),
+    Column("SMs", rank=2),
+    Column("memory", rank=3),
+    Column("GB/s"),
+    Column("FP32 TFLOP/s", rank=1),
+)
+#: What fills the columns behind the first.
+_WRITTEN: tuple[Callable[[Device], str], ...] = (
+    lambda device: device.name,
+    lambda device: device.arch,
+    lambda device: str(device.sm_count),
+    lambda device: f"{device.memory_bytes / 2**30:.0f} GiB",
+    lambda device: _known(device.peak_bandwidth_gbps, 0),
+    lambda device: _known(device.peak_fp32_gflops and device.peak_fp32_gflops / 1e3, 1),
+)

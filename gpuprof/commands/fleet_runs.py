@@ -124,15 +124,16 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
 
 def _show(fleet: "Fleet", outputs: Outputs, *, quiet: bool) -> None:
     from gpuprof.comparison.fleet_document import dumps_fleet, fleet_document
-    from gpuprof.report.fleet_markdown import render_fleet_markdown
-    from gpuprof.report.fleet_terminal import print_fleet
+    from gpuprof.report.fleet_text import fleet_report
+    from gpuprof.report.markdown import markdown_of
+    from gpuprof.report.terminal import print_document
     from gpuprof.results import Tool
 
     tool = Tool("gpuprof", __version__)
     if not quiet and not outputs.prints:
-        print_fleet(fleet, file=sys.stdout)
+        print_document(fleet_report(fleet), file=sys.stdout)
     outputs.write(outputs.json, lambda: dumps_fleet(fleet_document(fleet, tool)))
-    outputs.write(outputs.markdown, lambda: render_fleet_markdown(fleet))
+    outputs.write(outputs.markdown, lambda: markdown_of(fleet_report(fleet)))
     outputs.write(outputs.html, lambda: _page(fleet, tool))
     print_written(*outputs.paths, aside=outputs.prints)
 

@@ -58,16 +58,18 @@ def hold(
     if not gates:
         return ExitCode.OK
     from gpuprof.comparison.gates import hold_run
-    from gpuprof.report.compared_terminal import print_gates
+    from gpuprof.report.compared_text import gates_report
 
     results = hold_run(gates, run)
     status = status_of_gates(results, strict=strict)
     if markdown:
-        from gpuprof.report.compared_markdown import render_gates_markdown
+        from gpuprof.report.markdown import markdown_of
 
-        say_lines(render_gates_markdown(results))
+        say_lines(markdown_of(gates_report(results)))
     elif not quiet or status is not ExitCode.OK:
-        print_gates(results, file=sys.stderr if aside else sys.stdout)
+        from gpuprof.report.terminal import print_document
+
+        print_document(gates_report(results), file=sys.stderr if aside else sys.stdout)
     return status
 
 

@@ -3,14 +3,15 @@
 """`gpuprof list`: the ladders that come with gpuprof."""
 
 import json
-from collections.abc import Callable
+import sys
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, fit, open_console, show
 from gpuprof.console import hand_over
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.text import format_extent, one_line
+from gpuprof.report.document import Cell, Column, Document, Row, Section, Sentence, Table
+from gpuprof.report.terminal import print_document
+from gpuprof.text import format_extent
 
 
 def print_ladders(operation: str | None) -> None:
@@ -22,8 +23,9 @@ def print_ladders(operation: str | None) -> None:
     Raises:
         InputError: There is no such operation.
     """
-    for name in [operation] if operation else shipped_names():
-        _print_ladder(shipped_ladder(name))
+    names = [operation] if operation else shipped_names()
+    sections = tuple(_section(shipped_ladder(name)) for name in names)
+    print_document(Document("", content=sections), file=sys.stdout)
 
 
 def print_ladders_as_json(operation: str | None) -> None:
@@ -65,48 +67,34 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _print_ladder(ladder: Ladder) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console = open_console()
-    title = f"gpuprof {ladder.operation.name}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
-    rows = [{column: write(kernel) for column, write in _COLUMNS.items()} for kernel in ladder.rungs]
-    fitted = fit(console.width, rows, _DISPENSABLE, {"idea": _NARROWEST_IDEA})
-    for column in fitted.columns:
-        folds = column == "idea"
-        table.add_column(column, overflow="fold" if folds else "ellipsis", no_wrap=not folds)
-    for row in rows:
-        add_row(table, *(row[column] for column in fitted.columns))
-    show(console, table)
-    notes = [fitted.remark(), "* any block with --block" if "block" in fitted.columns else ""]
-    shapes = [kernel for kernel in ladder.kernels if kernel not in ladder.rungs]
-    for rung in dict.fromkeys(kernel.shape_of for kernel in shapes):
-        ids = ", ".join(kernel.id for kernel in shapes if kernel.shape_of == rung)
-        notes.append(f"Other shapes of {rung}, by name: {ids}")
+def _section(ladder: Ladder) -> Section:
+    """A line a kernel, and where the studies were published."""
+    table = Table(_COLUMNS, tuple(_row(kernel) for kernel in ladder.kernels))
+    notes = [Sentence.of("* any block with --block", tone="muted")]
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
-        notes.append(f"Study {study.name}: {study.citation} {study.url}".strip())
-    for note in filter(None, notes):
-        show(console, Text(one_line(note), style="dim"))
-    console.print()
+        text = f"Study {study.name}: {study.citation} {study.url}".strip()
+        notes.append(Sentence.of(text, tone="muted"))
+    return Section(f"gpuprof {ladder.operation.name}", (table, *notes))
 
 
-def _block(kernel: Kernel) -> str:
-    if kernel.choices:
-        return "varies"
-    return format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else "")
+def _row(kernel: Kernel) -> Row:
+    block = format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else "")
+    texts = (
+        kernel.id,
+        ", ".join(kernel.aliases) or "-",
+        kernel.study.name or "-",
+        "varies" if kernel.choices else block,
+        "/".join(kernel.dtypes) or "varies",
+        kernel.title,
+    )
+    return Row(tuple(map(Cell, texts)))
 
 
-_COLUMNS: dict[str, Callable[[Kernel], str]] = {
-    "kernel": lambda kernel: kernel.id,
-    "published as": lambda kernel: ", ".join(kernel.aliases) or "-",
-    "study": lambda kernel: kernel.study.name or "-",
-    "block": _block,
-    "types": lambda kernel: "/".join(kernel.dtypes) or "varies",
-    "idea": lambda kernel: kernel.idea or kernel.title,
-}
-#: What narrow terminals leave out, first that which goes first.
-_DISPENSABLE = ("study", "types", "published as", "block")
-#: Columns of a terminal in which an idea can still be read.
-_NARROWEST_IDEA = 16
+_COLUMNS = (
+    Column("kernel", right=False),
+    Column("published as", right=False, rank=2),
+    Column("study", right=False, rank=4),
+    Column("block", right=False, rank=1),
+    Column("types", right=False, rank=3),
+    Column("title", right=False, folds=46),
+)

@@ -197,19 +197,21 @@ def profile(
     ncu: "NcuOptions | None",
     *,
     quiet: bool,
+    table: bool = False,
     argv: tuple[str, ...],
     browser: bool = False,
     gates: "Sequence[Gate]" = (),
     strict: bool = False,
 ) -> ExitCode:
-    """Measure, print the table, write the report, name the files and hold the run against gates.
+    """Measure, print the answer, write the report, name the files and hold the run against gates.
 
     Args:
         request: What to measure.
         options: How.
         destination: Where the files go.
         ncu: How to profile with Nsight Compute afterwards, or None.
-        quiet: Whether to leave out progress and table.
+        quiet: Whether to leave out progress and answer.
+        table: Whether to print every row, and not the answer alone.
         argv: The command line, for the record.
         browser: Whether to open the report in a browser at the end.
         gates: Conditions that no case may meet.
@@ -255,14 +257,14 @@ def profile(
                 run, reports, counted = _with_counters(run, request, options, ncu, kept, progress)
         except OutputError as error:
             if error.run is not None and not quiet:
-                _print(error.run, aside=piped)
+                _print(error.run, table=table, aside=piped)
             raise
     json_path = kept[-1].place if kept else destination.paths(name)[0]
     html_path = destination.report_beside(json_path)
     written = [json_path, html_path, *reports]
     if not quiet:
         with timeline.span("table"):
-            _print(run, aside=piped)
+            _print(run, table=table, aside=piped)
     with timeline.span("page"):
         write_report_beside(run, json_path, html_path, aside=piped)
     if not destination.is_named:
@@ -312,15 +314,16 @@ def _load_report() -> None:
     """Load what table and page take while there is nothing else to do; what is missing is told there."""
     with suppress(Exception):
         from gpuprof.report.html import prepare
-        from gpuprof.report.terminal import print_run  # noqa: F401
+        from gpuprof.report.shown import show_run  # noqa: F401
 
         prepare()
 
 
-def _print(run: Run, *, aside: bool) -> None:
-    from gpuprof.report.terminal import print_run
+def _print(run: Run, *, table: bool, aside: bool) -> None:
+    from gpuprof.report.shown import show_run
 
-    print_run(run, file=sys.stderr if aside else sys.stdout)
+    hint = "All rows: --table    Report: gpuprof report --open"
+    show_run(run, file=sys.stderr if aside else sys.stdout, table=table, hint=hint)
 
 
 def _with_counters(

@@ -222,17 +222,16 @@ class _Bar(_Silent):
         )
 
     def timed(self, run: Run) -> None:
-        """Show the table, until the one that holds the counts takes its place."""
+        """Show the answer by the times, until the one that holds the counts takes its place."""
         from rich.text import Text
 
-        from gpuprof.report.terminal import print_run
+        from gpuprof.report.shown import show_run
 
         table = io.StringIO()
         console = self._progress.console
         with timeline.span("times"):
-            print_run(
-                run, file=table, width=console.width, color=console.is_terminal and not console.no_color
-            )
+            color = console.is_terminal and not console.no_color
+            show_run(run, file=table, pending=True, width=console.width, color=color)
             self._beneath[:] = [Text.from_ansi(table.getvalue())]
             self._progress.update(
                 self._task, description="All times measured; counting", told="", refresh=True

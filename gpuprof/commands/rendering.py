@@ -44,6 +44,7 @@ class Rendering:
         browser: Whether to open the page in a browser.
         gates: Conditions that no case may meet, as typed.
         strict: Whether a gate that stays uncertain counts.
+        table: Whether every row is printed, and not the answer alone.
     """
 
     output: Path | None = None
@@ -54,6 +55,7 @@ class Rendering:
     browser: bool = False
     gates: tuple[str, ...] = ()
     strict: bool = False
+    table: bool = False
 
     @property
     def prints_file(self) -> bool:
@@ -154,18 +156,19 @@ def write_csv(run: Run, path: Path) -> list[Path]:
 
 
 def _markdown(run: Run, source: Path, wanted: Rendering, gates: "Sequence[Gate]") -> list[Path]:
-    from gpuprof.report.markdown import render_markdown
+    from gpuprof.report.markdown import markdown_of
+    from gpuprof.report.run_text import run_report
 
+    text = markdown_of(run_report(run))
     if wanted.output is None or wanted.output == STANDARD_OUTPUT:
-        say_lines(render_markdown(run))
+        say_lines(text)
         return []
     _check_table(wanted.output, source, wanted.force)
-    text = render_markdown(run)
     if gates:
         from gpuprof.comparison.gates import hold_run
-        from gpuprof.report.compared_markdown import render_gates_markdown
+        from gpuprof.report.compared_text import gates_report
 
-        text += f"\n{render_gates_markdown(hold_run(gates, run)).strip()}\n"
+        text += f"\n{markdown_of(gates_report(hold_run(gates, run)))}"
     write_file(wanted.output, text)
     return [wanted.output]
 
@@ -180,7 +183,8 @@ def _page(run: Run, source: Path, wanted: Rendering) -> list[Path]:
     if not wanted.quiet:
         from gpuprof.report.shown import show_run
 
-        show_run(run, file=sys.stderr if wanted.prints_file else sys.stdout)
+        file = sys.stderr if wanted.prints_file else sys.stdout
+        show_run(run, file=file, table=wanted.table, hint="All rows: --table")
     write_report(run, path)
     return [path]
 

@@ -242,7 +242,8 @@ class OutputOptions:
     )
     open_: bool = option(False, "Open the report in a browser.", of=_MEASURED)
     force: bool = option(False, "Replace existing files.")
-    quiet: bool = option(False, "No progress and no table.", short="-q")
+    quiet: bool = option(False, "No progress and no answer.", short="-q")
+    table: bool = option(False, "Print every row and column, not the answer alone.", of=_PROFILE)
 
 
 _CLOCKS = "Clocks while ncu profiles: as they are, or base."

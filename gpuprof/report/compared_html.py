@@ -15,19 +15,18 @@ from markupsafe import Markup
 
 from gpuprof.analysis.groups import groups
 from gpuprof.comparison.compared import ATTENTION, Comparison, Moved, case_name
-from gpuprof.comparison.comparison_document import document, most_rounds
+from gpuprof.comparison.comparison_document import document
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.change_pictures import axis_end, change_picture, range_texts, rounds_picture
 from gpuprof.report.compared_text import (
     GATE_MARKS,
     MARKS,
-    Row,
+    ComparedRow,
     bound_shift,
-    facts,
+    facts_of,
     rows_of,
     surroundings,
 )
-from gpuprof.report.compared_text import sources as source_sentence
 from gpuprof.report.filling import assets, templates
 from gpuprof.report.source import difference
 from gpuprof.report.text import bound
@@ -50,7 +49,7 @@ class TableRow:
         picture: The change and its interval; empty where there are none.
     """
 
-    row: Row
+    row: ComparedRow
     anchor: str
     picture: Markup
 
@@ -88,7 +87,7 @@ class Card:
         opened: Whether it is shown at once.
     """
 
-    row: Row
+    row: ComparedRow
     anchor: str
     pictures: Markup
     ends: tuple[str, str]
@@ -168,11 +167,7 @@ def _view(number: int, comparison: Comparison, gates: Sequence[GateResult]) -> V
     return View(
         comparison,
         tuple(gates),
-        (
-            facts(comparison.base_name, comparison.base, most_rounds(comparison.base)),
-            facts(comparison.new_name, comparison.new, most_rounds(comparison.new)),
-            *filter(None, [source_sentence(comparison)]),
-        ),
+        tuple(f"{label}: {text}" for label, text in facts_of(comparison)),
         surroundings(comparison),
         tuple(_ladders(number, comparison, rows, anchors)),
         cards,
@@ -182,7 +177,9 @@ def _view(number: int, comparison: Comparison, gates: Sequence[GateResult]) -> V
     )
 
 
-def _ladders(number: int, comparison: Comparison, rows: list[Row], anchors: dict[int, str]) -> list[Ladders]:
+def _ladders(
+    number: int, comparison: Comparison, rows: list[ComparedRow], anchors: dict[int, str]
+) -> list[Ladders]:
     by_case = {id(row.case.new.case): row for row in rows}
     found: list[Ladders] = []
     for group in groups(comparison.new):
@@ -194,7 +191,7 @@ def _ladders(number: int, comparison: Comparison, rows: list[Row], anchors: dict
     return found
 
 
-def _table(anchor: str, title: str, rows: list[Row], anchors: dict[int, str]) -> Ladders:
+def _table(anchor: str, title: str, rows: list[ComparedRow], anchors: dict[int, str]) -> Ladders:
     judged = [row.case.judgement for row in rows if row.case.judgement is not None]
     end = axis_end(judged)
     table = []
@@ -207,7 +204,7 @@ def _table(anchor: str, title: str, rows: list[Row], anchors: dict[int, str]) ->
     return Ladders(title, anchor, tuple(table), end if judged else 0.0, counts)
 
 
-def _cards(number: int, rows: list[Row]) -> tuple[Card, ...]:
+def _cards(number: int, rows: list[ComparedRow]) -> tuple[Card, ...]:
     """Cases of which there is more to say than their row does, those that ask for attention first."""
     found: list[Card] = []
     for row in sorted(rows, key=lambda row: ATTENTION.index(row.case.verdict)):

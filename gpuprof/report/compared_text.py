@@ -1,40 +1,57 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What terminal, Markdown and HTML say alike of a comparison: symbols, columns, sentences."""
+"""A comparison as a document, and what its page says in the same words: marks, rows, sentences."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Figure
 from gpuprof.analysis.figures import FIGURES
-from gpuprof.comparison.compared import ComparedCase, Comparison, Moved, percent
+from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Moved, case_name, percent
+from gpuprof.comparison.comparison_document import most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
 from gpuprof.report.cells import format_block
+from gpuprof.report.document import Cell, Column, Content, Document, Mark, Row, Section, Sentence, Table, Tone
 from gpuprof.results import Run
 
-#: Symbol, its ASCII stand-in, and the tone that supports it: no reader depends on colour.
-MARKS: dict[Verdict, tuple[str, str, str]] = {
-    "regressed": ("▲", "^", "bad"),
-    "improved": ("▼", "v", "good"),
-    "same": ("=", "=", "muted"),
-    "uncertain": ("?", "?", "warning"),
-    "unmeasured": ("○", "o", "muted"),
+MARKS: dict[Verdict, tuple[Mark, Tone]] = {
+    "regressed": (Mark("▲", "^"), "bad"),
+    "improved": (Mark("▼", "v"), "good"),
+    "same": (Mark("=", "="), "muted"),
+    "uncertain": (Mark("?", "?"), "warning"),
+    "unmeasured": (Mark("○", "o"), "muted"),
 }
-GATE_MARKS = {
-    "failed": ("✗", "x", "bad"),
-    "passed": ("✓", "+", "good"),
-    "uncertain": ("?", "?", "warning"),
-    "not judged": ("✗", "x", "bad"),
+GATE_MARKS: dict[str, tuple[Mark, Tone]] = {
+    "failed": (Mark("✗", "x"), "bad"),
+    "passed": (Mark("✓", "+"), "good"),
+    "uncertain": (Mark("?", "?"), "warning"),
+    "not judged": (Mark("✗", "x"), "bad"),
 }
+_CAUTION = Mark("!", "!")
+#: Rows of unchanged cases that are shown: the rest is folded away.
+_MOST_UNCHANGED = 12
+_COLUMNS = (
+    Column("", right=False),
+    Column("verdict", right=False, rank=3),
+    Column("kernel", right=False),
+    Column("size"),
+    Column("before", rank=1),
+    Column("after"),
+    Column("change"),
+    Column("detectable", rank=2, meaning="Smallest detectable slowdown."),
+)
 _MOST_MOVED = 4
+#: Names of sources, or of cases that only one run has, that are written out.
+_MOST_NAMES = 6
 #: Share of the largest count of its unit by which a count must have moved to be worth a word.
 _LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedRow:
     """One compared case as a table shows it.
 
     Args:
@@ -45,7 +62,6 @@ class Row:
         before: Time of the base; of what was not timed its bound, behind a sign that says so.
         after: Of the new run.
         change: The change; empty where there is none to tell.
-        interval: Its interval.
         detectable: The smallest change that would have been seen.
         moved: What else moved, most telling first.
     """
@@ -57,31 +73,29 @@ class Row:
     before: str
     after: str
     change: str
-    interval: str
     detectable: str
     moved: tuple[str, ...]
 
 
-def rows_of(comparison: Comparison) -> list[Row]:
+def rows_of(comparison: Comparison) -> list[ComparedRow]:
     """A row for each case that both runs have, in the new run's order."""
     return [_row(case) for case in comparison.cases]
 
 
-def _row(case: ComparedCase) -> Row:
+def _row(case: ComparedCase) -> ComparedRow:
     figure = headline_figure(case)
     values = [figure.value(subject) for subject in (case.base, case.new)]
     least = "" if case.judgement is not None else "≥ "  # a bound is no measured time, nor shown as one
     before, after = ("–" if value is None else f"{least}{figure.write(value, 4)}" for value in values)
     found = case.judgement
-    change = interval = detectable = ""
+    change = detectable = ""
     if found is not None:
-        change, interval = percent(found.change), f"{percent(found.low)} … {percent(found.high)}"
-        detectable = percent(found.detectable, signed=False)
+        change, detectable = percent(found.change), percent(found.detectable, signed=False)
     elif case.basis == "outcome":
         change = case.new.case.outcome
     elif case.basis == "bound" and values[0] and values[1]:
         change = percent(values[1] / values[0] - 1)
-    return Row(
+    return ComparedRow(
         case,
         case.new.case.kernel,
         case.new.case.problem.label,
@@ -89,7 +103,6 @@ def _row(case: ComparedCase) -> Row:
         before,
         after,
         change,
-        interval,
         detectable,
         moved_texts(case),
     )
@@ -149,22 +162,34 @@ def surroundings(comparison: Comparison) -> tuple[str, ...]:
     return tuple(found)
 
 
-def sources(comparison: Comparison, most: int = 6) -> str:
+def sources(comparison: Comparison) -> str:
     """Which kernels' sources differ, as a sentence; empty where nothing with a source was compared."""
     known = [case for case in comparison.cases if case.same_source is not None]
     changed = list(dict.fromkeys(case.new.case.kernel for case in known if not case.same_source))
     if not changed:
         return "Every source is the same." if known else ""
-    more = f" and {len(changed) - most} more" if len(changed) > most else ""
-    return f"Sources that differ: {', '.join(changed[:most])}{more}."
+    return f"Sources that differ: {_few(changed)}."
 
 
-def facts(name: str, run: Run, rounds: int) -> str:
-    """A run on one line: where it came from, when, on what, in how many rounds."""
+def _few(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def facts_of(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """Both runs: where each came from, when, on what, in how many rounds; and which sources differ."""
+    runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
+    found = [(name, _origin(run, most_rounds(run))) for name, run in runs]
+    changed = sources(comparison)
+    return (*found, *((("sources", changed),) if changed else ()))
+
+
+def _origin(run: Run, rounds: int) -> str:
     devices = ", ".join(dict.fromkeys(device.name for device in run.devices))
     counted = f", {rounds} {'round' if rounds == 1 else 'rounds'}" if run.backend == "gpu" else ""
     how = {"gpu": "", "sim": " (executor)", "none": " (compiled only)"}[run.backend]
-    return f"{name}: {devices}{how}, {run.created_utc}{counted}"
+    return f"{devices}{how}, {run.created_utc}{counted}"
 
 
 def bound_shift(case: ComparedCase) -> str:
@@ -179,6 +204,65 @@ def bound_shift(case: ComparedCase) -> str:
     return f"bound by {was}, {times}" if was == is_now else f"bound by {was} → {is_now}, {times}"
 
 
-def failed(results: Sequence[GateResult]) -> bool:
-    """Whether a gate failed, or guards nothing because no case could be held against it."""
-    return any(result.outcome in ("failed", "not judged") for result in results)
+def comparison_report(comparison: Comparison, gates: Sequence[GateResult] = ()) -> Document:
+    """A comparison: what changed, what did not, what only one run has, and the gates.
+
+    Args:
+        comparison: What to show.
+        gates: What became of the gates.
+    """
+    rows = sorted(rows_of(comparison), key=lambda row: ATTENTION.index(row.case.verdict))
+    unchanged = [row for row in rows if row.case.verdict == "same"]
+    shown = [row for row in rows if row.case.verdict != "same"] + unchanged[:_MOST_UNCHANGED]
+    folded = unchanged[_MOST_UNCHANGED:]
+    cautions = [f"uncertain: {comparison.advice}"] if comparison.advice else []
+    content: list[Content] = [
+        Sentence.of(text, mark=_CAUTION, tone="warning") for text in (*surroundings(comparison), *cautions)
+    ]
+    content += [Section("", (_table(shown),))] if shown else []
+    if folded:
+        content.append(Section(f"{len(folded)} more are the same", (_table(folded),), folded=True))
+    for word, mark, run, cases in (
+        ("missing", Mark("−", "-"), comparison.base, comparison.missing),
+        ("new", Mark("+", "+"), comparison.new, comparison.added),
+    ):
+        if cases:
+            names = _few([case_name(run, case) for case in cases])
+            content.append(Sentence.of(f"{len(cases)} {word}: {names}", mark=mark, tone="muted"))
+    return Document(
+        f"{comparison.new_name} against {comparison.base_name}: {comparison.headline}",
+        facts_of(comparison),
+        (*content, *([Section("", gates_report(gates).content)] if gates else [])),
+    )
+
+
+def gates_report(gates: Sequence[GateResult]) -> Document:
+    """What became of gates, in the order written."""
+    return Document(
+        "",
+        content=tuple(
+            Sentence.of(f"{result.gate.text}: {result.sentence}", mark=mark, tone=tone)
+            for result in gates
+            for mark, tone in [GATE_MARKS[result.outcome]]
+        ),
+    )
+
+
+def _table(rows: Sequence[ComparedRow]) -> Table:
+    """One row a case, and below it why; its shape only where that tells it from another."""
+    shapes = Counter((row.kernel, row.size) for row in rows)
+    return Table(_COLUMNS, tuple(_table_row(row, shapes[row.kernel, row.size] > 1) for row in rows))
+
+
+def _table_row(row: ComparedRow, several: bool) -> Row:
+    verdict = row.case.verdict
+    mark, tone = MARKS[verdict]
+    is_same = verdict == "same"
+    why = "; ".join(filter(None, ("" if is_same else row.case.sentence, *row.moved)))
+    texts = (row.size, row.before, row.after, row.change or "–", row.detectable or "–")
+    kernel = Cell(f"{row.kernel} {row.shape}") if several else Cell(row.kernel, code=True)
+    return Row(
+        (Cell("", mark=mark), Cell(verdict), kernel, *map(Cell, texts)),
+        "" if is_same else tone,
+        (Sentence.of(why),) if why else (),
+    )

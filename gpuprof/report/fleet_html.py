@@ -16,7 +16,7 @@ from gpuprof.comparison.fleet import Finding, Fleet, Kind, LabelGroup
 from gpuprof.comparison.outliers import Deviation
 from gpuprof.report.filling import assets, templates
 from gpuprof.report.fleet_text import (
-    CaseRow,
+    FleetRow,
     case_rows,
     cautions,
     deviations,
@@ -63,7 +63,7 @@ class FindingView:
 class CaseView:
     """One case, with its drawing."""
 
-    row: CaseRow
+    row: FleetRow
     strip: Markup
 
 

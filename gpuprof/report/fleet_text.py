@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What terminal, Markdown and HTML say alike of a fleet."""
+"""A fleet as a document, and what its page says in the same words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import expm1
 from statistics import median
@@ -10,6 +10,7 @@ from statistics import median
 from gpuprof.analysis import numbers
 from gpuprof.comparison.fleet import Finding, Fleet, Kind
 from gpuprof.comparison.outliers import FEWEST_CASES, Deviation, Series, changes_in, spread_of
+from gpuprof.report.document import Cell, Column, Content, Document, Mark, Row, Section, Sentence, Table
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
@@ -19,10 +20,27 @@ _NOTHING = 0.0005
 _FEWEST_TO_SPREAD = 6
 #: Cards from which on what is shown of their spread is mostly theirs.
 _ENOUGH_CARDS = 12
+#: Outliers, failures and cases that are named before the rest is folded away; a page names all.
+_MOST_CARDS, _MOST_CASES = 30, 12
+_CAUTION, _FAILED, _ONCE = Mark("!", "!"), Mark("✗", "x"), Mark("?", "?")
+_FINDINGS = (
+    Column("", right=False),
+    Column("card", right=False),
+    Column("labels", right=False, rank=1),
+    Column("off by", right=False, folds=24),
+)
+_LABELS = (Column("cards"), Column("outliers"), Column("median"))
+_CASES = (
+    Column("case", right=False),
+    Column("cards", rank=2),
+    Column("median"),
+    Column("spread", rank=1),
+    Column("slowest", right=False, folds=16),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class CaseRow:
+class FleetRow:
     """One case on all cards.
 
     Args:
@@ -40,7 +58,7 @@ class CaseRow:
     slowest: str
 
 
-def case_rows(kind: Kind) -> list[CaseRow]:
+def case_rows(kind: Kind) -> list[FleetRow]:
     """The cases of a kind that more than one card ran, in the order met."""
     found = []
     for series in kind.series:
@@ -49,7 +67,7 @@ def case_rows(kind: Kind) -> list[CaseRow]:
         changes = {card: expm1(change) for card, change in changes_in(series).items()}
         worst = max(changes, key=lambda card: changes[card])
         found.append(
-            CaseRow(
+            FleetRow(
                 series,
                 changes,
                 numbers.time_us(median(level.median_us for level in series.levels.values()), 4),
@@ -146,3 +164,79 @@ def cautions(fleet: Fleet) -> Iterator[str]:
 def _named(items: "list[str] | tuple[str, ...]") -> str:
     more = len(items) - _MOST_NAMED
     return ", ".join(items[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def fleet_report(fleet: Fleet) -> Document:
+    """A fleet: the cards of each kind that are unlike the others, its labels, its cases, and what failed."""
+    content: list[Content] = [Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
+    content += [Section(kind.name, tuple(_kind(kind))) for kind in fleet.kinds]
+    failures = [
+        Sentence.of(f"{card}: {case} failed: {reason}", mark=_FAILED, tone="bad")
+        for card, case, reason in fleet.failures
+    ]
+    content += [Section("", held) for held in (tuple(_first(failures, _MOST_CARDS, "failed")),) if held]
+    return Document(fleet.headline, content=tuple(content))
+
+
+def _kind(kind: Kind) -> Iterator[Content]:
+    yield Sentence.of(f"{kind_facts(kind)}.", tone="muted")
+    yield from _folded_table(_FINDINGS, list(map(_finding, kind.findings)), _MOST_CARDS, "cards")
+    for key, groups in kind.labels.items():
+        told = [
+            f"{group.value or 'without'} {far(group.change)}"
+            for group in groups
+            if group.change is not None and abs(group.change) >= (kind.judged.threshold or 1.0)
+        ]
+        if told:
+            text = f"by {key}: {', '.join(told)} (median of its cards)"
+            yield Sentence.of(text, mark=_CAUTION, tone="warning")
+        rows = [
+            Row(
+                tuple(
+                    map(
+                        Cell,
+                        (
+                            group.value or "–",
+                            str(group.cards),
+                            str(group.outliers or "–"),
+                            "–" if group.change is None else far(group.change),
+                        ),
+                    )
+                )
+            )
+            for group in groups
+        ]
+        table = Table((Column(key, right=False), *_LABELS), tuple(rows))
+        yield Section(f"by {key}: {len(rows)} values", (table,), folded=True)
+    cases = sorted(case_rows(kind), key=lambda row: -max(row.changes.values()))
+    yield from _folded_table(_CASES, list(map(_case, cases)), _MOST_CASES, "cases, which spread less far")
+
+
+def _finding(finding: Finding) -> Row:
+    confirmed = finding.outlier.confirmed
+    cells = (
+        Cell("", mark=_FAILED if confirmed else _ONCE),
+        *map(Cell, (finding.card.title, labels(finding) or "–", where(finding))),
+    )
+    return Row(cells, "bad" if confirmed else "warning", (Sentence.of(why(finding)),))
+
+
+def _case(row: FleetRow) -> Row:
+    return Row(tuple(map(Cell, (row.series.name, str(len(row.changes)), row.time, row.spread, row.slowest))))
+
+
+def _folded_table(
+    columns: tuple[Column, ...], rows: Sequence[Row], most: int, what: str
+) -> Iterator[Content]:
+    """The first rows, and the others folded away."""
+    if rows:
+        yield Section("", (Table(columns, tuple(rows[:most])),))
+    if len(rows) > most:
+        title = f"{len(rows) - most} more {what}"
+        yield Section(title, (Table(columns, tuple(rows[most:])),), folded=True)
+
+
+def _first(found: Sequence[Content], most: int, what: str) -> Iterator[Content]:
+    yield from found[:most]
+    if len(found) > most:
+        yield Sentence.of(f"{len(found) - most} more {what}.", tone="muted")

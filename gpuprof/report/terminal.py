@@ -1,28 +1,35 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A run in the terminal: one table per problem, as many columns as fit, reasons and cautions below."""
+"""A document in the terminal: as many columns as fit, in ASCII where the stream can hold nothing else."""
 
+import re
 import shutil
-import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TextIO
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from gpuprof.analysis.answer import answer_of
-from gpuprof.analysis.banners import banners
-from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, build_ladder
-from gpuprof.analysis.modes import MODES
-from gpuprof.analysis.status import status_of
-from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_anything
-from gpuprof.report.cells import format_block
-from gpuprof.report.device_facts import devices_text
-from gpuprof.report.parameters_text import parameter_lines
-from gpuprof.report.shortened import shortened
+from gpuprof.report.document import (
+    AnswerTile,
+    Cell,
+    CodeBlock,
+    Column,
+    Content,
+    Document,
+    Legend,
+    Mark,
+    Note,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    Tone,
+)
 from gpuprof.report.text import bound
-from gpuprof.results import Run
 from gpuprof.text import one_line, visible
 
 _GAP = 2
@@ -30,16 +37,205 @@ _GAP = 2
 _PIPE_COLUMNS = 140
 _NARROWEST = 40
 _SHORTEST_NAME = 8
+#: Columns in which a clause can still be read.
+_FEWEST_WORDS = 24
 _ASCII = str.maketrans(
-    {"µ": "u", "±": "+/-", "×": "x", "÷": "/", "→": "->", "≈": "~", "·": "|", "–": "-", "…": "...", "’": "'"}
+    {
+        **{"µ": "u", "±": "+/-", "×": "x", "÷": "/", "→": "->", "≈": "~", "·": "|", "–": "-", "−": "-"},
+        **{"…": "...", "’": "'", "≥": ">=", "≤": "<=", "★": "*", "◇": "o", "▲": "^", "▼": "v"},
+    }
 )
-_TONES = {"good": "green", "bad": "red", "muted": "dim"}
-_LEVELS = {"bad": ("✗", "x", "red"), "warning": ("!", "!", "yellow"), "note": ("i", "i", "dim")}
-#: Said below the table in any case, with each row's reason.
-_SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
+_STYLES: dict[Tone, str] = {
+    "": "",
+    "good": "green",
+    "bad": "red",
+    "warning": "yellow",
+    "muted": "dim",
+    "strong": "bold",
+}
+_LEVELS: dict[str, tuple[Mark, Tone]] = {
+    "bad": (Mark("✗", "x"), "bad"),
+    "warning": (Mark("!", "!"), "warning"),
+    "note": (Mark("i", "i"), "muted"),
+}
 
 
-class Writer:
+def print_document(
+    document: Document, *, file: TextIO, width: int | None = None, color: bool | None = None
+) -> None:
+    """Print a document.
+
+    Args:
+        document: What to show.
+        file: Where to.
+        width: Columns to fill; the terminal's, or 140 in a pipe, when None.
+        color: Whether to use colour; only on a terminal when None.
+    """
+    writer = _Writer(file, width, color)
+    if document.title:
+        writer.title(document.title)
+    for label, text in document.facts:
+        writer.paragraph(" ", f"{label}: {text}", "muted")
+    _print_content(writer, document.content)
+
+
+def _print_content(writer: "_Writer", content: Sequence[Content]) -> None:
+    for kind, found in groupby(content, type):
+        held = list(found)
+        if kind is Table:
+            _print_tables(writer, [item for item in held if isinstance(item, Table)])
+        elif kind is AnswerTile:
+            _print_tiles(writer, [item for item in held if isinstance(item, AnswerTile)])
+        else:
+            for item in held:
+                _print_item(writer, item)
+
+
+def _print_item(writer: "_Writer", item: Content) -> None:
+    match item:
+        case Section(folded=True):
+            writer.paragraph("", item.title, "muted")
+        case Section():
+            writer.gap()
+            if item.title:
+                writer.title(item.title)
+            _print_content(writer, item.content)
+        case Sentence():
+            writer.paragraph(writer.sign(item.mark), item.text, item.tone)
+        case Note():
+            mark, tone = _LEVELS[item.level]
+            text = " ".join(filter(None, (f"{item.title}.", item.detail, item.fix)))
+            writer.paragraph(writer.sign(mark), text, tone)
+        case Legend():
+            writer.legend()
+        case CodeBlock():
+            for line in item.text.splitlines():
+                writer.line(Text(f"  {writer.text(line)}"))
+
+
+def _print_tiles(writer: "_Writer", tiles: list[AnswerTile]) -> None:
+    """Answers of several sizes below each other; what they answer is said once."""
+    rows = []
+    for number, tile in enumerate(tiles):
+        lead = "" if number and tile.lead == tiles[number - 1].lead else tile.lead
+        texts = (Cell(lead, tone="strong"), Cell(tile.size), Cell(tile.kernel.text, tone="strong"))
+        rows.append(Row((*texts, Cell(tile.said))))
+    left = Column("", right=False)
+    table = Table((left, left, left, Column("", right=False, folds=_FEWEST_WORDS)), tuple(rows), headed=False)
+    layout = _Layout(writer, [table])
+    if layout.whole_width <= writer.width:
+        _print_table(writer, layout, table)
+        return
+    for tile in tiles:
+        writer.paragraph(tile.lead, f"{tile.size} {tile.kernel.text}, {tile.said}", "strong")
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Tables that stand below each other, with the columns that fit and how wide they are."""
+
+    writer: "_Writer"
+    tables: list[Table]
+    shown: list[int] = field(init=False)
+    #: How wide a terminal would show all columns.
+    whole_width: int = field(init=False)
+    widths: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = self.columns
+        texts: list[list[str]] = [[] for _ in columns]
+        for table in self.tables:
+            for number, column in enumerate(table.columns):
+                texts[number].append(self.writer.cell(column.label) if table.headed else "")
+                texts[number] += [self.writer.written(row.cells[number]) for row in table.rows]
+        self.widths = [max(map(cell_len, held), default=0) for held in texts]
+        self.whole_width = sum(map(self._least, range(len(columns)))) + _GAP * (len(columns) - 1)
+        self.shown = [number for number, column in enumerate(columns) if not column.rank]
+        for number in sorted(range(len(columns)), key=lambda number: columns[number].rank):
+            if columns[number].rank:
+                kept = self.shown
+                self.shown = sorted([*kept, number])
+                if self._excess(least=True) > 0:
+                    self.shown = kept
+        for number in self._folding():
+            self.widths[number] = max(columns[number].folds, self.widths[number] - max(0, self._excess()))
+        while self._excess() > 0:  # what folds gives way, then names, then whatever is widest
+            long = [n for n in self.shown if not columns[n].right and self.widths[n] > _SHORTEST_NAME]
+            folding = [n for n in long if columns[n].folds]
+            widest = max(folding or long or self.shown, key=lambda number: self.widths[number])
+            self.widths[widest] -= 1
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.tables[0].columns
+
+    def _least(self, number: int) -> int:
+        folds = self.columns[number].folds
+        return min(folds, self.widths[number]) if folds else self.widths[number]
+
+    def _excess(self, *, least: bool = False) -> int:
+        """By how much the table is too wide; where `least`, with each column that folds at its narrowest."""
+        widths = [self._least(number) if least else self.widths[number] for number in self.shown]
+        return sum(widths) + _GAP * (len(widths) - 1) - self.writer.width
+
+    def _folding(self) -> list[int]:
+        return [number for number in self.shown if self.columns[number].folds]
+
+
+def _print_tables(writer: "_Writer", tables: list[Table]) -> None:
+    for _, found in groupby(tables, lambda table: table.columns[1:]):
+        layout = _Layout(writer, list(found))
+        for table in layout.tables:
+            if table is not tables[0]:
+                writer.gap()
+            _print_table(writer, layout, table)
+        hidden = [column.label for at, column in enumerate(layout.columns) if at not in layout.shown]
+        if hidden:
+            text = f"hidden at this width: {', '.join(hidden)}; {layout.whole_width} columns show all"
+            writer.paragraph("-", text, "muted")
+        for at in layout.shown:
+            writer.explain(layout.columns[at])
+
+
+def _print_table(writer: "_Writer", layout: _Layout, table: Table) -> None:
+    if table.headed:
+        heads = tuple(Cell(column.label, tone="muted") for column in table.columns)
+        _print_row(writer, layout, Row(heads))
+    for number, row in enumerate(table.rows):
+        if row.begins and number:
+            writer.gap()
+        _print_row(writer, layout, row)
+        for sentence in row.details:
+            sign = writer.sign(sentence.mark) if sentence.mark else "   "
+            writer.paragraph(sign, sentence.text, sentence.tone or "muted")
+
+
+def _print_row(writer: "_Writer", layout: _Layout, row: Row) -> None:
+    """Cells side by side, without blanks at the end; a text that folds goes on below itself."""
+    lines: list[list[str]] = []
+    for at in layout.shown:
+        text, width = writer.written(row.cells[at]), layout.widths[at]
+        if cell_len(text) <= width:
+            lines.append([text])
+        elif layout.columns[at].folds:
+            lines.append(writer.wrap(text, width))
+        else:
+            ellipsis = writer.text("…")
+            lines.append([set_cell_size(text, width - cell_len(ellipsis)) + ellipsis])
+    for depth in range(max(map(len, lines))):
+        line = Text()
+        for at, held in zip(layout.shown, lines, strict=True):
+            text = held[depth] if depth < len(held) else ""
+            blanks = " " * (layout.widths[at] - cell_len(text))
+            right = layout.columns[at].right
+            line.append(blanks if right else "")
+            line.append(text, style=_STYLES[row.cells[at].tone or row.tone] or None)
+            line.append(("" if right else blanks) + " " * _GAP)
+        line.rstrip()
+        writer.line(line)
+
+
+class _Writer:
     """Prints styled text, in ASCII where the stream can hold nothing else.
 
     Args:
@@ -51,12 +247,13 @@ class Writer:
     def __init__(self, file: TextIO, width: int | None, color: bool | None) -> None:
         self.ascii = not _holds_unicode(file)
         self.width = max(_NARROWEST, width or _columns_of(file))
-        plain = not color if color is not None else None
+        self._begun = False
+        self._meanings: dict[str, str] = {}
         self._console = Console(
             file=file,
             width=self.width,
             force_terminal=color,
-            no_color=plain,
+            no_color=not color if color is not None else None,
             color_system="standard" if color else "auto" if color is None else None,
             highlight=False,
             markup=False,
@@ -66,6 +263,7 @@ class Writer:
 
     def text(self, text: str) -> str:
         """The text in what the stream can hold."""
+        # Made safe first: Rich would drop some control characters instead of showing them.
         safe = visible(text)
         if not self.ascii:
             return safe
@@ -75,179 +273,65 @@ class Writer:
         """The same for a table's cell, which is one line."""
         return self.text(one_line(text))
 
+    def written(self, cell: Cell) -> str:
+        """What stands in a cell."""
+        text = self.cell("–" if cell.text is None else cell.text)
+        return f"{self.sign(cell.mark)} {text}" if cell.mark and text else text or self.sign(cell.mark)
+
+    def sign(self, mark: Mark | None) -> str:
+        """A mark as the stream can hold it; empty for none."""
+        return "" if mark is None else mark.ascii if self.ascii else mark.symbol
+
+    def wrap(self, text: str, width: int) -> list[str]:
+        """Lines of a text that is safe, no figure parted from its unit; blanks within a line stay."""
+        lines = [""]
+        for blanks, word in re.findall(r"([ \t\n]*)([^ \t\n]+)", bound(text)):
+            gap = blanks if blanks.strip(" ") == "" else " "
+            held = f"{lines[-1]}{gap}{word}" if lines[-1] else word
+            if cell_len(held) > width and lines[-1]:
+                lines.append("")
+                held = word
+            first, *others = chop_cells(held, width)
+            lines[-1:] = [first, *others]
+        return [line.replace("\u00a0", " ") for line in lines]
+
     def title(self, text: str) -> None:
         """A heading, in as many lines as it needs."""
-        for line in textwrap.wrap(self.text(text), self.width, subsequent_indent="  "):
-            self._console.print(Text(line, style="bold"), soft_wrap=True)
+        for number, line in enumerate(self.wrap(self.text(text), self.width - 2)):
+            self.line(Text(f"{'  ' if number else ''}{line}", style="bold"))
+
+    def paragraph(self, sign: str, text: str, tone: Tone) -> None:
+        """A paragraph hanging behind its sign, which alone is coloured."""
+        indent = " " * (cell_len(sign) + 1) if sign else ""
+        first, *others = self.wrap(self.text(text), self.width - len(indent))
+        style = _STYLES[tone]
+        lead = Text().append(f"{sign} ", style=style).append(first) if sign else Text(first, style=style)
+        self.line(lead)
+        for line in others:
+            self.line(Text(indent + line, style="" if sign else style))
 
     def gap(self) -> None:
-        """An empty line."""
-        self._console.print()
+        """An empty line between two others."""
+        if self._begun:
+            self._console.print()
 
-    def wrapped(self, mark: str, text: str, style: str) -> None:
-        """A paragraph hanging behind its mark."""
-        indent = " " * (cell_len(mark) + 1)
-        whole = bound(self.text(text))
-        wrapped = textwrap.wrap(whole, self.width - len(indent), break_on_hyphens=False)
-        lines = [line.replace("\u00a0", " ") for line in wrapped] or [""]
-        first = Text().append(f"{mark} ", style=style).append(lines[0])
-        self._console.print(first, soft_wrap=True)
-        for line in lines[1:]:
-            self._console.print(Text(indent + line), soft_wrap=True)
-
-    def styled(self, line: Text) -> None:
+    def line(self, line: Text) -> None:
         """One line that is safe and fits already."""
+        self._begun = True
         self._console.print(line, soft_wrap=True)
 
+    def explain(self, column: Column) -> None:
+        """Note what a column means, for the legend."""
+        if column.label and column.meaning:
+            self._meanings[column.label] = column.meaning
 
-def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool | None = None) -> None:
-    """Print a run's tables.
-
-    Args:
-        run: What to show.
-        file: Where to.
-        width: Columns to fill; the terminal's, or 140 in a pipe, when None.
-        color: Whether to use colour; only on a terminal when None.
-    """
-    run = shortened(run)
-    writer = Writer(file, width, color)
-    writer.title(f"{devices_text(run)} · {MODES[run.backend].ran}")
-    shown: dict[str, str] = {}
-    for group in groups(run):
-        ladders = [build_ladder(run, size) for size in group.sizes]
-        writer.gap()
-        shown |= _print_group(writer, run, group, ladders)
-    _print_legend(writer, shown)
-    _print_cautions(writer, run)
-
-
-def _print_group(writer: Writer, run: Run, group: Group, ladders: list[Ladder]) -> dict[str, str]:
-    """Answers, table and reasons of one group; the columns that were shown, each with its meaning."""
-    title = group.title
-    if len(ladders) == 1:
-        title += f", {ladders[0].size.label}"
-    writer.title(title)
-    for ladder in ladders:
-        answer = answer_of(run, ladder)
-        fastest = "fastest is " if ladder.fastest is not None else ""
-        writer.wrapped("=", f"{answer.size}: {fastest}{answer.text}", "bold")
-    rows = [[CaseRow(run, rung, case) for rung in ladder.rungs for case in rung.cases] for ladder in ladders]
-    everything = [row for held in rows for row in held]
-    columns = [
-        column
-        for column in case_columns(run, ladders, ascii_only=writer.ascii)
-        if says_anything(column, everything)
-    ]
-    kept = _fitting(writer, columns, everything)
-    _print_table(writer, kept, rows)
-    _print_hidden(writer, columns, kept, everything)
-    for row in everything:
-        status = status_of(run, row.case)
-        if not status.usable:
-            mark = status.ascii_symbol if writer.ascii else status.symbol
-            what = f"{row.case.kernel} {row.case.problem.label} {format_block(row.case, brief=True)}"
-            writer.wrapped(
-                mark,
-                f"{what} {status.word}: {row.case.reason or 'no reason was recorded'}",
-                _TONES[status.tone],
-            )
-        for remark in row.case.remarks:
-            writer.wrapped("!", f"{row.case.kernel} {row.case.problem.label}: {remark}", "yellow")
-    for ladder in ladders:
-        for sentence in parameter_lines(run, group, ladder.size.label):
-            writer.wrapped("=", f"{ladder.size.label}: {sentence}", "bold")
-    return {column.label: column.meaning for column in kept}
-
-
-def _print_hidden(
-    writer: Writer, columns: list[CaseColumn], kept: list[CaseColumn], rows: list[CaseRow]
-) -> None:
-    """Name the columns that did not fit, and the width at which all of them do."""
-    hidden = [column.label for column in columns if column not in kept]
-    if hidden:
-        needed = _needed(writer, columns, rows)
-        writer.wrapped("-", f"hidden at this width: {', '.join(hidden)}; {needed} columns show all", "dim")
-
-
-def _print_legend(writer: Writer, shown: dict[str, str]) -> None:
-    """What each column means that was shown."""
-    if not shown:
-        return
-    writer.gap()
-    indent = max(cell_len(writer.cell(label)) for label in shown)
-    for label, meaning in shown.items():
-        text = writer.cell(label)
-        writer.wrapped(text + " " * (indent - cell_len(text) + 1), meaning, "dim")
-
-
-def _print_cautions(writer: Writer, run: Run) -> None:
-    found = [banner for banner in banners(run) if banner.code not in _SAID_BY_ROWS]
-    if found:
-        writer.gap()
-    for banner in found:
-        symbol, ascii_symbol, style = _LEVELS[banner.level]
-        detail = "" if banner.level == "note" else f" {banner.detail}"
-        text = f"{banner.title}.{detail} {banner.fix}".strip()
-        writer.wrapped(ascii_symbol if writer.ascii else symbol, text, style)
-
-
-def _print_table(writer: Writer, columns: list[CaseColumn], slices: list[list[CaseRow]]) -> None:
-    widths = {
-        column.label: _width(writer, column, [row for rows in slices for row in rows]) for column in columns
-    }
-    # Two columns stay whatever the width: then the kernel's name gives way.
-    excess = sum(widths.values()) + _GAP * (len(columns) - 1) - writer.width
-    if excess > 0:
-        widths[columns[0].label] = max(_SHORTEST_NAME, widths[columns[0].label] - excess)
-    writer.styled(
-        _line(writer, columns, widths, [Text(writer.cell(column.label), style="dim") for column in columns])
-    )
-    for index, rows in enumerate(slices):
-        if index:
-            writer.gap()
-        for row in rows:
-            # Made safe first: Rich would drop some control characters instead of showing them.
-            cells = [Text(writer.cell(column.read(row))) for column in columns]
-            for column, cell in zip(columns, cells, strict=True):
-                if column.label == "outcome":
-                    cell.stylize(_TONES[status_of(row.run, row.case).tone])
-                elif row.shown and row.rung.is_fastest:
-                    cell.stylize("bold")
-            writer.styled(_line(writer, columns, widths, cells))
-
-
-def _line(writer: Writer, columns: list[CaseColumn], widths: dict[str, int], cells: list[Text]) -> Text:
-    """Cells side by side, without blanks at the end."""
-    line = Text()
-    for column, cell in zip(columns, cells, strict=True):
-        text = cell.plain
-        width = widths[column.label]
-        if cell_len(text) > width:
-            ellipsis = writer.text("…")
-            text = set_cell_size(text, width - cell_len(ellipsis)) + ellipsis
-        blanks = " " * (width - cell_len(text))
-        line.append(blanks if column.right else "")
-        line.append(text, style=cell.spans[0].style if cell.spans else cell.style)
-        line.append(("" if column.right else blanks) + " " * _GAP)
-    line.rstrip()
-    return line
-
-
-def _width(writer: Writer, column: CaseColumn, rows: list[CaseRow]) -> int:
-    return max(cell_len(writer.cell(text)) for text in (column.label, *(column.read(row) for row in rows)))
-
-
-def _fitting(writer: Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> list[CaseColumn]:
-    """Drop the least important columns until the rest fit."""
-    kept = list(columns)
-    while len(kept) > 2 and _needed(writer, kept, rows) > writer.width:
-        kept.remove(max(kept, key=lambda column: column.rank))
-    return kept
-
-
-def _needed(writer: Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> int:
-    """How wide a table of these columns is."""
-    return sum(_width(writer, column, rows) + _GAP for column in columns) - _GAP
+    def legend(self) -> None:
+        """What each column means that was shown."""
+        columns = (Column("", right=False), Column("", right=False, folds=20))
+        rows = tuple(Row((Cell(label, tone="muted"), Cell(text))) for label, text in self._meanings.items())
+        if rows:
+            self.gap()
+            _print_tables(self, [Table(columns, rows, headed=False)])
 
 
 def _holds_unicode(file: TextIO) -> bool:

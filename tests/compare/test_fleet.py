@@ -19,8 +19,8 @@ from gpuprof.comparison.fleet_document import FleetDocument, dumps_fleet, fleet_
 from gpuprof.errors import ExitCode, InputError
 from gpuprof.json_schema import json_schema
 from gpuprof.report.fleet_html import render_fleet_html
-from gpuprof.report.fleet_markdown import render_fleet_markdown
-from gpuprof.report.fleet_text import cautions, where, why
+from gpuprof.report.fleet_text import cautions, fleet_report, where, why
+from gpuprof.report.markdown import markdown_of
 from gpuprof.results import Clocks, Condition, Place, Tool, dumps
 from gpuprof.schema import from_json
 
@@ -194,7 +194,7 @@ def test_hostile_labels_and_reasons_stay_text():
     fleet = fleet_of(cards)
     assert len(fleet.confirmed) == 1
     assert "<img" not in render_fleet_html(fleet, TOOL)
-    assert "<img" not in render_fleet_markdown(fleet)
+    assert "<img" not in markdown_of(fleet_report(fleet))
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ class TestCommand:
         assert of_folder.returncode == ExitCode.OK
         assert "21 cards, 1 outlier" in of_folder.stdout
         said = " ".join(of_folder.stdout.split())
-        assert re.search(r"node20 \(rack r2\): [34]\.\d % slower over its \d+ cases", said)
+        assert re.search(r"node20 rack r2 [34]\.\d % slower over its \d+ cases", said)
         assert f"left out: {folder / 'notes.json'}" in said
         of_pattern = command("fleet", "*/results.json", cwd=folder)
         assert "21 cards, 1 outlier" in of_pattern.stdout

@@ -33,7 +33,7 @@ SHOWN = ("fault_read_past", "fault_barrier_count", "hang_lock", "wrong_tail")
 
 @pytest.fixture(scope="module")
 def run(run_broken):
-    options = ("--sizes", SIZE, "--timeout", "8", "--reference", "none")
+    options = ("--sizes", SIZE, "--timeout", "8", "--reference", "none", "--table")
     return run_broken("run", str(FOLDER), "-k", ",".join(SHOWN), *options)
 
 

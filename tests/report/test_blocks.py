@@ -12,7 +12,8 @@ from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.groups import groups
 from gpuprof.report.blocks_text import block_sentence
 from gpuprof.report.html import render_html
-from gpuprof.report.markdown import render_markdown
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import run_report
 from gpuprof.results import Measurement, Run
 
 PROBLEM = Gemm(512, 512, 512)
@@ -99,17 +100,17 @@ def test_markdown_has_every_block(make) -> None:  # type: ignore[no-untyped-def]
     like = found.cases[0]
     blocks = [(8, 8), (8, 32), (32, 4), (32, 32)]
     swept = replace(found, cases=tuple(replace(like, block=(x, y, 1)) for x, y in blocks))
-    text = render_markdown(swept)
+    text = markdown_of(run_report(swept))
     rows = re.findall(r"^\| \**(\d+x\d+)", text, re.MULTILINE)
     assert sorted(rows) == sorted(f"{x}x{y}" for x, y in blocks)
-    (head,) = re.findall(r"^\| Block \|.*$", text, re.MULTILINE)
+    (head,) = re.findall(r"^\| block \|.*$", text, re.MULTILINE)
     assert head.count("|") > 3
 
 
 def test_a_block_that_failed_says_so_in_markdown_and_on_the_map() -> None:
     failed = timed(8, 8, 1.0, outcome="failed", reason="no", timing=None)
     found = of(timed(8, 32, 10.0), failed)
-    assert "| 8x8 | ✗ failed | – | – | – |" in render_markdown(found)
+    assert "| 8x8 | ✗ failed | – | – |" in markdown_of(run_report(found))
     assert '<td class="none">failed</td>' in render_html(found)
 
 

@@ -11,7 +11,8 @@ from synthetic_runs import RUNS
 
 from gpuprof.reading import read_run
 from gpuprof.report.html import render_html
-from gpuprof.report.markdown import render_markdown
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import run_report
 from gpuprof.results import Run
 
 pytestmark = pytest.mark.deep
@@ -48,7 +49,7 @@ def test_no_figure_on_a_page_is_longer_than_five_digits(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*SAMPLES, *RUNS])
 def test_no_figure_in_markdown_is_longer_than_five_digits(name: str) -> None:
-    assert too_long(render_markdown(run_of(name))) == []
+    assert too_long(markdown_of(run_report(run_of(name)))) == []
 
 
 def test_such_a_figure_would_be_found() -> None:

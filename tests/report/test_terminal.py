@@ -6,98 +6,189 @@ import io
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import snapshot
 from rich.cells import cell_len
 from synthetic_runs import RUNS, all_failed_run, chosen_run, gemm_run
 
-from gpuprof.report.terminal import print_run
+from gpuprof.report.answer_text import answer_document
+from gpuprof.report.document import Document, Section, Table
+from gpuprof.report.run_text import run_report
+from gpuprof.report.shown import show_run
+from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
 
-WIDTHS = (60, 80, 120, 140)
+WIDTHS = (60, 120)
+KINDS = (run_report, answer_document)
+Build = Callable[[Run], Document]
 
 
-def printed(run: Run, width: int | None = None, color: bool | None = None) -> str:
+def printed(document: Document, width: int | None = None, color: bool | None = None) -> str:
     file = io.StringIO()
-    print_run(run, file=file, width=width, color=color)
+    print_document(document, file=file, width=width, color=color)
     return file.getvalue()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+def table(run: Run, width: int | None = None, color: bool | None = None) -> str:
+    return printed(run_report(run), width, color)
+
+
+def answer(run: Run, width: int = 80, **said: object) -> str:
+    return printed(answer_document(run, **said), width)
+
+
 @pytest.mark.parametrize("name", RUNS)
-def test_snapshot(name: str, width: int) -> None:
-    snapshot.check(f"terminal-{name}-{width}.txt", printed(RUNS[name](), width))
+def test_snapshot(name: str) -> None:
+    snapshot.check(f"answer-{name}.txt", answer(RUNS[name]()))
+    for width in WIDTHS:
+        snapshot.check(f"terminal-{name}-{width}.txt", table(RUNS[name](), width))
 
 
-@pytest.mark.parametrize("width", [*range(40, 160, 7), 400])
+@pytest.mark.parametrize("build", KINDS)
 @pytest.mark.parametrize("name", sorted(set(RUNS) - {"hostile"}))
-def test_no_line_is_wider_than_asked_or_ends_in_a_blank(name: str, width: int) -> None:
-    for line in printed(RUNS[name](), width).splitlines():
-        assert cell_len(line) <= width
-        assert line == line.rstrip()
+def test_no_line_is_wider_than_asked_or_ends_in_a_blank(name: str, build: Build) -> None:
+    document = build(RUNS[name]())
+    for width in [*range(40, 160, 17), 400]:
+        for line in printed(document, width).splitlines():
+            assert cell_len(line) <= width
+            assert line == line.rstrip()
 
 
+@pytest.mark.parametrize("build", KINDS)
 @pytest.mark.parametrize("name", RUNS)
-def test_a_pipe_gets_no_control_codes(name: str) -> None:
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", printed(RUNS[name]()))
+def test_a_pipe_gets_no_control_codes(name: str, build: Build) -> None:
+    text = printed(build(RUNS[name]()))
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
 
 
+@pytest.mark.parametrize("build", KINDS)
 @pytest.mark.parametrize("name", RUNS)
-def test_ascii_streams_get_ascii(name: str) -> None:
+def test_ascii_streams_get_ascii(name: str, build: Build) -> None:
+    assert in_ascii(build(RUNS[name]())).isascii()
+
+
+def in_ascii(document: Document) -> str:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding="ascii")
-    print_run(RUNS[name](), file=file, width=100)
+    print_document(document, file=file, width=100)
     file.flush()
-    assert raw.getvalue().isascii()
+    return raw.getvalue().decode()
 
 
 def test_colour_only_adds_codes() -> None:
-    coloured = printed(gemm_run(), 100, color=True)
+    coloured = table(gemm_run(), 100, color=True)
     assert "\x1b[" in coloured
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == printed(gemm_run(), 100, color=False)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == table(gemm_run(), 100, color=False)
 
 
 def test_columns_stay_aligned_in_ascii() -> None:
-    raw = io.BytesIO()
-    file = io.TextIOWrapper(raw, encoding="ascii")
-    print_run(gemm_run(), file=file, width=100)
-    file.flush()
-    rows = [line for line in raw.getvalue().decode().splitlines() if " ok  " in line]
+    rows = [line for line in in_ascii(run_report(gemm_run())).splitlines() if " ok  " in line]
     assert len(rows) == 9
     assert len({row.index("+ ok") for row in rows}) == 1
 
 
 def test_every_case_that_did_not_finish_has_its_reason() -> None:
-    text = " ".join(printed(all_failed_run(), 80).split())
+    text = " ".join(table(all_failed_run(), 80).split())
     for case in all_failed_run().cases:
         assert case.reason is not None
         assert f"{case.outcome}: {case.reason}" in text
 
 
 def test_the_kernel_that_was_chosen_is_named_with_its_block() -> None:
-    lines = printed(chosen_run(), 140).splitlines()
+    lines = table(chosen_run(), 160).splitlines()
     shown = {line.split()[1]: line for line in lines if line.startswith("by_size")}
     assert "→ reg_2x1 32x16" in shown["128"]
     assert "→ float4_4x4 16x16  " in shown["4096"]
     assert "1x1" not in shown["4095"]
-    assert "= 4096: fastest is float4_4x4 (by_size), 4.42 ms" in " ".join(lines)
+
+
+def test_the_answer_names_the_kernel_that_ran() -> None:
+    text = answer(chosen_run())
+    assert "float4_4x4" in next(line for line in text.splitlines() if "Fastest" in line)
+    assert "by_size" not in text.partition("not applicable")[0]
 
 
 @pytest.mark.parametrize("name", ["sim", "compiled"])
 def test_without_a_gpu_no_time_is_printed(name: str) -> None:
-    text = printed(RUNS[name](), 140)
-    assert "time" not in text.splitlines()[3].split()
-    # Bounds are times that nobody measured: under their own heading, and said to be bounds.
-    bounds = r"\d (?:ns|µs|ms|s)\b"
-    told = [line for line in text.splitlines() if re.search(bounds, line)]
-    assert all(line.startswith(("= 128: not timed; lower bounds: ", "naive", "smem_tiled")) for line in told)
-    assert ("at least" in text) == bool(told)
+    for text in (table(RUNS[name](), 140), answer(RUNS[name]())):
+        heads = [line for line in text.splitlines() if line.startswith(("kernel ", "128 "))]
+        assert heads
+        assert not any("time" in head.split() for head in heads if "rung order" not in head)
+        assert "Fastest" not in text
+        # Bounds are times that nobody measured: under their own heading, and said to be bounds.
+        told = re.search(r"\d (?:ns|µs|ms|s)\b", text)
+        assert ("at least" in text) == bool(told)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_answer_fits_on_a_screen(name: str) -> None:
+    assert len(answer(RUNS[name]()).splitlines()) <= 34  # files and status take the rest of 40
+
+
+def test_an_answer_of_many_sizes_has_a_line_each_for_some() -> None:
+    run = many_sizes(60)
+    lines = answer(run).splitlines()
+    assert len(lines) <= 34
+    assert sum("reg_2x1" in line for line in lines) > 10
+    assert any(re.match(r"\d+ more sizes", line) for line in lines)
+
+
+def many_sizes(count: int) -> Run:
+    """The fastest of a ladder at so many sizes."""
+    run = gemm_run()
+    cases = [case for case in run.cases if case.kernel in ("naive", "reg_2x1") and case.timing]
+    made = []
+    for number in range(1, count + 1):
+        for case in cases[:2]:
+            sizes = dict.fromkeys(case.problem.sizes, 64 * number)
+            problem = replace(case.problem, sizes=sizes, flops=case.problem.flops * number)
+            made.append(replace(case, problem=problem))
+    return replace(run, cases=tuple(made))
+
+
+def test_what_does_not_apply_is_counted_unless_it_was_named() -> None:
+    run = gemm_run()
+    skipped = replace(run.cases[0], kernel="dmma", outcome="skipped", reason="Not for f32.", timing=None)
+    run = replace(run, cases=(*run.cases, skipped))
+    assert "1 not applicable" in answer(run)
+    assert "Not for f32." not in answer(run)
+    assert "Not for f32." in answer(run, named={"dmma"})
+    file = io.StringIO()
+    show_run(replace(run, argv=("gemm", "-k", "naive,dmma:BM=64")), file=file)
+    assert "Not for f32." in file.getvalue()
+
+
+def test_columns_of_an_answer_go_by_rank() -> None:
+    held = answer_document(gemm_run()).content[0]
+    assert isinstance(held, Section)
+    columns = next(item for item in held.content if isinstance(item, Table)).columns
+    heads = printed(answer_document(gemm_run()), 50)
+    shown = [column for column in columns if re.search(rf" {column.label}\b", heads.partition("hidden")[0])]
+    gone = [column for column in columns[1:] if column not in shown]
+    assert gone
+    assert all(column.rank for column in gone)
+
+
+def test_what_is_not_counted_yet_limits_nothing() -> None:
+    text = answer(gemm_run(), pending=True)
+    rows = [line for line in text.splitlines() if line.startswith(("reg_2x1", "naive"))]
+    assert rows
+    assert all(line.endswith("…") for line in rows)
+    assert "-bound" not in text
+
+
+def test_the_simplest_and_the_library_stand_beside_the_fastest() -> None:
+    text = answer(RUNS["referenced"]())
+    assert re.search(r"^naive ", text, re.MULTILINE)
+    assert re.search(r"^\S*cuBLAS", text, re.MULTILINE)
 
 
 def test_importing_the_reports_does_not_load_plotly() -> None:
     code = (
-        "import sys, gpuprof.report.html, gpuprof.report.markdown, gpuprof.report.terminal;"
+        "import sys, gpuprof.report.html, gpuprof.report.markdown, gpuprof.report.shown;"
         "print('plotly' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -105,10 +196,10 @@ def test_importing_the_reports_does_not_load_plotly() -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["gemm", "sim", "compiled", "tuned"])
+@pytest.mark.parametrize("name", ["gemm", "sim", "compiled"])
 def test_every_column_is_explained_or_named_as_hidden(name: str, width: int) -> None:
-    text = printed(RUNS[name](), width)
-    widest = printed(RUNS[name](), 400)
+    text = table(RUNS[name](), width)
+    widest = table(RUNS[name](), 400)
     columns = list(legend(widest))
     shown = list(legend(text))
     assert set(shown) <= set(columns)
@@ -117,8 +208,8 @@ def test_every_column_is_explained_or_named_as_hidden(name: str, width: int) -> 
     assert (hidden is not None) == (len(shown) < len(columns))
     if hidden:
         assert [column for column in columns if column not in shown] == hidden[1].split(", ")
-        assert list(legend(printed(RUNS[name](), int(hidden[2])))) == columns
-        assert list(legend(printed(RUNS[name](), int(hidden[2]) - 1))) != columns
+        assert list(legend(table(RUNS[name](), int(hidden[2])))) == columns
+        assert list(legend(table(RUNS[name](), int(hidden[2]) - 1))) != columns
 
 
 def legend(text: str) -> dict[str, str]:
@@ -136,24 +227,14 @@ def folded(text: str) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_answer_stands_above_its_table(width: int) -> None:
-    lines = folded(printed(gemm_run(), width)).splitlines()
-    answers = [index for index, line in enumerate(lines) if line.startswith("= ")]
+def test_the_answer_stands_above_the_table(width: int) -> None:
+    lines = table(gemm_run(), width).splitlines()
     heading = next(index for index, line in enumerate(lines) if line.startswith("kernel "))
-    assert [lines[index].split(",")[0] for index in answers] == [
-        "= 128: fastest is reg_2x1",
-        "= 4096: fastest is reg_2x1",
-    ]
-    assert max(answers) < heading
-    assert "of theoretical peak compute" in lines[answers[1]]
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["gemm", "tuned"])
-def test_a_table_of_several_sizes_names_them_at_every_width(name: str, width: int) -> None:
-    assert "size" in legend(printed(RUNS[name](), width))
+    first = next(index for index, line in enumerate(lines) if line.startswith("Fastest"))
+    assert first < heading
 
 
 def test_a_figure_stays_on_a_line_with_its_unit() -> None:
-    for width in range(40, 100):
-        assert not [line for line in printed(gemm_run(), width).splitlines() if line.strip().startswith("% ")]
+    for width in range(40, 100, 7):
+        text = table(gemm_run(), width)
+        assert not [line for line in text.splitlines() if line.strip().startswith("% ")]

@@ -372,13 +372,13 @@ def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
 
 
 def test_narrow_list_names_what_it_hides_and_breaks_no_address(tmp_path):
-    narrow = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "60", "TERM": "dumb"}).stdout
+    narrow = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "80", "TERM": "dumb"}).stdout
     assert "- hidden at this width: published as, study, types; " in narrow
     assert re.search(r"^float4_multi +16x16", narrow, re.MULTILINE)
-    wide = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "110", "TERM": "dumb"}).stdout
+    wide = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "130", "TERM": "dumb"}).stdout
     assert "hidden" not in wide
     assert "https://www.zywvvd.com/notes/study/deep-learning/speed-up/cuda-shared-memory" in wide
-    assert all(cell_len(line) <= 110 for line in wide.splitlines())
+    assert all(cell_len(line) <= 130 for line in wide.splitlines())
 
 
 @pytest.mark.parametrize("command", list(typer.main.get_command(app).commands))

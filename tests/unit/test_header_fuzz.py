@@ -17,9 +17,10 @@ from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_operation
 from gpuprof.kernels.header import read_kernels
 from gpuprof.problems.declaration import load_operation
 from gpuprof.report.html import render_html
-from gpuprof.report.markdown import render_markdown
+from gpuprof.report.markdown import markdown_of
 from gpuprof.report.notebook import render_notebook
-from gpuprof.report.terminal import print_run
+from gpuprof.report.run_text import run_report
+from gpuprof.report.terminal import print_document
 from gpuprof.tables import Place, TableReader, read_toml
 
 PATH = Path("mine.cu")
@@ -260,10 +261,10 @@ def test_hostile_titles_stay_text_everywhere():
     run = gpuprof.profile(gpuprof.Source(text, "mine"), sizes=(64, 64), device="none")
     assert run.record.kernels[0].title == HOSTILE
     file = io.StringIO()
-    print_run(run.record, file=file, width=200)
+    print_document(run_report(run.record), file=file, width=200)
     shown = [
         file.getvalue(),
-        render_markdown(run.record),
+        markdown_of(run_report(run.record)),
         render_html(run.record),
         render_notebook(run.record),
     ]

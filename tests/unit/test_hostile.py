@@ -27,9 +27,10 @@ from gpuprof.ncu.read import ProfiledLaunch
 from gpuprof.reading import parse_run, read_run
 from gpuprof.report import html
 from gpuprof.report.html import render_html
-from gpuprof.report.markdown import render_markdown
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import run_report
 from gpuprof.report.source import difference, header_lines, line_count, listing
-from gpuprof.report.terminal import print_run
+from gpuprof.report.terminal import print_document
 from gpuprof.results import Counter, dumps
 from gpuprof.toolchain.includes import _names_in
 from gpuprof.toolchain.nvrtc import _SHARED, _SPILLS
@@ -53,10 +54,10 @@ def without_plotly():
 
 def render(run):
     """A run as every renderer shows it."""
-    texts = [render_html(run), render_markdown(run)]
+    texts = [render_html(run), markdown_of(run_report(run))]
     for width in (40, 200):
         file = io.StringIO()
-        print_run(run, file=file, width=width, color=True)
+        print_document(run_report(run), file=file, width=width, color=True)
         texts.append(file.getvalue())
     return texts
 
@@ -388,7 +389,7 @@ def test_reason_is_shown_up_to_its_2000th_character(sample):
     run = with_case(sample, outcome="failed", reason="r" * LONG)
     for text in render(run):
         assert "".join(text.split()).count(f"({LONG - 2000:,}morecharacters)") >= 1
-    assert "r" * 2001 not in render_markdown(run)
+    assert "r" * 2001 not in markdown_of(run_report(run))
 
 
 # The least that a quadratic pattern takes for so many characters is 15 seconds; what is linear takes one.

@@ -122,7 +122,7 @@ def test_wrong(gpuprof):
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["E*<scale 64 64x1 STRIDE=1: incorrect: All 64 elements*", "* scale 64 * incorrect: All 64 elements*"]
+        ["E*<scale 64 64x1 STRIDE=1: incorrect: All 64 elements*", "* scale 64 incorrect: All 64 elements*"]
     )
 
 

@@ -21,7 +21,8 @@ from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
-from gpuprof.report.markdown import render_markdown
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import run_report
 from gpuprof.results import (
     SCHEMA_VERSION,
     Counter,
@@ -433,7 +434,7 @@ def test_file_of_version_1_shows_the_times_that_it_holds(name):
     assert [(case.kernel, case.outcome) for case in run.cases] == [
         (case["kernel"], case["outcome"]) for case in document["cases"]
     ]
-    shown = render_markdown(run)
+    shown = markdown_of(run_report(run))
     times = [case["timing"]["cold"]["median_us"] for case in document["cases"] if case["timing"]]
     assert times
     assert [us for us in times if time_us(us) not in shown] == []

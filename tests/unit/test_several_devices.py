@@ -22,8 +22,9 @@ from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.report.comma_separated import render_csv
 from gpuprof.report.html import render_html
-from gpuprof.report.markdown import render_markdown
-from gpuprof.report.terminal import print_run
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import run_report
+from gpuprof.report.terminal import print_document
 from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
@@ -153,7 +154,7 @@ def test_every_renderer_shows_a_ladder_a_card(run_kernels, width):
     labels = [run.device_label(number) for number in (0, 1)]
     assert [group.device_label for group in groups(run)] == labels
     text = io.StringIO()
-    print_run(run, file=text, width=width)
+    print_document(run_report(run), file=text, width=width)
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= (width or 140)
     shown = " ".join(" ".join(lines).split())
@@ -161,7 +162,7 @@ def test_every_renderer_shows_a_ladder_a_card(run_kernels, width):
         assert label in shown
     if width is not None:
         return
-    markdown, csv, page = render_markdown(run), render_csv(run), render_html(run)
+    markdown, csv, page = markdown_of(run_report(run)), render_csv(run), render_html(run)
     for label in labels:
         assert label.replace("_", "\\_") in markdown or label in markdown
         assert label in csv

@@ -1,0 +1,319 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a run on one screen: at each size who is fastest, beside the library and the simplest."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from gpuprof.analysis import numbers
+from gpuprof.analysis.answer import Answer, answer_of, shape_of
+from gpuprof.analysis.banners import banners, is_noisy
+from gpuprof.analysis.figures import FIGURES, headline_rate
+from gpuprof.analysis.groups import Group, groups
+from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.speed import rate
+from gpuprof.analysis.status import exceeded_limit, status_of
+from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure
+from gpuprof.report.device_facts import names_text
+from gpuprof.report.document import (
+    AnswerTile,
+    Cell,
+    Column,
+    Content,
+    Document,
+    Mark,
+    Note,
+    Ref,
+    Section,
+    Sentence,
+    Tone,
+)
+from gpuprof.report.shortened import shortened
+from gpuprof.report.tuned_text import search_content
+from gpuprof.results import Measurement, Run
+
+#: Kernels that a table shows besides the library and the simplest, by how many tables there are: all of a
+#: run fit on a screen of 40 lines. With more sizes the answers stand alone.
+_MOST_KERNELS = {1: 5, 2: 5, 3: 3}
+#: Answers, reasons and cautions that are shown.
+_MOST_ANSWERS, _MOST_REASONS, _MOST_CAUTIONS = 24, 6, 4
+_MOST_NAMED = 3
+#: Said by the title, the line of counts, or the reasons.
+_SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
+_CAUTION = Mark("!", "!")
+_PENDING = Cell("…")
+Held = Sequence[tuple[Group, Ladder]]
+#: Why a case was skipped that says nothing about it, by what is recorded of its parts.
+_NOT_RUN = {
+    "the executor had no time for it": "not counted within --timeout",
+    "there was not enough memory": "not run for want of memory",
+}
+
+
+def run_title(run: Run) -> str:
+    """What ran, on what, and whether that gave times."""
+    what = " and ".join(dict.fromkeys(group.short for group in groups(run))) or "Nothing"
+    where = names_text(run)
+    match run.backend:
+        case "gpu":
+            return f"{what} on {where}, measured, L2 cold"
+        case "sim":
+            return f"{what} as on {where}, without a GPU: not timed; lower bounds"
+    return f"{what} compiled for {where}, not run"
+
+
+def answer_document(
+    run: Run, *, named: Collection[str] = (), pending: bool = False, hint: str = ""
+) -> Document:
+    """The answer of a run, in at most about 35 lines of 80 columns.
+
+    Args:
+        run: What was measured.
+        named: Kernels that the user named: they are shown, or the reason why they have no figure.
+        pending: Whether counts and bounds are still to come, so that nothing is known to limit a kernel.
+        hint: Where the rest stands, for the last line.
+    """
+    run = shortened(run)
+    if run.tuning is not None:
+        return Document(run_title(run), content=tuple(search_content(run)))
+    held = [(group, build_ladder(run, size)) for group in groups(run) for size in reversed(group.sizes)]
+    ladders = [ladder for _, ladder in held]
+    content: list[Content] = list(_tables(run, held, named, pending))
+    content += _missing(run, ladders, named)
+    found = [banner for banner in banners(run) if banner.code not in _SAID and banner.level != "note"]
+    content += [Note(banner.level, banner.title) for banner in found[:_MOST_CAUTIONS]]
+    content += _answers(run, held, pending)
+    return Document(run_title(run), content=(Section("", (*content, *_hints(ladders, hint))),))
+
+
+def _hints(ladders: Sequence[Ladder], hint: str) -> Iterator[Sentence]:
+    left = len(ladders) - _MOST_ANSWERS
+    if left > 0:
+        yield Sentence.of(f"{left} more sizes", tone="muted")
+    if hint:
+        yield Sentence.of(hint, tone="muted")
+
+
+def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
+    for group, ladder in held[:_MOST_ANSWERS]:
+        yield answer_content(answer_of(run, ladder), _heading(held, group, ladder), pending=pending)
+
+
+def answer_content(answer: Answer, size: str, *, pending: bool = False) -> AnswerTile | Sentence:
+    """The answer at one size.
+
+    Args:
+        answer: Who is fastest, or has the lowest bound.
+        size: The size, and what else tells this answer from others.
+        pending: Whether what limits it is not known yet.
+    """
+    if answer.kind == "none":
+        return Sentence.of(f"{size}: {answer.lead}.")
+    facts = [("time" if answer.kind == "timed" else "at least", answer.time)]
+    if answer.reference:
+        facts.append((f"vs {answer.reference.name}", answer.reference.text))
+    if answer.limiter and not pending:
+        facts.append(("limited by", answer.limiter.word))
+    if answer.overhead:
+        facts.append(("launch", answer.overhead.text))
+    if answer.alike:
+        word = "within the noise of" if answer.kind == "timed" else "the same as"
+        facts.append(("as fast", f"{word} {_some(answer.alike)}"))
+    said = ", ".join(text for _, text in facts)
+    if answer.alias:
+        facts.append(("chosen by", answer.alias))
+    return AnswerTile(
+        "Fastest" if answer.kind == "timed" else "Lowest bound",
+        size,
+        Ref(" ".join(filter(None, (answer.ran, answer.shape))), code=True),
+        tuple(facts),
+        said,
+        answer.action.text if answer.action and not pending else "",
+    )
+
+
+def _tables(run: Run, held: Held, named: Collection[str], pending: bool) -> Iterator[Content]:
+    most = _MOST_KERNELS.get(len(held), 0)
+    for group, ladder in held if most else ():
+        rows = _rows(run, ladder, most, named)
+        if rows:
+            scale = _scale([other for of, other in held if of.rate_is_flops == group.rate_is_flops], group)
+            columns = _columns(run, group, ladder, _heading(held, group, ladder), scale, pending)
+            yield filled_table(columns, [rows])
+
+
+def _heading(held: Held, group: Group, ladder: Ladder) -> str:
+    """The size; of several operations or types also which."""
+    several = len({group.short for group, _ in held}) > 1
+    return f"{group.short} {ladder.size.heading}" if several else ladder.size.heading
+
+
+def _rows(run: Run, ladder: Ladder, most: int, named: Collection[str]) -> list[CaseRow]:
+    """The best kernels, those that were named, the library, and the simplest kernel."""
+    own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
+    rungs = [rung for rung in own if not rung.is_ceiling] or own
+    rows = [CaseRow(run, rung, rung.case) for rung in rungs]
+    if len(rungs) == 1:
+        cases = [case for case in rungs[0].cases if status_of(run, case).usable]
+        rows = [CaseRow(run, rungs[0], case) for case in cases]
+    ordered = sorted(rows, key=_standing)
+    best: dict[tuple[object, ...], CaseRow] = {}
+    for row in ordered:  # one that only chooses another runs that one's code
+        best.setdefault((row.case.ran, row.case.block, *row.case.params.items()), row)
+    found = list(best.values())
+    # One row more takes no more room than saying that it is left out.
+    shown = [
+        row
+        for number, row in enumerate(found)
+        if number < most or (row.case.kernel in named and number < 2 * most)
+    ]
+    reference = [CaseRow(run, rung, rung.case) for rung in ladder.rungs if rung.kernel.id == ladder.reference]
+    simplest = [row for row in rows[:1] if all(row.case.ran != other.case.ran for other in shown)]
+    return [*shown, *reference, *simplest]
+
+
+def _standing(row: CaseRow) -> tuple[float, float]:
+    """Order of kernels: by time, else by bound."""
+    speed = row.rung.speed if row.shown else None
+    if speed is not None:
+        return speed.median_us, row.rung.kernel.rung
+    time = FIGURES["median_us" if row.run.backend == "gpu" else "bound_us"]
+    value = time.value(row.subject)
+    return float("inf") if value is None else value, row.rung.kernel.rung
+
+
+def _columns(
+    run: Run, group: Group, ladder: Ladder, heading: str, scale: tuple[float, str], pending: bool
+) -> list[Filled]:
+    name: Filled = (Column(heading, right=False), lambda row: Cell(_name(ladder, row)))
+    limited: Filled = (Column("limited by", False, 1), lambda row: _PENDING if pending else _limiter(row))
+    if run.backend == "none":
+        keys = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")
+        return [name, *(of_figure(key, rank) for rank, key in enumerate(keys))]
+    if run.backend == "sim":
+        bound = (Column("limited by", False, 1), _bound_by)
+        counts = (of_figure("sector_ratio", 2), of_figure("bank_conflicts", 3))
+        return [name, of_figure("bound_us", label="at least"), *counts, bound]
+    share = "pct_of_limit"
+    label = "peak"
+    if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:
+        share, label = "pct_of_copy", "copy"
+    return [
+        name,
+        of_figure("median_us", label="time"),
+        (Column(scale[1], True, 4), lambda row: _rate(row, scale[0])),
+        *_against(ladder),
+        (Column(label, True, 5), lambda row: _two_digits(share, row)),
+        limited,
+    ]
+
+
+def _against(ladder: Ladder) -> Iterator[Filled]:
+    """How many times as fast as the library, and as the first rung that has a time."""
+    timed = [rung for rung in ladder.rungs if rung.speed and not (rung.is_reference or rung.is_ceiling)]
+    if ladder.reference is not None:
+        yield _versus(ladder.rung(ladder.reference), ladder.reference_name, 2, 3)
+    if len(timed) > 1:
+        yield _versus(timed[0], timed[0].kernel.id, 3, 2)
+
+
+def _versus(other: Rung, name: str, rank: int, digits: int) -> Filled:
+    def read(row: CaseRow) -> Cell:
+        time, base = FIGURES["median_us"].value(row.subject), other.speed
+        if base is None or time is None:
+            return Cell("–")
+        factor = base.median_us / time
+        return Cell(f"{numbers.significant(factor, digits if factor >= 1 else 2)}×", factor)
+
+    return Column(name, True, rank, f"How many times as fast as {name}."), read
+
+
+def _limiter(row: CaseRow) -> Cell:
+    found = row.rung.limiter if row.shown else None
+    if found is None:
+        return Cell("–")
+    share = found.share_pct
+    return Cell(found.word if share is None else f"{found.name} {numbers.percent(share, 2)}")
+
+
+def _two_digits(key: str, row: CaseRow) -> Cell:
+    value = FIGURES[key].value(row.subject)
+    return Cell("–") if value is None else Cell(numbers.percent(value, 2), value)
+
+
+def _bound_by(row: CaseRow) -> Cell:
+    found = row.rung.limiter
+    return Cell(found.name if found else "–")
+
+
+def _scale(ladders: Sequence[Ladder], group: Group) -> tuple[float, str]:
+    """The unit of rates: one for all tables of a kind."""
+    flops = group.rate_is_flops
+    rates = [rate(rung.speed, flops) for ladder in ladders for rung in ladder.rungs if rung.speed]
+    units: numbers.Units = numbers.COMPUTE_UNITS if flops else ((1.0, "GB/s"),)
+    return numbers.unit_for(max(rates, default=1.0), units)
+
+
+def _rate(row: CaseRow, divisor: float) -> Cell:
+    value = headline_rate(row.run, row.case).value(row.subject)
+    return Cell("–") if value is None else Cell(numbers.significant(value / divisor), value)
+
+
+def _name(ladder: Ladder, row: CaseRow) -> str:
+    """The kernel that ran; of several blocks or parameters which."""
+    if row.rung.is_reference:
+        return ladder.reference_name
+    return f"{row.case.ran} {shape_of(row.rung, row.case)}".rstrip()
+
+
+def _missing(run: Run, ladders: Sequence[Ladder], named: Collection[str]) -> Iterator[Sentence]:
+    """What has no figure, counted in one line; with its reason where it is wrong, or was named."""
+    cases = [case for ladder in ladders for rung in ladder.rungs for case in rung.cases]
+    counts: dict[str, list[str]] = {}
+    told: dict[tuple[str, Mark, Tone], dict[str, list[str]]] = {}
+    for case in cases:
+        status, where = status_of(run, case), case.problem.label
+        for remark in case.remarks:
+            held = told.setdefault((f": {remark}", _CAUTION, "warning"), {})
+            held.setdefault(case.kernel, []).append(where)
+        if status.usable:
+            continue
+        if case.kernel in named or _is_wrong(case):
+            mark, why = Mark(status.symbol, status.ascii_symbol), case.reason or "no reason was recorded"
+            held = told.setdefault((f" {status.word}: {why}", mark, status.tone), {})
+            held.setdefault(case.kernel, []).append(where)
+        else:
+            counts.setdefault(_ending(case), []).append(f"{case.kernel} {where}")
+    parts = [f"{len(names)} {how}{_named_few(how, names)}" for how, names in counts.items()]
+    noisy = sum(is_noisy(case) for case in cases if status_of(run, case).usable)
+    parts += [f"{noisy} noisy (~)"] if noisy else []
+    parts += [f"{len(told) - _MOST_REASONS} more reasons"] if len(told) > _MOST_REASONS else []
+    if parts:
+        yield Sentence.of(", ".join(parts), tone="muted")
+    for (text, mark, tone), who in list(told.items())[:_MOST_REASONS]:
+        names = [f"{kernel} {', '.join(sizes)}" for kernel, sizes in who.items()]
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        yield Sentence.of(f"{', '.join(names[:_MOST_NAMED])}{more}{text}", mark=mark, tone=tone)
+
+
+def _is_wrong(case: Measurement) -> bool:
+    return case.outcome != "skipped" and not case.over_limit
+
+
+def _ending(case: Measurement) -> str:
+    if case.outcome == "skipped":
+        if case.is_reference:
+            return "reference not available"
+        return _NOT_RUN.get(case.timing_reason or "", "not applicable")
+    if not case.over_limit:
+        return case.outcome
+    return f"exceeding the {exceeded_limit(case)}"
+
+
+def _named_few(how: str, names: Sequence[str]) -> str:
+    """Who, of a few that failed."""
+    return "" if how == "not applicable" or len(names) > _MOST_NAMED else f" ({', '.join(names)})"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - 1
+    return f"{names[0]} and {more} more" if more else names[0]

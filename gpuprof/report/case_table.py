@@ -1,0 +1,189 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of a run's cases: every case with every column, and the figures that both tables of a run share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, headline_rate
+from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.status import status_of
+from gpuprof.report.cells import cell_of, format_block
+from gpuprof.report.document import Cell, Column, Mark, Row, Table
+from gpuprof.results import Measurement, Run
+
+_NOTHING = Cell("–")
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """A case within its run and its ladder."""
+
+    run: Run
+    rung: Rung
+    case: Measurement
+
+    @property
+    def shown(self) -> Rung | None:
+        """The rung, for the one case that stands for it."""
+        return self.rung if self.case is self.rung.case else None
+
+    @property
+    def subject(self) -> Subject:
+        """What its figures are read from."""
+        return Subject(self.run, self.case, self.shown)
+
+    @property
+    def usable(self) -> bool:
+        """Whether its figures may be compared with those of others."""
+        return status_of(self.run, self.case).usable
+
+
+#: A column of cases, and what fills it.
+Filled = tuple[Column, Callable[[CaseRow], Cell]]
+
+
+def of_figure(key: str, rank: int = 0, meaning: str = "", label: str = "", right: bool = True) -> Filled:
+    """A column of one figure."""
+    figure = FIGURES[key]
+    return Column(
+        label or heading(key), right, rank, meaning or figure.meaning, key
+    ), lambda row: _figure_cell(figure, row)
+
+
+def heading(key: str) -> str:
+    """A figure's name at the head of a narrow column."""
+    short = FIGURES[key].short
+    return short[:1].lower() + short[1:]
+
+
+def _figure_cell(figure: Figure, row: CaseRow) -> Cell:
+    """A figure of a case; a dash where it can have none."""
+    if not row.usable:
+        return _NOTHING
+    cell = cell_of(figure, row.subject)
+    compares = figure.group == FIGURES["gain"].group
+    return _NOTHING if cell.text is None and (row.rung.is_reference or compares) else cell
+
+
+def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]], caption: str = "") -> Table:
+    """A table with a gap between slices, and without columns that say nothing of any case."""
+    rows = [
+        (row, bool(number and row is held[0]), [read(row) for _, read in columns])
+        for number, held in enumerate(slices)
+        for row in held
+    ]
+    kept = [
+        at
+        for at, (column, _) in enumerate(columns)
+        if not column.rank or any((cells[at].text or "").strip("– ") for _, _, cells in rows)
+    ]
+    return Table(
+        tuple(columns[at][0] for at in kept),
+        tuple(
+            Row(
+                tuple(cells[at] for at in kept),
+                tone="strong" if row.shown and row.rung.is_fastest else "",
+                begins=begins,
+            )
+            for row, begins, cells in rows
+        ),
+        caption,
+    )
+
+
+def case_table(run: Run, ladders: Sequence[Ladder]) -> Table:
+    """Every case of some sizes, with the columns that the backend of the run can fill."""
+    slices = [[CaseRow(run, rung, case) for rung in held.rungs for case in rung.cases] for held in ladders]
+    return filled_table(_columns(run, ladders), slices)
+
+
+def _columns(run: Run, ladders: Sequence[Ladder]) -> list[Filled]:
+    # Where a kernel has several rows, only sizes and blocks tell them apart: they stay longest.
+    several = any(len(rung.cases) > 1 for ladder in ladders for rung in ladder.rungs)
+    extents = f"{_extents(run, ladders)}; one number for all."
+    launch = "Threads of a block, and the kernel's parameters."
+    outcome = "ok is a right result, element by element; the others say why."
+    case: list[Filled] = [
+        (Column("kernel", False, 0, "In rung order; (ref) is somebody else's, to compare with."), _kernel),
+        (Column("size", False, 0, extents), lambda row: Cell(row.case.problem.label)),
+        (
+            Column("block", False, 1 if several else 7, launch),
+            lambda row: Cell(format_block(row.case, brief=True)),
+        ),
+        (Column("outcome", False, 2, outcome), _outcome),
+    ]
+    if len(ladders) == 1:
+        del case[1]
+    if run.backend == "gpu":
+        return [*case, *_timed(run, ladders), *_RESOURCES]
+    return [*case, *(_COUNTED if run.backend == "sim" else ()), *_RESOURCES]
+
+
+def _kernel(row: CaseRow) -> Cell:
+    return Cell(f"{row.case.kernel} (ref)") if row.rung.is_reference else Cell(row.case.kernel, code=True)
+
+
+def _outcome(row: CaseRow) -> Cell:
+    status = status_of(row.run, row.case)
+    return Cell(status.word, tone=status.tone, mark=Mark(status.symbol, status.ascii_symbol))
+
+
+def _extents(run: Run, ladders: Sequence[Ladder]) -> str:
+    """The names of the sizes."""
+    computed = dict.fromkeys(rung.case.problem.operation for ladder in ladders for rung in ladder.rungs)
+    return " or ".join("x".join(run.operations[name].dimensions) for name in computed)
+
+
+def _timed(run: Run, ladders: Sequence[Ladder]) -> list[Filled]:
+    cold = "Cold median: the L2 cache is flushed before each launch; ~ is a noisy one."
+    rate = "Work that the problem needs over the cold median."
+    return [
+        of_figure("median_us", 0, cold),
+        of_figure("ci95_pct", 9, "Half the median's 95 % confidence interval."),
+        of_figure("warm_us", 10),
+        (Column("rate", True, 3, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
+        _against(ladders, 4),
+        of_figure("pct_of_limit", 5, "Of the theoretical peak over this size: bandwidth or arithmetic."),
+        (Column("limited by", True, 5, "Its largest part of the time, or latency."), _limiter),
+        (Column("gain", True, 6, FIGURES["gain"].meaning), _gain),
+    ]
+
+
+def _against(ladders: Sequence[Ladder], rank: int) -> Filled:
+    """How many times as fast as the fastest reference; without any, as the fastest kernel."""
+    # Each size has its own fastest reference; a name in the heading must hold for all of them.
+    names = {ladder.reference_name for ladder in ladders if ladder.reference}
+    key = "vs_reference" if names else "vs_fastest"
+    name = "reference" if len(names) > 1 else next(iter(names), "fastest")
+    whose = {"reference": "each size's fastest reference", "fastest": "the fastest here"}.get(name, name)
+    return of_figure(key, rank, f"How many times as fast as {whose}.", f"vs {name}")
+
+
+def _limiter(row: CaseRow) -> Cell:
+    found = row.shown.limiter if row.shown and row.usable else None
+    return Cell(found.brief) if found else _NOTHING
+
+
+def _gain(row: CaseRow) -> Cell:
+    if row.shown is None or row.shown.gain is None:
+        return Cell("")
+    cell = _figure_cell(FIGURES["gain"], row)
+    return cell if row.shown.gain_is_clear else replace(cell, text=f"≈ {cell.text}")
+
+
+_COUNTED = (
+    of_figure("bound_us", 3, "Not timed: the lower bound by exact counts, which no launch can go below."),
+    of_figure("bound_by", 4, label="limited by"),
+    of_figure("sector_ratio", 4),
+    of_figure("global_load_efficiency_pct", 4),
+    of_figure("global_store_efficiency_pct", 5),
+    of_figure("shared_wavefronts_per_step", 6),
+    of_figure("bank_conflicts", 8),
+)
+_RESOURCES = (
+    of_figure("registers_per_thread", 11),
+    of_figure("shared_bytes", 13),
+    of_figure("theoretical_occupancy_pct", 12),
+)

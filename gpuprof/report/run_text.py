@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A whole run as a document: answers, every case with every column, reasons, cautions."""
+
+from collections.abc import Iterator, Sequence
+
+from gpuprof.analysis.answer import answer_of
+from gpuprof.analysis.banner import Banner
+from gpuprof.analysis.banners import banners
+from gpuprof.analysis.blocks import build_sweeps
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES
+from gpuprof.analysis.groups import Group, groups
+from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.status import status_of
+from gpuprof.report.answer_text import answer_content, run_title
+from gpuprof.report.blocks_text import BLOCK_COLUMNS, block_sentence
+from gpuprof.report.case_table import case_table, heading
+from gpuprof.report.cells import cell_of, format_block, format_outcome
+from gpuprof.report.document import (
+    Cell,
+    Column,
+    Content,
+    Document,
+    Legend,
+    Mark,
+    Note,
+    Row,
+    Section,
+    Sentence,
+    Table,
+)
+from gpuprof.report.parameters_text import parameter_lines
+from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
+from gpuprof.report.shortened import shortened
+from gpuprof.report.tuned_text import search_content
+from gpuprof.results import Run
+
+#: Said below the tables in any case, with each row's reason.
+_SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
+#: Said by the title; only what to do about it is left.
+_SAID_BY_TITLE = {"sim", "compiled"}
+_MARK = Mark("=", "=")
+
+
+def run_report(run: Run) -> Document:
+    """Everything that a terminal or Markdown shows of a run.
+
+    Args:
+        run: What to show.
+    """
+    run = shortened(run)
+    content: list[Content] = list(search_content(run))
+    content += [Section(group.title, tuple(_group(run, group))) for group in groups(run)]
+    cautions = tuple(_note(banner) for banner in banners(run) if banner.code not in _SAID_BY_ROWS)
+    content += [Legend(), *([Section("", cautions)] if cautions else [])]
+    facts = ((f"gpuprof {run.tool.version}", run.created_utc),)
+    return Document(run_title(run), facts, tuple(content))
+
+
+def _note(banner: Banner) -> Note:
+    short = banner.level == "note" or banner.code in _SAID_BY_TITLE
+    return Note(banner.level, banner.title, "" if short else banner.detail, banner.fix, banner.code)
+
+
+def _group(run: Run, group: Group) -> Iterator[Content]:
+    ladders = [build_ladder(run, size) for size in group.sizes]
+    for ladder in ladders:
+        yield answer_content(answer_of(run, ladder), ladder.size.heading)
+    yield Section("", (case_table(run, ladders),))
+    yield from reasons(run, ladders)
+    if run.tuning is not None:
+        return
+    for ladder in ladders:
+        for text in parameter_lines(run, group, ladder.size.label):
+            yield Sentence.of(f"{ladder.size.label}: {text}", mark=_MARK, tone="strong")
+    yield from _blocks(run, group)
+    for ladder in ladders:
+        yield from _profile(run, ladder)
+
+
+def reasons(run: Run, ladders: Sequence[Ladder]) -> Iterator[Sentence]:
+    """Why cases have no figures, and what stands beside those of others."""
+    for case in (case for ladder in ladders for rung in ladder.rungs for case in rung.cases):
+        status = status_of(run, case)
+        name = f"{case.kernel} {case.problem.label}"
+        if not status.usable:
+            text = f"{name} {status.word}: {case.reason or 'no reason was recorded'}"
+            yield Sentence.of(text, mark=Mark(status.symbol, status.ascii_symbol), tone=status.tone)
+        for remark in case.remarks:
+            yield Sentence.of(f"{name}: {remark}", mark=Mark("!", "!"), tone="warning")
+
+
+def _blocks(run: Run, group: Group) -> Iterator[Content]:
+    """Every block of each kernel that ran with several, the best in bold."""
+    for sweep in build_sweeps(run, group):
+        keys = (sweep.metric, *BLOCK_COLUMNS[run.backend])
+        rows = []
+        for cell in sweep.all_cells:
+            found = (cell_of(FIGURES[key], Subject(run, cell.case)) for key in keys)
+            cells = [Cell(format_block(cell.case)), *found]
+            if not status_of(run, cell.case).usable:
+                cells[1:] = [Cell(format_outcome(run, cell.case)), *[Cell("–")] * (len(keys) - 1)]
+            rows.append(Row(tuple(cells), "strong" if cell.is_best else ""))
+        columns = (Column("block", right=False), *(Column(heading(key)) for key in keys))
+        text = f"{sweep.kernel} {sweep.size}: {block_sentence(run, sweep)}"
+        yield Sentence.of(text, mark=_MARK, tone="strong")
+        yield Section("", (Table(columns, tuple(rows)),))
+
+
+def _profile(run: Run, ladder: Ladder) -> Iterator[Content]:
+    """The columns that optimisation studies print, where Nsight Compute counted."""
+    rows = [Row((Cell(row.rung.kernel.id, code=True), *row.cells)) for row in profile_rows(run, ladder)]
+    if rows:
+        columns = tuple(Column(column.label, rank=at) for at, column in enumerate(PROFILE_COLUMNS))
+        table = Table((Column("kernel", right=False), *columns), tuple(rows))
+        yield Section(f"{ladder.size.heading}, counted by Nsight Compute", (table,))
