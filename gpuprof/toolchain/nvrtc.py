@@ -57,8 +57,8 @@ def _nvrtc() -> Any:
         from cuda.bindings import nvrtc
     except ImportError as error:
         raise BackendUnavailable(
-            f"The compiler NVRTC needs cuda-python, which cannot be imported: {foreign(error)}.",
-            fix="Install it with: pip install cuda-python",
+            f"The compiler NVRTC needs cuda-bindings, which cannot be imported: {foreign(error)}.",
+            fix="Install it with: pip install cuda-bindings",
         ) from error
     try:
         _load_matching_library()

@@ -58,7 +58,7 @@ def python(code, cwd, *arguments, **environment):
 
 
 def test_every_requirement_is_known():
-    assert {"numpy", "msgspec", "jinja2", "typer", "cuda-python"} <= set(REQUIRED)
+    assert {"numpy", "msgspec", "jinja2", "typer", "cuda-bindings"} <= set(REQUIRED)
 
 
 @pytest.mark.parametrize("name", REQUIRED)
@@ -108,11 +108,11 @@ def test_a_compiler_that_a_toolkit_may_bring_is_not_refused_for_its_package(monk
     requirements.check()
 
 
-def test_without_cuda_python_that_is_what_is_named(monkeypatch):
+def test_without_cuda_bindings_that_is_what_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     with pytest.raises(BackendUnavailable) as raised:
         nvrtc._nvrtc.__wrapped__()
-    assert raised.value.fix.endswith("cuda-python")
+    assert raised.value.fix.endswith("cuda-bindings")
 
 
 def test_a_message_of_somebody_elses_stays_on_its_line(monkeypatch):

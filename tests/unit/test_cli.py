@@ -88,7 +88,7 @@ def test_import_loads_nothing_heavy(tmp_path):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("command", [["list"], ["devices"], ["report", "results.json", "-o", "out.html"]])
-def test_works_where_cuda_python_is_not_installed(compiled, tmp_path, command):
+def test_works_where_cuda_bindings_are_not_installed(compiled, tmp_path, command):
     directory, _ = compiled
     (tmp_path / "results.json").write_bytes((directory / "out" / "results.json").read_bytes())
     (tmp_path / "path").mkdir()

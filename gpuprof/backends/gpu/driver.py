@@ -32,14 +32,14 @@ def driver() -> Any:
     """The bindings of the driver API, with `cuInit` done.
 
     Raises:
-        BackendUnavailable: cuda-python or the driver library is missing, or no device can be used.
+        BackendUnavailable: cuda-bindings or the driver library is missing, or no device can be used.
     """
     try:
         from cuda.bindings import driver as bindings
     except ImportError as error:
         raise BackendUnavailable(
-            f"cuda-python cannot be imported: {foreign(error)}.",
-            fix="Install it with: pip install cuda-python",
+            f"cuda-bindings cannot be imported: {foreign(error)}.",
+            fix="Install it with: pip install cuda-bindings",
         ) from error
     try:
         (status,) = bindings.cuInit(0)

@@ -116,7 +116,7 @@ class EmulatedDriver:
     """The functions of the API that gpuprof calls, under their names.
 
     Args:
-        bindings: The module of cuda-python; its types and numbers stay.
+        bindings: The module of cuda-bindings; its types and numbers stay.
     """
 
     def __init__(self, bindings):
