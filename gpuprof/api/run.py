@@ -11,17 +11,18 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.analysis.actions import actions_of
+from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.counters import held as counted
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
-from gpuprof.analysis.groups import groups
+from gpuprof.analysis.groups import SizeSlice, groups
 from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
 from gpuprof.api.finding import CaseFinder
 from gpuprof.commands.browser import has_browser
-from gpuprof.errors import GpuprofError
+from gpuprof.errors import GpuprofError, InputError, ToolError
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
 from gpuprof.schema import to_json
 from gpuprof.store import write_run
@@ -330,6 +331,66 @@ class Run(CaseFinder[Case]):
     def devices(self) -> tuple[str, ...]:
         """Names of all devices that it ran on, as cases give theirs."""
         return tuple(map(self.record.device_label, range(len(self.record.devices))))
+
+    @property
+    def answer(self) -> str:
+        """What the run says, a line for each size: the fastest kernel, its time, and what limits it."""
+        return "\n".join(f"{size.heading}: {answer.text}" for size, answer, _ in self._answers)
+
+    def best(self, size: str | int | None = None, device: str | None = None) -> Case:
+        """The kernel that the answer names: the fastest, or that of the least bound where none was timed.
+
+        Args:
+            size: Of the sizes, as users type it; may be left out where there is one.
+            device: Of the run's devices, as `devices` names it; may be left out where there is one.
+
+        Raises:
+            InputError: There are none or several of those.
+            NotMeasured: No kernel has a time or a bound.
+        """
+        asked = {"size": None if size is None else str(size), "device": device}
+        found = [
+            (size, answer, case)
+            for size, answer, case in self._answers
+            if asked["size"] in (None, size.label) and device in (None, self.record.device_label(size.device))
+        ]
+        if len(found) != 1:
+            wanted = ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
+            names = ", ".join(dict.fromkeys(size.heading for size, _, _ in (found or self._answers)))
+            raise InputError(
+                f"There {'are several answers' if found else 'is no answer'}"
+                f"{f' for {wanted}' if wanted else ''}: the run has {names or 'no case'}.",
+                fix="Name size and device, or pick a case with find().",
+            )
+        ((_, answer, case),) = found
+        if case is None:
+            raise NotMeasured(f"No kernel is the best: {answer.text}")
+        return case
+
+    @cached_property
+    def _answers(self) -> tuple[tuple[SizeSlice, Answer, Case | None], ...]:
+        """Each size, what is said of it, and the case that this is about."""
+        cases = {id(case.record): case for case in self.cases}
+        found = []
+        for size in (size for group in groups(self.record) for size in group.sizes):
+            ladder = build_ladder(self.record, size)
+            answer = answer_of(self.record, ladder)
+            named = cases[id(ladder.rung(answer.kernel).case)] if answer.kernel else None
+            found.append((size, answer, named))
+        return tuple(found)
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` of `to_dicts`: one row a case; what was not measured is missing.
+
+        Raises:
+            ToolError: pandas is not installed; gpuprof does without.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            fix = "pip install pandas, or use to_dicts() or to_csv()."
+            raise ToolError(f"to_pandas needs pandas: {error}.", fix=fix) from error
+        return pandas.DataFrame(self.to_dicts())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a case, as a data frame takes them."""

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of a ladder: data that every renderer picks from, and never more than is known."""
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from synthetic_runs import (
@@ -11,6 +13,7 @@ from synthetic_runs import (
     chosen_run,
     compiled_run,
     counted_run,
+    empty_run,
     gemm_case,
     gemm_run,
     record,
@@ -24,6 +27,8 @@ from synthetic_runs import (
 from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
+from gpuprof.api import run as api
+from gpuprof.errors import InputError, ToolError
 from gpuprof.results import Measurement, Run
 
 
@@ -64,6 +69,44 @@ def test_what_is_known_of_the_fastest(held: Run, size: str, kind: str, name: str
     for key, value in facts.items():
         assert known[key] == (pytest.approx(value, rel=0.01) if isinstance(value, float) else value), key
     assert (found.time_us is None) == (kind != "timed")
+
+
+@pytest.mark.parametrize("make", [gemm_run, chosen_run, tuned_run, sim_run])
+def test_a_program_gets_the_case_that_the_answer_names(make) -> None:
+    held = make()
+    program = api.Run(held)
+    assert program.answer.splitlines() == [
+        f"{size.heading}: {answer_of(held, build_ladder(held, size)).text}"
+        for group in groups(held)
+        for size in group.sizes
+    ]
+    for found in answers(held):
+        case = program.best(found.size)
+        assert (case.kernel, case.size, case.ok) == (found.kernel, found.size, True)
+        known = case.figures.get("median_us") if found.time_us else case.bound_us
+        assert known == pytest.approx(found.time_us or found.bound_us)
+
+
+def test_a_program_is_told_why_there_is_no_best_case() -> None:
+    with pytest.raises(api.NotMeasured, match="No kernel is the best: no answer"):
+        api.Run(all_failed_run()).best()
+    with pytest.raises(InputError, match="several answers: the run has 128, 4096"):
+        api.Run(gemm_run()).best()
+    with pytest.raises(InputError, match="no answer for size 7: the run has 128, 4096"):
+        api.Run(gemm_run()).best(7)
+    with pytest.raises(InputError, match="no answer for device nothing"):
+        api.Run(sim_run()).best(device="nothing")
+    with pytest.raises(InputError, match="no answer: the run has no case"):
+        api.Run(empty_run()).best()
+
+
+def test_a_data_frame_is_made_of_the_rows_where_pandas_is(monkeypatch) -> None:
+    program = api.Run(gemm_run())
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ToolError, match="needs pandas"):
+        program.to_pandas()
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=lambda rows: rows))
+    assert program.to_pandas() == program.to_dicts()
 
 
 def test_without_a_time_a_bound_is_said_to_be_one() -> None:
