@@ -36,7 +36,7 @@ class PrivateFolder:
             path.mkdir(mode=0o700)
         self._folder = _opened(path)
         state = os.fstat(self._folder)
-        if not _is_own(state) or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if not _is_own(state) or _others_write(state):
             self.close()
             why = "others may write to it" if _is_own(state) else "it belongs to another user"
             raise PermissionError(errno.EPERM, why, os.fspath(path))
@@ -55,13 +55,14 @@ class PrivateFolder:
         """A file of this user's.
 
         Raises:
-            OSError: There is none that is, or it is a link or too large.
+            OSError: There is none that is and that nobody else may write to, or it is a link or too large.
         """
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(name, flags, dir_fd=self._folder), "rb") as file:
             state = os.fstat(file.fileno())
-            if not (stat.S_ISREG(state.st_mode) and _is_own(state) and state.st_size <= _MOST_BYTES):
-                raise PermissionError(errno.EPERM, "it is not a file of this user's", name)
+            own = stat.S_ISREG(state.st_mode) and _is_own(state) and not _others_write(state)
+            if not own or state.st_size > _MOST_BYTES:
+                raise PermissionError(errno.EPERM, "it is not a file of this user's alone", name)
             return file.read(_MOST_BYTES)
 
     def write(self, name: str, content: bytes) -> None:
@@ -129,6 +130,10 @@ def _opened(path: Path) -> int:
 
 def _is_own(state: os.stat_result) -> bool:
     return state.st_uid in (os.geteuid(), 0)
+
+
+def _others_write(state: os.stat_result) -> bool:
+    return bool(state.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _taken(lock: int) -> bool:

@@ -93,13 +93,13 @@ def compile_entries_cached(
     identity = [version, file_name, list(entries), list(program.options), texts, files, foreign]
     key = _digest(identity)
     with folder:
-        made = _read(folder, f"{key}.json")
+        made = _read(folder, f"{key}.json", len(entries))
         if made is not None:
             folder.touch(f"{key}.json")
             return made
         # Another worker, or another run, may be making it: it takes the same seconds once, not twice.
         with folder.locked(f"{key}.lock", _PATIENCE_S):
-            made = _read(folder, f"{key}.json")
+            made = _read(folder, f"{key}.json", len(entries))
             if made is None:
                 made = compile_entries(program, file_name, entries)
                 _write(folder, f"{key}.json", made)
@@ -115,11 +115,11 @@ def open_cache() -> PrivateFolder | None:
         return None
 
 
-def _read(folder: PrivateFolder, name: str) -> tuple[CompiledKernel, ...] | None:
+def _read(folder: PrivateFolder, name: str, wanted: int) -> tuple[CompiledKernel, ...] | None:
     """An entry, or None where it is missing, damaged in any way, or somebody else's."""
     try:
         document = json.loads(folder.read(name))
-        if document["sha256"] != _digest(document["kernels"]):
+        if document["sha256"] != _digest(document["kernels"]) or len(document["kernels"]) != wanted:
             return None
         return tuple(from_json(CompiledKernel, kernel) for kernel in document["kernels"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

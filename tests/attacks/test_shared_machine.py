@@ -67,6 +67,22 @@ def test_an_entry_of_another_user_is_not_believed(cache):
     assert compiled().ptx != EVIL
 
 
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_an_entry_that_others_may_write_to_is_not_believed(cache, mode):
+    compiled()
+    (entry,) = cache.iterdir()
+    entry.write_text(planted(entry))
+    entry.chmod(mode)
+    assert compiled().ptx != EVIL
+
+
+def test_an_entry_of_no_kernels_is_made_again(cache):
+    code = compiled().ptx
+    (entry,) = cache.iterdir()
+    entry.write_text(json.dumps({"sha256": hashlib.sha256(b"[]").hexdigest(), "kernels": []}))
+    assert compiled().ptx == code
+
+
 @needs_root
 def test_a_folder_of_another_user_is_not_used(cache):
     compiled()

@@ -106,6 +106,7 @@ LIBRARIES: dict[str, set[str]] = {
     "markupsafe": {"report"},
     "ml_dtypes": {"problems"},
     "msgspec": {"decoding"},
+    "pandas": {"api"},
     "plotly": {"report"},
     "pytest": {"pytest_plugin"},
     "rich": {"report", "commands"},
