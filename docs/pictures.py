@@ -24,7 +24,7 @@ from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
 SCREENS = ROOT / "docs" / "screens"
-WIDTH = 100
+WIDTH = 80
 #: Web fonts, which a reader's machine would fetch: any monospaced font will do.
 _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 _CURSOR = re.compile(r"\x1b\[\?25[lh]")
@@ -34,7 +34,7 @@ GPUPROF = str(Path(sys.executable).with_name("gpuprof"))
 #: Commands to type, by the name of their picture. A file of the samples is shown as the run that measured it.
 COMMANDS = {
     "terminal-sim": "gpuprof transpose -k naive_row,smem_tile,smem_padded --sizes 512 --device sim:h200",
-    "terminal-gpu": "gpuprof report samples/transpose-h200.json",
+    "terminal-gpu": "gpuprof report samples/gemm-h200.json",
 }
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.measure.options import GROUPS, RunOptions, options_of
+from gpuprof.report.shown import show_run
 from gpuprof.results import Run
 
 DOCS = Path(__file__).parent
@@ -147,11 +149,14 @@ def _row(kernel: Kernel) -> str:
     return f"| `{kernel.id}` | {aliases or '–'} | {kernel.title} |"
 
 
-def with_block(path: Path, name: str, text: str) -> tuple[Path, str]:
-    """A page with one marked block made anew."""
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
-    return path, f"{before}{begin}\n{text.strip()}\n\n{end}{rest.partition(end)[2]}"
+def with_blocks(path: Path, **blocks: str) -> tuple[Path, str]:
+    """A page with its marked blocks made anew."""
+    page = path.read_text(encoding="utf-8")
+    for name, text in blocks.items():
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{text.strip()}\n\n{end}{rest.partition(end)[2]}"
+    return path, page
 
 
 def options() -> str:
@@ -274,6 +279,14 @@ def _type(field: dict[str, Any]) -> str:
     return str(field["type"])
 
 
+def answer() -> str:
+    """What the README's command prints, of the run of the samples."""
+    shown = StringIO()
+    run = gpuprof.load(ROOT / "samples" / "gemm-h200.json").record
+    show_run(run, file=shown, width=80, hint="All rows: --table    Report: gpuprof report --open")
+    return f"```\n{shown.getvalue().strip()}\n```"
+
+
 def jobs() -> str:
     """Which command is for which job, as the index has it, with links from the top folder."""
     index = (DOCS / "index.md").read_text(encoding="utf-8")
@@ -294,12 +307,12 @@ def house() -> str:
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Every file that this script writes, with its text."""
-    yield with_block(DOCS / "measured-h200.md", "samples", measured())
-    yield with_block(DOCS / "limits.md", "steps", steps())
-    yield with_block(DOCS / "command-line.md", "options", options())
-    yield with_block(ROOT / "README.md", "jobs", jobs())
-    yield with_block(DOCS / "python.md", "keywords", keywords())
-    yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
+    yield with_blocks(DOCS / "measured-h200.md", samples=measured())
+    yield with_blocks(DOCS / "limits.md", steps=steps())
+    yield with_blocks(DOCS / "command-line.md", options=options())
+    yield with_blocks(ROOT / "README.md", answer=answer(), jobs=jobs())
+    yield with_blocks(DOCS / "python.md", keywords=keywords())
+    yield with_blocks(ROOT / "CONTRIBUTING.md", house=house())
     yield DOCS / "results.md", results_page()
     yield DOCS / "studies.md", studies()
     for name, kind in (("results", Run), ("compare", ComparisonDocument), ("fleet", FleetDocument)):
