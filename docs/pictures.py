@@ -118,7 +118,7 @@ def left(written: str) -> list[str]:
 def record(name: str, command: str) -> None:
     """Type a command and write its picture."""
     console = Console(width=WIDTH, record=True, file=StringIO(), force_terminal=True)
-    console.print(Text(f"$ {command}", style="bold"), soft_wrap=True)
+    console.print(Text(f"$ {command}", style="bold"))
     for line in left(typed(command)):
         console.print(Text.from_ansi(line), soft_wrap=True)
     svg = console.export_svg(title="gpuprof", unique_id=name)
