@@ -3,6 +3,7 @@
 """The documentation holds together: links, headings, commands, statuses, and the site made of it."""
 
 import csv
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -18,6 +19,7 @@ from gpuprof import errors
 from gpuprof.bounds.parts import PARTS
 from gpuprof.cli import app
 from gpuprof.errors import ExitCode, GpuprofError
+from gpuprof.reading import read_run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -90,6 +92,31 @@ def test_every_command_line_names_commands_and_options_that_exist(line):
     for word in words:
         if re.match("--?[a-zA-Z]", word):
             assert word.partition("=")[0] in {*known, "--help"}, word
+
+
+# What scripts write.
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("update", ROOT / "docs" / "update.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_documentation_is_current():
+    generated = list(generator().generated())
+    assert len(generated) > 1
+    for path, text in generated:
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run python docs/update.py"
+
+
+def test_every_problem_of_the_samples_has_its_fastest_kernel_on_the_page():
+    page = (ROOT / "docs" / "measured-h200.md").read_text(encoding="utf-8")
+    for name in (name for names in generator().SAMPLES for name in names):
+        run = read_run(ROOT / "samples" / f"{name}.json")
+        for size in {case.problem.label for case in run.cases}:
+            assert re.search(rf"^\| {size} \| `\w+`", page, re.MULTILINE), (name, size)
 
 
 # Data.
