@@ -58,6 +58,9 @@ def find_kernel(name: str, kernel: str) -> Kernel:
 class _Unread(Links):
     """Machine code that nobody disassembles, which would take longer than most kernels of tests."""
 
+    def begin(self, functions: Any) -> None:
+        pass
+
     def of(self, function: Any, program: Any) -> NoLink:
         return NoLink("this test counts none of its instructions.")
 

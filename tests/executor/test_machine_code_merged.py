@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuprof.backends.sim.instructions import Listings
+from gpuprof.backends.sim.instructions import Links, Listings
 from gpuprof.errors import BackendUnavailable
 from gpuprof.machine_code import disassembler
 from gpuprof.machine_code.disassembler import disassemble, disassemble_together
@@ -155,6 +155,23 @@ def test_what_was_expected_is_there_when_it_is_needed(functions, monkeypatch):
     monkeypatch.setattr(disassembler.subprocess, "run", None)
     for cubin, name in zip(cubins, SOURCES, strict=True):
         assert read_machine_code(listings.of(cubin), functions[name][0].entry).blocks
+
+
+def test_what_is_begun_is_disassembled_once(functions, monkeypatch):
+    runs = []
+    run = subprocess.run
+    monkeypatch.setattr(
+        disassembler.subprocess,
+        "run",
+        lambda *args, **options: runs.append(run(*args, **options)) or runs[-1],
+    )
+    links = Links()
+    one = functions["loop"][0]
+    links.begin([one])
+    first = links._listings.of(one.cubin)
+    links.begin([replace(one, cubin=b"damaged")])
+    assert first == disassemble(one.cubin)
+    assert len([done for done in runs if not done.returncode]) == 2
 
 
 def test_a_listing_is_parted_by_its_titles():

@@ -400,6 +400,8 @@ class SimBackend:
         for one in shape.launches:
             check_launch(self.device, kernel.id, one, compiled[one.entry])
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
+        if self._is_executed(shape, compiled):
+            self._links.begin(compiled.values())
         with timeline.span("decode", kernel.id):
             programs = self.programs(kernel, shape, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
@@ -539,10 +541,12 @@ class SimBackend:
 
     def _executed(self, kernel: Kernel, shape: LaunchShape, compiled: Functions) -> Functions:
         """What of the compiled functions is executed: those of an architecture that the executor knows."""
-        first = compiled[shape.launches[0].entry]
-        if architecture_of(first.arch) == self._ptx_arch:
-            return compiled
-        return compile_kernel(kernel, shape, self._ptx_arch)
+        return (
+            compiled if self._is_executed(shape, compiled) else compile_kernel(kernel, shape, self._ptx_arch)
+        )
+
+    def _is_executed(self, shape: LaunchShape, compiled: Functions) -> bool:
+        return architecture_of(compiled[shape.launches[0].entry].arch) == self._ptx_arch
 
     def references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 from typing import ClassVar
 
 from gpuprof.counters import COUNTERS, PIPES
@@ -45,6 +46,12 @@ class Links:
         """Be told, from any thread, of machine code that is likely to be linked."""
         self._listings.expect(cubin)
 
+    def begin(self, functions: Iterable[CompiledKernel]) -> None:
+        """Have machine code that will be linked disassembled while the executor gets ready to run it."""
+        cubins = [each.cubin for each in functions if (each.cubin, each.entry) not in self._links]
+        if cubins:
+            Thread(target=self._listings.begin, args=(cubins,), daemon=True).start()
+
     def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
         """Return the link of a function's machine code and the program that the executor runs for it."""
         if function.ptx != program.module:
@@ -66,10 +73,17 @@ class Listings:
     def __init__(self) -> None:
         self._expected: SimpleQueue[bytes] = SimpleQueue()
         self._known: dict[bytes, str] = {}
+        self._reading = Lock()
 
     def expect(self, cubin: bytes) -> None:
         """Be told, from any thread, of machine code that is likely to be read."""
         self._expected.put(cubin)
+
+    def begin(self, cubins: Iterable[bytes]) -> None:
+        """Read machine code ahead; what goes wrong is told to who asks for it."""
+        with suppress(Exception):
+            for cubin in cubins:
+                self.of(cubin)
 
     def of(self, cubin: bytes) -> str:
         """Return the listing of a cubin.
@@ -77,16 +91,17 @@ class Listings:
         Raises:
             BackendUnavailable: As for `disassemble`.
         """
-        if cubin not in self._known:
-            together = dict.fromkeys((cubin, *self._new()))
-            if sum(map(len, self._known)) + sum(map(len, together)) > _KEPT_BYTES:
-                self._known.clear()
-            try:
-                listings = disassemble_together([*together])
-            except BackendUnavailable:  # of any of them
-                together, listings = {cubin: None}, [disassemble(cubin)]
-            self._known.update(zip(together, listings, strict=True))
-        return self._known[cubin]
+        with self._reading:
+            if cubin not in self._known:
+                together = dict.fromkeys((cubin, *self._new()))
+                if sum(map(len, self._known)) + sum(map(len, together)) > _KEPT_BYTES:
+                    self._known.clear()
+                try:
+                    listings = disassemble_together([*together])
+                except BackendUnavailable:  # of any of them
+                    together, listings = {cubin: None}, [disassemble(cubin)]
+                self._known.update(zip(together, listings, strict=True))
+            return self._known[cubin]
 
     def _new(self) -> Iterator[bytes]:
         """Yield what is expected and not known."""
