@@ -19,14 +19,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import gpuprof
+from gpuprof.kernels.catalog import KERNEL_ROOT, load_ladder
+from gpuprof.kernels.kernel import Kernel
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Run, size_label
 
-#: Kernels with the values of their parameters to try.
-Tried = dict[str, dict[str, list[int]]]
 #: Sizes by what they try.
 SIZES = {
     "powers of two": "64 128 256 512 1024 2048 4096 8192 16384",
@@ -41,24 +42,26 @@ SIZES = {
     "held out": "67x1000x3 223 295x1999x77 577 641 705 801 897 961 1153x640x2050 3333 7777",
     "held out later": "521 545 737 833 865 929 1057 1201 900x701x1501 301x301x3001 65x4097x4097 301x1777x97",
 }
-#: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
-_SPLIT: Tried = {name: {} for name in ("splitk_16x32", "splitk_32x64", "splitk_64x64", "splitk_64x128")}
-_FEW: Tried = {name: {} for name in ("few_rows", "few_rows_six", "few_rows_four", "few_rows_two")}
-_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "shifted_80x64": {}}
-_FLAT: Tried = {"short_k_44x96": {}, "short_k_52x96": {}, "streamk_8x8_tall": {}}
-_REALIGNED: Tried = {"realigned_8x8": {}, "realigned_8x8_alone": {}}
-_SMALL: Tried = {"streamk_8x8": {}, "streamk_8x8_square": {}, "packed_8x8": {}, **_REALIGNED}
-_LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
-CANDIDATES: tuple[tuple[int, Tried], ...] = (
-    (30_000, {**_FEW, "splitk_8x32": {}, "splitk_16x32": {}}),
+#: Rungs worth trying, by the most elements of C up to which they are.
+CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
+    (30_000, ("few_rows", "splitk_8x32", "splitk_16x32")),
+    (120_000, ("splitk_8x32", "splitk_16x32", "splitk", "streamk_64x256", "realigned")),
     (
-        120_000,
-        {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}},
+        700_000,
+        (
+            *("splitk_16x32", "splitk", "splitk_44x64", "splitk_64x64"),
+            *("streamk_64x256", "streamk_128x128", "realigned"),
+        ),
     ),
-    (700_000, {**_SPLIT, **_ODD, **_FLAT, **_SMALL}),
-    (1_700_000, {"splitk_44x64": {}, "splitk_64x64": {}, "splitk_64x128": {}, **_FLAT, **_SMALL, **_LARGE}),
-    (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, "realigned_8x8": {}, **_LARGE, "streamk_12x16": {}}),
-    (sys.maxsize, {**_LARGE, "streamk_12x16": {}}),
+    (
+        1_700_000,
+        (
+            *("splitk_44x64", "splitk_64x64", "streamk_64x256", "streamk_128x128"),
+            *("streamk", "realigned", "packed"),
+        ),
+    ),
+    (5_000_000, ("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed")),
+    (sys.maxsize, ("streamk", "realigned", "packed")),
 )
 _CHOOSER = "by_size"
 
@@ -98,7 +101,7 @@ def extents_of(size: str) -> tuple[int, int, int]:
     return m, n, k
 
 
-def runs_of(part: int, parts: int) -> Iterator[tuple[Tried, list[str]]]:
+def runs_of(part: int, parts: int) -> Iterator[tuple[tuple[str, ...], list[str]]]:
     """Rungs and the sizes at which they are tried, for one of several GPUs.
 
     Sizes are dealt out in the order of their work, so that the parts take about as long.
@@ -122,12 +125,12 @@ def measure(folder: Path, part: int, parts: int, by_size: bool, device: str, sec
     folder.mkdir(parents=True, exist_ok=True)
     runs = list(runs_of(part, parts))
     if by_size:
-        runs = [({}, sorted((size for _, sizes in runs for size in sizes), key=extents_of))]
+        runs = [((), sorted((size for _, sizes in runs for size in sizes), key=extents_of))]
     for number, (rungs, sizes) in enumerate(runs):
         path = folder / f"gemm-{part}-{number}.json"
         run = gpuprof.profile(
             "gemm",
-            kernels={**rungs, _CHOOSER: {}},
+            kernels=[*rungs, _CHOOSER],
             sizes=[extents_of(size) for size in sizes],
             references=["vendor"],
             device=device,
@@ -139,9 +142,14 @@ def measure(folder: Path, part: int, parts: int, by_size: bool, device: str, sec
         print(f"{path}: {sum(case.ok for case in run)} of {len(run.cases)} cases ended well", flush=True)
 
 
+@cache
+def _today() -> dict[str, Kernel]:
+    return {kernel.id: kernel for kernel in load_ladder(KERNEL_ROOT / "gemm").kernels}
+
+
 def label_of(run: Run, case: Measurement) -> str:
-    """A kernel's id, with the parameters that are not its header's."""
-    record = next((one for one in run.kernels if one.id == case.kernel), None)
+    """A kernel's id, with the parameters that are not its header's: today's where it is still there."""
+    record = _today().get(case.kernel) or next((one for one in run.kernels if one.id == case.kernel), None)
     usual = record.parameters if record else {}
     others = [f"{name}={value}" for name, value in case.params.items() if usual.get(name, value) != value]
     return ":".join((case.kernel, *others))
@@ -181,9 +189,23 @@ def summary(rows: list[Row], what: str, shares: list[float]) -> str:
 
 
 def read_all(places: Iterable[Path]) -> dict[str, list[Row]]:
-    """The rows of every file, by card."""
-    files = (sorted(place.glob("*.json")) if place.is_dir() else [place] for place in places)
-    return rows_of(read_run(path) for each in files for path in each)
+    """The rows of every file, by card; or those of one table as `data` prints it."""
+    files = [
+        file for place in places for file in (sorted(place.glob("*.json")) if place.is_dir() else [place])
+    ]
+    if len(files) == 1 and files[0].suffix == ".csv":
+        return _rows_of_table(files[0])
+    return rows_of(map(read_run, files))
+
+
+def _rows_of_table(path: Path) -> dict[str, list[Row]]:
+    cards: dict[str, dict[str, Row]] = defaultdict(dict)
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            row = cards[line["card"]].setdefault(line["size"], Row(line["size"], float(line["cublas_us"])))
+            row.rungs[line["kernel"]] = row.vendor_us / float(line["over_cublas"])
+            row.chosen = row.chosen or line["takes"]
+    return {card: list(rows.values()) for card, rows in cards.items()}
 
 
 def page(places: Iterable[Path]) -> str:
@@ -205,7 +227,7 @@ def data(places: Iterable[Path]) -> Iterator[tuple[str, ...]]:
     yield ("card", "size", "cublas_us", "kernel", "takes", "over_cublas")
     for card, found in read_all(places).items():
         for row in found:
-            if row.vendor_us and _CHOOSER in row.rungs:
+            if row.vendor_us:
                 rungs = sorted(row.rungs, key=lambda label: (label != _CHOOSER, row.rungs[label]))
                 for label in rungs:
                     takes = row.chosen if label == _CHOOSER else ""

@@ -4,7 +4,7 @@
 
     python benchmarks/outer_product.py     on a GPU: cycles for one k of a warp's tile, in Markdown
 
-Two warps a scheduler multiply a column of TM values by a row of TN, as `streamk_12x16` does, with no copy, no
+Two warps a scheduler multiply a column of TM values by a row of TN, as `streamk` does, with no copy, no
 barrier and no C. VALUES operands are loaded anew for each k, WIDTH at once; the others stay in registers.
 """
 

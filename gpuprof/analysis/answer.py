@@ -117,7 +117,7 @@ class Answer:
 
     @property
     def name(self) -> str:
-        """The kernel that ran, with what chose it and what of it won: `streamk_12x16 (by_size)`."""
+        """The kernel that ran, with what chose it and what of it won: `streamk (by_size)`."""
         alias = f"({self.alias})" if self.alias else ""
         return " ".join(filter(None, (self.ran, self.shape, alias)))
 

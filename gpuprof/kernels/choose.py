@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import size_values
+from gpuprof.kernels.shape import configure, size_values
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.problem import Problem
 
 
 def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, device: Device) -> Kernel:
-    """The kernel itself, or the first of its choices whose condition holds.
+    """The kernel itself, or the first of its choices whose condition holds and which can run there.
 
     Args:
         kernel: The kernel.
@@ -22,11 +22,12 @@ def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, dev
         device: Where.
 
     Raises:
-        CaseSkipped: No condition holds.
+        CaseSkipped: There is none.
     """
     if not kernel.choices:
         return kernel
     values = size_values(problem, device)
+    refusal: CaseSkipped | None = None
     for choice in kernel.choices:
         try:
             holds = evaluate(choice.when, values)
@@ -35,5 +36,11 @@ def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, dev
                 f"The header of {kernel.id} cannot be evaluated for this size: {error}."
             ) from error
         if holds:
-            return next(other for other in alternatives if other.id == choice.kernel)
-    raise CaseSkipped(f"{kernel.id} names no kernel for this size on this device.")
+            chosen = next(other for other in alternatives if other.id == choice.kernel)
+            try:
+                configure(chosen, problem, chosen.launch.block, {}, device)
+            except CaseSkipped as refused:
+                refusal = refused
+            else:
+                return chosen
+    raise refusal or CaseSkipped(f"{kernel.id} names no kernel for this size on this device.")

@@ -460,11 +460,14 @@ def _refuse_what_the_chosen_brings(reader: TableReader, names: Sequence[str]) ->
 def _read_choices(reader: TableReader) -> tuple[Choice, ...]:
     if "choose" not in reader:
         return ()
-    choices = []
+    choices: list[Choice] = []
     for entry in reader.sections("choose"):
-        choices.append(
-            Choice(entry.take("kernel", str), entry.take("when", str), entry.take("because", str, ""))
-        )
+        several = isinstance(entry.table.get("kernel"), list)
+        names = entry.strings("kernel") if several else (entry.take("kernel", str),)
+        when, because = entry.take("when", str), entry.take("because", str, "")
+        if not names:
+            raise entry.error("kernel", "must name a kernel")
+        choices += [Choice(name, when, because) for name in names]
         entry.finish()
     if not choices:
         raise reader.error("choose", "must name at least one kernel")

@@ -58,13 +58,13 @@ def test_a_kernel_that_the_executor_cannot_run_says_why():
     assert found.lines_reason == found.bounds_reason
 
 
-PANELS = next(kernel for kernel in shipped_ladder("gemm").kernels if kernel.id == "bulk_8x16_panels")
+PANELS = next(kernel for kernel in shipped_ladder("gemm").kernels if kernel.id == "bulk_8x16")
 
 
 def stores_of_panels(blocks):
     """What the executor counts of a grid whose blocks take tiles in another order than their own."""
     problem = problem_for(PANELS, 516, 260, 388)
-    shape = configure(PANELS, problem, PANELS.launch.block, {}, DEVICE)
+    shape = configure(PANELS, problem, PANELS.launch.block, {"PANEL": 16}, DEVICE)
     backend = SimBackend(DEVICE, 0, blocks=blocks)
     counters = backend.count(PANELS, problem, shape, Compiler(DEVICE.arch)(PANELS, shape)).counters
     return counters["global_store_sectors"]

@@ -18,6 +18,8 @@ from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 pytestmark = pytest.mark.deep
 
 CARD = load_card("h200")
+#: Tiles of 128x256, two of which make a row of the first two problems.
+TILE = {"BM": 128, "TM": 8, "TN": 16}
 #: Every tile is several blocks' work, but for the last one of the second: rows and columns are left over.
 SHARED, RAGGED = Gemm(256, 512, 128), Gemm(200, 300, 100)
 #: Four tiles to each block and more: most are one block's own.
@@ -29,7 +31,7 @@ def run(
     *,
     blocks: int | None,
     wrong: tuple[str, str] | None = None,
-    name: str = "streamk_8x16",
+    name: str = "streamk",
 ) -> Findings:
     """Run a stream-K GEMM, perhaps with something in its source, or in what it includes, replaced."""
     kernel = find_kernel("gemm", name)
@@ -38,7 +40,8 @@ def run(
         changed = {file: text.replace(*wrong) for file, text in texts.items()}
         assert changed != texts
         kernel = replace(kernel, source=changed.pop(""), headers=changed)
-    shape = configure(kernel, problem, kernel.launch.block, {}, CARD)
+    params = TILE if name == "streamk" else {}
+    shape = configure(kernel, problem, kernel.launch.block, params, CARD)
     assert shape.launches[0].cooperative
     options = compiler_options("sm_90", shape.defines, kernel.compile_options)
     (entry,) = {launch.entry for launch in shape.launches}
@@ -122,8 +125,8 @@ PACKED = Gemm(130, 517, 201)
 
 
 def test_what_all_blocks_pack_is_there_for_the_few_that_are_verified():
-    whole = run(PACKED, blocks=0, name="packed_8x8")
-    found = run(PACKED, blocks=6, name="packed_8x8")
+    whole = run(PACKED, blocks=0, name="packed")
+    found = run(PACKED, blocks=6, name="packed")
     assert (whole.outcome, found.outcome) == ("ok", "ok")
     differ = {name for name, counter in found.counters.items() if counter != whole.counters[name]}
     assert differ <= {"l1_passes"}  # how often blocks look whether the others have come, is nobody's to say
@@ -132,5 +135,5 @@ def test_what_all_blocks_pack_is_there_for_the_few_that_are_verified():
 
 def test_a_row_that_is_packed_wrong_is_incorrect():
     wrong = ("to[p][j * 32] = values[p][j];", "to[p][j * 32] = 2 * values[p][j];")
-    found = run(PACKED, blocks=6, wrong=wrong, name="packed_8x8")
+    found = run(PACKED, blocks=6, wrong=wrong, name="packed")
     assert found.outcome == "incorrect"

@@ -13,7 +13,7 @@ from gpuprof.devices.cards import load_card
 
 pytestmark = pytest.mark.deep
 
-RUNGS = ("dmma_128x128", "dmma_64x64")
+RUNGS = ("dmma", "dmma_64x64")
 #: Rows of odd lengths, which are copied by elements, and of even ones; k of less than a tile and of many.
 RAGGED = [(1, 1, 1), (3, 2, 5), (65, 67, 69), (129, 66, 34), (64, 65, 130), (30, 130, 17)]
 #: What a GPU may run faster: all are as right.
@@ -47,7 +47,7 @@ def test_right_at_every_size(name, card, size):
 @pytest.mark.parametrize("params", OTHERS, ids=str)
 def test_right_with_other_tiles_and_depths(params):
     for size in (131, 70, 98), (65, 129, 49):
-        measurement = measure("dmma_128x128", size, params)
+        measurement = measure("dmma", size, params)
         assert measurement.outcome == "ok", measurement.reason
         assert measurement.resources.spill_bytes == 0
 
@@ -56,7 +56,7 @@ def test_right_with_other_tiles_and_depths(params):
     ("card", "params"), [("a100-80gb", {}), *(("h200", params) for params in ({}, *OTHERS))], ids=str
 )
 def test_shared_memory_is_read_without_bank_conflicts(card, params):
-    counters = measure("dmma_128x128", (256, 128, 64), params, card).counters
+    counters = measure("dmma", (256, 128, 64), params, card).counters
     for name in ("shared_load", "shared_store", "async_copy_shared"):
         assert counters[f"{name}_bank_conflicts"].value == 0, name
     # Half a warp's doubles fill the 32 banks.
@@ -67,7 +67,7 @@ def test_shared_memory_is_read_without_bank_conflicts(card, params):
 def test_large_tiles_are_bound_by_the_tensor_cores(name):
     card = load_card(name)
     sizes = m, n, k = 256, 384, 320
-    case = with_bounds(measure("dmma_128x128", sizes, card=name), card)
+    case = with_bounds(measure("dmma", sizes, card=name), card)
     assert case.bound_by == "tensor_f64"
     assert case.bounds["l1"].least_us < 0.7 * case.bounds["tensor_f64"].least_us
     assert case.counters["tensor_f64_operations"].value == 2 * m * n * k
@@ -91,6 +91,6 @@ def test_large_tiles_are_bound_by_the_tensor_cores(name):
     ],
 )
 def test_what_the_header_rules_out_is_skipped_with_its_sentence(params, words):
-    measurement = measure("dmma_128x128", (64, 64, 64), params)
+    measurement = measure("dmma", (64, 64, 64), params)
     assert measurement.outcome == "skipped"
     assert words in measurement.reason

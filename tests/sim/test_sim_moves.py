@@ -21,16 +21,12 @@ MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
 LADDER_SIZES = {"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", "transpose": "256"}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
 SIZES = {
-    "streamk_12x16": "384x1024x64",
+    **dict.fromkeys(("streamk", "streamk_64x256"), "384x1024x64"),
     "registers": "16x8192",
-    **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), "4x256x512"),
-    "streamk_8x8_tall": "512x128x64",
+    "few_rows": "4x256x512",
     "splitk_44x64": "88x256x128",
-    "splitk_64x64_even": "576x512x64",
-    "shifted_80x64": "720x64x128",
-    "realigned_8x8": "257x257x65",
-    "realigned_8x8_alone": "257x257x530",
-    "dmma_64x64_even": "576x512x64",
+    "realigned": "257x257x65",
+    "packed": "257x257x65",
 }
 
 

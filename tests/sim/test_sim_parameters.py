@@ -29,7 +29,7 @@ ALLOWED = [
     ("col_8x8_double", {"BK": 16}, None),
     ("reg_8x8", {"BK": 8}, None),
     ("reg_8x8", {"BK": 32}, None),
-    ("reg_8x16", {"BK": 8}, None),
+    ("reg_8x8", {"BK": 8, "TN": 16}, None),
     ("reg_8x16_async", {"BK": 8}, None),
     ("reg_8x16_async", {"BK": 32}, None),
 ]
@@ -37,6 +37,7 @@ SQUARE = "has one thread for each element of a square tile"
 LINE = f"{SQUARE}: TILE must be 16 or 32, and the block TILE*TILE threads"
 OUTPUTS = "has one thread for 4x4 elements"
 FOURS = "has one thread for four rows of a square tile: TILE must be 16 or 32, and the block TILE*TILE/4"
+REGISTERS = "needs TN 8 or 16, and BK 8, 16 or, with TN=8, 32"
 #: Kernel, a value that its header rules out for its block, and how the sentence goes on after the id.
 REFUSED = [
     ("smem_tiled_16", {"BS": 8}, f"{SQUARE}: the block must be BS x BS"),
@@ -52,8 +53,8 @@ REFUSED = [
     ("col_8x8_warp", {"BK": 32}, "needs BK 8 or 16"),
     ("col_8x8_prefetch", {"BK": 0}, "needs BK 8 or 16"),
     ("col_8x8_double", {"BK": 4}, "needs BK 8 or 16"),
-    ("reg_8x8", {"BK": 12}, "needs BK 8, 16 or 32"),
-    ("reg_8x16", {"BK": 32}, "needs BK 8 or 16"),
+    ("reg_8x8", {"BK": 12}, REGISTERS),
+    ("reg_8x8", {"BK": 32, "TN": 16}, REGISTERS),
 ]
 
 

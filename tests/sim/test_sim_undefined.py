@@ -159,12 +159,7 @@ SIZES = {"gemm": (36, 68, 20), "transpose": (36, 68), "reduce": (1500,), "softma
 
 
 #: Of kernels that are for other shapes only.
-OWN_SIZES = {
-    **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), (3, 132, 100)),
-    "streamk_8x8_tall": (300, 68, 100),
-    "splitk_64x64_even": (576, 512, 40),
-    "dmma_64x64_even": (576, 512, 40),
-}
+OWN_SIZES = {"few_rows": (3, 132, 100)}
 
 
 @pytest.mark.parametrize(

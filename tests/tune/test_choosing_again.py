@@ -22,7 +22,7 @@ from gpuprof.schema import to_json
 pytestmark = pytest.mark.deep
 
 #: Of each kernel, its time in microseconds at 128, 1024 and 4096 on the first of the runs.
-TIMES = {"splitk_8x32": (2, 60, 4000), "splitk_64x128": (4, 30, 3000), "reg_8x8": (9, 40, 2000)}
+TIMES = {"splitk_8x32": (2, 60, 4000), "splitk_64x64": (4, 30, 3000), "reg_8x8": (9, 40, 2000)}
 SIZES = (128, 1024, 4096)
 
 
@@ -72,7 +72,7 @@ def test_the_chooser_of_a_ladder_is_made_anew_from_a_run(ladder):
     assert "3 kernels have changed" in done.stderr or "have changed since" in done.stderr
     after = (ladder / "by_size.cu").read_text(encoding="utf-8")
     assert after.partition("[[choose]]")[0] == before.partition("[[choose]]")[0]
-    assert [picked(ladder, edge) for edge in SIZES] == ["splitk_8x32", "splitk_64x128", "reg_8x8"]
+    assert [picked(ladder, edge) for edge in SIZES] == ["splitk_8x32", "splitk_64x64", "reg_8x8"]
     # Nothing but the last of them runs on an older card.
     assert [picked(ladder, edge, "t4") for edge in SIZES] == ["reg_8x8"] * 3
     again = tune("gemm", "--from", results, "--into", "by_size", "--write", folder=ladder.parent)
@@ -104,11 +104,11 @@ def test_several_files_give_each_device_its_rules(ladder):
     other = {name: of[::-1] for name, of in TIMES.items()}
     second = measured(ladder.parent / "rtx4090.json", "rtx4090", {**other, "reg_8x8": (2000, 9, 9)})
     tune("gemm", "--from", first, "--from", second, "--into", "by_size", "--write", folder=ladder.parent)
-    assert [picked(ladder, edge) for edge in SIZES] == ["splitk_8x32", "splitk_64x128", "reg_8x8"]
+    assert [picked(ladder, edge) for edge in SIZES] == ["splitk_8x32", "splitk_64x64", "reg_8x8"]
     there = [picked(ladder, edge, "rtx4090") for edge in SIZES]
     assert there == ["reg_8x8", "reg_8x8", "splitk_8x32"]
     # A card that nobody measured follows the first.
-    assert [picked(ladder, edge, "rtx3090") for edge in SIZES] == ["splitk_8x32", "splitk_64x128", "reg_8x8"]
+    assert [picked(ladder, edge, "rtx3090") for edge in SIZES] == ["splitk_8x32", "splitk_64x64", "reg_8x8"]
 
 
 def test_a_search_at_five_sizes_makes_a_rung_that_chooses(tmp_path):

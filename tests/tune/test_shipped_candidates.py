@@ -20,21 +20,13 @@ pytestmark = pytest.mark.deep
 SIZES = {"gemm": "36x132x140", "transpose": "100x132", "reduce": "10004", "softmax": "3x500"}
 #: Where these are not what a kernel is for.
 SPECIAL = {
-    **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), "3x132x1037"),
-    "streamk_8x8_tall": "516x36x140",
-    **dict.fromkeys(("realigned_8x8", "realigned_8x8_alone"), "37x133x141"),
-    "splitk_64x64_even": "516x504x68",
-    "dmma_64x64_even": "516x504x36",
+    "few_rows": "3x132x1037",
+    "realigned": "37x133x141",
 }
 USUAL = {
     "warp_row": "4096x1024",
-    **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), "4x4096x4096"),
-    "streamk_8x8_tall": "4096x64x4096",
-    **dict.fromkeys(("realigned_8x8", "realigned_8x8_alone"), "1001"),
-    "splitk_64x64_even": "769",
-    "short_k_44x96": "129x4097x65",
-    "short_k_52x96": "129x4097x65",
-    "dmma_64x64_even": "768",
+    "few_rows": "4x4096x4096",
+    "realigned": "1001",
 }
 #: Their values follow from their shape, or they hand over to others.
 FIXED = {

@@ -232,12 +232,12 @@ def test_choices_are_made_anew_and_what_stands_above_them_stays():
     kernels = {each.id: each for each in shipped_ladder("gemm").kernels}
     chosen = {
         name: Chosen(name, kernels[name], kernels[name].parameters, kernels[name].launch.block)
-        for name in ("splitk_8x32", "streamk_8x16", "reg_8x8", "reg_8x16_async")
+        for name in ("splitk_8x32", "streamk", "reg_8x8", "reg_8x16_async")
     }
     rules = rules_of(
         [
             Sample({"M": 64, "N": 64, "K": 64}, ("splitk_8x32",)),
-            Sample({"M": 4096, "N": 4096, "K": 4096}, ("streamk_8x16",)),
+            Sample({"M": 4096, "N": 4096, "K": 4096}, ("streamk",)),
         ]
     )
     parts = [Part("NVIDIA H200", "", rules)]
@@ -248,7 +248,7 @@ def test_choices_are_made_anew_and_what_stands_above_them_stays():
     assert replace(made, source="", choices=()) == replace(before, source="", choices=())
     picks = [choice.kernel for choice in made.choices]
     # reg_8x16_async takes nothing that splitk_8x32 does not; reg_8x8 takes what is left, and ends the list.
-    assert picks == ["splitk_8x32", "streamk_8x16", "splitk_8x32", "reg_8x8"]
+    assert picks == ["splitk_8x32", "streamk", "splitk_8x32", "reg_8x8"]
     assert made.choices[-1].when == "1"
     with pytest.raises(InputError, match="are not the last ones"):
         with_choices(source.replace("*/", "[moves]\n*/"), parts, chosen, ("M", "N", "K"))
@@ -258,7 +258,7 @@ def test_variants_of_a_file_that_has_some_differ_from_the_file_not_from_each_oth
     path = KERNEL_ROOT / "gemm" / "splitk.cu"
     source = path.read_text(encoding="utf-8")
     before = read_kernels(source, path, shipped_operation).kernels
-    kernel = next(each for each in before if each.id == "splitk_32x64")
+    kernel = next(each for each in before if each.id == "splitk")
     params = {**kernel.parameters, "TM": 2, "TN": 8, "BK": 64, "STAGES": 2}
     new = Variant("wide", Point(kernel.id, tuple(params.items()), (64, 1, 1)))
     text = with_variants(source, kernel, [new], lambda text: read_kernels(text, path, shipped_operation))

@@ -65,6 +65,12 @@ def test_a_choice_may_say_where_its_numbers_come_from():
     assert kernel.choices == (Choice("naive", "1", "Measured."),)
 
 
+def test_a_choice_of_several_kernels_is_one_of_each_in_their_order():
+    extra = "choose = [{ kernel = ['streamk', 'naive'], when = 'M > 8', because = 'Measured.' }]"
+    kernel = parse_kernel(chooser(extra=extra), PATH)
+    assert kernel.choices == tuple(Choice(name, "M > 8", "Measured.") for name in ("streamk", "naive"))
+
+
 @pytest.mark.parametrize("kernel", [kernel for kernel in ladder("gemm") if kernel.choices], ids=str)
 def test_shipped_choices_say_where_their_numbers_come_from(kernel):
     assert all(choice.because.endswith(".") for choice in kernel.choices)
@@ -111,6 +117,8 @@ def test_what_the_chosen_kernel_brings_is_refused_by_name(field, line):
         ("choose = [{ kernel = 'naive' }]", "the header lacks choose.when."),
         ("choose = [{ when = '1' }]", "the header lacks choose.kernel."),
         ("choose = [{ kernel = 1, when = '1' }]", "choose.kernel must be a str, not 1."),
+        ("choose = [{ kernel = [], when = '1' }]", "choose.kernel must name a kernel"),
+        ("choose = [{ kernel = [1], when = '1' }]", "choose.kernel must be a list of strings, not [1]."),
         ("choose = [{ kernel = 'naive', when = 1 }]", "choose.when must be a str, not 1."),
         ("choose = [{ kernel = 'naive', when = '1', if = '2' }]", "an unknown field choose.if."),
     ],
@@ -199,6 +207,20 @@ def test_no_condition_that_holds_skips_the_case():
     with pytest.raises(CaseSkipped) as caught:
         choose(kernel, Gemm(8, 8, 8), DEVICE)
     assert str(caught.value) == "mine names no kernel for this size on this device."
+
+
+def test_a_kernel_that_cannot_run_there_leaves_the_choice_to_the_next():
+    kernel = parse_kernel(chooser(("streamk", "1"), ("reg_8x8", "1"), ("naive", "1")), PATH)
+    assert choose(kernel, Gemm(64, 64, 64), load_card("h200")).id == "streamk"
+    assert choose(kernel, Gemm(64, 64, 63), load_card("h200")).id == "reg_8x8"  # its rows start anywhere
+    assert choose(kernel, Gemm(64, 64, 64), load_card("t4")).id == "reg_8x8"  # no copy engine
+    assert choose(kernel, Gemm(64, 64, 64, "f64"), load_card("h200")).id == "naive"
+
+
+def test_where_none_can_run_the_last_one_says_why():
+    kernel = parse_kernel(chooser(("streamk", "1"), ("realigned", "M > 8")), PATH)
+    with pytest.raises(CaseSkipped, match="streamk copies 16 bytes at a time"):
+        choose(kernel, Gemm(8, 8, 7), load_card("h200"))
 
 
 def test_condition_that_cannot_be_evaluated_skips_the_case():
@@ -314,7 +336,7 @@ def test_shipped_choice_fits_sizes_of_every_shape(device, dtype):
 def test_shipped_choice_changes_with_the_size():
     kernel, device = find_kernel("gemm", "by_size"), load_card("h200")
     chosen = [choose(kernel, Gemm(n, n, n), device).id for n in EXTENTS]
-    assert chosen[0].startswith("splitk_")
+    assert chosen[2].startswith("splitk_")
     assert chosen[-1] not in chosen[:6]
     assert len(set(chosen)) >= 4
 

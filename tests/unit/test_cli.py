@@ -126,7 +126,10 @@ def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
         elif line and not line.startswith(" "):
             rows.append(line)
     assert tuple(sections) == shipped_names()
+    words = process.stdout.replace(",", " ").split()
     for kernel in shipped_kernels():
+        assert kernel.id in words
+    for kernel in (kernel for name in shipped_names() for kernel in shipped_ladder(name).rungs):
         names, rows = [kernel.id, *kernel.aliases], sections[kernel.operation]
         (line,) = [line for line in rows if line.replace(",", " ").split()[: len(names)] == names]
         block = f"{kernel.launch.block[0]}x{kernel.launch.block[1]}"

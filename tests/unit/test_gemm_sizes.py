@@ -1,9 +1,16 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What the page about GEMM at many sizes says of the committed run is what that run holds."""
+"""GEMM at many sizes: what the page says is what the committed run holds, and by_size takes what was fast."""
 
+import csv
+import math
 import runpy
 from pathlib import Path
+
+from problem_support import Gemm, ladder
+
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.choose import choose
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,3 +20,22 @@ def test_the_page_has_the_line_that_the_committed_run_gives():
     (line,) = table["page"]([ROOT / "samples" / "gemm-by-size-h200.json"]).split("\n\n")[1:2]
     assert f"\n{line.strip()}\n" in (ROOT / "docs" / "gemm-sizes.md").read_text()
     assert "of 101" in line
+
+
+def test_by_size_takes_what_was_fast_with_at_most_ten_rules_a_type():
+    kernels = ladder("gemm")
+    (kernel,) = (one for one in kernels if one.id == "by_size")
+    rules = {choice.when for choice in kernel.choices}
+    assert sum("real_bytes == 8" in rule for rule in rules) <= 10
+    assert sum("real_bytes == 8" not in rule for rule in rules) <= 10
+    factors: dict[str, dict[str, float]] = {}
+    with (ROOT / "docs" / "data" / "gemm-sizes-h200.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            factors.setdefault(row["size"], {})[row["kernel"]] = float(row["over_cublas"])
+    total = 0.0
+    for size, timed in factors.items():
+        extents = [int(part) for part in size.split("x")]
+        problem = Gemm(*(extents if len(extents) == 3 else 3 * extents))
+        total += math.log(timed[choose(kernel, kernels, problem, load_card("h200")).id])
+    assert len(factors) == 101
+    assert math.exp(total / 101) > 0.99 * 1.218

@@ -25,7 +25,7 @@ box = ["BN", "BK"]
 
 [launch]
 block = [256]
-grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
+grid = ["cdiv(N, BN) * cdiv(M, BM)"]
 dynamic_shared_bytes = "STAGES * BK * (2 * BM + BN) * real_bytes"
 
 [constants]
@@ -35,9 +35,11 @@ BK = 16  # k per tile
 
 [parameters]
 STAGES = 4
+PANEL = 1 # tile rows whose blocks run together
 
 [candidates]
 STAGES = [3, 4, 5, 6]
+PANEL = [1, 2, 4, 8, 16, 32]
 
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
@@ -46,6 +48,10 @@ because = "bulk_8x16 copies 16 bytes at a time: N and K must be multiples of 4"
 [[require]]
 condition = "STAGES >= 3"
 because = "bulk_8x16 needs three STAGES or more: one is computed from, one is turned, one fills"
+
+[[require]]
+condition = "PANEL >= 1"
+because = "bulk_8x16 needs a PANEL of one tile row or more"
 
 [[require]]
 condition = "arch >= 90"
@@ -72,43 +78,7 @@ because = "bulk_8x16 fills 128 KiB of shared memory per block, more than compute
 #define TURNED A_BYTES                     // a stage holds A as it arrived, A turned, and B
 #define STAGE_BYTES (2 * A_BYTES + B_BYTES)
 
-struct __align__(64) TensorMap {
-    unsigned long long opaque[16];
-};
-
-// Shared memory is addressed by its 32-bit offsets, as the copy engine wants them.
-static __device__ __forceinline__ float4 load4(unsigned address)
-{
-    float4 v;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(address)
-                 : "memory");
-    return v;
-}
-static __device__ __forceinline__ void store(unsigned address, float value)
-{
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
-}
-// Wait until a barrier's phase of this parity is over.
-static __device__ __forceinline__ void wait(unsigned barrier, int parity)
-{
-    asm volatile("{\n"
-                 ".reg .pred over;\n"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
-                 "@!over bra again;\n"
-                 "}" ::"r"(barrier),
-                 "r"(parity)
-                 : "memory");
-}
-static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap *map, int column, int row,
-                                                unsigned barrier)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%2, %3}], [%4];" ::"r"(target),
-                 "l"(map), "r"(column), "r"(row), "r"(barrier)
-                 : "memory");
-}
+#include "tma.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     bulk_8x16(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
@@ -122,8 +92,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const int lane_m = lane % 2 + lane / 8 * 2;
     const int m_thread = warp / WARPS_N * LANES_M * TM + lane_m * 4; // + 4 * LANES_M per group of rows
     const int n_thread = warp % WARPS_N * LANES_N * TN + lane_n * 4; // + 4 * LANES_N per group of columns
-    const int m0 = blockIdx.y * BM;
-    const int n0 = blockIdx.x * BN;
+    // Blocks go down the columns of a panel of PANEL tile rows, then to the next panel: those that run at the same
+    // time cover a square of C rather than a stripe where PANEL is more than 1, and share more of A and B.
+    const int tiles_m = (M + BM - 1) / BM;
+    const int tiles_n = (N + BN - 1) / BN;
+    const int panel = blockIdx.x / (PANEL * tiles_n);
+    const int in_panel = blockIdx.x % (PANEL * tiles_n);
+    const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
+    const int m0 = (panel * PANEL + in_panel % height) * BM;
+    const int n0 = in_panel / height * BN;
     const int tiles = (K + BK - 1) / BK;
 
     // Shared memory: STAGES stages; for each a barrier that counts the bytes which have arrived, and one for all
@@ -135,9 +112,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const unsigned turned = arrived + 8 * STAGES;
     if (t == 0) {
         for (int stage = 0; stage < STAGES; ++stage)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived + 8 * stage) : "memory");
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(turned), "r"(THREADS) : "memory");
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+            init_barrier(arrived + 8 * stage, 1);
+        init_barrier(turned, THREADS);
+        publish_barriers();
     }
     __syncthreads();
 
@@ -147,9 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (t == tile % WARPS * 32) {
             const unsigned barrier = arrived + 8 * (tile % STAGES);
             const unsigned stage = stages + tile % STAGES * STAGE_BYTES;
-            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                         "r"(A_BYTES + B_BYTES)
-                         : "memory");
+            expect_bytes(barrier, A_BYTES + B_BYTES);
             copy_box(stage, &A_map, tile * BK, m0, barrier);
             copy_box(stage + 2 * A_BYTES, &B_map, n0, tile * BK, barrier);
         }
@@ -168,9 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         store(target + 2 * BM * 4, v.z);
         store(target + 3 * BM * 4, v.w);
     };
-    const auto arrive = [&]() {
-        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(turned) : "memory");
-    };
+    const auto arrive = [&]() { arrive_at(turned); };
 
     // Operands of one k, and of the next.
     float a[2][TM];

@@ -6,14 +6,14 @@ problem = "gemm"
 dtypes = ["f64"]
 
 [[variants]]
-id = "dmma_128x128"
+id = "dmma"
+aliases = ["dmma_128x128"]
 rung = 640
 title = "128x128 tiles on FP64 tensor cores"
 idea = "Tensor cores multiply 16 rows by 8 columns in one instruction, mma.sync. A warp holds 64x32 sums, so that each value it loads from shared memory serves 32 or 64 products, and copies of three tiles are under way meanwhile."
 after = "reg_2x1"
 change = "No DFMA is left in the loop: tensor cores do twice as many multiply-adds per cycle. shared_load_wavefronts fall to a twentieth, and registers rise to hold 64 sums a thread."
 bottleneck = "FP64 tensor cores: for 8 k of a warp's tile those of an SM take 128 cycles, in which its shared memory is read for 48 and filled for 20."
-parameters = { BM = 128, BN = 128, WM = 64, WN = 32 }
 
 [variants.moves]
 dfma_thread_instructions = "falls"
@@ -22,14 +22,14 @@ registers_per_thread = "rises"
 
 [[variants]]
 id = "dmma_64x64"
-rung = 650
+rung = 645
 title = "64x64 tiles on FP64 tensor cores"
+shape_of = "dmma"
 idea = "For matrices near 1024: a quarter of the tile, and several blocks an SM."
-after = "dmma_128x128"
-shape_of = "dmma_128x128"
+after = "dmma"
 change = "Four times as many blocks, each with half the sums a lane: the grid fills the GPU, while shared_load_wavefronts rise by a third and async_copy_sectors double."
 bottleneck = "FP64 tensor cores, of which the last wave of blocks leaves some idle; at small sizes the wait for the first tiles."
-parameters = { BM = 64, BN = 64, WM = 32, WN = 32 }
+parameters = { BM = 64, BN = 64, WM = 32 }
 
 [variants.moves]
 grid_blocks = "rises"
@@ -37,12 +37,41 @@ registers_per_thread = "falls"
 shared_load_wavefronts = "rises"
 async_copy_sectors = "rises"
 
+[[variants]]
+id = "dmma_split"
+aliases = ["dmma_64x64_split"]
+rung = 650
+title = "64x64 tiles on FP64 tensor cores, k split over two blocks"
+idea = "For a C of few tiles for each SM: the two blocks of a cluster share out the k of a tile, and each adds up a half of the sums, which it reads from the other's shared memory. Nobody waits for memory, or adds to C there."
+after = "dmma"
+change = "Tiles of a quarter, and two blocks for each, with half the k: grid_blocks rise. A tile's sums pass through shared memory once, at the end."
+bottleneck = "L2 bandwidth, and the wait for each block's first tiles: a block has little k."
+parameters = { BM = 64, BN = 64, WM = 32, CLUSTER = 2 }
+
+[variants.moves]
+grid_blocks = "rises"
+
+[[variants]]
+id = "dmma_split_four"
+aliases = ["dmma_64x64_split_four"]
+rung = 655
+title = "64x64 tiles on FP64 tensor cores, k split over four blocks"
+shape_of = "dmma_split"
+idea = "The same with four blocks a cluster, for a C of a third as many tiles as there are SMs, or fewer."
+after = "dmma_split"
+change = "Four blocks share a tile: grid_blocks rise once more."
+bottleneck = "Memory latency: at 256 a block has four tiles of k."
+parameters = { BM = 64, BN = 64, WM = 32, CLUSTER = 4 }
+
+[variants.moves]
+grid_blocks = "rises"
+
 [[launches]]
 entry = "dmma"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 block = ["32 * (BM // WM) * (BN // WN)"]
-grid = ["cdiv(M, BM) * cdiv(N, BN)"]
-dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes"
+grid = ["cdiv(M, BM) * cdiv(N, BN) * CLUSTER"]
+dynamic_shared_bytes = "max(STAGES * BK * (BM + BN), BM * BN if CLUSTER > 1 else 0) * real_bytes"
 
 [parameters]
 BM = 128   # rows of C per block
@@ -53,6 +82,7 @@ BK = 16    # k per tile
 STAGES = 4 # tiles in shared memory
 DEPTH = 8  # k per instruction, from compute capability 9.0 on; it is 4 before
 PANEL = 8  # tile rows whose blocks run together
+CLUSTER = 1 # blocks that share the k of a tile
 
 [candidates]
 BM = [64, 128]
@@ -62,6 +92,7 @@ WN = [16, 32, 64]
 BK = [16, 32]
 STAGES = [3, 4, 5, 6]
 DEPTH = [4, 8, 16]
+CLUSTER = [1, 2, 4]
 
 [[require]]
 condition = "WM > 0 and WN > 0 and WM % 32 == 0 and WN % 16 == 0 and BM % WM == 0 and BN % WN == 0"
@@ -90,6 +121,14 @@ because = "{id} needs three STAGES or more: one is computed from, one has arrive
 [[require]]
 condition = "PANEL >= 1"
 because = "{id} needs a PANEL of one tile row or more"
+
+[[require]]
+condition = "CLUSTER >= 1 and CLUSTER <= 8"
+because = "{id} needs a CLUSTER of 1 to 8 blocks"
+
+[[require]]
+condition = "CLUSTER == 1 or arch >= 90"
+because = "{id} uses clusters, which need compute capability 9.0"
 
 [[require]]
 condition = "arch >= 80"
@@ -173,14 +212,7 @@ static __device__ __forceinline__ void multiply_add(double (&sum)[4], const doub
 #endif
 }
 
-#ifdef EVEN
-// Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
-static __device__ unsigned written[1024];
-#else
-#define SM_BLOCKS 1
-#endif
-
-#ifdef CLUSTER
+#if CLUSTER > 1
 static __device__ __forceinline__ void meet_cluster()
 {
     asm volatile("barrier.cluster.arrive.aligned;\n"
@@ -220,13 +252,12 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     const int b_n = t % (BN / WIDTH) * WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
     const int b_k = t / (BN / WIDTH);
     extern __shared__ __align__(16) double shared[];
-#ifdef CLUSTER
+#if CLUSTER > 1
     const int rank = blockIdx.x % CLUSTER;
 #endif
 
-    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is negative, else
-    // they add to what that block writes.
-    const auto compute = [&](int m0, int n0, int begin, int end, int head) {
+    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0).
+    const auto compute = [&](int m0, int n0, int begin, int end) {
         // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K:
         // the first tile takes the odd K % BK, so that no later one needs a check of k.
         const int tiles = end - begin;
@@ -340,7 +371,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
             }
         }
 
-#ifdef CLUSTER
+#if CLUSTER > 1
         // Each block of the cluster adds up a share of the products' sums, which the others' shared memory has.
         __syncthreads();
 #pragma unroll
@@ -360,18 +391,6 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
 #endif
 
         // Write back.
-        const bool is_head = head < 0;
-#ifdef EVEN
-        if (!is_head) {
-            if (t == 0) {
-                while (*(volatile unsigned *)&written[head] == 0)
-                    ;
-                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
-                __threadfence();
-            }
-            __syncthreads();
-        }
-#endif
 #pragma unroll
         for (int i = 0; i < TILES_M; ++i)
 #pragma unroll
@@ -384,18 +403,13 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                     const int col = n0 + n_warp + j * 8 + lane_k * 2;
                     double *c = C + (size_t)row * N + col;
                     const double *value = &sum[i][j][half * 2];
-#ifdef CLUSTER
+#if CLUSTER > 1
                     if ((i * TILES_N + j) % CLUSTER != rank)
                         continue;
 #endif
                     if (WIDTH == 2) {
                         if (col >= N)
                             continue;
-                        if (!is_head) {
-                            atomicAdd(c, alpha * value[0]);
-                            atomicAdd(c + 1, alpha * value[1]);
-                            continue;
-                        }
                         double2 result = make_double2(alpha * value[0], alpha * value[1]);
                         if (beta != 0) {
                             const double2 old = *(const double2 *)c;
@@ -405,9 +419,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                     } else {
 #pragma unroll
                         for (int q = 0; q < 2; ++q)
-                            if (col + q < N && !is_head)
-                                atomicAdd(c + q, alpha * value[q]);
-                            else if (col + q < N)
+                            if (col + q < N)
                                 c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
                     }
                 }
@@ -418,48 +430,25 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     // the same time cover about a square of C, and share its rows of A and columns of B in the L2 cache.
     const int tiles_m = (M + BM - 1) / BM;
     const int tiles_n = (N + BN - 1) / BN;
-    const auto compute_tile = [&](int tile, int begin, int end, int head) {
+    const auto compute_tile = [&](int tile, int begin, int end) {
         const int panel = tile / (PANEL * tiles_n);
         const int in_panel = tile % (PANEL * tiles_n);
         const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
-        compute((panel * PANEL + in_panel % height) * BM, in_panel / height * BN, begin, end, head);
+        compute((panel * PANEL + in_panel % height) * BM, in_panel / height * BN, begin, end);
     };
-#ifdef EVEN
-    // This block's share: of all k-tiles of all tiles of C, one after the other, as many as every other block's. It
-    // is walked piece by piece, a piece being what lies in one tile of C, and the last piece comes first.
-    const long long total = (long long)tiles_m * tiles_n * depth;
-    const int first = (int)(total * blockIdx.x / gridDim.x);
-    const int last = (int)(total * (blockIdx.x + 1) / gridDim.x);
-    const auto block_of = [&](int k_tile) { return (int)(((k_tile + 1LL) * gridDim.x - 1) / total); };
-#pragma unroll 1
-    for (int end = last; end > first;) {
-        const int tile = (end - 1) / depth;
-        const int begin = max(first, tile * depth);
-        const bool is_head = begin == tile * depth;
-        // Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the others wait
-        // for that and add to it.
-        compute_tile(tile, begin - tile * depth, end - tile * depth, is_head ? -1 : block_of(tile * depth));
-        const bool is_shared = is_head && end < (tile + 1) * depth;
-        if (is_shared)
-            __threadfence();
-        __syncthreads();
-        if (is_shared && t == 0)
-            *(volatile unsigned *)&written[blockIdx.x] = block_of(tile * depth + depth - 1) - blockIdx.x;
-        end = begin;
-    }
-#elif defined(CLUSTER)
-    compute_tile(blockIdx.x / CLUSTER, rank * depth / CLUSTER, (rank + 1) * depth / CLUSTER, -1);
+#if CLUSTER > 1
+    compute_tile(blockIdx.x / CLUSTER, rank * depth / CLUSTER, (rank + 1) * depth / CLUSTER);
 #else
-    compute_tile(blockIdx.x, 0, depth, -1);
+    compute_tile(blockIdx.x, 0, depth);
 #endif
 }
 
-#ifdef CLUSTER
+#if CLUSTER > 1
 #define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
 #else
 #define IN_CLUSTERS
 #endif
-extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, SM_BLOCKS)
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
     dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
 {
     if (K % 2 == 0 && N % 2 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)

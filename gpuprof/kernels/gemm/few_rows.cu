@@ -2,64 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
 problem = "gemm"
-entry = "few_rows"
-arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
-
-[[variants]]
-id = "few_rows"
-rung = 690
+rung = 610
 title = "A few rows, B read as a stream"
 idea = "A C of a few rows is a vector times a matrix, or nearly: each element of B is used once a row, and reading B is all the time there is. Each lane holds DEPTH reads of 16 bytes in flight, each warp takes its own k, and the blocks of a cluster, which share columns, send their sums to each other's shared memory."
-after = "splitk_32x64"
+after = "splitk"
 change = "B goes from memory to registers, without a stop in shared memory: async_copy_sectors fall. No rows of a tile are empty: ffma_thread_instructions fall."
 bottleneck = "DRAM: what it delivers for a stream of reads."
-parameters = { CLUSTER = 8 }
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
-[variants.moves]
+[moves]
 async_copy_sectors = "falls"
 ffma_thread_instructions = "falls"
-
-[[variants]]
-id = "few_rows_six"
-rung = 691
-title = "A few rows of more columns, B read as a stream"
-idea = "The same in clusters of six blocks, for a C of so many columns that those of eight are not on the GPU all at once: a cluster has to be within one group of SMs, which leaves some of each group over."
-after = "few_rows"
-shape_of = "few_rows"
-change = "Fewer blocks share columns, each with more k: grid_blocks fall, so that all clusters run at the same time."
-bottleneck = "That of few_rows."
-parameters = { CLUSTER = 6 }
-
-[variants.moves]
-grid_blocks = "falls"
-
-[[variants]]
-id = "few_rows_four"
-rung = 692
-title = "A few rows of many columns, B read as a stream"
-idea = "The same in clusters of four blocks, for a C of more columns."
-after = "few_rows_six"
-shape_of = "few_rows"
-change = "Fewer blocks share columns, each with more k: grid_blocks fall, so that all clusters run at the same time."
-bottleneck = "That of few_rows."
-parameters = { CLUSTER = 4 }
-
-[variants.moves]
-grid_blocks = "falls"
-
-[[variants]]
-id = "few_rows_two"
-rung = 693
-title = "A few rows of very many columns, B read as a stream"
-idea = "The same in clusters of two blocks, for a C of still more columns."
-after = "few_rows_four"
-shape_of = "few_rows"
-change = "Fewer blocks share columns, each with more k: grid_blocks fall, so that all clusters run at the same time."
-bottleneck = "That of few_rows."
-parameters = { CLUSTER = 2 }
-
-[variants.moves]
-grid_blocks = "falls"
 
 [launch]
 block = [256]
@@ -71,7 +24,7 @@ MOST_ROWS = 16
 SLAB = 512 # k of A in shared memory at a time
 
 [parameters]
-CLUSTER = 8 # blocks that share 128 columns
+CLUSTER = 6 # blocks that share 128 columns: a cluster is within one group of SMs, which those of eight leave idle
 DEPTH = 16  # reads of four elements that a lane has in flight, of B
 SM_BLOCKS = 2
 

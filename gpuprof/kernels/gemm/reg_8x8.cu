@@ -18,26 +18,27 @@ theoretical_occupancy_pct = "falls"
 
 [launch]
 block = [256]
-grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
+grid = ["cdiv(N, 16 * TN)", "cdiv(M, BM)"]
 
 [constants]
 BM = 128 # rows of C per block
-BN = 128 # columns of C per block
 
 [parameters]
 BK = 16 # k per tile
+TN = 8  # columns of C per thread: 16 of them side by side
 
 [candidates]
 BK = [8, 16, 32]
+TN = [8, 16]
 
 [[require]]
-condition = "BK == 8 or BK == 16 or BK == 32"
-because = "reg_8x8 needs BK 8, 16 or 32"
+condition = "(TN == 8 or TN == 16) and (BK == 8 or BK == 16 or BK == 32 and TN == 8)"
+because = "{id} needs TN 8 or 16, and BK 8, 16 or, with TN=8, 32"
 */
 
 #define THREADS BLOCK_X
 #define TM 8             // rows of C per thread
-#define TN 8             // columns of C per thread
+#define BN (16 * TN)     // columns of C per block
 #define LANES_M 8        // a warp's lanes: 8 along M by 4 along N
 #define LANES_N 4
 #define WARPS_N (BN / (LANES_N * TN))
@@ -96,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
         __syncthreads();
 
-        // Compute: an outer product of 8 rows and 8 columns per k.
+        // Compute: an outer product of 8 rows and TN columns per k.
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
             float a[TM];

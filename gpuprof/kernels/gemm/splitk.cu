@@ -6,12 +6,27 @@ problem = "gemm"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
 [[variants]]
-id = "splitk_8x32"
+id = "splitk"
+aliases = ["splitk_32x64"]
 rung = 600
+title = "32x64 tiles, k split over warps"
+idea = "For a C of few tiles: one warp covers a tile of 32x64 with 8x8 outputs per thread, and the eight warps of a block share out k and add their sums at the end."
+after = "reg_8x16_pipelined"
+change = "Sixteen blocks where reg_8x16_pipelined has one, each with as many threads: the grid fills the GPU, at the price of more async_copy_sectors."
+bottleneck = "L2 bandwidth and the wait at each k-tile: a small tile reads its operands often."
+
+[variants.moves]
+grid_blocks = "rises"
+registers_per_thread = "falls"
+async_copy_sectors = "rises"
+
+[[variants]]
+id = "splitk_8x32"
+rung = 602
+shape_of = "splitk"
 title = "8x32 tiles, k split over warps"
 idea = "For matrices near 128: tiles of 8x32 make enough blocks for the GPU, and the eight warps of a block share out k and add their sums at the end."
 after = "reg_8x16_pipelined"
-shape_of = "splitk_32x64"
 change = "Sixty-four blocks instead of one for a 128x128 C, each with all its operands in flight at once: the grid fills the GPU, at the price of more async_copy_sectors."
 bottleneck = "Launch and memory latency: at 128 the arithmetic is a fraction of a microsecond."
 parameters = { TM = 2, TN = 4, BK = 128 }
@@ -24,11 +39,11 @@ async_copy_sectors = "rises"
 
 [[variants]]
 id = "splitk_16x32"
-rung = 610
+rung = 604
+shape_of = "splitk"
 title = "16x32 tiles, k split over warps"
 idea = "For matrices near 256: splitk_8x32 with twice the rows per thread, while there are still about as many blocks as SMs."
 after = "splitk_8x32"
-shape_of = "splitk_32x64"
 change = "Two thirds of the loaded registers per FMA, and fewer bytes from L2 for each element of C: shared_load_wavefronts and async_copy_sectors fall, and so does the number of blocks."
 bottleneck = "Memory latency: each block waits for its first tile, and ends with a sum over its warps."
 parameters = { TM = 4, TN = 4, STAGES = 3 }
@@ -39,27 +54,12 @@ async_copy_sectors = "falls"
 grid_blocks = "falls"
 
 [[variants]]
-id = "splitk_32x64"
-rung = 620
-title = "32x64 tiles, k split over warps"
-idea = "For a C of few tiles: one warp covers a tile of 32x64 with 8x8 outputs per thread, and the eight warps of a block share out k and add their sums at the end."
-after = "reg_8x16_pipelined"
-change = "Sixteen blocks where reg_8x16_pipelined has one, each with as many threads: the grid fills the GPU, at the price of more async_copy_sectors."
-bottleneck = "L2 bandwidth and the wait at each k-tile: a small tile reads its operands often."
-parameters = { TM = 8, TN = 8, BK = 64, STAGES = 2 }
-
-[variants.moves]
-grid_blocks = "rises"
-registers_per_thread = "falls"
-async_copy_sectors = "rises"
-
-[[variants]]
 id = "splitk_44x64"
-rung = 622
+rung = 606
+shape_of = "splitk"
 title = "44x64 tiles, k split over four warps"
 idea = "For wide C of few rows and little k, whose rows start anywhere: eleven rows a thread fit 129 to 132 rows of C in three tiles, and blocks of four warps hide each other's waits for the copies of four bytes that such rows need."
-after = "splitk_32x64"
-shape_of = "splitk_32x64"
+after = "splitk"
 change = "More of C per block, and half the warps that have a sum to add at the end: shared_load_wavefronts and async_copy_sectors fall, registers rise."
 bottleneck = "The copies: one for each element, and each waits for L2."
 parameters = { TM = 11 }
@@ -73,11 +73,11 @@ grid_blocks = "falls"
 
 [[variants]]
 id = "splitk_64x64"
-rung = 625
+rung = 608
+shape_of = "splitk"
 title = "64x64 tiles, k split over warps"
-idea = "For matrices between those of splitk_32x64 and of splitk_64x128: two warps side by side cover a tile, and four such pairs share out k."
-after = "splitk_32x64"
-shape_of = "splitk_32x64"
+idea = "For matrices between those of splitk and of streamk: two warps side by side cover a tile, and four such pairs share out k."
+after = "splitk"
 change = "A quarter fewer bytes from L2 for each element of C: async_copy_sectors fall, and so does the number of blocks."
 bottleneck = "The tile with most work: with few tiles to an SM, some SMs have one more than others."
 parameters = { WARPS_M = 2 }
@@ -85,23 +85,6 @@ parameters = { WARPS_M = 2 }
 [variants.moves]
 async_copy_sectors = "falls"
 grid_blocks = "falls"
-
-[[variants]]
-id = "splitk_64x64_even"
-rung = 626
-title = "64x64 tiles, k split over warps and evenly over blocks"
-idea = "The k-tiles of all tiles of C are dealt out evenly to two blocks an SM, as streamk_8x8 does it; but a block's warps share one small tile, so that it has little to add to C in memory. Rows of any length, without packing them first."
-after = "splitk_64x64"
-shape_of = "splitk_32x64"
-change = "No SM has a tile more than another: grid_blocks rise to two an SM. Tiles that several blocks share are added up in memory: global_atomic_requests rise."
-bottleneck = "L2 bandwidth, as in splitk_64x64; and where rows start anywhere, copies of four bytes."
-parameters = { WARPS_M = 2, BK = 32, STAGES = 3, EVEN = 1, SM_BLOCKS = 2 }
-[variants.launch]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN) * cdiv(K, BK))"]
-cooperative = true
-
-[variants.moves]
-grid_blocks = "rises"
 
 [launch]
 block = [256]
@@ -119,8 +102,6 @@ TN = 8        # columns of C per thread
 WARPS_M = 1   # warps along the rows of a tile; the others share out k
 BK = 64       # k per tile
 STAGES = 2    # tiles in flight
-EVEN = 0      # whether k-tiles are dealt out evenly to all blocks
-SM_BLOCKS = 1 # blocks to an SM, for which registers are left
 
 [candidates]
 TM = [1, 2, 4, 8, 11]
@@ -142,18 +123,6 @@ condition = "TM > 0 and TN > 0 and TN % 4 == 0 and STAGES >= 2 and BK > 0 and BK
 because = "{id} needs TN a multiple of 4, two STAGES or more, and BK a multiple of 4 per warp"
 
 [[require]]
-condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
-because = "{id} has room to mark the tiles of 1024 blocks"
-
-[[require]]
-condition = "not EVEN or 1900 * sm_count <= M * N and M * N <= 6200 * sm_count"
-because = "{id} is for a C of 1900 to 6200 elements an SM: smaller ones are one wave of tiles, in larger ones a last wave costs little"
-
-[[require]]
-condition = "not EVEN or arch == 80 or arch == 87 or 90 <= arch < 120 or SM_BLOCKS == 1"
-because = "{id} fills more shared memory per SM than this compute capability has; with SM_BLOCKS=1 it does not"
-
-[[require]]
 condition = "arch >= 80"
 because = "{id} copies with cp.async, which needs compute capability 8.0"
 */
@@ -167,8 +136,6 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (BK * BN)
 #define SUM_PITCH (BN + 8) // padded: a warp's partial sums of four rows lie in different banks
-#define AK (EVEN ? 2 : 4)    // k that a thread reads of A at once; an even share takes registers
-#define TURNS (EVEN ? 1 : 16) // of the loop over them that are unrolled
 
 // Start a copy of WIDTH elements to shared memory; without `exists` it writes zeros and reads nothing.
 template <int WIDTH> static __device__ __forceinline__ void copy(float *target, const float *source, bool exists)
@@ -209,26 +176,6 @@ static __device__ __forceinline__ void copy_tile(float *target, const float *sou
         }
     }
 }
-// Add to WIDTH neighbours in global memory, without waiting for them.
-template <int WIDTH> static __device__ __forceinline__ void add(float *target, const float (&values)[WIDTH])
-{
-#if __CUDA_ARCH__ >= 900
-    if constexpr (WIDTH == 4) {
-        asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(target), "f"(values[0]), "f"(values[1]),
-                     "f"(values[2]), "f"(values[3])
-                     : "memory");
-        return;
-    }
-#endif
-#pragma unroll
-    for (int i = 0; i < WIDTH; ++i)
-        atomicAdd(target + i, values[i]);
-}
-
-#if EVEN
-// Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
-static __device__ unsigned written[1024];
-#endif
 
 // The kernel, with copies of WIDTH elements: four where rows start at multiples of 16 bytes, else one.
 template <int WIDTH>
@@ -248,157 +195,112 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     float *As = shared;                    // (stage, row of C, k)
     float *Bs = shared + STAGES * A_STAGE; // (stage, k, column of C)
 
-    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is
-    // negative, else they add to what that block writes.
-    const auto compute = [&](int m0, int n0, int begin, int end, int head) {
-        // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
-        const auto load = [&](int tile) {
-            if (tile < end) {
-                const int stage = (tile - begin) % STAGES;
-                const int k0 = tile * BK;
-                copy_tile<WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
-                copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
-            }
-            asm volatile("cp.async.commit_group;" ::: "memory");
-        };
-#pragma unroll 1
-        for (int i = 0; i < STAGES - 1; ++i)
-            load(begin + i);
+    const int m0 = blockIdx.y * BM;
+    const int n0 = blockIdx.x * BN;
+    const int depth = (K + BK - 1) / BK;
 
-        float sum[TM][TN] = {};
+    // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
+    const auto load = [&](int tile) {
+        if (tile < depth) {
+            const int stage = tile % STAGES;
+            const int k0 = tile * BK;
+            copy_tile<WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
+            copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
 #pragma unroll 1
-        for (int tile = begin; tile < end; ++tile) {
-            // Sync: this tile is complete, and nobody reads the stage that is filled next.
-            asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-            __syncthreads();
-            load(tile + STAGES - 1);
+    for (int i = 0; i < STAGES - 1; ++i)
+        load(i);
 
-            // Compute this warp's k: AK at a time of A, whose rows lie along k.
-            const int stage = (tile - begin) % STAGES;
-            const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * WARP_K;
-            const float *b_rows = Bs + stage * B_STAGE + warp_k * WARP_K * BN + n_thread;
-#pragma unroll(TURNS)
-            for (int k0 = 0; k0 < WARP_K; k0 += AK) {
-                float a[TM][AK];
+    float sum[TM][TN] = {};
+#pragma unroll 1
+    for (int tile = 0; tile < depth; ++tile) {
+        // Sync: this tile is complete, and nobody reads the stage that is filled next.
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+        load(tile + STAGES - 1);
+
+        // Compute this warp's k: four at a time of A, whose rows lie along k.
+        const int stage = tile % STAGES;
+        const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * WARP_K;
+        const float *b_rows = Bs + stage * B_STAGE + warp_k * WARP_K * BN + n_thread;
+#pragma unroll 16
+        for (int k0 = 0; k0 < WARP_K; k0 += 4) {
+            float a[TM][4];
 #pragma unroll
-                for (int i = 0; i < TM; ++i)
-                    if constexpr (AK == 4)
-                        *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
-                    else
-                        *(float2 *)a[i] = *(const float2 *)&a_rows[i * LANES_M * A_PITCH + k0];
+            for (int i = 0; i < TM; ++i)
+                *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
 #pragma unroll
-                for (int k = 0; k < AK; ++k) {
-                    float b[TN];
+            for (int k = 0; k < 4; ++k) {
+                float b[TN];
 #pragma unroll
-                    for (int j = 0; j < TN; j += 4)
-                        *(float4 *)&b[j] = *(const float4 *)&b_rows[(k0 + k) * BN + j * LANES_N];
+                for (int j = 0; j < TN; j += 4)
+                    *(float4 *)&b[j] = *(const float4 *)&b_rows[(k0 + k) * BN + j * LANES_N];
 #pragma unroll
-                    // Walk the products like a snake, down the columns where these are long: two neighbours share an operand,
-                    // which the register file then need not deliver twice.
-                    for (int step = 0; step < TM * TN; ++step) {
-                        constexpr int LENGTH = TM < 8 ? TN : TM;
-                        const int turn = step / LENGTH;
-                        const int place = turn % 2 ? LENGTH - 1 - step % LENGTH : step % LENGTH;
-                        const int i = TM < 8 ? turn : place;
-                        const int j = TM < 8 ? place : turn;
-                        sum[i][j] += a[i][k] * b[j];
-                    }
+                // Walk the products like a snake, down the columns where these are long: two neighbours share an operand,
+                // which the register file then need not deliver twice.
+                for (int step = 0; step < TM * TN; ++step) {
+                    constexpr int LENGTH = TM < 8 ? TN : TM;
+                    const int turn = step / LENGTH;
+                    const int place = turn % 2 ? LENGTH - 1 - step % LENGTH : step % LENGTH;
+                    const int i = TM < 8 ? turn : place;
+                    const int j = TM < 8 ? place : turn;
+                    sum[i][j] += a[i][k] * b[j];
                 }
             }
         }
+    }
 
-        // Sync, then put the partial sums where the tiles were: (share of k, row, column).
-        __syncthreads();
+    // Sync, then put the partial sums where the tiles were: (share of k, row, column).
+    __syncthreads();
 #pragma unroll
-        for (int i = 0; i < TM; ++i)
+    for (int i = 0; i < TM; ++i)
 #pragma unroll
-            for (int j = 0; j < TN; j += 4)
-                // Times one: a sum stored as it is must lie in a row of registers, which the loop pays for.
-                *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * SUM_PITCH + n_thread + j * LANES_N] =
-                    make_float4(one * sum[i][j], one * sum[i][j + 1], one * sum[i][j + 2], one * sum[i][j + 3]);
-#if EVEN
-        if (head >= 0 && t == 0) {
-            while (*(volatile unsigned *)&written[head] == 0)
-                ;
-            atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
-            __threadfence();
-        }
-#endif
-        __syncthreads();
+        for (int j = 0; j < TN; j += 4)
+            // Times one: a sum stored as it is must lie in a row of registers, which the loop pays for.
+            *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * SUM_PITCH + n_thread + j * LANES_N] =
+                make_float4(one * sum[i][j], one * sum[i][j + 1], one * sum[i][j + 2], one * sum[i][j + 3]);
+    __syncthreads();
 
-        // Write back: each thread adds up all warps' sums of WIDTH neighbours.
+    // Write back: each thread adds up all warps' sums of WIDTH neighbours.
 #pragma unroll 4
-        for (int start = 0; start < BM * BN / WIDTH; start += THREADS) {
-            const int m = (start + t) / (BN / WIDTH);
-            const int n = (start + t) % (BN / WIDTH) * WIDTH;
-            if (m >= BM || m0 + m >= M)
-                break;
-            if (n0 + n >= N)
-                continue;
-            float total[WIDTH] = {};
+    for (int start = 0; start < BM * BN / WIDTH; start += THREADS) {
+        const int m = (start + t) / (BN / WIDTH);
+        const int n = (start + t) % (BN / WIDTH) * WIDTH;
+        if (m >= BM || m0 + m >= M)
+            break;
+        if (n0 + n >= N)
+            continue;
+        float total[WIDTH] = {};
 #pragma unroll
-            for (int w = 0; w < WARPS_K; ++w) {
-                float part[WIDTH];
-                if constexpr (WIDTH == 4)
-                    *(float4 *)part = *(const float4 *)&shared[(w * BM + m) * SUM_PITCH + n];
-                else
-                    part[0] = shared[(w * BM + m) * SUM_PITCH + n];
-#pragma unroll
-                for (int q = 0; q < WIDTH; ++q)
-                    total[q] += part[q];
-            }
+        for (int w = 0; w < WARPS_K; ++w) {
+            float part[WIDTH];
+            if constexpr (WIDTH == 4)
+                *(float4 *)part = *(const float4 *)&shared[(w * BM + m) * SUM_PITCH + n];
+            else
+                part[0] = shared[(w * BM + m) * SUM_PITCH + n];
 #pragma unroll
             for (int q = 0; q < WIDTH; ++q)
-                total[q] *= alpha;
-            real *c = C + (size_t)(m0 + m) * N + n0 + n;
-            if (head >= 0) {
-                add<WIDTH>(c, total);
-                continue;
-            }
-            if constexpr (WIDTH == 4) {
-                float4 old = make_float4(0, 0, 0, 0);
-                if (beta != 0)
-                    old = *(const float4 *)c;
-                *(float4 *)c = beta == 0 ? *(float4 *)total
-                                         : make_float4(total[0] + beta * old.x, total[1] + beta * old.y,
-                                                       total[2] + beta * old.z, total[3] + beta * old.w);
-            } else
-                c[0] = beta == 0 ? total[0] : total[0] + beta * c[0];
+                total[q] += part[q];
         }
-    };
-
-    const int depth = (K + BK - 1) / BK;
-#if EVEN
-    // This block's share: of all k-tiles of all tiles of C, one after the other, as many as every other block's. It
-    // is walked piece by piece, a piece being what lies in one tile of C, and the last piece comes first.
-    const int tiles_n = (N + BN - 1) / BN;
-    const long long total = (long long)((M + BM - 1) / BM) * tiles_n * depth;
-    const int first = (int)(total * blockIdx.x / gridDim.x);
-    const int last = (int)(total * (blockIdx.x + 1) / gridDim.x);
-    const auto block_of = [&](int k_tile) { return (int)(((k_tile + 1LL) * gridDim.x - 1) / total); };
-#pragma unroll 1
-    for (int end = last; end > first;) {
-        const int tile = (end - 1) / depth;
-        const int begin = max(first, tile * depth);
-        const bool is_head = begin == tile * depth;
-        // Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the others wait
-        // for that and add to it.
-        compute(tile / tiles_n * BM, tile % tiles_n * BN, begin - tile * depth, end - tile * depth,
-                is_head ? -1 : block_of(tile * depth));
-        const bool is_shared = is_head && end < (tile + 1) * depth;
-        if (is_shared)
-            __threadfence();
-        __syncthreads();
-        if (is_shared && t == 0)
-            *(volatile unsigned *)&written[blockIdx.x] = block_of(tile * depth + depth - 1) - blockIdx.x;
-        end = begin;
+#pragma unroll
+        for (int q = 0; q < WIDTH; ++q)
+            total[q] *= alpha;
+        real *c = C + (size_t)(m0 + m) * N + n0 + n;
+        if constexpr (WIDTH == 4) {
+            float4 old = make_float4(0, 0, 0, 0);
+            if (beta != 0)
+                old = *(const float4 *)c;
+            *(float4 *)c = beta == 0 ? *(float4 *)total
+                                     : make_float4(total[0] + beta * old.x, total[1] + beta * old.y,
+                                                   total[2] + beta * old.z, total[3] + beta * old.w);
+        } else
+            c[0] = beta == 0 ? total[0] : total[0] + beta * c[0];
     }
-#else
-    compute(blockIdx.y * BM, blockIdx.x * BN, 0, depth, -1);
-#endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     if (K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)

@@ -2,36 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
 problem = "gemm"
-entry = "realigned_8x8"
+aliases = ["realigned_8x8"]
 arguments = ["M", "N", "K", "alpha", "A_map", "A_map_1", "A_map_2", "A_map_3", "B_map", "B_map_1", "B_map_2", "B_map_3", "beta", "C"]
 
-[[variants]]
-id = "realigned_8x8"
 rung = 578
 title = "Any rows by the copy engine, realigned"
 idea = "The copy engine takes rows that start at multiples of 16 bytes, and of any matrix every fourth row does so as far as its first does: rows four apart start alike. Four tensor maps for A and four for B, each of every fourth row and begun up to three elements early, bring them as they are, and threads put each element in its place while they compute."
 after = "reg_8x16_pipelined"
 change = "No thread asks global memory for an element: async_copy_requests fall. Each element moves once more within shared memory instead: shared_load_requests rise."
 bottleneck = "Issue slots: loads and stores of single elements beside the multiply-adds. In small matrices the adding up of a tile's pieces."
-parameters = { SM_BLOCKS = 2 }
 
-[variants.moves]
+[moves]
 async_copy_requests = "falls"
 shared_load_requests = "rises"
-
-[[variants]]
-id = "realigned_8x8_alone"
-rung = 579
-title = "The same, one block to an SM"
-idea = "For a C of a few tiles: half as many blocks share a tile, and half as many pieces are added to C."
-after = "realigned_8x8"
-shape_of = "realigned_8x8"
-change = "Half the blocks: global_atomic_requests fall."
-bottleneck = "Latency: eight warps an SM hide less of it."
-parameters = { SM_BLOCKS = 1 }
-
-[variants.moves]
-global_atomic_requests = "falls"
 
 [tensor_maps.A_map]
 array = "A"
@@ -107,7 +90,7 @@ SM_BLOCKS = [1, 2]
 
 [[require]]
 condition = "N % 4 != 0 or K % 4 != 0"
-because = "{id} is for rows that the copy engine cannot take as they are, of A or of B: here it can, as in streamk_12x16"
+because = "{id} is for rows that the copy engine cannot take as they are, of A or of B: here it can, as in streamk"
 
 [[require]]
 condition = "M >= 4 and K >= 4"
@@ -143,51 +126,8 @@ because = "{id} fills 200 KiB of shared memory per SM, more than compute capabil
 #define TILE_BYTES (A_BYTES + BN * BK * 4) // of both
 #define TILES (2 * LANDED_BYTES)           // where they begin
 
-struct __align__(64) TensorMap {
-    unsigned long long opaque[16];
-};
-
-// Shared memory is addressed by its 32-bit offsets, as the copy engine wants them.
-static __device__ __forceinline__ float4 load4(unsigned address)
-{
-    float4 v;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(address)
-                 : "memory");
-    return v;
-}
-static __device__ __forceinline__ float load1(unsigned address)
-{
-    float v;
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address) : "memory");
-    return v;
-}
-static __device__ __forceinline__ void store(unsigned address, float value)
-{
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
-}
-// Wait until a barrier's phase of this parity is over.
-static __device__ __forceinline__ void wait(unsigned barrier, int parity)
-{
-    asm volatile("{\n"
-                 ".reg .pred over;\n"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
-                 "@!over bra again;\n"
-                 "}" ::"r"(barrier),
-                 "r"(parity)
-                 : "memory");
-}
-static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap *map, int column, int row,
-                                                unsigned barrier)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%2, %3}], [%4];" ::"r"(target),
-                 "l"(map), "r"(column), "r"(row), "r"(barrier)
-                 : "memory");
-}
-
 #include "scale_first.cuh"
+#include "tma.cuh"
 #include "write_any_n.cuh"
 
 // One for every fourth row, from each of the first four on.
@@ -196,7 +136,7 @@ static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap
         const __grid_constant__ TensorMap X##_map_2, const __grid_constant__ TensorMap X##_map_3
 
 extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
-    realigned_8x8(int M, int N, int K, float alpha, MAPS(A), MAPS(B), float beta, float *C)
+    realigned(int M, int N, int K, float alpha, MAPS(A), MAPS(B), float beta, float *C)
 {
     // Coordinates. A lane's rows and columns come in groups of four neighbours; the groups of a warp interleave.
     const int t = threadIdx.x;
@@ -230,12 +170,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
 #pragma unroll
     for (int map = 0; map < 8; ++map)
         if (t == 32 + map) // each is on its way while the others are
-            asm volatile("prefetch.tensormap [%0];" ::"l"(maps[map]) : "memory");
+            prefetch(maps[map]);
     if (t == 0) {
         for (int stage = 0; stage < 2; ++stage)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived + 8 * stage) : "memory");
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(realigned), "r"(THREADS) : "memory");
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+            init_barrier(arrived + 8 * stage, 1);
+        init_barrier(realigned, THREADS);
+        publish_barriers();
     }
     __syncthreads();
     // Fetch the share's k-tiles, by number in the order in which they are walked: one thread tells the barrier what to
@@ -250,9 +190,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             const int next_n = k_tile / depth % tiles_n * BN;
             const unsigned barrier = arrived + 8 * (tile % 2);
             const unsigned to = landed + tile % 2 * LANDED_BYTES;
-            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                         "r"(B_LANDED + BK * B_ROW * 4)
-                         : "memory");
+            expect_bytes(barrier, B_LANDED + BK * B_ROW * 4);
 #pragma unroll
             for (int part = 0; part < 4; ++part) {
                 copy_box(to + part * A_PART_BYTES, maps[part], next_k, next_m / 4, barrier);
@@ -281,9 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
         store(to + b_to + turn * 128, moved[2]);
         store(to + b_to + turn * 128 + 8 * BN * 4, moved[3]);
     };
-    const auto arrive = [&]() {
-        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(realigned) : "memory");
-    };
+    const auto arrive = [&]() { arrive_at(realigned); };
 
     // Operands of one k, and of the next.
     float a[2][TM];

@@ -1,18 +1,52 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
-title = "Tall tiles, an even share"
+title = "An even share for every SM"
 problem = "gemm"
-rung = 568
-idea = "Stream-K for C of few columns: tiles of 256x64. At 4096x64x4096 those of 128x128 compute twice what C has. Whoever has the first k of a tile writes it, the others wait for that and add to it."
-after = "streamk_8x8_square"
-shape_of = "streamk_12x16"
-change = "A tile's other shape; three stages instead of four, because more of a stage is A, of which it holds two copies. ffma_thread_instructions stay where both shapes fit."
-bottleneck = "That of streamk_8x8."
-entry = "streamk_8x8_tall"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 
-[moves]
+[[variants]]
+id = "streamk"
+aliases = ["streamk_12x16"]
+rung = 570
+idea = "Stream-K: one block for each SM, and the k-tiles of all tiles of C are dealt out evenly. A tile that two blocks share is written by the first and added to by the second. With all addresses gone from its registers a thread has room for 12x16 outputs, in tiles of 96x512."
+after = "bulk_8x16"
+change = "There is no last wave in which SMs idle: all blocks end together. Seven loads for 192 FMAs instead of six for 128: shared_load_wavefronts fall, registers_per_thread rise to the limit."
+bottleneck = "Register bandwidth: values that arrive from shared memory, and operands of one FMA that share a register bank, keep the scheduler from issuing in about one cycle of ten (dispatch stalls); nothing else waits."
+
+[variants.moves]
+shared_load_wavefronts = "falls"
+registers_per_thread = "rises"
+
+[[variants]]
+id = "streamk_64x256"
+aliases = ["streamk_8x8"]
+rung = 571
+title = "64x256 tiles, an even share"
+shape_of = "streamk"
+idea = "For C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread, and two blocks to an SM hide each other's waits."
+after = "streamk"
+change = "Tiles of a third of the size, of which less lies beyond a small C. Four loads for 64 FMAs instead of seven for 192: shared_load_wavefronts rise, registers_per_thread fall."
+bottleneck = "Shared-memory loads in large matrices, in small ones the adding up of a tile's pieces."
+parameters = { BM = 64, TM = 8, TN = 8, SM_BLOCKS = 2, SCALE_FIRST = 1 }
+
+[variants.moves]
+shared_load_wavefronts = "rises"
+registers_per_thread = "falls"
+
+[[variants]]
+id = "streamk_128x128"
+aliases = ["streamk_8x8_square"]
+rung = 572
+title = "128x128 tiles, an even share"
+shape_of = "streamk"
+idea = "The same for C that tiles of 64x256 fit badly. At 640x640 25 of these do what 30 of the others do."
+after = "streamk_64x256"
+change = "A tile's other shape: less of it lies beyond a narrow or small C. A thread's work in it is the same, and ffma_thread_instructions stay where both shapes fit."
+bottleneck = "That of streamk_64x256."
+parameters = { BM = 128, TM = 8, TN = 8, SM_BLOCKS = 2, SCALE_FIRST = 1 }
+
+[variants.moves]
 ffma_thread_instructions = "stays"
 
 [tensor_maps.A_map]
@@ -22,25 +56,30 @@ swizzle_bytes = 64
 
 [tensor_maps.B_map]
 array = "B"
-box = ["BN", "BK"]
+box = ["min(256 * TM * TN // BM, 256)", "BK"]
 
 [launch]
 block = [256]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK))"]
-dynamic_shared_bytes = "STAGES * BK * (2 * BM + BN) * real_bytes"
+grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM) * cdiv(K, BK))"]
+dynamic_shared_bytes = "STAGES * BK * (2 * BM + 256 * TM * TN // BM) * real_bytes"
 cooperative = true
 
 [constants]
-BM = 256 # rows of C per block
-BN = 64  # columns of C per block
-BK = 16  # k per tile
+BK = 16 # k per tile
 
 [parameters]
-STAGES = 3
-SM_BLOCKS = 2 # blocks to an SM
+BM = 96       # rows of C per block; its columns are 256 * TM * TN / BM
+TM = 12       # rows of C per thread
+TN = 16       # columns of C per thread
+STAGES = 4
+SM_BLOCKS = 1 # blocks to an SM
+SCALE_FIRST = 0
 
 [candidates]
-STAGES = [3, 4]
+BM = [64, 96, 128, 256]
+TM = [8, 12]
+TN = [8, 16]
+STAGES = [3, 4, 5]
 SM_BLOCKS = [1, 2]
 
 [[require]]
@@ -48,12 +87,16 @@ condition = "N % 4 == 0 and K % 4 == 0"
 because = "{id} copies 16 bytes at a time: N and K must be multiples of 4"
 
 [[require]]
-condition = "STAGES >= 3"
-because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
+condition = "TM > 0 and TM % 4 == 0 and TN > 0 and TN % 4 == 0 and BM >= 32 and BM % (8 * TM) == 0 and 64 * TM % BM == 0 and BM % 32 == 0"
+because = "{id} needs TM and TN multiples of 4, and BM 8 * TM times 1, 2, 4 or 8 rows of 32"
 
 [[require]]
-condition = "N <= 192 and 4 * N <= M"
-because = "{id} has tiles of 256x64 for a tall C of 192 columns at most"
+condition = "BM <= 256"
+because = "{id} copies A in one box, of 256 rows at most"
+
+[[require]]
+condition = "STAGES >= 3"
+because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
@@ -65,75 +108,49 @@ because = "{id} uses bulk copies, which need compute capability 9.0"
 
 [[require]]
 condition = "arch < 120"
-because = "{id} fills 192 KiB of shared memory per SM, more than compute capability 12 has"
+because = "{id} fills more shared memory than compute capability 12 has"
 */
 
 #define THREADS BLOCK_X
 #define WARPS (THREADS / 32)
-#define TM 8         // rows of C per thread
-#define TN 8         // columns of C per thread
 #define LANES_M 8    // a warp's lanes: 8 along M by 4 along N
 #define LANES_N 4
-#define WARPS_N (BN / (LANES_N * TN))
-#define STEP 2       // values of k between two turns of the inner loop, which leave some of a tile's
-#define CHUNKS (BK / 4)
-#define TURNS (BM / 32 * CHUNKS / WARPS)   // pieces of A's tile, 32 rows by 4 k, that each warp turns
+#define WARPS_N (WARPS / (BM / (LANES_M * TM)))
+#define BN (WARPS_N * LANES_N * TN)        // columns of C per block
+#define BOX_N (BN < 256 ? BN : 256)        // columns of B per copy: the engine takes no more
+#define BOX_BYTES (BOX_N * BK * 4)
+// A warp turns pieces of A's tile, each of 32 rows by 4 k, or by 2 where these share out evenly and those do not.
+#define TURN_K (BM / 32 * (BK / 4) % WARPS ? 2 : 4)
+#define CHUNKS (BK / TURN_K)
+#define PARTS (4 / TURN_K)                 // of 16 bytes of a row
+#define TURNS (BM / 32 * CHUNKS / WARPS)   // pieces of a warp
 #define TURN_ROWS (WARPS / CHUNKS * 32)    // rows from one of a warp's pieces to its next
+#define STEP (TURNS * 4 < BK ? 4 : 2)      // values of k between two turns, which leave some of a tile's
+#define UNROLLED (TM * TN <= 64 ? TURNS : 1) // turns: many sums make a loop too long for the instruction cache
 #define A_BYTES (BM * BK * 4)
 #define B_BYTES (BN * BK * 4)
 #define TURNED A_BYTES                     // a stage holds A as it arrived, A turned, and B
 #define STAGE_BYTES (2 * A_BYTES + B_BYTES)
 
-struct __align__(64) TensorMap {
-    unsigned long long opaque[16];
-};
+#include "tma.cuh"
 
-// Shared memory is addressed by its 32-bit offsets, as the copy engine wants them.
-static __device__ __forceinline__ float4 load4(unsigned address)
-{
-    float4 v;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(address)
-                 : "memory");
-    return v;
-}
-static __device__ __forceinline__ void store(unsigned address, float value)
-{
-    asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
-}
-// Wait until a barrier's phase of this parity is over.
-static __device__ __forceinline__ void wait(unsigned barrier, int parity)
-{
-    asm volatile("{\n"
-                 ".reg .pred over;\n"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
-                 "@!over bra again;\n"
-                 "}" ::"r"(barrier),
-                 "r"(parity)
-                 : "memory");
-}
-static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap *map, int column, int row,
-                                                unsigned barrier)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%2, %3}], [%4];" ::"r"(target),
-                 "l"(map), "r"(column), "r"(row), "r"(barrier)
-                 : "memory");
-}
-// Add to four neighbours in global memory, without waiting for them.
-static __device__ __forceinline__ void add4(float4 *target, float4 v)
-{
-    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(target), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
-                 : "memory");
-}
+#if SCALE_FIRST
+#include "scale_first.cuh"
+#endif
+#ifdef PACKED
+#include "pack_rows.cuh"
+#include "write_any_n.cuh" // in the place of the vectors below
+#define TO_PACK , const float *A, const float *B, float *A_packed, float *B_packed
+#else
+#define TO_PACK
+#endif
 
-// Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
+// Set by each block once it has written a piece of a tile that the next block ends.
 static __device__ unsigned written[1024];
 
 extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
-    streamk_8x8_tall(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-                const __grid_constant__ TensorMap B_map, float beta, float *C)
+    streamk(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
+            const __grid_constant__ TensorMap B_map, float beta, float *C TO_PACK)
 {
     // Coordinates. A lane's rows and columns come in groups of four neighbours; the groups of a warp interleave.
     const int t = threadIdx.x;
@@ -141,8 +158,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const int warp = t / 32;
     const int lane_n = lane / 2 % LANES_N;
     const int lane_m = lane % 2 + lane / 8 * 2;
-    const int m_thread = warp / WARPS_N * LANES_M * TM + lane_m * 4; // + 4 * LANES_M per group of rows
-    const int n_thread = warp % WARPS_N * LANES_N * TN + lane_n * 4; // + 4 * LANES_N per group of columns
+    const int m_thread = warp / WARPS_N % (WARPS / WARPS_N) * LANES_M * TM + lane_m * 4; // + 4 * LANES_M per group of rows
+    const int n_thread = (WARPS_N == WARPS ? warp : warp % WARPS_N) * LANES_N * TN + lane_n * 4; // + 4 * LANES_N per group of columns
 
     // This block's share: of all k-tiles of all tiles of C, one after the other, as many as every other block's. It
     // is walked piece by piece, a piece being what lies in one tile of C, and the last piece comes first.
@@ -153,7 +170,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const int last = (int)(total * (blockIdx.x + 1) / gridDim.x);
     const int tiles = last - first;
     const auto piece_before = [&](int end) { return max(first, (end - 1) / depth * depth); };
-    const auto block_of = [&](int k_tile) { return (int)(((k_tile + 1LL) * gridDim.x - 1) / total); };
 
     // Shared memory: STAGES stages; for each a barrier that counts the bytes which have arrived, and one for all
     // that counts the threads which have turned their pieces of A.
@@ -164,13 +180,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const unsigned turned = arrived + 8 * STAGES;
     if (t == 0) {
         for (int stage = 0; stage < STAGES; ++stage)
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived + 8 * stage) : "memory");
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(turned), "r"(THREADS) : "memory");
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+            init_barrier(arrived + 8 * stage, 1);
+        init_barrier(turned, THREADS);
+        publish_barriers();
     }
     __syncthreads();
+#ifdef PACKED
+    pack_rows(M, N, K, A, B, A_packed, B_packed);
+#endif
 
-    // Fetch the share's next k-tile: one thread tells the barrier what to expect and starts two copies. The warps take
+    // Fetch the share's next k-tile: one thread tells the barrier what to expect and starts the copies. The warps take
     // turns at it, so that none falls behind. All threads keep count, which costs them nothing: the numbers are the
     // same in a whole warp.
     int fetched_to = last; // where the piece begins that was begun last
@@ -190,54 +209,62 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
         if (t == tile % WARPS * 32) {
             const unsigned barrier = arrived + 8 * (tile % STAGES);
             const unsigned stage = stages + tile % STAGES * STAGE_BYTES;
-            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
-                         "r"(A_BYTES + B_BYTES)
-                         : "memory");
+            expect_bytes(barrier, A_BYTES + B_BYTES);
             copy_box(stage, &A_map, next_k, next_m, barrier);
-            copy_box(stage + 2 * A_BYTES, &B_map, next_n, next_k, barrier);
+            for (int n = 0; n < BN; n += BOX_N)
+                copy_box(stage + 2 * A_BYTES + n / BOX_N * BOX_BYTES, &B_map, next_n + n, next_k, barrier);
         }
         next_k += BK;
         --left;
     };
 
-    // Turn: a piece of A's tile is 32 rows by 4 k. A lane reads four k of its row, which arrived as neighbours, and
-    // stores them so that rows are neighbours. The engine has permuted each row's four 16-byte parts by its number
-    // (swizzle), so that the reads meet no bank conflicts.
-    const int chunk = warp % CHUNKS;
-    const int turn_row = warp / CHUNKS * 32 + lane;
-    const int turn_from = turn_row * (BK * 4) + ((chunk ^ (turn_row / 2 % 4)) << 4);
-    const int turn_to = TURNED + (chunk * 4 * BM + turn_row) * 4;
-    const auto store_turned = [&](unsigned target, float4 v) {
-        store(target, v.x);
-        store(target + BM * 4, v.y);
-        store(target + 2 * BM * 4, v.z);
-        store(target + 3 * BM * 4, v.w);
+    // Turn: a lane reads TURN_K values of its row, which arrived as neighbours, and stores them so that rows are
+    // neighbours. The engine has permuted each row's four 16-byte parts by its number (swizzle), so that the reads of a
+    // warp spread over all banks.
+    const int chunk = CHUNKS == WARPS ? warp : warp % CHUNKS;
+    const int turn_row = warp / CHUNKS % (WARPS / CHUNKS) * 32 + lane;
+    const int turn_from = turn_row * (BK * 4) + ((chunk / PARTS ^ (turn_row / 2 % 4)) << 4) + chunk % PARTS * TURN_K * 4;
+    const int turn_to = TURNED + (TURN_K * chunk * BM + turn_row) * 4;
+    float piece[TURN_K];
+    const auto load_piece = [&](unsigned from) {
+        if constexpr (TURN_K == 4)
+            *(float4 *)piece = load4(from);
+        else
+            *(float2 *)piece = load2(from);
     };
-    const auto arrive = [&]() {
-        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(turned) : "memory");
+    const auto store_turned = [&](unsigned target) {
+#pragma unroll
+        for (int k = 0; k < TURN_K; ++k)
+            store(target + k * BM * 4, piece[k]);
     };
+    const auto arrive = [&]() { arrive_at(turned); };
 
     // Operands of one k, and of the next.
     float a[2][TM];
     float b[2][TN];
     const auto load = [&](int set, unsigned a_row, unsigned b_row) {
 #pragma unroll
-        for (int j = 0; j < TN; j += 4)
-            *(float4 *)&b[set][j] = load4(b_row + j * LANES_N * 4);
-#pragma unroll
         for (int i = 0; i < TM; i += 4)
             *(float4 *)&a[set][i] = load4(a_row + i * LANES_M * 4);
+#pragma unroll
+        for (int j = 0; j < TN; j += 4)
+            *(float4 *)&b[set][j] = load4(b_row + j * LANES_N * 4);
     };
 
     // Load and turn the first tile, then load the operands of its first k.
     const int a_first = TURNED + m_thread * 4;
-    const int b_first = 2 * A_BYTES + n_thread * 4;
+    const int b_first = 2 * A_BYTES + n_thread / BOX_N * BOX_BYTES + n_thread % BOX_N * 4;
     for (int tile = 0; tile < min(tiles, STAGES - 1); ++tile)
         fetch(tile);
+#if SCALE_FIRST
+    scale_slice(M, N, beta, C);
+#endif
     wait(arrived, 0);
 #pragma unroll
-    for (int i = 0; i < TURNS; ++i)
-        store_turned(stages + turn_to + i * TURN_ROWS * 4, load4(stages + turn_from + i * TURN_ROWS * BK * 4));
+    for (int i = 0; i < TURNS; ++i) {
+        load_piece(stages + turn_from + i * TURN_ROWS * BK * 4);
+        store_turned(stages + turn_to + i * TURN_ROWS * 4);
+    }
     arrive();
     wait(turned, 0);
     unsigned a_row = stages + a_first;
@@ -271,18 +298,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             // Compute STEP values of k at a time, and turn a piece of the next tile meanwhile.
             unsigned from = after + turn_from;
             unsigned to = next + turn_to;
-#pragma unroll 1
+#pragma unroll(UNROLLED)
             for (int i = 0; i < TURNS; ++i) {
-                const float4 piece = load4(from);
+                load_piece(from);
 #pragma unroll
                 for (int k = 0; k < STEP; ++k) {
-                    load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BN * 4);
+                    load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BOX_N * 4);
                     multiply(k % 2);
-                    if (k == STEP / 2)
-                        store_turned(to, piece);
                 }
+                store_turned(to);
                 a_row += STEP * BM * 4;
-                b_row += STEP * BN * 4;
+                b_row += STEP * BOX_N * 4;
                 from += TURN_ROWS * BK * 4;
                 to += TURN_ROWS * 4;
             }
@@ -298,32 +324,47 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
                         fetch(tile + STAGES - 1);
                     __syncwarp();
                     a_row = after + a_first - (k + 1) * BM * 4;
-                    b_row = after + b_first - (k + 1) * BN * 4;
+                    b_row = after + b_first - (k + 1) * BOX_N * 4;
                 }
-                load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BN * 4);
+                load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BOX_N * 4);
                 multiply(k % 2);
             }
             a_row = after + a_first;
             b_row = after + b_first;
         }
 
-        // Write back. Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the
-        // others wait for that and add to it.
-        const bool is_head = begin % depth == 0;
+        // Write back. Whoever has a tile's first k-tiles writes C anew; the others wait for their predecessor, which
+        // computes that piece before all its others, and add to what it wrote.
+        const bool is_head = !SCALE_FIRST && begin % depth == 0;
         const bool is_tail = end % depth == 0;
-        const int tile_begin = begin / depth * depth;
         const int m0 = begin / depth / tiles_n * BM;
         const int n0 = begin / depth % tiles_n * BN;
+#if SCALE_FIRST
+        if (end == last)
+            wait_until_scaled();
+#else
         if (!is_head) {
             if (t == 0) {
-                const int head = block_of(tile_begin);
-                while (*(volatile unsigned *)&written[head] == 0)
+                while (*(volatile unsigned *)&written[blockIdx.x - 1] == 0)
                     ;
-                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
+                written[blockIdx.x - 1] = 0; // ready for the next launch
                 __threadfence();
             }
             __syncthreads();
         }
+#endif
+#ifdef PACKED
+        const auto write = [&](auto one) {
+            each_element(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, C, shared + STAGES * STAGE_BYTES, one);
+        };
+        if (is_head)
+            write([&](float *target, float value, bool exists) {
+                if (exists)
+                    *target = beta == 0 ? value : value + beta * *target;
+            });
+        else
+            write(add);
+#else
 #pragma unroll
         for (int i = 0; i < TM; ++i) {
             const int row = m0 + m_thread + i / 4 * 4 * LANES_M + i % 4;
@@ -347,11 +388,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
                     add4(c, value);
             }
         }
-        if (is_head && !is_tail) {
+#endif
+        if (!SCALE_FIRST && !is_tail) {
             __threadfence();
             __syncthreads();
             if (t == 0)
-                *(volatile unsigned *)&written[blockIdx.x] = block_of(tile_begin + depth - 1) - blockIdx.x;
+                *(volatile unsigned *)&written[blockIdx.x] = 1;
         }
     }
 }

@@ -1,20 +1,20 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
-title = "8x16 outputs, rows packed first"
+title = "Rows packed first"
 problem = "gemm"
+aliases = ["packed_8x16"]
 rung = 580
-idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, all blocks first copy them to rows that do, and go on as streamk_8x16 once all have."
-after = "streamk_8x16"
-shape_of = "realigned_8x8"
-change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is written element by element through shared memory, so that global_store_requests rise."
-bottleneck = "That of streamk_8x16; in small matrices the copying before it, for which all blocks wait."
-entry = "streamk_8x16"
+shape_of = "realigned"
+idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, all blocks first copy them to rows that do, and go on as streamk once all have."
+after = "realigned"
+change = "One more pass over A and B, next to nothing where K is long, and no element moves within shared memory: shared_load_requests fall."
+bottleneck = "That of streamk; in small matrices the copying before it, for which all blocks wait."
+entry = "streamk"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "A", "B", "A_packed", "B_packed"]
 
 [moves]
-global_store_requests = "rises"
-ffma_thread_instructions = "stays"
+shared_load_requests = "falls"
 
 [workspace.A_packed]
 shape = ["M", "cdiv(K, 4) * 4"]
@@ -33,18 +33,21 @@ swizzle_bytes = 64
 array = ["B", "B_packed"]
 extents = ["N", "K"]
 strides = ["cdiv(N, 4) * 4"]
-box = ["BN", "BK"]
+box = ["256 * TM * TN // BM", "BK"]
 
 [launch]
 block = [256]
-grid = ["min(sm_count, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK))"]
-dynamic_shared_bytes = "(STAGES * BK * (2 * BM + BN) + block_x * 20) * real_bytes"
+grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, 256 * TM * TN // BM) * cdiv(K, BK))"]
+dynamic_shared_bytes = "(STAGES * BK * (2 * BM + 256 * TM * TN // BM) + 8 * block_x // 32 * (4 * TN + 16)) * real_bytes"
 cooperative = true
 
 [constants]
-BM = 128 # rows of C per block
-BN = 256 # columns of C per block
-BK = 16  # k per tile
+BK = 16        # k per tile
+BM = 128       # rows of C per block
+TM = 8         # rows of C per thread
+TN = 16        # columns of C per thread
+SM_BLOCKS = 1
+SCALE_FIRST = 0
 
 [parameters]
 STAGES = 4
@@ -69,5 +72,5 @@ condition = "arch < 120"
 because = "{id} fills 148 KiB of shared memory per block, more than compute capability 12 has"
 */
 
-#define ANY_N
-#include "streamk_8x16.cu"
+#define PACKED
+#include "streamk.cu"

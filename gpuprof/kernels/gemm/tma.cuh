@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+
+// The copy engine, the barriers in shared memory that its copies tell, and shared memory as both address it: by 32-bit
+// offsets.
+
+struct __align__(64) TensorMap {
+    unsigned long long opaque[16];
+};
+
+static __device__ __forceinline__ void prefetch(const TensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+// Start the copy of a map's box, whose first element is at (column, row), to shared memory.
+static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap *map, int column, int row,
+                                                unsigned barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3}], [%4];" ::"r"(target),
+                 "l"(map), "r"(column), "r"(row), "r"(barrier)
+                 : "memory");
+}
+
+// One thread makes barriers of so many arrivals each, then lets the copy engine see them.
+static __device__ __forceinline__ void init_barrier(unsigned barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+static __device__ __forceinline__ void publish_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+static __device__ __forceinline__ void arrive_at(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Arrive, and have the barrier wait for so many bytes of copies too.
+static __device__ __forceinline__ void expect_bytes(unsigned barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+// Wait until a barrier's phase of this parity is over.
+static __device__ __forceinline__ void wait(unsigned barrier, int parity)
+{
+    asm volatile("{\n"
+                 ".reg .pred over;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
+                 "@!over bra again;\n"
+                 "}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+static __device__ __forceinline__ float4 load4(unsigned address)
+{
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(address)
+                 : "memory");
+    return v;
+}
+static __device__ __forceinline__ float2 load2(unsigned address)
+{
+    float2 v;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(address) : "memory");
+    return v;
+}
+static __device__ __forceinline__ float load1(unsigned address)
+{
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address) : "memory");
+    return v;
+}
+static __device__ __forceinline__ void store(unsigned address, float value)
+{
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+// Add to four neighbours in global memory, without waiting for them.
+static __device__ __forceinline__ void add4(float4 *target, float4 v)
+{
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(target), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
+}
