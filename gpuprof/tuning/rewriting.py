@@ -99,11 +99,10 @@ def _edited(source: str, kernel_id: str, changed: Mapping[str, int], block: Sequ
     span = header_span(source)
     assert span is not None
     lines = source[span[0] : span[1]].split("\n")
-    own = _own_lines(lines, kernel_id)
     for name, value in changed.items():
-        _replace_value(lines, own, kernel_id, name, str(value), r"[-+]?[0-9][0-9_]*|0x[0-9a-fA-F]+")
+        _replace_value(lines, kernel_id, name, str(value), r"[-+]?[0-9][0-9_]*|0x[0-9a-fA-F]+")
     if block is not None:
-        _replace_value(lines, own, kernel_id, "block", _block(block), r"\[[^\]]*\]")
+        _replace_value(lines, kernel_id, "block", _block(block), r"\[[^\]]*\]")
     return source[: span[0]] + "\n".join(lines) + source[span[1] :]
 
 
@@ -127,9 +126,8 @@ def _own_lines(lines: Sequence[str], kernel_id: str) -> list[int]:
     return mine if own else shared
 
 
-def _replace_value(
-    lines: list[str], own: Sequence[int], kernel_id: str, name: str, value: str, pattern: str
-) -> None:
+def _replace_value(lines: list[str], kernel_id: str, name: str, value: str, pattern: str) -> None:
+    own = _own_lines(lines, kernel_id)
     field = re.compile(rf"((?:^|[{{,])\s*{name}\s*=\s*)({pattern})(?=\s*(?:[,}}#]|$))")
     for place in own:
         text, count = field.subn(lambda match: match[1] + value, lines[place], count=1)
@@ -141,6 +139,10 @@ def _replace_value(
         if match := inline.match(lines[place]):
             rest = match[2] if match[2].lstrip().startswith("}") else f",{match[2]}"
             lines[place] = f"{match[1]} {name} = {value}{rest}"
+            return
+    for place in own:
+        if name != "block" and re.match(r"\s*id\s*=", lines[place]):  # a variant that has the file's values
+            lines.insert(place + 1, f"parameters = {{ {name} = {value} }}")
             return
     raise InputError(f"The header of {kernel_id} gives {name} in a way that cannot be edited.", fix=_BY_HAND)
 
