@@ -159,7 +159,7 @@ SIZES = {"gemm": (36, 68, 20), "transpose": (36, 68), "reduce": (1500,), "softma
 
 
 #: Of kernels that are for other shapes only.
-OWN_SIZES = {"few_rows": (3, 132, 100)}
+OWN_SIZES = {"few_rows": (3, 132, 100), "realigned": (36, 67, 21)}
 
 
 @pytest.mark.parametrize(
