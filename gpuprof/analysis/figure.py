@@ -4,14 +4,24 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gpuprof.analysis import numbers
 from gpuprof.counters import Better
 from gpuprof.results import Measurement, Run
 
-if TYPE_CHECKING:
-    from gpuprof.analysis.ladder import Rung
+
+class Standing(Protocol):
+    """What figures read of a rung: how many times as fast it is as others; None where nothing compares."""
+
+    @property
+    def gain(self) -> float | None: ...
+
+    @property
+    def vs_reference(self) -> float | None: ...
+
+    @property
+    def vs_fastest(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +36,7 @@ class Subject:
 
     run: Run
     case: Measurement
-    rung: "Rung | None" = None
+    rung: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,165 +6,12 @@ A figure is read from a `Subject`, a case within its run and perhaps within its 
 exist the reading says why. Renderers choose figures by key and decide only where and how long to show them.
 """
 
-from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING
 
-from gpuprof.analysis import counters
-from gpuprof.analysis.figure import Figure, Read, Reading, Subject
-from gpuprof.analysis.groups import kernel_record
-from gpuprof.analysis.kinds import blocks_of, on_host, waves
-from gpuprof.analysis.limits import Limits, limits_of
-from gpuprof.analysis.speed import Speed, speed_of, why_no_speed
+from gpuprof.analysis import counters, readings
+from gpuprof.analysis.figure import Figure, Read, Reading
 from gpuprof.counters import COUNTERS, Better, describe
-from gpuprof.results import Measurement, Occupancy, Resources, Run
-
-if TYPE_CHECKING:
-    from gpuprof.analysis.ladder import Rung
-
-
-_NO_ARITHMETIC = "this problem has no arithmetic"
-_NO_PEAK = "the device's peak is unknown"
-_ON_HOST = "it ran on the CPU"
-_NO_REASON = "no reason was recorded"
-
-
-def _missing(*reasons: str | None) -> Reading:
-    return Reading(None, next(filter(None, reasons), _NO_REASON))
-
-
-def _speed(read: Callable[[Speed], float | None], absent: str = _NO_REASON) -> Read:
-    def reading(subject: Subject) -> Reading:
-        speed = speed_of(subject.run, subject.case)
-        if speed is None:
-            return _missing(why_no_speed(subject.run, subject.case))
-        value = read(speed)
-        if value is not None:
-            return Reading(value)
-        return _missing(_ON_HOST if on_host(subject.run, subject.case) else absent)
-
-    return reading
-
-
-def _of_rung(read: "Callable[[Rung], float | None]", absent: str) -> Read:
-    """A figure that compares rungs; only the case that stands for its rung has it."""
-
-    def reading(subject: Subject) -> Reading:
-        if speed_of(subject.run, subject.case) is None:
-            return _missing(why_no_speed(subject.run, subject.case))
-        if subject.rung is None:
-            return _missing("another case represents the kernel")
-        value = read(subject.rung)
-        return _missing(absent) if value is None else Reading(value)
-
-    return reading
-
-
-def _resource(read: Callable[[Resources], float]) -> Read:
-    def reading(subject: Subject) -> Reading:
-        case = subject.case
-        if case.resources is None:
-            return _missing(case.resources_reason, case.reason)
-        return Reading(read(case.resources))
-
-    return reading
-
-
-def _occupancy(
-    read: Callable[[Occupancy], float | str | None],
-    why: Callable[[Occupancy], str | None] = lambda held: None,
-) -> Read:
-    def reading(subject: Subject) -> Reading:
-        case = subject.case
-        if case.occupancy is None:
-            return _missing(case.occupancy_reason, case.reason)
-        value = read(case.occupancy)
-        return _missing(why(case.occupancy)) if value is None else Reading(value)
-
-    return reading
-
-
-def _derived(read: Callable[[Measurement], float | None]) -> Read:
-    """A figure made of several counters."""
-
-    def reading(subject: Subject) -> Reading:
-        value = read(subject.case)
-        if value is not None:
-            return Reading(value)
-        case = subject.case
-        return _missing(case.counters_reason, case.reason, "this kernel has no such counter")
-
-    return reading
-
-
-def _counter(name: str) -> Read:
-    def reading(subject: Subject) -> Reading:
-        case = subject.case
-        counter = counters.find(case, name)
-        if counter is None:
-            return _missing(case.counters_reason, case.reason, "this case has no such counter")
-        return _missing(counter.reason) if counter.value is None else Reading(counter.value)
-
-    return reading
-
-
-def _limits(read: Callable[[Limits], float | str | None]) -> Read:
-    """A figure made of a case's bounds."""
-
-    def reading(subject: Subject) -> Reading:
-        limits = limits_of(subject.run, subject.case)
-        if limits is None:
-            return _missing(subject.case.bounds_reason, subject.case.reason, "exact counts are missing")
-        value = read(limits)
-        if value is not None:
-            return Reading(value)
-        return _missing(why_no_speed(subject.run, subject.case))
-
-    return reading
-
-
-def _interval(subject: Subject) -> Reading:
-    speed = speed_of(subject.run, subject.case)
-    if speed is None:
-        return _missing(why_no_speed(subject.run, subject.case))
-    width = speed.timing.ci95_rel
-    return _missing("too few samples for an interval") if width is None else Reading(100.0 * width)
-
-
-def _error(subject: Subject) -> Reading:
-    check = subject.case.verification
-    if check is None:
-        return _missing(subject.case.verification_reason, subject.case.reason)
-    if check.max_rel_error is None:
-        return _missing(check.detail, "the result holds no number")
-    return Reading(check.max_rel_error)
-
-
-def _bound(subject: Subject) -> Reading:
-    check = subject.case.verification
-    if check is None:
-        return _missing(subject.case.verification_reason, subject.case.reason)
-    return Reading(check.bound)
-
-
-def _published(subject: Subject) -> Reading:
-    case = subject.case
-    for figure in kernel_record(subject.run, case.kernel).published:
-        if figure.size == case.problem.label and figure.time_ms is not None:
-            return Reading(figure.time_ms * 1e3)
-    return _missing("its authors published no time for this size")
-
-
-def _grid(subject: Subject) -> Reading:
-    blocks = blocks_of(subject.case)
-    return _missing(subject.case.resources_reason, subject.case.reason) if blocks is None else Reading(blocks)
-
-
-def _waves(subject: Subject) -> Reading:
-    filled = waves(subject.run, subject.case)
-    if filled is None:
-        return _missing(subject.case.occupancy_reason, subject.case.reason)
-    return Reading(filled)
+from gpuprof.results import Measurement, Run
 
 
 def _figure(
@@ -198,19 +45,23 @@ _TIMES = (
         _TIME,
         "us",
         "Median of the samples, L2 flushed before each.",
-        _speed(lambda speed: speed.median_us),
+        readings.of_speed(lambda speed: speed.median_us),
         short="Time",
         better="lower",
     ),
-    _figure("p05_us", "p05", _TIME, "us", "5th percentile.", _speed(lambda speed: speed.timing.p05_us)),
-    _figure("p95_us", "p95", _TIME, "us", "95th percentile.", _speed(lambda speed: speed.timing.p95_us)),
+    _figure(
+        "p05_us", "p05", _TIME, "us", "5th percentile.", readings.of_speed(lambda speed: speed.timing.p05_us)
+    ),
+    _figure(
+        "p95_us", "p95", _TIME, "us", "95th percentile.", readings.of_speed(lambda speed: speed.timing.p95_us)
+    ),
     _figure(
         "ci95_pct",
         "95 % CI",
         _TIME,
         "±%",
         "Half width of the median's confidence interval.",
-        _interval,
+        readings.interval,
         short="±95 %",
     ),
     _figure(
@@ -219,7 +70,7 @@ _TIMES = (
         _TIME,
         "",
         "Samples kept.",
-        _speed(lambda speed: len(speed.timing.samples_us)),
+        readings.of_speed(lambda speed: len(speed.timing.samples_us)),
     ),
     _figure(
         "launches_per_sample",
@@ -227,7 +78,7 @@ _TIMES = (
         _TIME,
         "",
         "Back-to-back launches that one sample is the mean of.",
-        _speed(lambda speed: speed.timing.launches_per_sample),
+        readings.of_speed(lambda speed: speed.timing.launches_per_sample),
     ),
     _figure(
         "dropped",
@@ -235,7 +86,7 @@ _TIMES = (
         _TIME,
         "",
         "Samples excluded because the GPU was throttled.",
-        _speed(lambda speed: speed.timing.dropped),
+        readings.of_speed(lambda speed: speed.timing.dropped),
     ),
     _figure(
         "throttled",
@@ -243,7 +94,7 @@ _TIMES = (
         _TIME,
         "",
         "Samples kept although the GPU was throttled, because there were no others.",
-        _speed(lambda speed: speed.timing.throttled),
+        readings.of_speed(lambda speed: speed.timing.throttled),
     ),
     _figure(
         "warm_us",
@@ -251,7 +102,7 @@ _TIMES = (
         "L2 warm",
         "us",
         "Median of launches back to back.",
-        _speed(lambda speed: speed.warm_us, "not timed warm"),
+        readings.of_speed(lambda speed: speed.warm_us, "not timed warm"),
         short="Warm",
         better="lower",
     ),
@@ -261,7 +112,7 @@ _TIMES = (
         "Authors', on their GPU",
         "us",
         "As published by the kernel's authors, on their own, different GPU: context, not a target.",
-        _published,
+        readings.published,
     ),
 )
 _RATES = (
@@ -271,7 +122,7 @@ _RATES = (
         "Rate",
         "GFLOP/s",
         "FLOPs the problem needs over the cold median.",
-        _speed(lambda speed: speed.gflops, _NO_ARITHMETIC),
+        readings.of_speed(lambda speed: speed.gflops, readings.NO_ARITHMETIC),
         better="higher",
     ),
     _figure(
@@ -280,7 +131,7 @@ _RATES = (
         "Rate",
         "GB/s",
         "Minimum bytes of the problem over the cold median; not the actual traffic.",
-        _speed(lambda speed: speed.gbps),
+        readings.of_speed(lambda speed: speed.gbps),
         better="higher",
     ),
     _figure(
@@ -289,7 +140,9 @@ _RATES = (
         _PEAK,
         "%",
         "Compute rate over the theoretical peak at boost clock.",
-        _speed(lambda speed: speed.pct_of_peak_compute, f"{_NO_ARITHMETIC}, or {_NO_PEAK}"),
+        readings.of_speed(
+            lambda speed: speed.pct_of_peak_compute, f"{readings.NO_ARITHMETIC}, or {readings.NO_PEAK}"
+        ),
         better="higher",
     ),
     _figure(
@@ -298,7 +151,7 @@ _RATES = (
         _PEAK,
         "%",
         "Bandwidth over the theoretical peak.",
-        _speed(lambda speed: speed.pct_of_peak_bandwidth, _NO_PEAK),
+        readings.of_speed(lambda speed: speed.pct_of_peak_bandwidth, readings.NO_PEAK),
         better="higher",
     ),
     _figure(
@@ -307,7 +160,7 @@ _RATES = (
         "% of measured",
         "%",
         "Bandwidth over that of a large device-to-device copy, measured in this run.",
-        _speed(lambda speed: speed.pct_of_copy_bandwidth, "no copy bandwidth was measured"),
+        readings.of_speed(lambda speed: speed.pct_of_copy_bandwidth, "no copy bandwidth was measured"),
         short="Of copy",
         better="higher",
     ),
@@ -317,7 +170,7 @@ _RATES = (
         _PEAK,
         "%",
         "Of the theoretical peak for this size: bandwidth or compute, whichever limits.",
-        _speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
+        readings.of_speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
         better="higher",
     ),
     _figure(
@@ -326,7 +179,9 @@ _RATES = (
         "% of measured",
         "%",
         "Of the measured peak for this size: the rates that small kernels reached on this device.",
-        _speed(lambda speed: speed.pct_of_measured_limit, "no such rates were measured on this device"),
+        readings.of_speed(
+            lambda speed: speed.pct_of_measured_limit, "no such rates were measured on this device"
+        ),
         better="higher",
     ),
 )
@@ -337,7 +192,7 @@ _BOUNDS = (
         _BOUND,
         "text",
         "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
-        _limits(lambda limits: limits.binding.short),
+        readings.of_limits(lambda limits: limits.binding.short),
     ),
     _figure(
         "bound_us",
@@ -345,7 +200,7 @@ _BOUNDS = (
         _BOUND,
         "us",
         "The time that part needs at its highest rate: no launch can take less.",
-        _limits(lambda limits: limits.least_us),
+        readings.of_limits(lambda limits: limits.least_us),
         better="lower",
     ),
     _figure(
@@ -354,7 +209,7 @@ _BOUNDS = (
         _BOUND,
         "%",
         "That time as a share of the measured one: 100 % is all that this kernel's counts allow.",
-        _limits(lambda limits: 100 / limits.ratio if limits.ratio else None),
+        readings.of_limits(lambda limits: 100 / limits.ratio if limits.ratio else None),
         better="higher",
     ),
 )
@@ -365,7 +220,7 @@ _COMPARED = (
         _LADDER,
         "×",
         "How many times as fast as the rung it is compared with; ≈ is within the noise.",
-        _of_rung(lambda rung: rung.gain, "there is no rung to compare it with"),
+        readings.of_rung(lambda rung: rung.gain, "there is no rung to compare it with"),
         better="higher",
     ),
     _figure(
@@ -374,7 +229,7 @@ _COMPARED = (
         _LADDER,
         "×",
         "How many times as fast as the fastest reference on this GPU.",
-        _of_rung(lambda rung: rung.vs_reference, "not comparable: it only copies"),
+        readings.of_rung(lambda rung: rung.vs_reference, "not comparable: it only copies"),
         better="higher",
     ),
     _figure(
@@ -383,7 +238,7 @@ _COMPARED = (
         _LADDER,
         "×",
         "How many times as fast as the fastest here.",
-        _of_rung(lambda rung: rung.vs_fastest, "not comparable: it only copies"),
+        readings.of_rung(lambda rung: rung.vs_fastest, "not comparable: it only copies"),
         better="higher",
     ),
 )
@@ -394,7 +249,7 @@ _HELD = (
         _RESOURCES,
         "registers",
         "Registers per thread.",
-        _resource(lambda held: held.registers_per_thread),
+        readings.of_resources(lambda held: held.registers_per_thread),
     ),
     _figure(
         "static_shared_bytes",
@@ -402,7 +257,7 @@ _HELD = (
         _RESOURCES,
         "bytes",
         "Static shared memory of one block.",
-        _resource(lambda held: held.static_shared_bytes),
+        readings.of_resources(lambda held: held.static_shared_bytes),
     ),
     _figure(
         "dynamic_shared_bytes",
@@ -410,7 +265,7 @@ _HELD = (
         _RESOURCES,
         "bytes",
         "Dynamic shared memory of one block.",
-        _resource(lambda held: held.dynamic_shared_bytes),
+        readings.of_resources(lambda held: held.dynamic_shared_bytes),
     ),
     _figure(
         "shared_bytes",
@@ -418,7 +273,7 @@ _HELD = (
         _RESOURCES,
         "bytes",
         "Shared memory of one block, static and dynamic.",
-        _resource(lambda held: held.shared_bytes),
+        readings.of_resources(lambda held: held.shared_bytes),
         phrase="shared memory",
     ),
     _figure(
@@ -427,7 +282,7 @@ _HELD = (
         _RESOURCES,
         "bytes",
         "Bytes of registers spilled to local memory, per thread.",
-        _resource(lambda held: held.spill_bytes),
+        readings.of_resources(lambda held: held.spill_bytes),
         better="lower",
         telling=3.0,
     ),
@@ -437,7 +292,7 @@ _HELD = (
         _OCCUPANCY,
         "%",
         "Resident warps over the SM's limit.",
-        _occupancy(lambda held: held.theoretical_pct),
+        readings.of_occupancy(lambda held: held.theoretical_pct),
         short="Occupancy",
         telling=2.0,
     ),
@@ -447,7 +302,7 @@ _HELD = (
         _OCCUPANCY,
         "%",
         "Measured by Nsight Compute.",
-        _occupancy(
+        readings.of_occupancy(
             lambda held: held.achieved_pct,
             lambda held: held.achieved_reason,
         ),
@@ -458,7 +313,7 @@ _HELD = (
         _OCCUPANCY,
         "text",
         "What limits the resident blocks.",
-        _occupancy(lambda held: held.limiter),
+        readings.of_occupancy(lambda held: held.limiter),
     ),
     _figure(
         "block_threads",
@@ -470,7 +325,13 @@ _HELD = (
         phrase="threads per block",
     ),
     _figure(
-        "grid_blocks", "Blocks", "Launch", "blocks", "Blocks of the grid.", _grid, phrase="blocks in the grid"
+        "grid_blocks",
+        "Blocks",
+        "Launch",
+        "blocks",
+        "Blocks of the grid.",
+        readings.grid,
+        phrase="blocks in the grid",
     ),
     _figure(
         "waves",
@@ -478,7 +339,7 @@ _HELD = (
         "Launch",
         "number",
         "How often the grid fills the device; below 1, some SMs get no block.",
-        _waves,
+        readings.waves_filled,
     ),
 )
 _CHECKS = (
@@ -488,9 +349,9 @@ _CHECKS = (
         _CHECK,
         "error",
         "Largest error of any element, relative to its magnitude, against a float64 reference.",
-        _error,
+        readings.error,
     ),
-    _figure("error_bound", "Bound", _CHECK, "error", "Largest error that passes.", _bound),
+    _figure("error_bound", "Bound", _CHECK, "error", "Largest error that passes.", readings.error_bound),
 )
 _MADE_OF_COUNTERS = (
     _figure(
@@ -499,7 +360,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "×",
         "Bytes of global sectors requested over the minimum; before the caches.",
-        _derived(counters.sector_ratio),
+        readings.of_counters(counters.sector_ratio),
         better="lower",
     ),
     _figure(
@@ -508,7 +369,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "number",
         "Shared-memory passes per warp-wide step of useful work.",
-        _derived(counters.shared_wavefronts_per_step),
+        readings.of_counters(counters.shared_wavefronts_per_step),
         phrase="shared-memory passes a step",
         better="lower",
     ),
@@ -518,7 +379,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "wavefronts",
         "Extra shared-memory passes.",
-        _derived(counters.bank_conflicts),
+        readings.of_counters(counters.bank_conflicts),
         better="lower",
     ),
     _figure(
@@ -527,7 +388,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "number",
         "Extra shared-memory passes per warp-wide step of useful work.",
-        _derived(counters.bank_conflicts_per_step),
+        readings.of_counters(counters.bank_conflicts_per_step),
         better="lower",
     ),
     _figure(
@@ -536,7 +397,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "sectors",
         "Sectors of global loads, stores, copies and atomics together.",
-        _derived(counters.global_sectors),
+        readings.of_counters(counters.global_sectors),
         better="lower",
         telling=2.0,
     ),
@@ -546,7 +407,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "requests",
         "Warp-level accesses to global memory together.",
-        _derived(lambda case: counters.total(case, *counters.GLOBAL_REQUESTS)),
+        readings.of_counters(lambda case: counters.total(case, *counters.GLOBAL_REQUESTS)),
         better="lower",
         telling=0.5,
     ),
@@ -556,7 +417,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "wavefronts",
         "Passes through shared memory of loads, stores and copies together.",
-        _derived(lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS)),
+        readings.of_counters(lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS)),
         better="lower",
     ),
     _figure(
@@ -565,7 +426,7 @@ _MADE_OF_COUNTERS = (
         _TRAFFIC,
         "wavefronts",
         "Extra passes that the addresses of loads and stores cause, without what hardware adds to them.",
-        _derived(lambda case: counters.address_conflicts(case, "load", "store")),
+        readings.of_counters(lambda case: counters.address_conflicts(case, "load", "store")),
         better="lower",
         telling=2.0,
     ),
@@ -592,7 +453,7 @@ def counter_figure(name: str) -> Figure:
         phrase=row.short,
         unit=row.unit,
         meaning=row.meaning,
-        read=_counter(name),
+        read=readings.of_counter(name),
         better=row.better,
         telling=_TELLING.get(name, 1.0),
     )

@@ -42,6 +42,21 @@ class Site:
     host: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """The devices of a run before they are opened.
+
+    Args:
+        sites: Each of them.
+        may_lack: Whether one that cannot be opened is left out, as long as another one can: nobody named it.
+        close: Gives back what was taken to reach them.
+    """
+
+    sites: tuple[Site, ...]
+    may_lack: bool = False
+    close: Callable[[], None] = lambda: None
+
+
 @dataclass(slots=True)
 class Card:
     """One device of a run.

@@ -2,25 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the devices are that `--device` and `--cluster` name."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from gpuprof.measure.side_by_side import Site, sites_here
-
-
-@dataclass(frozen=True, slots=True)
-class Sites:
-    """The devices of a run before they are opened.
-
-    Args:
-        sites: Each of them.
-        may_lack: Whether one that cannot be opened is left out, as long as another one can: nobody named it.
-        close: Gives back what was taken to reach them.
-    """
-
-    sites: tuple[Site, ...]
-    may_lack: bool = False
-    close: Callable[[], None] = lambda: None
+from gpuprof.measure.side_by_side import Sites, sites_here
 
 
 def sites_of(device: str, cluster: str | None) -> Sites:

@@ -11,8 +11,7 @@ from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.measure.cluster.connection import Connection, Member
 from gpuprof.measure.cluster.local import connect
 from gpuprof.measure.cluster.workers import Seat
-from gpuprof.measure.side_by_side import Site
-from gpuprof.measure.sites import Sites
+from gpuprof.measure.side_by_side import Site, Sites
 
 #: What every worker with a GPU is started with.
 OFFER_FIX = "Start its workers with --resources GPU=1, or execute on their CPUs: --device sim."
