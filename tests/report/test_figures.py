@@ -356,7 +356,7 @@ def test_clues_are_two_of_the_counters_then_spills_then_occupancy() -> None:
     spilled = replace(bare, resources=Resources(255, 0, 0, 2048), occupancy=Occupancy(34.9, "registers", 1))
     assert clues_of(spilled) == (
         "2 KiB of registers spilled per thread",
-        "occupancy 34.9 %, held by registers",
+        "occupancy 34.9 %, limited by registers",
     )
     busy = counters(
         "ncu", sol_l1_pct=75.0, stall_long_scoreboard=8.0, stall_barrier=2.0, global_load_requests=1e9
