@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Mapping
+from functools import cache
 from math import ceil, floor
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -142,6 +143,7 @@ def gpuprof(
     )
 
 
+@cache
 def values_of(kind: Any, fewest: int = 0) -> st.SearchStrategy[Any]:
     """Any value of a results type: whatever its annotations allow and a measurement may hold.
 
