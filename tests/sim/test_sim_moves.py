@@ -39,7 +39,8 @@ def rung_of(tmp_path_factory):
         folder = tmp_path_factory.mktemp(op)
         arguments = [op, *kernels, "--sizes", size, "--dtype", dtype, "--device", "sim:h200", "--quiet"]
         arguments += ["--timeout", "1200"]
-        arguments += ["-o", str(folder)]
+        # Results alone: nobody reads a page of each.
+        arguments += ["--json", str(folder / "results.json"), "--no-lines"]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
         run = read_run(folder / "results.json")
