@@ -133,7 +133,7 @@ def test_what_nothing_is_known_of_is_measured_again_and_what_failed_is_not(runs)
     ]
 
 
-@pytest.mark.parametrize("stop_after", [1, 3, 5])
+@pytest.mark.parametrize("stop_after", [1, 5])
 def test_rounds_go_on_too(runs, stop_after):
     request = runs.request(["a_good", "b_good"])
     options = replace(OPTIONS, rounds=3)
@@ -161,7 +161,7 @@ def test_each_round_is_on_disk_at_once(runs):
     assert seen == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("stop_after", [1, 3, 4, 6, 7])
+@pytest.mark.parametrize("stop_after", [1, 4, 7])
 def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path, stop_after):
     """Rounds go first, second, second, first: wherever it is cut, both have all of theirs in the end."""
     requests = runs.request(["a_good", "b_good"]), runs.request(["b_good", "c_good"])
@@ -233,29 +233,26 @@ def test_source_that_changed_is_named(runs):
         check_same_request(read_run(runs.path), changed, OPTIONS, runs.path)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda run: {"tool": replace(run.tool, version="0.0.1")}, "gpuprof 0.0.1 wrote it, this is"),
-        (lambda run: {"environment": {**run.environment, "nvrtc": "11.0"}}, "nvrtc was 11.0, now it is"),
-        (
-            lambda run: {"environment": {**run.environment, "cublas": "9"}},
-            "cublas was 9, now it is not given",
-        ),
-        (lambda run: {"devices": (replace(run.device, name="Other"),)}, "the device was Other, now it is"),
-        (lambda run: {"devices": (replace(run.device, sm_count=7),)}, "differs in sm_count"),
-        (lambda run: {"devices": run.devices * 2}, "it ran on 2 devices, now there are 1"),
-        (lambda run: {"backend": "sim"}, "it ran on sim, now it would on gpu"),
-        (lambda run: {"asked": {}}, "it does not say what was asked for"),
-    ],
-)
-def test_surroundings_that_differ_are_named(runs, change, words):
+CHANGES = {
+    "gpuprof 0.0.1 wrote it, this is": lambda run: {"tool": replace(run.tool, version="0.0.1")},
+    "nvrtc was 11.0, now it is": lambda run: {"environment": {**run.environment, "nvrtc": "11.0"}},
+    "cublas was 9, now it is not given": lambda run: {"environment": {**run.environment, "cublas": "9"}},
+    "the device was Other, now it is": lambda run: {"devices": (replace(run.device, name="Other"),)},
+    "differs in sm_count": lambda run: {"devices": (replace(run.device, sm_count=7),)},
+    "it ran on 2 devices, now there are 1": lambda run: {"devices": run.devices * 2},
+    "it ran on sim, now it would on gpu": lambda run: {"backend": "sim"},
+    "it does not say what was asked for": lambda run: {"asked": {}},
+}
+
+
+def test_surroundings_that_differ_are_named(runs):
     request = runs.request(["a_good", "b_good"])
     first, _ = runs.begin(request, stop_after=1)
-    runs.path.write_text(dumps(replace(first, **change(first))))
-    with pytest.raises(InputError) as caught:
-        runs.go_on(request)
-    assert words in caught.value.what
+    for words, change in CHANGES.items():
+        runs.path.write_text(dumps(replace(first, **change(first))))
+        with pytest.raises(InputError) as caught:
+            runs.go_on(request)
+        assert words in caught.value.what
 
 
 def test_what_is_measured_at_opening_may_differ(runs):
