@@ -23,8 +23,10 @@ from gpuprof.report.document import (
     Mark,
     Note,
     Ref,
+    Row,
     Section,
     Sentence,
+    Table,
     Tone,
 )
 from gpuprof.report.shortened import shortened
@@ -37,6 +39,8 @@ _MOST_KERNELS = {1: 5, 2: 5, 3: 3}
 #: Answers, reasons and cautions that are shown.
 _MOST_ANSWERS, _MOST_REASONS, _MOST_CAUTIONS = 24, 6, 4
 _MOST_NAMED = 3
+#: Facts of an answer for which a table of answers has no room.
+_LONG_FACTS = {"launch", "as fast", "chosen by"}
 #: Said by the title, the line of counts, or the reasons.
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
 _CAUTION = Mark("!", "!")
@@ -94,8 +98,31 @@ def _hints(ladders: Sequence[Ladder], hint: str) -> Iterator[Sentence]:
 
 
 def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
-    for group, ladder in held[:_MOST_ANSWERS]:
-        yield answer_content(answer_of(run, ladder), _heading(held, group, ladder), pending=pending)
+    """The answers; a table of them where no other one is shown."""
+    found = [
+        answer_content(answer_of(run, ladder), _heading(held, group, ladder), pending=pending)
+        for group, ladder in held[:_MOST_ANSWERS]
+    ]
+    tiles = [item for item in found if isinstance(item, AnswerTile)]
+    if len(held) in _MOST_KERNELS or not tiles:
+        yield from found
+        return
+    yield Section("", (_overview(tiles),))
+    yield from (item for item in found if isinstance(item, Sentence))
+
+
+def _overview(tiles: Sequence[AnswerTile]) -> Table:
+    """A line a size, of what fits in one."""
+    labels = dict.fromkeys(label for tile in tiles for label, _ in tile.facts if label not in _LONG_FACTS)
+    columns = [Column(label, label != "limited by", rank) for rank, label in enumerate(labels)]
+    rows = []
+    for tile in tiles:
+        facts = dict(tile.facts)
+        # A column of factors names in its head who is the other.
+        texts = [facts.get(label, "–").removesuffix(label.removeprefix("vs")) for label in labels]
+        rows.append(Row((Cell(tile.size), Cell(tile.kernel.text, tone="strong"), *map(Cell, texts))))
+    first = (Column("size", right=False), Column(tiles[0].lead.lower(), right=False))
+    return Table((*first, *columns), tuple(rows))
 
 
 def answer_content(answer: Answer, size: str, *, pending: bool = False) -> AnswerTile | Sentence:

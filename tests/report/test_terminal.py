@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import snapshot
 from rich.cells import cell_len
-from synthetic_runs import RUNS, all_failed_run, chosen_run, gemm_run
+from synthetic_runs import RUNS, all_failed_run, chosen_run, gemm_run, sim_run
 
+from gpuprof.reading import read_run
 from gpuprof.report.answer_text import answer_document
 from gpuprof.report.document import Document, Section, Table
 from gpuprof.report.run_text import run_report
@@ -21,6 +23,7 @@ from gpuprof.report.shown import show_run
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 WIDTHS = (60, 120)
 KINDS = (run_report, answer_document)
 Build = Callable[[Run], Document]
@@ -134,6 +137,32 @@ def test_an_answer_of_many_sizes_has_a_line_each_for_some() -> None:
     assert len(lines) <= 34
     assert sum("reg_2x1" in line for line in lines) > 10
     assert any(re.match(r"\d+ more sizes", line) for line in lines)
+
+
+def test_an_answer_of_a_hundred_sizes_with_long_names_fits_on_a_screen() -> None:
+    lines = answer(read_run(SAMPLES / "gemm-by-size-h200.json")).splitlines()
+    assert len(lines) <= 34
+    assert sum("streamk" in line for line in lines) > 10
+
+
+def test_an_answer_tells_a_reason_that_several_kernels_share_once() -> None:
+    run = gemm_run()
+    shared = [replace(case, outcome="incorrect", reason="Alike.", timing=None) for case in run.cases[:2]]
+    text = folded(answer(replace(run, cases=(*shared, *run.cases[2:]))))
+    assert text.count("Alike.") == 1
+    assert all(case.kernel in text.partition(" incorrect: Alike.")[0] for case in shared)
+
+
+def test_of_equal_bounds_answer_and_table_name_the_same_kernel() -> None:
+    run = sim_run()
+    first = next(case for case in run.cases if not case.is_reference)
+    twins = [replace(first, kernel=name) for name in ("a_later", "naive")]
+    kernels = {kernel.id: kernel for kernel in run.kernels}
+    held = [replace(kernels["naive"], id="a_later", rung=99.0), kernels["naive"]]
+    lines = answer(replace(run, cases=tuple(twins), kernels=tuple(held))).splitlines()
+    head = next(number for number, line in enumerate(lines) if "at least" in line)
+    lowest = next(line for line in lines if line.startswith("Lowest bound"))
+    assert lines[head + 1].split()[0] == lowest.split()[3] == "naive"
 
 
 def many_sizes(count: int) -> Run:

@@ -6,7 +6,7 @@ arguments = ["rows", "columns", "x", "w", "y"]
 block = [32, 4]
 grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
 */
-// expect: endless loop: turns in a loop for ever
+// expect: endless loop: loops forever
 extern "C" __global__ void hang_flag(int rows, int columns, const real *x, const real *w, real *y)
 {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;

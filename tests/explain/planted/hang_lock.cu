@@ -6,7 +6,7 @@ arguments = ["rows", "columns", "x", "w", "y"]
 block = [32, 4]
 grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
 */
-// expect: endless loop: turns in a loop for ever
+// expect: endless loop: loops forever
 __device__ int lock;
 
 extern "C" __global__ void hang_lock(int rows, int columns, const real *x, const real *w, real *y)

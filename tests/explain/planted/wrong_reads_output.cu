@@ -6,7 +6,7 @@ arguments = ["rows", "columns", "x", "w", "y"]
 block = [32, 4]
 grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
 */
-// expect: undefined value: reads y[0, 0], which nobody had written
+// expect: undefined value: reads y[0, 0], which was never written
 extern "C" __global__ void wrong_reads_output(int rows, int columns, const real *x, const real *w, real *y)
 {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;
