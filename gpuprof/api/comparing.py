@@ -199,6 +199,13 @@ class Comparison(CaseFinder[ComparedCase]):
 
         return render_comparison_html([(self.record, ())], Tool("gpuprof", __version__))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: compact tables."""
+        from gpuprof.report.compared_text import comparison_report
+        from gpuprof.report.notebook import render_notebook
+
+        return render_notebook(comparison_report(self.record))
+
     def __repr__(self) -> str:
         """The verdict in short."""
         return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"

@@ -104,6 +104,13 @@ class Fleet:
 
         return render_fleet_html(self.record, Tool("gpuprof", __version__))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: compact tables."""
+        from gpuprof.report.fleet_text import fleet_report
+        from gpuprof.report.notebook import render_notebook
+
+        return render_notebook(fleet_report(self.record))
+
     def __repr__(self) -> str:
         """The headline."""
         return f"<Fleet: {self.record.headline}>"

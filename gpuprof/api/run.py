@@ -443,8 +443,9 @@ class Run(CaseFinder[Case]):
     def _repr_html_(self) -> str:
         """What a notebook shows: compact tables."""
         from gpuprof.report.notebook import render_notebook
+        from gpuprof.report.run_text import run_report
 
-        return render_notebook(self.record)
+        return render_notebook(run_report(self.record))
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the results and their report.

@@ -18,7 +18,6 @@ from gpuprof.kernels.header import read_kernels
 from gpuprof.problems.declaration import load_operation
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
-from gpuprof.report.notebook import render_notebook
 from gpuprof.report.run_text import run_report
 from gpuprof.report.terminal import print_document
 from gpuprof.tables import Place, TableReader, read_toml
@@ -266,7 +265,7 @@ def test_hostile_titles_stay_text_everywhere():
         file.getvalue(),
         markdown_of(run_report(run.record)),
         render_html(run.record),
-        render_notebook(run.record),
+        run._repr_html_(),
     ]
     for text in shown:
         assert "\x1b[31m" not in text.partition('id="gpuprof-data">')[0]
