@@ -4,13 +4,15 @@
 
 import json
 import signal
+import subprocess
+import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from gpuprof.cuda_source.confined import confined
-from gpuprof.errors import CompileError, HeaderError
+from gpuprof.errors import CompileError, ExitCode, HeaderError
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.compiler_options import joined
 from gpuprof.kernels.preprocessing import parse_preprocessing
@@ -281,6 +283,47 @@ def test_code_below_a_choice_is_looked_for_in_linear_time(tmp_path, unit):
     (tmp_path / "mine.cu").write_text(text + unit * (1_000_000 // len(unit)))
     with soon(), suppress(HeaderError):
         load_kernels(tmp_path / "mine.cu")
+
+
+#: What a command took of the machine, all its processes together, and the most memory that one of them took.
+TAKEN = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+taken = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(done.returncode, taken.ru_utime + taken.ru_stime, taken.ru_maxrss << 10, "Traceback" in done.stderr)
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("unit", ["a", ";"])
+def test_three_megabytes_of_one_token_take_little_from_reading_to_the_page(tmp_path, unit):
+    path = tmp_path / "mine.cu"
+    path.write_text(HEADER.format(fields="") + CODE + unit * (3_000_000 // len(unit)) + "\n")
+    line = [
+        sys.executable,
+        "-m",
+        "gpuprof",
+        "run",
+        path,
+        "--sizes",
+        "32",
+        "--device",
+        "sim",
+        "-o",
+        tmp_path / "o",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", TAKEN, *line, "--compile-timeout", "30"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    status, seconds, memory, traceback = done.stdout.split()
+    assert (status, traceback) == (str(ExitCode.CASES_FAILED.value), "False")
+    assert float(seconds) < 60
+    assert int(memory) < 2 << 30
+    assert sum(file.stat().st_size for file in (tmp_path / "o").iterdir()) < 32 << 20
 
 
 def test_a_source_too_large_to_be_one_is_refused_in_a_sentence(tmp_path):
