@@ -54,7 +54,7 @@ STEPS = (
     ("DRAM", "softmax-h200", "8192", "float4_online", "smem_row", "global_sectors"),
     ("latency", "transpose-sizes-h200", "8192", "smem_padded", "smem_unrolled", "warp_instructions"),
     ("latency", "reduce-h200", "16777216", "grid_stride", "float4_loads", "global_load_requests"),
-    ("latency", "gemm-h200", "4096", "reg_8x16", "reg_8x16_async", "stall_long_scoreboard"),
+    ("latency", "gemm-h200", "4096", "reg_8x16_async", "reg_8x16_pipelined", "stall_short_scoreboard"),
     ("launches", "reduce-h200", "1048576", "unrolled", "grid_stride", "launches"),
     ("too few blocks", "gemm-h200", "128", "reg_8x8", "splitk_16x32", "grid_blocks"),
     ("too few blocks", "softmax-h200", "8192", "three_passes", "block_row", "grid_blocks"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from problem_support import find_kernel
 from unit_support import gpuprof
 
 from gpuprof import errors
@@ -117,6 +118,12 @@ def test_every_problem_of_the_samples_has_its_fastest_kernel_on_the_page():
         run = read_run(ROOT / "samples" / f"{name}.json")
         for size in {case.problem.label for case in run.cases}:
             assert re.search(rf"^\| {size} \| `\w+`", page, re.MULTILINE), (name, size)
+
+
+def test_the_steps_of_the_page_of_limits_are_between_kernels_that_exist():
+    for _, sample, _, *kernels, _ in generator().STEPS:
+        for kernel in kernels:
+            assert find_kernel(sample.partition("-")[0], kernel).id == kernel
 
 
 # Data.

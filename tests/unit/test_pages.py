@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from problem_support import find_kernel
 
 import gpuprof
 from gpuprof.problems import array_formulas, generators
@@ -22,13 +21,14 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "samples").glob("*.json")), ids=lambda path: path.name)
-def test_every_sample_is_complete_and_names_kernels_that_exist(path):
+def test_every_sample_is_complete_and_holds_the_source_of_its_kernels(path):
+    """A run shows the kernels that it measured, which the ladder of today may not have."""
     run = read_run(path)
     assert run.complete
     assert run.backend == "gpu"
     for record in run.kernels:
         if not record.is_reference:
-            assert find_kernel(record.operation, record.id).id == record.id
+            assert record.source, record.id
 
 
 def test_the_kernel_of_the_readme_runs(tmp_path):
