@@ -122,7 +122,7 @@ def report(
             "output", "The report or its folder, - to print it; beside the results by default.", "FILE", "-o"
         ),
     ] = None,
-    force: Annotated[bool, output_option("force", "Replace a file that is no report.")] = False,
+    force: Annotated[bool, output_option("force", "Overwrite a file that is not a report.")] = False,
     markdown: Annotated[
         bool, output_option("markdown", "Markdown tables instead, printed or in the file of -o.")
     ] = False,
@@ -289,9 +289,7 @@ def _refuse_spaces(arguments: list[str]) -> None:
         sizes = list(takewhile(lambda text: all(map(is_size, text.split(","))), listed))
         if option in ("--sizes", "--block") and len(sizes) > 1 and not os.path.exists(sizes[1]):
             fix = f"Write {option} {','.join(sizes)}."
-            raise InputError(
-                f"{option} takes one list, without spaces: {sizes[1]} stands behind it.", fix=fix
-            )
+            raise InputError(f"{option} takes one list, without spaces: {sizes[1]} follows it.", fix=fix)
 
 
 def _command() -> Any:

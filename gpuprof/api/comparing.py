@@ -225,7 +225,7 @@ def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
 
     Raises:
         InputError: The two must not be compared, or several files are not of one code.
-        ResultsError: A file is no results file.
+        ResultsError: A file is not a results file.
     """
     old, now = (_run(runs) for runs in (base, new))
     names = _name(base, "base"), _name(new, "new")

@@ -126,7 +126,7 @@ def fleet(runs: Iterable[Run | str | Path]) -> Fleet:
 
     Raises:
         InputError: There is no card in them.
-        ResultsError: A file is no results file.
+        ResultsError: A file is not a results file.
     """
     if isinstance(runs, str | Path | Run):
         raise InputError("A fleet is made of several runs.", fix="Give a list of runs or files.")

@@ -74,7 +74,7 @@ def _software(connection: "Connection", members: "list[Member]") -> Iterator[Che
         count = Counter(found.get(what, "none") for found in held.values())
         if len(count) > 1:
             text = ", ".join(f"{version} on {number}" for version, number in count.most_common())
-            fix = "Install the same everywhere: times and counts may differ for it."
+            fix = "Install the same everywhere: otherwise times and counts may differ."
             yield Check(f"Cluster, {what}", "disturbs", text, fix)
 
 

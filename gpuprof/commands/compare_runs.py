@@ -86,7 +86,7 @@ def read_named(path: Path) -> Run:
 
     Raises:
         InputError: There is no such file, or the files of the folder do not belong together.
-        ResultsError: A file is no results file.
+        ResultsError: A file is not a results file.
     """
     from gpuprof.reading import read_run
 

@@ -105,7 +105,7 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
 
     Raises:
         InputError: There is no card in them.
-        ResultsError: A file that was named is no results file.
+        ResultsError: A file that was named is not a results file.
     """
     from gpuprof.commands.fleet_reading import read_digests
     from gpuprof.comparison.fleet import FleetBuilder

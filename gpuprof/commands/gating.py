@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpuprof.comparison.gates import Gate, GateResult
     from gpuprof.results import Run
 
-#: A gate failed, or could be held against no case.
+#: A gate failed, or could be applied to no case.
 GATE_FAILED = ExitCode.CASES_FAILED
 #: Under `--strict`: nothing failed, and something stayed uncertain.
 UNCERTAIN = ExitCode.ENVIRONMENT

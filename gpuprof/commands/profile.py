@@ -106,7 +106,7 @@ class Destination:
             )
         if not json.is_file():
             raise InputError(
-                f"There is no run to go on with: {json} does not exist.",
+                f"There is no run to resume: {json} does not exist.",
                 fix=nearest_file(json) or "Begin one with -o.",
             )
         check_report_path(html, force=False)

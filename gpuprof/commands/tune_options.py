@@ -41,7 +41,7 @@ _FIRST: dict[str, Parameter] = {
             str,
             typer.Option(
                 metavar="N|SECONDSs",
-                help="Points to time at each size, or when to begin no further one: 40, 90s or 40,90s.",
+                help="Points to time at each size, or a time budget: 40, 90s or 40,90s.",
                 rich_help_panel=MEASURE,
             ),
         ],

@@ -102,7 +102,7 @@ def write_found(
         InputError: A header cannot be edited so, or a file cannot be written; nothing was written then.
     """
     if not found.findings:
-        tell("Nothing is written: no point was right.")
+        tell("Nothing is written: no point gave a right result.")
         return []
     if not all(finding.timed for finding in found.findings):
         tell("Not everything was timed: some of what is written is the best by its bound only.")

@@ -164,7 +164,7 @@ _POISON = (
 _EXPLAIN = (
     "Run a case that fails, hangs or is wrong on the executor too, for 20 s at most, to say line and thread."
 )
-_ROUNDS = "On a GPU: measure every case in N fresh processes, for gpuprof compare; from 16 it tells 2 %."
+_ROUNDS = "On a GPU: measure every case in N fresh processes, for gpuprof compare; 16 detect a change of 2 %."
 _ROUNDS_TOLD = (
     "How often a GPU measures every case, each time in a fresh process, for `compare`: 16 tell 2 %. They"
     " share `seconds_per_case`."
@@ -274,12 +274,12 @@ _OTHERWISE: dict[str, dict[str, dict[str, Any]]] = {
         "rounds": {"default": 16, "help": "With --against: rounds of each version."},
         "seconds_per_case": {"default": 1.0},
         "output": {"help": "With --against: where both results files go."},
-        "force": {"help": "Compare what misleads, and replace existing files."},
+        "force": {"help": "Compare although it misleads, and overwrite existing files."},
     },
     "tune": {
         "rounds": {
             "default": 10,
-            "help": "Rounds in which the closest points meet at the end.",
+            "help": "Rounds that decide between the closest points at the end.",
             "told": "",
         },
         "explain": {"default": False},

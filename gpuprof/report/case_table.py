@@ -106,7 +106,7 @@ def _columns(run: Run, ladders: Sequence[Ladder]) -> list[Filled]:
     launch = "Threads of a block, and the kernel's parameters."
     outcome = "ok is a right result, element by element; the others say why."
     case: list[Filled] = [
-        (Column("kernel", False, 0, "In rung order; (ref) is somebody else's, to compare with."), _kernel),
+        (Column("kernel", False, 0, "In rung order; (ref) is a library's, to compare with."), _kernel),
         (Column("size", False, 0, extents), lambda row: Cell(row.case.problem.label)),
         (
             Column("block", False, 1 if several else 7, launch),

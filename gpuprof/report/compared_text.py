@@ -62,7 +62,7 @@ class ComparedRow:
         before: Time of the base; of what was not timed its bound, behind a sign that says so.
         after: Of the new run.
         change: The change; empty where there is none to tell.
-        detectable: The smallest change that would have been seen.
+        detectable: The smallest change that would have been detected.
         moved: What else moved, most telling first.
     """
 
@@ -156,7 +156,7 @@ def surroundings(comparison: Comparison) -> tuple[str, ...]:
     for case in comparison.cases:
         if case.is_reference and case.verdict in ("regressed", "improved"):
             found.append(
-                f"{case.name}, which is no code of yours, is {case.sentence}:"
+                f"{case.name}, which is not your code, is {case.sentence}:"
                 " something besides the kernels changed"
             )
     return tuple(found)

@@ -112,7 +112,7 @@ def why(finding: Finding) -> str:
     if not finding.outlier.confirmed:
         seen = "one process may have caused it: measure again with --rounds 7"
         return f"{found}; {seen}" if found else seen
-    return found or "nothing else that was read differs"
+    return found or "nothing else that was recorded differs"
 
 
 def deviations(finding: Finding) -> tuple[Deviation, ...]:
@@ -134,8 +134,8 @@ def kind_facts(kind: Kind) -> str:
     judged = kind.judged
     if judged.threshold is None or judged.spread is None:
         if cards == 1:
-            return f"{text}: one card alone is compared with nothing"
-        return f"{text}: a card is judged as a whole from {FEWEST_CASES} cases on"
+            return f"{text}: a single card has nothing to be compared with"
+        return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
     spread, least = (numbers.percent(100 * value, 2) for value in (judged.spread, judged.threshold))
     few = "; of so few cards most of it is assumed" if cards < _ENOUGH_CARDS else ""
     return f"{text}; cards spread by {spread} (standard deviation{few}); {least} over all cases is an outlier"
@@ -154,7 +154,7 @@ def cautions(fleet: Fleet) -> Iterator[str]:
         found = [f"{version} on {count}" for version, count in mixture.cards.items()]
         yield f"several versions of {mixture.what}: {_named(found)}"
     if fleet.sources:
-        yield f"several sources of {_named(fleet.sources)}: each is judged apart"
+        yield f"several sources of {_named(fleet.sources)}: each is judged separately"
     for file, reason in fleet.left_out[:_MOST_NAMED]:
         yield f"left out: {reason}" if file in reason else f"left out: {file}: {reason}"
     if len(fleet.left_out) > _MOST_NAMED:

@@ -80,7 +80,8 @@ def _group(run: Run, group: Group) -> Iterator[Content]:
 
 
 def reasons(run: Run, ladders: Sequence[Ladder]) -> Iterator[Sentence]:
-    """Why cases have no figures, and what stands beside those of others."""
+    """Why cases have no figures, and what stands beside those of others: each remark once."""
+    remarked: dict[str, list[str]] = {}
     for case in (case for ladder in ladders for rung in ladder.rungs for case in rung.cases):
         status = status_of(run, case)
         name = f"{case.kernel} {case.problem.label}"
@@ -88,7 +89,9 @@ def reasons(run: Run, ladders: Sequence[Ladder]) -> Iterator[Sentence]:
             text = f"{name} {status.word}: {case.reason or 'no reason was recorded'}"
             yield Sentence.of(text, mark=Mark(status.symbol, status.ascii_symbol), tone=status.tone)
         for remark in case.remarks:
-            yield Sentence.of(f"{name}: {remark}", mark=Mark("!", "!"), tone="warning")
+            remarked.setdefault(remark, []).append(name)
+    for remark, names in remarked.items():
+        yield Sentence.of(f"{', '.join(dict.fromkeys(names))}: {remark}", mark=Mark("!", "!"), tone="warning")
 
 
 def _blocks(run: Run, group: Group) -> Iterator[Content]:

@@ -25,7 +25,7 @@ _BY_BOUND = "Not timed; ranked by lower bounds: the point with the lower bound m
 
 
 def search_content(run: Run) -> Iterator[Content]:
-    """What a search found, size by size; nothing of a run that is no search."""
+    """What a search found, size by size; nothing of a run that is not a search."""
     sizes = tuned_sizes(run)
     if sizes and not sizes[0].by_time:
         yield Sentence.of(_BY_BOUND, mark=Mark("!", "!"), tone="warning")

@@ -114,7 +114,7 @@ def test_a_reference_has_a_verdict_that_counts_for_nothing_and_is_told():
     comparison = compare_runs(ladder(seed=1), ladder(seed=2, factors={"cublas": 1.2}))
     assert comparison.verdict == "same"
     assert case_of(comparison, "cublas").verdict == "regressed"
-    assert "no code of yours" in markdown_of(comparison_report(comparison))
+    assert "not your code" in markdown_of(comparison_report(comparison))
 
 
 def test_a_kernel_that_broke_has_regressed_and_one_that_was_mended_improved():

@@ -246,7 +246,7 @@ class TestCommand:
 
     def test_one_card_has_no_table_of_cases(self, folder):
         ended = command("fleet", "node00/results.json", "--markdown", "-", cwd=folder)
-        assert "one card alone is compared with nothing" in ended.stdout
+        assert "a single card has nothing to be compared with" in ended.stdout
         assert "<details>" not in ended.stdout
 
     @pytest.mark.parametrize("name", ["missing.json", "notes.json"])

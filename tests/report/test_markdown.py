@@ -3,6 +3,7 @@
 """The Markdown report: whole tables, and nothing in a text can break out of its cell."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import snapshot
@@ -42,6 +43,15 @@ def test_a_case_without_figures_has_its_reason_below() -> None:
     text = markdown_of(run_report(RUNS["gemm"]()))
     assert re.search(r"^\| `smem_panel` \|.* ✗ failed (\| – )+", text, re.MULTILINE)
     assert "failed: The block needs 1,048,576 bytes" in text
+
+
+def test_a_remark_of_several_cases_is_told_once() -> None:
+    run = RUNS["gemm"]()
+    cases = [replace(case, remarks=("Its times are odd",)) for case in run.cases]
+    (line,) = (
+        row for row in markdown_of(run_report(replace(run, cases=cases))).split("\n") if "are odd" in row
+    )
+    assert all(f"{case.kernel} {case.problem.label}" in line.replace("\\", "") for case in cases)
 
 
 def test_the_kernel_that_was_chosen_stands_beside_the_one_that_chose() -> None:

@@ -82,7 +82,7 @@ def test_no_room_anywhere_costs_the_last_row_only_and_says_where_the_others_are(
     assert done.returncode == 3, done.stderr
     assert "Traceback" not in done.stderr
     assert "Cannot write out/results.json: File too large, and there is no room in" in done.stderr
-    assert "go on with --resume out" in done.stderr
+    assert "continue with --resume out" in done.stderr
     assert last in done.stdout  # what could not be written is shown at least
     assert [case.kernel for case in read_run(results).cases] == others
     resumed = run_in(tmp_path, "--resume", "out")
@@ -110,7 +110,7 @@ def test_place_of_a_stopped_run_is_not_taken_without_leave(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--resume", "nowhere"), "There is no run to go on with: nowhere does not exist."),
+        (("--resume", "nowhere"), "There is no run to resume: nowhere does not exist."),
         (("--resume", "out", "-o", "other"), "--resume names the run, and where its files are"),
         (("--resume", "out", "--force"), "--resume names the run, and where its files are"),
     ],
