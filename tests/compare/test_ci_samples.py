@@ -92,7 +92,7 @@ def test_github_without_a_gpu(checkout, tmp_path):
     text = summary.read_text()
     assert text.startswith("before\n### working tree against HEAD\\~1")
     assert "✓ regressed: passed by 2 cases" in text
-    assert "| Kernel |" in text
+    assert "| kernel |" in text
     for file in ("measured/report.html", "compared/comparison.html", "compared/junit.xml"):
         assert (work / file).exists()
 
