@@ -179,7 +179,7 @@ def test_a_report_takes_its_settings_too(tmp_path):
     gpuprof(*TINY, "-k", "naive_row", "--sizes", "32", "--device", "none", cwd=tmp_path)
     process = gpuprof("report", cwd=tmp_path)
     assert process.stderr == "From pyproject.toml: --markdown --quiet\n"
-    assert process.stdout.startswith("**")
+    assert process.stdout.startswith("### Transpose f32 ")
     assert json.loads((tmp_path / "gpuprof-results/latest/results.json").read_text())["complete"]
 
 
