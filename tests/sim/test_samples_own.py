@@ -82,6 +82,7 @@ def test_own_sgemm_says_what_it_cannot_take(name, tmp_path):
         f"{TILE},100x100x30",
         "--device",
         "sim:h200",
+        "--table",
         "-o",
         str(tmp_path),
     ]
