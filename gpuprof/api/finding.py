@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases found by the values of their attributes, in a run as in a comparison."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from gpuprof.errors import InputError
@@ -23,13 +23,16 @@ class CaseFinder(Generic[C]):
 
         Args:
             wanted: For example `kernel="reg_8x8"`, `size="4096"`, `ok=False` or, of a comparison,
-                `verdict="regressed"`.
+                `verdict="regressed"`. Of a mapping the items that are named must agree: `params={"BK": 16}`
+                fits whatever the other parameters are.
 
         Raises:
             AttributeError: Cases have no such attribute.
         """
         return tuple(
-            case for case in self.cases if all(getattr(case, name) == value for name, value in wanted.items())
+            case
+            for case in self.cases
+            if all(_agrees(getattr(case, name), value) for name, value in wanted.items())
         )
 
     def case(self, kernel: str | None = None, **wanted: Any) -> C:
@@ -52,3 +55,9 @@ class CaseFinder(Generic[C]):
     def __iter__(self) -> Iterator[C]:
         """Go through the cases."""
         return iter(self.cases)
+
+
+def _agrees(found: Any, wanted: Any) -> bool:
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return wanted.items() <= found.items()
+    return bool(found == wanted)

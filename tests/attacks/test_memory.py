@@ -150,7 +150,7 @@ def died_of(monkeypatch, program):
     monkeypatch.setattr(
         process.subprocess, "Popen", lambda _, **more: start([sys.executable, "-c", program], **more)
     )
-    worker._start()
+    worker._start(Open(device="none", arch=None, seed=0, seconds_per_case=0.25))
     try:
         with pytest.raises(WorkerDied) as caught:
             worker.ask(Size(()), 60)

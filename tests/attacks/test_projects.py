@@ -25,7 +25,7 @@ SETTABLE = {
     *("all", "alpha", "arch", "beta", "block", "budget", "compile-timeout", "define", "device", "dtype"),
     *("explain", "fail-on", "fail-on-outlier", "include", "kernel", "label", "lines", "markdown", "ncu"),
     *("ncu-clocks", "ncu-set", "output", "poison-inout", "quiet", "reference", "rounds", "seconds", "seed"),
-    *("set", "sim-blocks", "sizes", "strict", "timeout", "values"),
+    *("set", "sim-blocks", "sizes", "strict", "table", "timeout", "values"),
 }
 
 

@@ -48,11 +48,11 @@ def test_importing_gpuprof_loads_nothing_heavy():
 def test_a_profile_has_a_case_for_each_kernel_size_and_parameter(run):
     assert [(case.kernel, case.size, dict(case.params)) for case in run.cases] == [
         ("naive", "32", {}),
-        ("reg_8x8", "32", {"BK": 8}),
-        ("reg_8x8", "32", {"BK": 16}),
+        ("reg_8x8", "32", {"BK": 8, "TN": 8}),
+        ("reg_8x8", "32", {"BK": 16, "TN": 8}),
         ("naive", "48x32x16", {}),
-        ("reg_8x8", "48x32x16", {"BK": 8}),
-        ("reg_8x8", "48x32x16", {"BK": 16}),
+        ("reg_8x8", "48x32x16", {"BK": 8, "TN": 8}),
+        ("reg_8x8", "48x32x16", {"BK": 16, "TN": 8}),
     ]
     assert run.backend == "sim"
     assert run.device == "NVIDIA H200"
@@ -107,7 +107,7 @@ def test_an_unknown_figure_is_named(run):
 def test_rows_are_plain_values(run):
     rows = run.to_dicts()
     assert len(rows) == 6
-    assert rows[1]["params"] == {"BK": 8}
+    assert rows[1]["params"] == {"BK": 8, "TN": 8}
     assert rows[1]["M"] == 32
     assert rows[0]["outcome"] == "ok"
     assert rows[0]["global_load_requests"] == 2048
@@ -117,6 +117,8 @@ def test_rows_are_plain_values(run):
 def test_cases_are_found_by_what_they_are(run, measured):
     assert len(run.find(kernel="reg_8x8", size="32")) == 2
     assert run.find(ok=False) == ()
+    assert len(run.find(params={"BK": 16})) == 2
+    assert run.find(params={"BK": 16, "TN": 4}) == ()
     with pytest.raises(gpuprof.InputError, match=r"2 cases fit kernel='reg_8x8', size='32'\."):
         run.case("reg_8x8", size="32")
     with pytest.raises(gpuprof.InputError, match="0 cases fit kernel='nave'"):

@@ -1,21 +1,18 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation and the changelog say of the declared ladders is what the samples hold."""
+"""What the documentation says of the declared ladders is what the samples hold."""
 
 from pathlib import Path
 
 import gpuprof
 
 ROOT = Path(__file__).parent.parent.parent
-TEXTS = [
-    " ".join((ROOT / name).read_text(encoding="utf-8").split())
-    for name in ("docs/measured-h200.md", "CHANGELOG.md")
-]
+PAGE = " ".join((ROOT / "docs/measured-h200.md").read_text(encoding="utf-8").split())
 
 
-def sentences(page, about):
-    """The item of a page's list that begins with these words."""
-    return page.partition(f"- **{about}**")[2].partition("- **")[0]
+def sentences(about):
+    """The item of the page's list that begins with these words."""
+    return PAGE.partition(f"- **{about}**")[2].partition("- **")[0]
 
 
 def rates(operation, size):
@@ -29,10 +26,8 @@ def test_the_best_reduction_against_what_reading_alone_takes():
     reading = timed.pop("read_all")
     best = max(timed, key=timed.get)
     share = f"{timed[best] / reading:.3f}"
-    page, changelog = TEXTS
     for told in (f"`{best}`", f"{timed[best]:,.0f} GB/s", f"{reading:,.0f} GB/s", share):
-        assert told in sentences(page, "Reductions.")
-    assert f"reach {share} of the measured read bandwidth at 2^28 floats" in changelog
+        assert told in sentences("Reductions.")
     assert float(share) >= 0.95
 
 
@@ -41,10 +36,8 @@ def test_the_best_softmax_against_the_measured_copy():
     del timed["copy"]
     best = max(timed.values())
     share = f"{best / run.record.device.measured_copy_bandwidth_gbps:.3f}"
-    page, changelog = TEXTS
     for told in (f"{best:,.0f} GB/s", "8192 x 8192", f"{share} of the measured copy"):
-        assert told in sentences(page, "Softmax")
-    assert f"{share} of the measured copy at 8192 x 8192" in changelog
+        assert told in sentences("Softmax")
     assert float(share) >= 0.95
 
 

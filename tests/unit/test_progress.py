@@ -36,7 +36,10 @@ def test_a_case_is_named_by_size_block_and_parameters(capsys):
             case = Case.of(KERNEL, Gemm(64, 64, 64), params={"BK": value})
             progress.finished(unmeasured(case, KERNEL, "ok", None, "not run"))
 
-    assert lines(capsys, act) == ["[1/2] reg_8x8 64 256x1 BK=8: ok", "[2/2] reg_8x8 64 256x1 BK=16: ok"]
+    assert lines(capsys, act) == [
+        "[1/2] reg_8x8 64 256x1 BK=8 TN=8: ok",
+        "[2/2] reg_8x8 64 256x1 BK=16 TN=8: ok",
+    ]
 
 
 def test_of_a_kernel_that_was_chosen_the_header_says_the_parameters(capsys):
@@ -119,7 +122,7 @@ def test_a_line_tells_what_its_case_took(capsys):
         progress.finished(ended(case))
 
     (line,) = lines(capsys, act)
-    assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1 BK=16: ok, [0-9.]+ s", line)
+    assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1 BK=16 TN=8: ok, [0-9.]+ s", line)
 
 
 @pytest.mark.parametrize(
