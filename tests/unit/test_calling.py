@@ -227,7 +227,7 @@ def test_parameters_of_kernels_with_headers():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"grid": None}, "Of grid and block only one is given"),
+        ({"grid": None}, "A call has no launch"),
         ({"grid": None, "block": None}, "A call has no launch"),
         ({"expect": None}, "Nothing is expected of the kernel"),
         ({"args": None, "expect": None}, "Nothing says what the kernel computes"),
