@@ -15,6 +15,7 @@ from gpuprof.backends.gpu import rate_meter
 from gpuprof.backends.gpu.backend import GpuBackend
 from gpuprof.devices.measured import MEASURED_RATES, theoretical
 from gpuprof.statistics import Budget
+from gpuprof.toolchain.cache import cache_directory
 
 #: Timer resolution and clocks that boost a little above what the driver says.
 TOLERANCE = 1.02
@@ -59,7 +60,7 @@ def test_latencies_grow_with_the_distance(device):
 
 
 def test_rates_are_kept_on_disk_and_not_measured_twice(device, monkeypatch):
-    directory = rate_meter.cache_directory()
+    directory = cache_directory()
     assert directory is not None
     assert list(directory.glob("rates-*.json"))
 
@@ -73,7 +74,7 @@ def test_rates_are_kept_on_disk_and_not_measured_twice(device, monkeypatch):
 
 
 def test_another_driver_or_kernel_of_ours_measures_anew(device, tmp_path, monkeypatch):
-    monkeypatch.setattr(rate_meter, "cache_directory", lambda: tmp_path)
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path / "cache"))
     calls = []
 
     def measure():

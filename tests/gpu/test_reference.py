@@ -27,7 +27,7 @@ TRANSPOSES = [
 
 
 def arrays_of(backend, problem):
-    return ProblemArrays(backend._arrays.code, problem, 3, backend._context.free_bytes)
+    return ProblemArrays(backend._arrays.code, problem, 3, backend._context.free_bytes, backend._ahead)
 
 
 def output_of(problem):
