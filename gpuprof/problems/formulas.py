@@ -11,9 +11,10 @@ outside the language is refused then, not when a kernel is launched.
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 _Number = int | float
 _Term = Callable[[Mapping[str, _Number]], _Number]
@@ -191,7 +192,7 @@ class _Expression:
             case ast.Compare(ops=ops) if all(type(op) in _COMPARE for op in ops):
                 relations = [_COMPARE[type(op)] for op in ops]
                 terms = self._terms([node.left, *node.comparators])
-                return lambda values: _holds(relations, [term(values) for term in terms])
+                return lambda values: _holds(relations, (term(values) for term in terms))
             case ast.IfExp():
                 test, then, other = self._terms([node.test, node.body, node.orelse])
                 return lambda values: then(values) if test(values) else other(values)
@@ -210,5 +211,6 @@ class _Expression:
         return ast.get_source_segment(self._text, node)
 
 
-def _holds(relations: list[Callable[[_Number, _Number], bool]], terms: list[_Number]) -> bool:
-    return all(holds(*pair) for holds, *pair in zip(relations, terms, terms[1:], strict=False))
+def _holds(relations: list[Callable[[_Number, _Number], bool]], terms: Iterable[_Number]) -> bool:
+    """Whether a chain of comparisons holds; what follows one that does not is never evaluated."""
+    return all(holds(*pair) for holds, pair in zip(relations, pairwise(terms), strict=False))

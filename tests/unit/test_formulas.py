@@ -55,6 +55,13 @@ def test_agrees_with_python(text):
     assert type(evaluate(text, VALUES)) is int
 
 
+def test_a_chain_of_comparisons_ends_at_the_first_that_does_not_hold():
+    assert evaluate("0 < 0 <= 1 // 0", VALUES) == 0
+    assert evaluate("1 < M <= 4096 < K", VALUES) == 0
+    with pytest.raises(ExpressionError, match="divides by zero"):
+        evaluate("0 < 1 <= 1 // 0", VALUES)
+
+
 @given(st.integers(1, 2**31), st.integers(1, 2**20))
 def test_cdiv_covers_exactly(extent, tile):
     count = evaluate("cdiv(extent, tile)", {"extent": extent, "tile": tile})
