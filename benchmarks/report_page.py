@@ -29,8 +29,8 @@ MAIN = ROOT / "samples" / "gemm-h200.json"
 QUIET_SECONDS = 2.0
 FIRST_CHART = """
 new Promise((found) => {
-  const drawn = () => document.querySelector(".chart .drawing svg");
-  const stands = () => drawn() && drawn().getBoundingClientRect().width;
+  const drawn = () => [...document.querySelectorAll(".chart .drawing svg")];
+  const stands = () => drawn().some((svg) => svg.getBoundingClientRect().width);
   const look = () => (stands() ? found(performance.now()) : requestAnimationFrame(look));
   look();
 })
