@@ -39,16 +39,6 @@ def render_junit(comparisons: Sequence[Comparison], gates: Sequence[Sequence[Gat
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def render_gates_junit(name: str, gates: Sequence[GateResult]) -> str:
-    """The gates of one run as a suite."""
-    root = ElementTree.Element("testsuites", name="gpuprof")
-    suite = ElementTree.SubElement(root, "testsuite", name=_safe(name))
-    for result in gates:
-        _gate(suite, result)
-    _count(suite)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
-
-
 def _case(suite: ElementTree.Element, case: ComparedCase, *, decides: bool) -> None:
     test = ElementTree.SubElement(
         suite, "testcase", classname=_safe(case.new.case.problem.operation), name=_safe(case.name)

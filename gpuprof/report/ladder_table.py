@@ -207,11 +207,6 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
     return tuple(columns)
 
 
-def resource_columns(run: Run) -> tuple[RungColumn, ...]:
-    """Registers and theoretical occupancy, which explain much in little space."""
-    return tuple(_column(run, key) for key in ("registers_per_thread", "theoretical_occupancy_pct"))
-
-
 #: What a ladder shows where nothing is timed: on the executor, and where kernels are compiled only.
 COUNTED = (
     "bound_us",

@@ -71,11 +71,6 @@ def find_cuda_headers(cuda_major: int) -> CudaHeaders:
     return CudaHeaders(tuple(found), tuple(missing), tuple(filter(None, map(_version, found))))
 
 
-def holds_cuda_headers(directory: Path) -> bool:
-    """Whether a directory is one of CUDA's."""
-    return any(_is_file(directory / header) for header in (*_PARTS, "cuda_runtime_api.h"))
-
-
 def _places(cuda_major: int) -> Iterator[Path]:
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if root := os.environ.get(variable):
