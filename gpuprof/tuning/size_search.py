@@ -92,7 +92,8 @@ class SizeSearch:
             uncompiled: How many candidates were left for want of time.
         """
         self._uncompiled = uncompiled
-        self._points = list(self._built)
+        # In the order of the candidates: compilers on several cores end in any order.
+        self._points = [one.point for one in self.candidates if one.point in self._built]
         self._rank()
 
     def to_count(self, most: int) -> list[Built]:
@@ -175,7 +176,7 @@ class SizeSearch:
         return found if len(found) > 1 else []
 
     def _nearest(self, share: float, most: int) -> list[Point]:
-        values = {point: value for point, case in self.measured.items() if (value := self._value(case))}
+        values = {point: value for point, case in self._known().items() if (value := self._value(case))}
         order = sorted(values, key=lambda point: values[point])
         return [point for point in order if values[point] <= values[order[0]] * (1 + share)][:most]
 
@@ -184,7 +185,12 @@ class SizeSearch:
 
     def cases(self) -> list[Measurement]:
         """What was measured: the best first, those without a figure last."""
-        return sorted(self.measured.values(), key=lambda case: self._value(case) or float("inf"))
+        return sorted(self._known().values(), key=lambda case: self._value(case) or float("inf"))
+
+    def _known(self) -> dict[Point, Measurement]:
+        """What was measured, in the order of the candidates: several cards and cores end in any order."""
+        order = (one.point for one in self.candidates)
+        return {point: self.measured[point] for point in order if point in self.measured}
 
     def record(self) -> Tuned:
         """What was found so far."""
@@ -194,7 +200,7 @@ class SizeSearch:
             finalists = self.finalists() or self._nearest(0.0, 1)
             ties = tied_by_time({point: self.measured[point] for point in finalists})
         else:
-            bounds = {point: bound for point, case in self.measured.items() if (bound := bound_of(case))}
+            bounds = {point: bound for point, case in self._known().items() if (bound := bound_of(case))}
             ties = tied_by_bound(bounds)
         known = bool(self.measured)
         return Tuned(
