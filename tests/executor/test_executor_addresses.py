@@ -50,11 +50,6 @@ def test_variables_lie_where_the_machine_code_has_them(arch, start, align):
     assert out.array().tolist() == [start, start + align, start + static + -static % 16]
 
 
-def test_dynamic_memory_is_aligned_from_the_start_of_the_kernels_own():
-    (out,), _ = run_cuda(ADDRESSES % ("", "__align__(4096)"), np.zeros(3, np.uint32), shared=128)
-    assert out.array().tolist() == [0x400, 0x408, 0x400 + 4096]
-
-
 def test_each_dynamic_array_starts_at_its_own_alignment_and_what_is_not_named_takes_no_room():
     """So ptxas 12 and 13 place them, for sm_80 and sm_90."""
     source = """__shared__ char unused[77];
@@ -139,19 +134,3 @@ def test_first_bytes_belong_to_the_system():
         run_cuda(source, np.zeros(32, np.uint32))
     (out,), _ = run_cuda(source.replace("1020", "1024"), np.zeros(32, np.uint32), arch="sm_80")
     assert out.array().tolist() == [7] * 32
-
-
-def test_generic_and_shared_addresses_are_one_and_never_null():
-    source = """extern "C" __global__ void k(unsigned *out) {
-    __shared__ unsigned mine[32];
-    unsigned *generic = mine;
-    const unsigned shared = (unsigned)__cvta_generic_to_shared(mine);
-    asm volatile("" : "+l"(generic));
-    generic[threadIdx.x] = threadIdx.x;
-    __syncwarp();
-    unsigned got;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(got) : "r"(shared + 4 * threadIdx.x));
-    out[threadIdx.x] = got + 100 * (generic != nullptr) + 1000 * (shared != 0);
-}"""
-    (out,), _ = run_cuda(source, np.zeros(32, np.uint32))
-    assert out.array().tolist() == [1100 + t for t in range(32)]

@@ -27,18 +27,6 @@ def result_of(source: str, *arrays: np.ndarray, **keywords) -> list[int]:
 
 
 @FOLLOWED
-def test_lanes_of_different_depths_recurse_together(follow_undefined):
-    source = """__device__ __noinline__ int fibonacci(int n) {
-    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
-}
-extern "C" __global__ void k(int *out) { out[threadIdx.x] = fibonacci(threadIdx.x % 11); }"""
-    expected = [0, 1]
-    while len(expected) < 11:
-        expected.append(expected[-1] + expected[-2])
-    assert result_of(source, follow_undefined=follow_undefined) == [expected[t % 11] for t in range(32)]
-
-
-@FOLLOWED
 def test_each_call_has_its_own_array(follow_undefined):
     """The array is written before the inner call and read after it."""
     source = """__device__ __noinline__ int digits(int n) {
@@ -57,16 +45,6 @@ extern "C" __global__ void k(int *out) { out[threadIdx.x] = digits(threadIdx.x %
         return below * 3 + held[n & 3] + held[(n + below) & 3]
 
     assert result_of(source, follow_undefined=follow_undefined) == [digits(t % 7) for t in range(32)]
-
-
-def test_functions_call_each_other_and_one_recursion_stands_in_another():
-    source = """__device__ __noinline__ int odd(int n);
-__device__ __noinline__ int even(int n) { return n == 0 ? 1 : odd(n - 1); }
-__device__ __noinline__ int odd(int n) { return n == 0 ? 0 : even(n - 1) + (n > 40 ? even(1) : 0); }
-__device__ __noinline__ int sum(int n) { return n == 0 ? even(7) : sum(n - 1) + even(n); }
-extern "C" __global__ void k(int *out) { out[threadIdx.x] = sum(threadIdx.x) * 10 + odd(threadIdx.x); }"""
-    expected = [10 * sum(i % 2 == 0 for i in range(1, t + 1)) + t % 2 for t in range(32)]
-    assert result_of(source) == expected
 
 
 def test_recursion_that_does_not_end_is_told():
@@ -128,31 +106,6 @@ extern "C" __global__ void use(int *out) { out[threadIdx.x] = chosen(threadIdx.x
     for name, threads in (("choose", 1), ("use", 32)):
         launch(load_program(ptx, name), (1, 1, 1), (threads, 1, 1), [out], memory)
     assert out.array().tolist() == [5 * t for t in range(32)]
-
-
-VIRTUAL = """struct Shape {
-    int scale;
-    __device__ Shape(int scale) : scale(scale) {}
-    __device__ virtual int area(int n) const { return n * scale; }
-    __device__ virtual int twice(int n) const { return 2 * area(n); }
-};
-struct Square : Shape {
-    __device__ Square(int scale) : Shape(scale) {}
-    __device__ int area(int n) const override { return n * n * scale; }
-};
-"""
-
-
-@FOLLOWED
-def test_virtual_functions_call_virtual_functions(follow_undefined):
-    kernel = """extern "C" __global__ void k(int *out) {
-    Shape shape(3);
-    Square square(2);
-    const Shape *mine = threadIdx.x % 2 ? &shape : &square;
-    out[threadIdx.x] = mine->twice(threadIdx.x);
-}"""
-    expected = [2 * 3 * t if t % 2 else 4 * t * t for t in range(32)]
-    assert result_of(VIRTUAL + kernel, follow_undefined=follow_undefined) == expected
 
 
 JUMP = """.version 8.0

@@ -72,35 +72,6 @@ def test_reduction_through_other_blocks_memory(size, block, n):
     assert (result.sampled_blocks, result.total_blocks) == (grid, grid)
 
 
-HISTOGRAM = """extern "C" __global__ void __cluster_dims__(4, 1, 1) k(const unsigned *in,
-                                                                  unsigned *out, int n, int bins) {
-    extern __shared__ unsigned mine[];
-    const int t = threadIdx.x, each = bins / 4;
-    for (int i = t; i < each; i += blockDim.x)
-        mine[i] = 0;
-    meet();
-    for (int i = blockIdx.x * blockDim.x + t; i < n; i += gridDim.x * blockDim.x)
-        atomicAdd(pointer(mine, in[i] / each) + in[i] % each, 1u);
-    meet();
-    for (int i = t; i < each; i += blockDim.x)
-        atomicAdd(out + rank() * each + i, mine[i]);
-}
-"""
-
-
-def test_histogram_over_distributed_shared_memory():
-    values = RNG.integers(0, 1000, 6001).astype(np.uint32)
-    (_, out), _ = run_cuda(
-        clustered(HISTOGRAM),
-        *(values, np.zeros(1000, np.uint32)),
-        scalars=(6001, 1000),
-        grid=(8, 1, 1),
-        block=(192, 1, 1),
-        shared=1000,
-    )
-    np.testing.assert_array_equal(out.array(), np.bincount(values, minlength=1000))
-
-
 #: Blocks of a ring hand their row on, round by round, behind two mbarriers: full, and free again.
 RING = """extern "C" __global__ void __cluster_dims__(SIZE, 1, 1) k(const float *in, float *out, int rounds) {
     __shared__ __align__(16) float row[2][128];
@@ -228,74 +199,6 @@ def test_a_box_of_an_array_goes_to_several_blocks():
     launch(program, (2, 1, 1), (32, 1, 1), [encoded, out], memory)
     for block in out.array():
         np.testing.assert_array_equal(block, values[8:16, 16:32])
-
-
-#: A chain of blocks, each of which adds a row to what it got and hands it to the next.
-CHAIN = """extern "C" __global__ void __cluster_dims__(4, 1, 1) k(const float *in, float *out) {
-    __shared__ __align__(128) float row[256], sum[256];
-    __shared__ u64 full;
-    const int t = threadIdx.x;
-    if (t == 0) {
-        init(&full, 1);
-        fence();
-        expect(&full, 1024);
-    }
-    meet();
-    if (rank() > 0)
-        wait(&full, 0);
-    for (int i = t; i < 256; i += 64)
-        sum[i] = in[blockIdx.x * 256 + i] + (rank() > 0 ? row[i] : 0);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    if (rank() < 3 && t == 0)
-        pass(row, sum, 1024, &full, rank() + 1);
-    for (int i = t; i < 256; i += 64)
-        out[blockIdx.x * 256 + i] = sum[i];
-    meet();
-}
-"""
-
-
-def test_copies_from_block_to_block():
-    values = whole_numbers(8, 256)
-    (_, out), _ = run_cuda(clustered(CHAIN), values, np.zeros_like(values), grid=(8, 1, 1), block=(64, 1, 1))
-    np.testing.assert_array_equal(out.array(), values.reshape(2, 4, 256).cumsum(axis=1).reshape(8, 256))
-
-
-REDUCED = """extern "C" __global__ void __cluster_dims__(4, 1, 1) k(const int *in, int *out) {
-    __shared__ int sums[32], most;
-    __shared__ u64 full;
-    const int t = threadIdx.x;
-    sums[t] = 0;
-    if (t == 0) {
-        most = -1000;
-        init(&full, 1);
-        fence();
-        expect(&full, 4 * 32 * 4 + 4 * 4);
-    }
-    meet();
-    for (int other = 0; other < 4; ++other) {
-        add(sums + t, in[blockIdx.x * 32 + t], &full, other);
-        if (t == other)
-            asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.s32"
-                         " [%0], %1, [%2];" ::"r"(mapped(&most, other)), "r"(in[blockIdx.x * 32 + t]),
-                         "r"(mapped(&full, other)) : "memory");
-    }
-    wait(&full, 0);
-    out[blockIdx.x * 33 + t] = sums[t];
-    if (t == 0)
-        out[blockIdx.x * 33 + 32] = most;
-    meet();
-}
-"""
-
-
-def test_asynchronous_reductions_of_all_blocks():
-    values = RNG.integers(-99, 99, (4, 32)).astype(np.int32)
-    (_, out), _ = run_cuda(clustered(REDUCED), values, np.zeros((4, 33), np.int32), grid=(4, 1, 1))
-    expected = np.tile(values.sum(axis=0), (4, 1))
-    np.testing.assert_array_equal(out.array()[:, :32], expected)
-    np.testing.assert_array_equal(out.array()[:, 32], [values[:, other].max() for other in range(4)])
 
 
 VECTORS = """extern "C" __global__ void __cluster_dims__(2, 1, 1) k(TYPE *out) {

@@ -149,21 +149,6 @@ def test_some_warps_of_a_block_may_meet_without_the_others():
     assert out.array().tolist() == [63 - t for t in range(64)] + [163 - t for t in range(64)]
 
 
-def test_a_producer_arrives_without_waiting():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[32];
-    if (threadIdx.x < 32) {
-        tile[threadIdx.x] = threadIdx.x + 1;
-        asm volatile("bar.arrive 2, 64;" ::: "memory");
-    } else {
-        asm volatile("bar.sync 2, 64;" ::: "memory");
-        out[threadIdx.x - 32] = tile[63 - threadIdx.x];
-    }
-}"""
-    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
-    assert out.array()[:32].tolist() == [32 - i for i in range(32)]
-
-
 def test_a_producer_goes_on_after_it_arrived():
     source = """extern "C" __global__ void k(int *out) {
     __shared__ int tile[32];
@@ -180,23 +165,6 @@ def test_a_producer_goes_on_after_it_arrived():
 }"""
     (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
     assert out.array()[:64].tolist() == [132 - i for i in range(32)] + [105] * 32
-
-
-def test_warps_choose_their_barrier_by_a_register():
-    """Pairs of warps meet at barriers 1 to 4; the number, or the count, is not the same for all warps."""
-    source = """extern "C" __global__ void k(int *out, int count) {
-    __shared__ int tile[256];
-    const int pair = threadIdx.x / 64;
-    tile[threadIdx.x] = threadIdx.x;
-    if (pair == 1)
-        __nanosleep(100);
-    asm volatile("bar.sync %0, %1;" :: "r"(1 + pair), "r"(count) : "memory");
-    out[threadIdx.x] = tile[threadIdx.x ^ 32];
-    asm volatile("bar.sync %0;" :: "r"(count / 64 - 1) : "memory");
-    out[threadIdx.x] += 1000 * tile[255 - threadIdx.x]; // after barrier 0
-}"""
-    (out,), _ = run_cuda(source, np.zeros(256, np.int32), scalars=(64,), block=(256, 1, 1))
-    assert out.array().tolist() == [(t ^ 32) + 1000 * (255 - t) for t in range(256)]
 
 
 def test_warps_may_give_one_barrier_different_numbers_in_different_rounds():
@@ -216,22 +184,6 @@ def test_warps_may_give_one_barrier_different_numbers_in_different_rounds():
 }"""
     (out,), _ = run_cuda(source, INTS, block=(96, 1, 1))
     assert out.array()[:96].tolist() == [2 + 3] * 32 + [1 + 3] * 32 + [1 + 2] * 32
-
-
-def test_lanes_come_to_an_unaligned_barrier_one_by_one():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[64];
-    tile[threadIdx.x] = threadIdx.x;
-    if (threadIdx.x % 2) {
-        asm volatile("barrier.sync 0;" ::: "memory");
-        out[threadIdx.x] = tile[63 - threadIdx.x];
-    } else {
-        asm volatile("barrier.sync 0;" ::: "memory");
-        out[threadIdx.x] = -tile[63 - threadIdx.x];
-    }
-}"""
-    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
-    assert out.array()[:64].tolist() == [(63 - t) * (1 if t % 2 else -1) for t in range(64)]
 
 
 @pytest.mark.parametrize(
@@ -311,55 +263,6 @@ def test_warps_of_an_inner_branch_go_on_to_the_join_around_it():
     assert out.array().tolist() == [1065 + t for t in range(32)] + [1001] * 64 + [1] * 32
 
 
-def test_uninlined_functions():
-    source = """struct pair { float x; int n; };
-__noinline__ __device__ float inner(float x, int n) {
-    if (n > 3)
-        return x * 2;
-    return x + n;
-}
-__noinline__ __device__ pair outer(pair p) {
-    pair r;
-    r.x = inner(p.x, p.n) + inner(1.0f, p.n);
-    r.n = p.n + 1;
-    return r;
-}
-extern "C" __global__ void k(float *out) {
-    pair p{(float)threadIdx.x, (int)threadIdx.x};
-    p = outer(p);
-    out[threadIdx.x] = p.x + p.n;
-}"""
-    (out,), _ = run_cuda(source, np.zeros(32, np.float32))
-    inner = lambda x, n: x * 2 if n > 3 else x + n  # noqa: E731
-    assert out.array().tolist() == [inner(t, t) + inner(1, t) + t + 1 for t in range(32)]
-
-
-def test_uninlined_functions_have_labels_and_arrays_of_their_own():
-    source = """__noinline__ __device__ int mixed(int n, int shift) {
-    int mine[8];
-    for (int i = 0; i < 8; ++i)
-        mine[(i + shift) & 7] = n * i;
-    int sum = 0;
-    for (int i = 0; i < n % 5; ++i)
-        sum += mine[i];
-    return sum;
-}
-extern "C" __global__ void k(int *out, int shift) {
-    int mine[4];
-    for (int i = 0; i < 4; ++i)
-        mine[(i + shift) & 3] = 1000 * i;
-    const int t = threadIdx.x, a = mixed(t, shift), b = mixed(t + 1, shift + 1);
-    out[t] = a + 100 * b + mine[(t + shift) & 3];
-}"""
-    (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(3,))
-
-    def mixed(n, shift):
-        return sum(n * ((i - shift) % 8) for i in range(n % 5))
-
-    expected = [mixed(t, 3) + 100 * mixed(t + 1, 4) + 1000 * (t % 4) for t in range(32)]
-    assert out.array().tolist() == expected
-
-
 def test_branches_on_a_predicate_that_does_not_hold():
     source = """extern "C" __global__ void k(int *out, int limit) {
     int r = 7;
@@ -389,29 +292,6 @@ def test_predicate_that_changes_within_a_loop_holds_anew_each_time():
     assert got.tolist() == [min(t % 10, 8) + 100 * max(8 - t % 10, 0) for t in range(64)]
 
 
-def test_switch_statements():
-    source = """extern "C" __global__ void k(int *out) {
-    int r = 0;
-    switch (threadIdx.x % 9) {
-    case 0: r = 10; break;
-    case 1: r = 7 * threadIdx.x; break;
-    case 2: r = threadIdx.x * threadIdx.x; break;
-    case 3: r = 3 - threadIdx.x; // falls through
-    case 4: r += out[threadIdx.x] + 5; break;
-    case 5: r = __popc(threadIdx.x); break;
-    case 6: r = threadIdx.x / 3; break;
-    default: r = -1;
-    }
-    out[threadIdx.x] = r;
-}"""
-
-    def alone(t):
-        return [10, 7 * t, t * t, 3 - t + 5, 5, t.bit_count(), t // 3, -1, -1][t % 9]
-
-    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
-    assert out.array()[:64].tolist() == [alone(t) for t in range(64)]
-
-
 @pytest.mark.parametrize("block", [(33, 1, 1), (7, 5, 3), (1, 1, 1), (16, 16, 4)])
 def test_thread_and_block_indices(block):
     source = """extern "C" __global__ void k(int *out) {
@@ -423,30 +303,3 @@ def test_thread_and_block_indices(block):
     (out,), _ = run_cuda(source, np.zeros(24 * threads, np.int32), grid=(2, 3, 4), block=block)
     expected = [b * 10000 + t for b in range(24) for t in range(threads)]
     assert out.array().tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("laneid", lambda t: t % 32),
-        ("warpid", lambda t: t // 32),
-        ("nwarpid", lambda t: 64),
-        ("ntid.x", lambda t: 70),
-        ("lanemask_eq", lambda t: 1 << t % 32),
-        ("lanemask_lt", lambda t: (1 << t % 32) - 1),
-        ("lanemask_le", lambda t: (2 << t % 32) - 1),
-        ("lanemask_ge", lambda t: 2**32 - (1 << t % 32)),
-        ("lanemask_gt", lambda t: 2**32 - (2 << t % 32)),
-    ],
-)
-def test_special_registers_of_each_thread(name, values):
-    got = run_instruction(f"mov.u32 d, %{name};", ("u32",), "u32", range(70))
-    assert got.tolist() == [values(t) for t in range(70)]
-
-
-def test_dynamic_shared_memory_is_a_special_register():
-    source = """extern "C" __global__ void k(int *out) {
-    asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(out[0]));
-}"""
-    (out,), _ = run_cuda(source, np.zeros(1, np.int32), block=(1, 1, 1), shared=48)
-    assert out.array().tolist() == [48]

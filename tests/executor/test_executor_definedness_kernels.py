@@ -89,15 +89,6 @@ def test_a_tile_that_does_not_exist_is_fetched_in_vain(m, n, k):
     assert "stores to array 2" in fault.detail
 
 
-def test_with_a_second_tile_everything_is_written():
-    a, b = np.ones((16, 16), np.float32), np.ones((16, 16), np.float32)
-    source = DOUBLE_BUFFERED.replace("RESULT", "")
-    shape = {"block": (256, 1, 1), "scalars": (16, 16, 16)}
-    (*_, c), result = follow(source, a, b, np.zeros((16, 16), np.float32), **shape)
-    assert (c.array() == 16).all()
-    assert result.remarks == ()
-
-
 EDGE = """extern "C" __global__ void k(const float *in, float *out, int n) {
     __shared__ float s[128];
     const int t = threadIdx.x;
@@ -207,38 +198,6 @@ def test_divergence_keeps_what_the_other_side_has():
     (_, plain), _ = run_cuda(whole, numbers, np.zeros(32, np.int32))
     assert (out.array() == plain.array()).all()
     assert refused(source.replace("WHICH", "2"), numbers, np.zeros(32, np.int32)).thread == (1, 0, 0)
-
-
-def test_a_loop_that_ends_on_an_undefined_value():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ volatile int s[64];
-    s[threadIdx.x] = 3;
-    __syncthreads();
-    int i = 0;
-    while (s[threadIdx.x + i] == 3) // both
-        i += 32;
-    out[threadIdx.x] = 1;
-}"""
-    fault = refused(source, np.zeros(32, np.int32), use="// both", read="// both")
-    assert fault.detail.startswith("branches on")
-
-
-HALVES = """extern "C" __global__ void k(const unsigned short *in, unsigned short *out) {
-    __shared__ __align__(4) unsigned short s[64];
-    s[2 * threadIdx.x] = in[threadIdx.x];
-    __syncthreads();
-    unsigned v = reinterpret_cast<volatile unsigned *>(s)[threadIdx.x]; // read
-    asm("add.f16x2 %0, %0, %0;" : "+r"(v));
-    out[threadIdx.x] = HALF; // counts
-}"""
-
-
-def test_of_packed_halves_one_may_be_undefined():
-    numbers = np.arange(32).astype(np.float16)
-    (_, out), result = follow(HALVES.replace("HALF", "v"), numbers, np.zeros(32, np.float16))
-    assert (out.array() == 2 * numbers).all()
-    assert len(result.remarks) == 1
-    assert refused(HALVES.replace("HALF", "v >> 16"), numbers, np.zeros(32, np.float16)).address == 2
 
 
 ASYNC = """extern "C" __global__ void k(const float *in, float *out, int n) {
@@ -367,34 +326,6 @@ def test_an_atomic_operation_on_what_nobody_wrote():
     (out,), result = follow(cleared, nothing)
     assert out.array().tolist() == [8] * 4
     assert result.remarks == ()
-
-
-LOCAL = """extern "C" __global__ void k(const int *in, int *out) {
-    __shared__ volatile int s[32];
-    if (threadIdx.x & 1)
-        s[threadIdx.x] = in[threadIdx.x];
-    __syncthreads();
-    int kept[8];
-    #pragma unroll 1
-    for (int i = 0; i < 8; ++i)
-        kept[(i + in[0]) & 7] = s[(threadIdx.x + i) & 31]; // read
-    int sum = 0;
-    #pragma unroll 1
-    for (int i = FIRST; i < 8; i += 2)
-        sum += kept[(i + in[0]) & 7];
-    out[threadIdx.x] = sum; // counts
-}"""
-
-
-def test_an_array_of_each_thread_keeps_what_is_undefined_by_element():
-    numbers = np.arange(32, dtype=np.int32)
-    nothing = np.zeros(32, np.int32)
-    first = LOCAL.replace("FIRST", "(threadIdx.x + 1) & 1")
-    (_, out), result = follow(first, numbers, nothing)
-    odd = [[(t + i) % 32 for i in range(8) if (t + i) % 2] for t in range(32)]
-    assert out.array().tolist() == [sum(each) for each in odd]
-    assert len(result.remarks) == 1
-    refused(LOCAL.replace("FIRST", "0"), numbers, nothing)
 
 
 SHARED_WORDS = """extern "C" __global__ void k(const unsigned *x, unsigned *out) {

@@ -150,40 +150,6 @@ def test_a_partial_warp_counts_its_active_lanes():
     assert result.counters["global_load_useful_bytes"] == 37 * 4
 
 
-@pytest.mark.parametrize(
-    ("index", "kind", "wavefronts", "conflicts"),
-    [
-        ("threadIdx.x", "float", 1, 0),
-        ("threadIdx.x * 2", "float", 2, 1),
-        ("threadIdx.x * 32", "float", 32, 31),
-        ("threadIdx.x * 33", "float", 1, 0),
-        ("7", "float", 1, 0),
-        ("threadIdx.x", "double", 2, 0),
-        ("threadIdx.x / 2", "double", 1, 0),
-        ("threadIdx.x * 2", "double", 4, 2),
-        ("threadIdx.x", "float4", 4, 0),
-        ("0", "float4", 2, 0),
-        ("threadIdx.x / 2", "float4", 2, 0),
-        ("threadIdx.x * 2", "float4", 8, 4),
-    ],
-)
-def test_shared_wavefronts(index, kind, wavefronts, conflicts):
-    source = f"""extern "C" __global__ void k({kind} *out) {{
-    __shared__ {kind} tile[1056];
-    for (int i = threadIdx.x; i < 1056; i += 32)
-        tile[i] = {kind}{{}};
-    __syncthreads();
-    out[threadIdx.x] = tile[{index}]; // measured
-}}"""
-    if kind != "float":
-        source = source.replace("1056", "128")
-    width = {"float": 1, "double": 2, "float4": 4}[kind]
-    _, result = run_cuda(source, np.zeros(32 * width, np.float32))
-    line = result.lines[6]
-    assert line.shared_load_requests == 1
-    assert (line.shared_load_wavefronts, line.shared_load_bank_conflicts) == (wavefronts, conflicts)
-
-
 def test_lanes_chosen_by_their_number_in_the_warp_store_in_every_warp():
     source = """extern "C" __global__ void k(float *out) {
     __shared__ float tile[96];
@@ -208,20 +174,6 @@ def test_shared_memory_of_a_block_is_whole_chunks_of_nan(size, taken):
     assert np.isnan(shared.view(4).view(np.float32)).all()
 
 
-def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():
-    source = """extern "C" __global__ void k(unsigned *out) {
-    __shared__ float five[5];
-    extern __shared__ float more[];
-    five[threadIdx.x % 5] = 0;
-    more[threadIdx.x] = threadIdx.x;
-    __syncthreads();
-    const unsigned start = (unsigned)__cvta_generic_to_shared(more);
-    out[threadIdx.x] = start + (unsigned)more[threadIdx.x ^ 1] + (unsigned)five[0];
-}"""
-    (out,), _ = run_cuda(source, np.zeros(32, np.uint32), shared=128)
-    assert out.array().tolist() == [0x400 + 32 + (t ^ 1) for t in range(32)]
-
-
 def test_local_arrays():
     source = """extern "C" __global__ void k(int *out, int shift) {
     int mine[16];
@@ -232,41 +184,6 @@ def test_local_arrays():
     (out,), result = run_cuda(source, np.zeros(64, np.int32), scalars=(3,), block=(64, 1, 1))
     assert out.array().tolist() == [(t & 15) * t for t in range(64)]
     assert result.counters["local_load_requests"] > 0
-
-
-def test_generic_pointers_find_their_space():
-    source = """__noinline__ __device__ int sum(const int *p, int n) {
-    int total = 0;
-    for (int i = 0; i < n; ++i)
-        total += p[i];
-    return total;
-}
-extern "C" __global__ void k(const int *in, int *out) {
-    __shared__ int tile[4];
-    int mine[4];
-    if (threadIdx.x < 4)
-        tile[threadIdx.x] = 10 * threadIdx.x;
-    for (int i = 0; i < 4; ++i)
-        mine[i] = threadIdx.x + i;
-    __syncthreads();
-    const int *p = threadIdx.x % 3 == 0 ? in : threadIdx.x % 3 == 1 ? tile : mine;
-    out[threadIdx.x] = sum(p, 4);
-}"""
-    numbers = np.array([1, 2, 3, 4], np.int32)
-    (_, out), _ = run_cuda(source, numbers, np.zeros(32, np.int32))
-    assert out.array().tolist() == [(10, 60, 4 * t + 6)[t % 3] for t in range(32)]
-
-
-def test_small_types_and_module_variables():
-    source = """__device__ short counts[3] = {-1, 2, 300};
-extern "C" __global__ void k(const signed char *in, unsigned char *out, short *wide) {
-    out[threadIdx.x] = in[threadIdx.x] + 1;
-    wide[threadIdx.x] = counts[threadIdx.x % 3] + in[threadIdx.x];
-}"""
-    numbers = (np.arange(32) * 11 - 128).astype(np.int8)
-    (_, out, wide), _ = run_cuda(source, numbers, np.zeros(32, np.uint8), np.zeros(32, np.int16))
-    assert out.array().tolist() == [(int(v) + 1) & 255 for v in numbers]
-    assert wide.array().tolist() == [(-1, 2, 300)[t % 3] + int(v) for t, v in enumerate(numbers)]
 
 
 def test_addresses_within_module_variables_and_parameters():
@@ -284,26 +201,6 @@ extern "C" __global__ void k(int *out, const __grid_constant__ pair p) {
     given = np.arange(1, 9, dtype=np.int32).tobytes()
     (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(given,))
     assert out.array().tolist() == [13 + t % 4 + 1500 + 10000 * (5 + t % 4) for t in range(32)]
-
-
-def test_atomics_through_generic_pointers_to_both_spaces():
-    source = """extern "C" __global__ void k(int *out, int *old) {
-    __shared__ int tile[4];
-    const int t = threadIdx.x;
-    if (t < 4)
-        tile[t] = 10 * t;
-    __syncthreads();
-    int *p = t % 2 ? &tile[t % 4] : &out[t % 4];
-    old[t] = atomicAdd(p, 1);
-    __syncthreads();
-    if (t < 4)
-        out[t + 4] = tile[t];
-}"""
-    start = np.array([100, 200, 300, 400, 0, 0, 0, 0], np.int32)
-    (out, old), _ = run_cuda(source, start, np.zeros(32, np.int32))
-    assert out.array().tolist() == [108, 200, 308, 400, 0, 18, 20, 38]
-    base = [100, 10, 300, 30]
-    assert old.array().tolist() == [base[t % 4] + t // 4 for t in range(32)]
 
 
 def test_blocks_may_read_and_write_shared_memory_at_places_of_their_own():
@@ -341,104 +238,6 @@ extern "C" __global__ void k(double *out, shape s) {
     value = np.array([(3, 0, 0.5, (1, 2, 4), 0)], dtype=layout)
     (out,), _ = run_cuda(source, np.zeros(32, np.float64), scalars=(value.tobytes(),))
     assert out.array().tolist() == [1.5 + (1, 2, 4)[t % 3] for t in range(32)]
-
-
-@pytest.mark.parametrize(
-    ("call", "start", "expected"),
-    [
-        ("atomicAdd(&out[threadIdx.x % 4], 3)", 0, 24),
-        ("atomicSub(&out[threadIdx.x % 4], 1)", 0, -8),
-        ("atomicMax(&out[threadIdx.x % 4], (int)threadIdx.x / 4)", -5, 7),
-        ("atomicMin(&out[threadIdx.x % 4], (int)threadIdx.x / 4)", 50, 0),
-        ("atomicAnd(&out[threadIdx.x % 4], ~(1 << (threadIdx.x / 4)))", -1, -256),
-        ("atomicOr(&out[threadIdx.x % 4], 1 << (threadIdx.x / 4))", 0, 255),
-        ("atomicXor(&out[threadIdx.x % 4], 1 << (threadIdx.x / 4))", 255, 0),
-        ("atomicExch(&out[threadIdx.x % 4], (int)threadIdx.x / 4)", 0, 7),
-        ("atomicCAS(&out[threadIdx.x % 4], (int)threadIdx.x / 4, (int)threadIdx.x / 4 + 1)", 0, 8),
-        ("(int)atomicInc((unsigned *)&out[threadIdx.x % 4], 2)", 0, 2),
-        ("(int)atomicDec((unsigned *)&out[threadIdx.x % 4], 5)", 0, 4),
-    ],
-)
-def test_atomics(call, start, expected):
-    for space in ("global", "shared"):
-        source = f"""extern "C" __global__ void k(int *result, int *old) {{
-    __shared__ int tile[4];
-    int *out = {"tile" if space == "shared" else "result"};
-    if (threadIdx.x < 4)
-        out[threadIdx.x] = {start};
-    __syncthreads();
-    old[threadIdx.x] = {call};
-    __syncthreads();
-    if (threadIdx.x < 4)
-        result[threadIdx.x] = out[threadIdx.x];
-}}"""
-        (result, old), counted = run_cuda(source, np.zeros(4, np.int32), np.zeros(32, np.int32))
-        assert result.array().tolist() == [expected] * 4, space
-        assert old.array()[:4].tolist() == [start] * 4
-        assert counted.counters[f"{space}_atomic_requests"] == 1
-
-
-def test_float_atomics_across_blocks():
-    source = 'extern "C" __global__ void k(float *f, double *d) { atomicAdd(f, 0.5f); atomicAdd(d, 0.25); }'
-    (single, double), _ = run_cuda(
-        source, np.zeros(1, np.float32), np.zeros(1), grid=(9, 1, 1), block=(40, 1, 1)
-    )
-    assert (single.array()[0], double.array()[0]) == (180.0, 90.0)
-
-
-def test_double_buffered_asynchronous_copies():
-    source = """__device__ unsigned at(void *p) { return (unsigned)__cvta_generic_to_shared(p); }
-extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
-    __shared__ float4 tile[2][32];
-    const int t = threadIdx.x;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at(&tile[0][t])), "l"(in + t));
-    asm volatile("cp.async.commit_group;");
-    for (int i = 0; i < steps; ++i) {
-        if (i + 1 < steps)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at(&tile[(i + 1) & 1][t])),
-                         "l"(in + (i + 1) * 32 + t));
-        asm volatile("cp.async.commit_group;");
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
-        __syncthreads();
-        out[i * 32 + t] = tile[i & 1][31 - t];
-        __syncthreads();
-    }
-}"""
-    numbers = np.arange(5 * 32 * 4, dtype=np.float32).reshape(5, 32, 4)
-    (_, out), result = run_cuda(source, numbers, np.zeros_like(numbers), scalars=(5,))
-    np.testing.assert_array_equal(out.array(), numbers[:, ::-1])
-    assert result.counters["async_copy_requests"] == 5
-    assert result.counters["async_copy_sectors"] == 5 * 16
-
-
-def test_partial_asynchronous_copies_fill_with_zeros():
-    source = """extern "C" __global__ void k(const float4 *in, float4 *out) {
-    __shared__ float4 tile[32];
-    unsigned to = (unsigned)__cvta_generic_to_shared(&tile[threadIdx.x]);
-    int size = threadIdx.x & 1 ? 16 : 8 * (threadIdx.x / 16);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(in + threadIdx.x), "r"(size));
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    out[threadIdx.x] = tile[threadIdx.x];
-}"""
-    numbers = np.ones((32, 4), np.float32)
-    (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers))
-    expected = [[1] * 4 if t & 1 else [1, 1, 0, 0] if t >= 16 else [0] * 4 for t in range(32)]
-    assert out.array().tolist() == expected
-
-
-@pytest.mark.parametrize("length", [0, 4, 12, 16])
-def test_asynchronous_copies_all_of_one_length_fill_with_zeros(length):
-    source = """extern "C" __global__ void k(const float4 *in, float4 *out, int length) {
-    __shared__ float4 tile[32];
-    unsigned at = (unsigned)__cvta_generic_to_shared(&tile[threadIdx.x]);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(in + threadIdx.x),
-                 "r"(length));
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    out[threadIdx.x] = tile[threadIdx.x];
-}"""
-    numbers = np.arange(128, dtype=np.float32).reshape(32, 4) + 1
-    (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers), scalars=(length,))
-    np.testing.assert_array_equal(out.array(), np.where(np.arange(4) < length // 4, numbers, 0))
 
 
 def test_floats_added_atomically_lose_subnormals_in_global_memory_only():

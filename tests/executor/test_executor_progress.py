@@ -36,13 +36,6 @@ LOCKED = """extern "C" __global__ void k(int *lock, int *sum) {
 }"""
 
 
-@pytest.mark.parametrize("name", TAKE)
-def test_each_lane_gets_the_lock(name):
-    one = np.zeros(1, np.int32)
-    (lock, total), _ = run_cuda(LOCKED % TAKE[name], one, one, grid=(2, 1, 1), block=(12, 1, 1))
-    assert (lock.array()[0], total.array()[0]) == (0, 2 * sum(range(1, 13)))
-
-
 def test_who_stores_before_it_waits_wakes_those_that_wait_for_that():
     # Without loops of its own around the waits, each block does all between two of them at once.
     tell = 'asm volatile("st.release.gpu.global.u32 [%%0], %d;" ::"l"(flags + %d) : "memory");'
@@ -97,37 +90,6 @@ def test_lanes_that_come_to_different_barriers_are_told():
     fault = caught(source, np.zeros(1, np.int32), np.zeros(32, np.int32))
     assert fault.kind is FaultKind.BARRIER
     assert "divergent code" in fault.detail
-
-
-@pytest.mark.parametrize("setter", [0, 13, 31])
-def test_lanes_find_a_flag_that_another_lane_of_their_warp_sets(setter):
-    source = """extern "C" __global__ void k(int *out, int setter) {
-    __shared__ volatile int flag;
-    flag = 0;
-    __syncwarp();
-    if (threadIdx.x != setter)
-        while (flag == 0)
-            ;
-    else
-        flag = 7;
-    out[threadIdx.x] = flag;
-}"""
-    (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(setter,))
-    assert out.array().tolist() == [7] * 32
-
-
-def test_the_lane_that_sets_the_flag_does_so_behind_the_loop_of_the_others():
-    source = """extern "C" __global__ void k(volatile int *flag, int *out) {
-    const int t = threadIdx.x;
-    if (t % 4 != 0)
-        while (flag[t / 4] == 0)
-            ;
-    out[t] = t;
-    if (t % 4 == 0)
-        flag[t / 4] = 1;
-}"""
-    (_, out), _ = run_cuda(source, np.zeros(16, np.int32), np.zeros(64, np.int32), block=(64, 1, 1))
-    assert out.array().tolist() == list(range(64))
 
 
 GRID = """__device__ unsigned arrived;

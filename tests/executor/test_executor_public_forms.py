@@ -62,44 +62,6 @@ def test_warps_of_a_tile_that_do_not_meet_race():
     assert caught.value.source_line == 14
 
 
-GUARDED = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 k_0)
-{
-    .reg .b32 %r<6>; .reg .b64 %rd<4>; .reg .pred %p;
-    ld.param.u64 %rd1, [k_0];
-    mov.u32 %r1, %tid.x;
-    and.b32 %r2, %r1, 1;
-    setp.SENSE.u32 %p, %r1, 16;
-    mov.u32 %r3, 5;
-    table: .branchtargets first, second;
-    @NOT%p brx.idx %r2, table;
-    add.u32 %r3, %r3, 1;
-    bra.uni end;
-first:
-    mov.u32 %r3, 10;
-    bra.uni end;
-second:
-    mov.u32 %r3, 20;
-end:
-    mul.wide.u32 %rd2, %r1, 4;
-    add.s64 %rd3, %rd1, %rd2;
-    st.global.u32 [%rd3], %r3;
-    ret;
-}
-"""
-
-
-@pytest.mark.parametrize(("sense", "negation"), [("lt", ""), ("ge", "!")])
-def test_a_table_is_used_only_where_its_guard_holds(sense, negation):
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(32, np.int32), "out")
-    program = load_program(GUARDED.replace("SENSE", sense).replace("NOT", negation), "k")
-    launch(program, (1, 1, 1), (32, 1, 1), [out], memory)
-    assert out.array().tolist() == [10, 20] * 8 + [6] * 16
-
-
 def video(name: str, a: list[int], b: list[int], c: list[int]) -> list[int]:
     kinds = ("b32", "b32", "b32")
     return run_instruction(f"{name} d, a, b, c;", kinds, "b32", a, b, c).tolist()
@@ -150,13 +112,3 @@ def test_small_integers_meet_their_like(name, count, flag, signed):
         else:
             expected.append(sum(each % 2**bits << bits * i for i, each in enumerate(found)))
     assert video(f"{name}{count}.{kind}.{kind}.{kind}{flag}", *columns) == expected
-
-
-def test_the_inverse_root_of_doubles():
-    values = np.array([1.0, 4.0, 2.0, 1e-310, 5e-324, 1e300, 0.0, -0.0, np.inf, -1.0, np.nan])
-    found = run_instruction("rsqrt.approx.f64 d, a;", ("f64",), "f64", values)
-    with np.errstate(all="ignore"):
-        exact = 1 / np.sqrt(values.astype(np.longdouble))
-    assert np.array_equal(found[6:9], [np.inf, -np.inf, 0.0])
-    assert np.isnan(found[9:]).all()
-    assert (np.abs(found[:6] - exact[:6]) <= np.spacing(found[:6])).all()

@@ -141,44 +141,6 @@ def test_freed_memory_is_taken_again_when_no_other_is_left():
     assert out.array()[0] == 7100
 
 
-GRID = """__device__ unsigned *workspace() {
-    unsigned high, low;
-    asm volatile("mov.u32 %0, %%envreg1; mov.u32 %1, %%envreg2;" : "=r"(high), "=r"(low));
-    return (unsigned *)((unsigned long long)high << 32 | low);
-}
-"""
-
-
-def test_only_a_cooperative_launch_has_a_workspace():
-    source = GRID + 'extern "C" __global__ void k(int *out) { out[threadIdx.x] = workspace() != 0; }'
-    for cooperative in (False, True):
-        (out,), _ = run_cuda(source, OUT, cooperative=cooperative)
-        assert out.array().tolist() == [cooperative] * 32
-
-
-def test_blocks_of_a_grid_wait_for_each_other_however_many():
-    """More lanes than a batch has otherwise: those of later blocks must come to the barrier too."""
-    source = (
-        GRID
-        + """__device__ unsigned held[300];
-extern "C" __global__ void k(int *out) {
-    unsigned *arrived = workspace();
-    if (threadIdx.x == 0) {
-        held[blockIdx.x] = blockIdx.x + 1;
-        asm volatile("red.release.gpu.add.u32 [%0], 1;" : : "l"(arrived) : "memory");
-        unsigned now;
-        do asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(arrived) : "memory");
-        while (now < gridDim.x);
-        out[blockIdx.x] = held[gridDim.x - 1 - blockIdx.x];
-    }
-}"""
-    )
-    (out,), _ = run_cuda(
-        source, np.zeros(300, np.int32), grid=(300, 1, 1), block=(256, 1, 1), cooperative=True
-    )
-    assert out.array().tolist() == list(range(300, 0, -1))
-
-
 def test_a_launch_that_is_begun_again_prints_once_and_takes_its_memory_once():
     """A second look at shared memory that is ordered by more than barriers; the heap is there, or is not."""
     source = """__device__ int *kept;
