@@ -27,7 +27,7 @@ from verdict_noise import KINDS, Kind
 
 from gpuprof.comparison.fleet import Fleet, FleetBuilder
 from gpuprof.reading import read_run
-from gpuprof.report.fleet_html import render_fleet_html
+from gpuprof.report.fleet_text import fleet_page
 from gpuprof.results import Clocks, ClockState, Measurement, Run, TimingPair, dumps
 from gpuprof.statistics import joined, summarise
 
@@ -190,7 +190,7 @@ def named_of(runs: Sequence[Run]) -> set[str]:
     builder = FleetBuilder()
     for number, run in enumerate(runs):
         builder.add(run, f"card{number:04}/results.json")
-    return {finding.outlier.card for finding in builder.fleet().confirmed}
+    return {outlier.card for outlier in builder.fleet().confirmed}
 
 
 def main() -> None:
@@ -229,9 +229,9 @@ def large_fleets(cards: int, rounds: Sequence[int], fleets: int) -> str:
             fleet, planted = simulated(cards, count, number)
             judged += time.process_time() - begin
             begin = time.process_time()
-            page = render_fleet_html(fleet, base_run().tool)
+            page = fleet_page(fleet)
             rendered += time.process_time() - begin
-            named = {finding.outlier.card for finding in fleet.confirmed}
+            named = {outlier.card for outlier in fleet.confirmed}
             for index, fault in enumerate(FAULTS):
                 ill = {card for card, has in planted.items() if has is fault}
                 found[index] += len(ill & named)

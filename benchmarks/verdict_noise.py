@@ -11,7 +11,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from gpuprof.comparison.noise import SESSIONS
+from gpuprof.comparison.judging import SESSIONS
 
 #: Resolution of the clock, in microseconds: medians lie on this grid.
 TICK_US = 0.032

@@ -3,7 +3,7 @@
 """How often `gpuprof compare` is wrong on identical code, and how often it finds a slowdown.
 
     python benchmarks/verdicts.py [--recorded FILE …] [--comparisons N] [--rounds N] [--write FILE]
-    python benchmarks/verdicts.py --prior         # the deviations of gpuprof/comparison/noise.py, fitted anew
+    python benchmarks/verdicts.py --prior         # the deviations of comparison/judging.py, fitted anew
 
 Recorded are rounds of identical code (recorded.py), every one of a case against every other. Slowdowns are
 injected by multiplying the times of the new version. Times of many rounds come from a model of the noise
@@ -22,8 +22,7 @@ from pathlib import Path
 from recorded import FILES, PARTS, Cases, Round, read
 from verdict_noise import FLUKE_MEAN, FLUKES, KINDS, Kind
 
-from gpuprof.comparison.judging import ENOUGH_ROUNDS, Times, judge
-from gpuprof.comparison.noise import CLASSES, PRIOR_DEGREES, SESSIONS, class_of
+from gpuprof.comparison.judging import CLASSES, ENOUGH_ROUNDS, PRIOR_DEGREES, SESSIONS, Times, class_of, judge
 
 #: Rounds a side whose power the tables show.
 POWER_ROUNDS = (4, 8, 16, 24)

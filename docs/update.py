@@ -20,7 +20,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.kinds import is_ceiling
 from gpuprof.cli import app
 from gpuprof.comparison.comparison_document import ComparisonDocument
-from gpuprof.comparison.fleet_document import FleetDocument
+from gpuprof.comparison.fleet import FleetDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel

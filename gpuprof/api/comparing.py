@@ -17,7 +17,7 @@ from gpuprof.comparison.compared import Comparison as Compared
 from gpuprof.comparison.compared import case_name, compare_runs
 from gpuprof.comparison.comparison_document import document
 from gpuprof.comparison.gates import hold_comparison, read_gates
-from gpuprof.comparison.pooling import pooled
+from gpuprof.comparison.matching import pooled
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.reading import read_run
 from gpuprof.results import Tool

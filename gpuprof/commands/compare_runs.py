@@ -96,7 +96,7 @@ def read_named(path: Path) -> Run:
                 f"There is no {path}.", fix=nearest_file(path) or "Name a results.json that gpuprof wrote."
             )
         return read_run(path)
-    from gpuprof.comparison.pooling import pooled
+    from gpuprof.comparison.matching import pooled
 
     files = sorted(path.glob("*.json"))
     if not files:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuprof import __version__
 from gpuprof.commands.command_line import output_option, parameter
 from gpuprof.commands.compare_runs import Outputs
 from gpuprof.commands.output import print_written
@@ -19,7 +18,6 @@ from gpuprof.measure.options import GATE
 
 if TYPE_CHECKING:
     from gpuprof.comparison.fleet import Fleet
-    from gpuprof.results import Tool
 
 Results = Annotated[
     list[str],
@@ -53,7 +51,7 @@ def fleet(
     force: Annotated[bool, parameter("force")] = False,
     quiet: Annotated[bool, parameter("quiet")] = False,
 ) -> None:
-    """Say which of many cards are not like the others, from a results file of each."""
+    """Say which of many cards differ from the fleet median, from a results file of each."""
     outputs = Outputs(html, json, markdown, None, force)
     named = list(files_of(results))
     if not named:
@@ -64,7 +62,7 @@ def fleet(
     outputs.check([path for path, _ in named])
     found = read_fleet(named)
     _show(found, outputs, quiet=quiet)
-    failed = fail_on_outlier and bool(found.confirmed or found.failures)
+    failed = fail_on_outlier and bool(found.confirmed or found.found.failures)
     raise typer.Exit(ExitCode.CASES_FAILED if failed else ExitCode.OK)
 
 
@@ -97,7 +95,7 @@ def files_of(names: Sequence[str]) -> Iterator[tuple[Path, bool]]:
 
 
 def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
-    """A fleet from its files, of which no more than one a core is held.
+    """A fleet from its files, of which one is held at a time.
 
     Args:
         files: Each with whether the user named the very file: one that he did not is left out where it is no
@@ -107,38 +105,29 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
         InputError: There is no card in them.
         ResultsError: A file that was named is not a results file.
     """
-    from gpuprof.commands.fleet_reading import read_digests
     from gpuprof.comparison.fleet import FleetBuilder
+    from gpuprof.reading import read_run
 
     builder = FleetBuilder()
-    digests = read_digests([path for path, _ in files])
-    for (path, is_named), digest in zip(files, digests, strict=True):
-        if not isinstance(digest, ResultsError):
-            builder.take(digest)
-        elif is_named:
-            raise digest
-        else:
-            builder.leave_out(str(path), digest.what)
+    for path, is_named in files:
+        try:
+            builder.add(read_run(path), str(path))
+        except ResultsError as error:
+            if is_named:
+                raise
+            builder.leave_out(str(path), error.what)
     return builder.fleet()
 
 
 def _show(fleet: "Fleet", outputs: Outputs, *, quiet: bool) -> None:
-    from gpuprof.comparison.fleet_document import dumps_fleet, fleet_document
-    from gpuprof.report.fleet_text import fleet_report
+    from gpuprof.comparison.comparison_document import dumps
+    from gpuprof.report.fleet_text import fleet_page, fleet_report
     from gpuprof.report.markdown import markdown_of
     from gpuprof.report.terminal import print_document
-    from gpuprof.results import Tool
 
-    tool = Tool("gpuprof", __version__)
     if not quiet and not outputs.prints:
         print_document(fleet_report(fleet), file=sys.stdout)
-    outputs.write(outputs.json, lambda: dumps_fleet(fleet_document(fleet, tool)))
+    outputs.write(outputs.json, lambda: dumps(fleet.found))
     outputs.write(outputs.markdown, lambda: markdown_of(fleet_report(fleet)))
-    outputs.write(outputs.html, lambda: _page(fleet, tool))
+    outputs.write(outputs.html, lambda: fleet_page(fleet))
     print_written(*outputs.paths, aside=outputs.prints)
-
-
-def _page(fleet: "Fleet", tool: "Tool") -> str:
-    from gpuprof.report.fleet_html import render_fleet_html
-
-    return render_fleet_html(fleet, tool)

@@ -181,8 +181,8 @@ def document(
     )
 
 
-def dumps(found: ComparisonDocument) -> str:
-    """The document's text."""
+def dumps(found: object) -> str:
+    """The text of a document, of a comparison or a fleet."""
     return json.dumps(to_json(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -1,146 +1,241 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Many cards side by side, from one results file or several each: which are not like the others, and why.
+"""Many cards side by side, from one results file or several each: which differ from the median, and why.
 
-Files are added one by one, and of each only a few numbers a case are kept: a fleet may be larger than the
-memory that its files would take.
+Runs are added one by one, and of each only a few numbers a case are kept: a fleet may be larger than the
+memory that its files would take. What is found is a document; docs/fleet.schema.json is its schema.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
-from gpuprof.comparison.causes import Card, causes_of
-from gpuprof.comparison.digest import CardDigest, CaseDigest, Digester, RunDigest
-from gpuprof.comparison.outliers import MOST_OUTLIERS, Judged, Level, Outlier, Series, judge_cards
+from gpuprof import __version__
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES
+from gpuprof.analysis.kinds import on_host
+from gpuprof.comparison.compared import name_on_any_device
+from gpuprof.comparison.judging import times_of
+from gpuprof.comparison.outliers import Outlier, Series, judge_cards, spread_of
 from gpuprof.errors import InputError
-from gpuprof.results import Run
+from gpuprof.quantities import Count, NonNegative, Positive
+from gpuprof.results import Measurement, Run, Tool
 
 #: The label by which several files are of one card: their rounds are then taken together.
 CARD_LABEL = "card"
 #: The label that names a card's machine.
 HOST_LABEL = "host"
+#: Where more than this share of the cards deviate, they are a group of their own, and no outliers.
+_MOST_OUTLIERS = 0.1
+#: States of a condition that may have to do with a card's times.
+_TELLING = ("disturbs", "broken")
+#: What is read around cases: the text with a place for the median, the smallest distance from the others that
+#: is worth telling, and whether that is a share; most telling first.
+_READINGS = {
+    "sm_clock_mhz": ("SM clock {:,.0f} MHz", 0.005, True),
+    "memory_clock_mhz": ("memory clock {:,.0f} MHz", 0.005, True),
+    "copy_gbps": ("copies {:,.0f} GB/s", 0.01, True),
+    "temperature_c": ("{:,.0f} °C", 8.0, False),
+    "power_w": ("{:,.0f} W", 0.08, True),
+}
+#: Robust standard deviations from which a reading differs from those of the others.
+_UNLIKE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """An outlier, with what else is unlike the others on it.
+class Card:
+    """One card, without its times.
 
     Args:
-        outlier: How far it lies off, and in what.
-        card: Which card it is.
-        causes: What else of it differs, in words, most telling first.
+        model: As the driver names it.
+        file: The results file that it was first met in.
+        labels: Those of its run.
+        versions: Of software, by its name.
+        readings: Medians of what was read around its cases, by the key of `_READINGS`.
+        told: What held its clocks back in more than one case of four, and what its driver told before the
+            first case that makes times untrue or needs mending.
     """
 
-    outlier: Outlier
-    card: Card
-    causes: tuple[str, ...]
+    model: str
+    file: str
+    labels: Mapping[str, str]
+    versions: Mapping[str, str]
+    readings: Mapping[str, float]
+    told: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run: Run, number: int, cases: Sequence[Measurement], file: str) -> "Card":
+        """A card as its run found it."""
+        device, place = run.devices[number], run.place(number)
+        states = [case.clocks.after for case in cases if case.clocks is not None and case.timing is not None]
+        read: dict[str, list[float | None]] = {
+            "sm_clock_mhz": [state.sm_mhz for state in states],
+            "memory_clock_mhz": [state.memory_mhz for state in states],
+            "temperature_c": [state.temperature_c for state in states],
+            "power_w": [state.power_w for state in states],
+            "copy_gbps": [device.measured_copy_bandwidth_gbps],
+        }
+        known = {key: [value for value in values if value is not None] for key, values in read.items()}
+        reasons = Counter(reason for state in states for reason in state.throttle_reasons)
+        return cls(
+            device.name,
+            file,
+            dict(run.labels),
+            {"gpuprof": run.tool.version, **run.environment, **place.environment},
+            {key: float(median(values)) for key, values in known.items() if values},
+            (
+                *(f"held back: {why}" for why, count in reasons.most_common() if 4 * count > len(states)),
+                *(f"{told.title}: {told.text}" for told in place.conditions if told.state in _TELLING),
+            ),
+        )
+
+    def joined(self, other: "Card") -> "Card":
+        """The same card of two files: what the first did not tell, the second may."""
+        return replace(
+            self,
+            labels={**other.labels, **self.labels},
+            readings={**other.readings, **self.readings},
+            told=tuple(dict.fromkeys((*self.told, *other.told))),
+        )
+
+    def causes(self, others: Collection["Card"]) -> Iterator[str]:
+        """What of it differs from most cards of its kind, it among them; nothing of it is proof."""
+        for text in self.told:
+            if 2 * sum(text in other.told for other in others) < len(others):
+                yield text
+        for key, (text, least, is_share) in _READINGS.items():
+            values = [other.readings[key] for other in others if key in other.readings]
+            if key not in self.readings or len(values) < 2:
+                continue
+            usual = median(values)
+            spread = _UNLIKE * spread_of(values) if len(values) > 2 else 0.0
+            if abs(self.readings[key] - usual) >= max(least * usual if is_share else least, spread):
+                yield f"{text.format(self.readings[key])} where others have {usual:,.0f}"
+        for name, version in self.versions.items():
+            counts = Counter(other.versions[name] for other in others if name in other.versions)
+            most, count = counts.most_common(1)[0]
+            if counts[version] < count:
+                yield f"{name} {version} where most have {most}"
 
 
 @dataclass(frozen=True, slots=True)
-class LabelGroup:
-    """The cards that share a label's value.
+class FleetCase:
+    """One case on all cards that ran it.
 
     Args:
-        value: The value; empty for cards without the label.
-        cards: How many.
-        change: Median of how far they lie from the middle of all; None where too few cases tell.
-        outliers: How many of them are confirmed outliers.
-    """
-
-    value: str
-    cards: int
-    change: float | None
-    outliers: int
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """All cards of one model.
-
-    Args:
-        name: The model, as the driver names it.
-        cards: By their titles.
-        series: Their cases that were timed.
-        judged: What became of the cards.
-        findings: Its outliers: confirmed ones first.
-        labels: By the key, its values.
+        name: Kernel, size, block and parameters.
+        bound_by: What binds it; empty where that is not known.
+        cards: How many ran it.
+        median_us: The median of their times.
+        spread: Robust standard deviation between cards, as a share; null of one card.
     """
 
     name: str
-    cards: Mapping[str, Card]
-    series: tuple[Series, ...]
-    judged: Judged
-    findings: tuple[Finding, ...]
-    labels: Mapping[str, tuple[LabelGroup, ...]]
-
-    @property
-    def confirmed(self) -> tuple[Finding, ...]:
-        """Outliers that are more than a chance of one process."""
-        return tuple(finding for finding in self.findings if finding.outlier.confirmed)
-
-    @property
-    def is_split(self) -> bool:
-        """Whether so many lie apart that they are a group of their own."""
-        return len(self.confirmed) > max(1, MOST_OUTLIERS * len(self.cards))
+    bound_by: str
+    cards: Count
+    median_us: Positive
+    spread: NonNegative | None
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
-    """Software of which the fleet has several versions.
+class FleetKind:
+    """All cards of one model.
 
     Args:
-        what: Its name.
-        cards: How many cards have each version, the most frequent first.
+        changes: How far each card lies from the median over all its cases: 0.02 is 2 % slower.
+        threshold: From where on that is an outlier; null where nothing can be judged.
+        spread: Standard deviation between cards; null likewise.
+        outliers: Confirmed ones first.
     """
 
-    what: str
-    cards: Mapping[str, int]
+    name: str
+    cards: Count
+    changes: Mapping[str, float]
+    threshold: float | None
+    spread: NonNegative | None
+    outliers: tuple[Outlier, ...]
+    cases: tuple[FleetCase, ...]
+
+    @property
+    def confirmed(self) -> tuple[Outlier, ...]:
+        """Outliers that are more than a chance of one process."""
+        return tuple(outlier for outlier in self.outliers if outlier.confirmed)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether so many deviate that they are a group of their own."""
+        return len(self.confirmed) > max(1, _MOST_OUTLIERS * self.cards)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCase:
+    """A case without a time on a card where others have one."""
+
+    card: str
+    case: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDocument:
+    """What `gpuprof fleet --json` writes.
+
+    Args:
+        cards: How many cards in all.
+        kinds: Models, that of most cards first.
+        versions: Software of several versions, gpuprof itself included: how many cards have each.
+        left_out: Files that say nothing of a fleet, with the reason.
+    """
+
+    schema_version: Literal[1]
+    tool: Tool
+    cards: Count
+    kinds: tuple[FleetKind, ...]
+    versions: Mapping[str, Mapping[str, Count]]
+    failures: tuple[FailedCase, ...]
+    left_out: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All of it.
+    """What a fleet's runs amount to.
 
     Args:
-        kinds: Models, that of most cards first.
-        mixtures: Software of several versions, gpuprof itself included.
+        found: The document.
+        cards: By their titles.
+        series: By the model, the cases that were timed.
         sources: Kernels of which the files hold several sources, which are judged apart.
-        failures: Cases without a time on a card where others have one: the card, the case and why.
-        left_out: Files that say nothing of a fleet, with the reason.
     """
 
-    kinds: tuple[Kind, ...]
-    mixtures: tuple[Mixture, ...]
+    found: FleetDocument
+    cards: Mapping[str, Card]
+    series: Mapping[str, Sequence[Series]]
     sources: tuple[str, ...]
-    failures: tuple[tuple[str, str, str], ...]
-    left_out: tuple[tuple[str, str], ...] = ()
 
     @property
-    def cards(self) -> int:
-        """How many cards."""
-        return sum(len(kind.cards) for kind in self.kinds)
-
-    @property
-    def confirmed(self) -> tuple[Finding, ...]:
+    def confirmed(self) -> tuple[Outlier, ...]:
         """The outliers of all kinds."""
-        return tuple(finding for kind in self.kinds for finding in kind.confirmed)
+        return tuple(outlier for kind in self.found.kinds for outlier in kind.confirmed)
+
+    @property
+    def suspects(self) -> tuple[Outlier, ...]:
+        """Cards with a slow case that one process may have caused: to be measured again."""
+        return tuple(item for kind in self.found.kinds for item in kind.outliers if not item.confirmed)
 
     @property
     def headline(self) -> str:
         """For example `1,000 cards, 3 outliers`."""
-        found = len(self.confirmed)
-        unsure = sum(not finding.outlier.confirmed for kind in self.kinds for finding in kind.findings)
+        cards, found, failed = self.found.cards, len(self.confirmed), len(self.found.failures)
         words = [
-            f"{self.cards:,} {'card' if self.cards == 1 else 'cards'}",
+            f"{cards:,} {'card' if cards == 1 else 'cards'}",
             f"{found or 'no'} {'outlier' if found == 1 else 'outliers'}",
         ]
-        if unsure:
-            words.append(f"{unsure} with a slow case that one process may have caused")
-        if self.failures:
-            words.append(f"{len(self.failures)} {'case' if len(self.failures) == 1 else 'cases'} failed")
+        if self.suspects:
+            words.append(f"{len(self.suspects)} with a slow case that one process may have caused")
+        if failed:
+            words.append(f"{failed} {'case' if failed == 1 else 'cases'} failed")
         return ", ".join(words)
 
 
@@ -160,13 +255,12 @@ class FleetBuilder:
 
     def __init__(self) -> None:
         self._cards: dict[str, Card] = {}
-        self._cases: dict[str, dict[Any, _Case]] = defaultdict(dict)
-        self._left_out: list[tuple[str, str]] = []
-        self._digester = Digester()
+        self._cases: dict[str, dict[tuple[Any, ...], _Case]] = defaultdict(dict)
+        self._left_out: dict[str, str] = {}
 
     def leave_out(self, file: str, why: str) -> None:
         """Note a file that says nothing of a fleet."""
-        self._left_out.append((file, why))
+        self._left_out[file] = why
 
     def add(self, run: Run, file: str) -> None:
         """Take in one run; nothing of it is kept but what a fleet is judged by.
@@ -178,31 +272,55 @@ class FleetBuilder:
         Raises:
             InputError: It names a card as another run does, which is of another model.
         """
-        self.take(self._digester.digest(run, file))
-
-    def take(self, run: RunDigest) -> None:
-        """Take in what is kept of one run.
-
-        Raises:
-            InputError: It names a card as another run does, which is of another model.
-        """
-        if not run.is_gpu:
-            self.leave_out(run.file, "nothing in it was measured on a GPU")
+        if run.backend != "gpu":
+            self.leave_out(file, "nothing in it was measured on a GPU")
             return
-        for own in run.cards:
-            title = self._title(run, own)
-            card = replace(own.card, title=title)
+        host_side = {record.id for record in run.kernels if record.on_host}
+        for number in range(len(run.devices)):
+            cases = [
+                case
+                for case in run.cases
+                if case.device == number and not (case.kernel in host_side and on_host(run, case))
+            ]
+            if not cases:
+                continue
+            title = self._title(run, number, file)
+            card = Card.of(run, number, cases, file)
             known = self._cards.get(title)
             if known is not None and known.model != card.model:
                 raise InputError(
-                    f"{run.file} names its card {title}, as {known.file} does, but they are of two models:"
+                    f"{file} names its card {title}, as {known.file} does, but they are of two models:"
                     f" {known.model} and {card.model}.",
                     fix=f"Give every card a --label {CARD_LABEL} of its own.",
                 )
             self._cards[title] = card if known is None else known.joined(card)
-            cases = self._cases[card.model]
-            for case in own.cases:
-                _add_case(cases, title, case)
+            for case in cases:
+                self._add_case(run, card.model, title, case)
+
+    def _title(self, run: Run, number: int, file: str) -> str:
+        """What a card is called: by its label, its host's, or its file; unlike cards never share one."""
+        label = run.labels.get(CARD_LABEL)
+        gpu = f" GPU {number}" if len(run.devices) > 1 else ""
+        if label:
+            return f"{label}{gpu}"
+        host = run.labels.get(HOST_LABEL) or run.place(number).host
+        title = f"{host or file}{gpu}"
+        return f"{host} ({file})" if host and title in self._cards else title
+
+    def _add_case(self, run: Run, model: str, card: str, case: Measurement) -> None:
+        launch = case.block if case.has_launch and not case.chosen else None
+        params = () if case.chosen else tuple(sorted(case.params.items()))
+        key = (case.problem.key, case.kernel, launch, params, case.source_hash)
+        held = self._cases[model].get(key)
+        if held is None:
+            held = self._cases[model][key] = _Case(name_on_any_device(case), case.kernel)
+        # What binds a case is no matter of the card, and takes long to work out.
+        held.part = held.part or str(FIGURES["bound_by"].read(Subject(run, case)).value or "")
+        times = times_of(case).medians_us
+        if times:
+            held.rounds_us.setdefault(card, []).extend(times)
+        elif case.outcome not in ("ok", "skipped"):
+            held.failures[card] = case.reason or f"it ended as {case.outcome}"
 
     def fleet(self) -> Fleet:
         """What the runs so far amount to.
@@ -211,43 +329,34 @@ class FleetBuilder:
             InputError: There is no card at all.
         """
         if not self._cards:
-            why = f" {self._left_out[0][0]}: {self._left_out[0][1]}." if self._left_out else ""
+            why = "".join(f" {file}: {why}." for file, why in list(self._left_out.items())[:1])
             raise InputError(
                 f"No run on a GPU is among them.{why}", fix="Name results files of runs on a GPU."
             )
-        counts = Counter(card.model for card in self._cards.values())
-        kinds = [self._kind(model) for model, _ in counts.most_common()]
-        return Fleet(
-            tuple(kinds),
-            tuple(self._mixtures()),
-            tuple(self._several_sources()),
-            tuple(self._failures()),
-            tuple(self._left_out),
+        models = Counter(card.model for card in self._cards.values()).most_common()
+        named = {model: list(self._named(model)) for model, _ in models}
+        series = {
+            model: [Series(name, case.rounds_us, case.part) for name, case in cases if case.rounds_us]
+            for model, cases in named.items()
+        }
+        failures = (
+            FailedCase(card, name, why)
+            for cases in named.values()
+            for name, case in cases
+            for card, why in case.failures.items()
+            if any(other != card for other in case.rounds_us)
         )
-
-    def _title(self, run: RunDigest, own: CardDigest) -> str:
-        """What a card is called: by its label, its host's, or its file; unlike cards never share one."""
-        label = run.labels.get(CARD_LABEL)
-        several = run.devices > 1
-        if label:
-            return f"{label} GPU {own.number}" if several else label
-        host = run.labels.get(HOST_LABEL) or own.host
-        title = f"{host or run.file} GPU {own.number}" if several else host or run.file
-        return f"{host} ({run.file})" if host and title in self._cards else title
-
-    def _kind(self, model: str) -> Kind:
-        cards = {title: card for title, card in self._cards.items() if card.model == model}
-        series = tuple(
-            Series(name, {card: Level.of(times) for card, times in case.rounds_us.items()}, case.part)
-            for name, case in self._named(model)
-            if case.rounds_us
+        found = FleetDocument(
+            1,
+            Tool("gpuprof", __version__),
+            len(self._cards),
+            tuple(self._kind(model, series[model]) for model, _ in models),
+            dict(self._versions()),
+            tuple(failures),
+            self._left_out,
         )
-        judged = judge_cards(series)
-        findings = tuple(
-            Finding(outlier, cards[outlier.card], causes_of(cards[outlier.card], cards.values()))
-            for outlier in judged.outliers
-        )
-        return Kind(model, cards, series, judged, findings, dict(_labels(cards, judged)))
+        sources = (kernel for cases in self._cases.values() for kernel in _several_sources(cases))
+        return Fleet(found, self._cards, series, tuple(dict.fromkeys(sources)))
 
     def _named(self, model: str) -> Iterator[tuple[str, _Case]]:
         """Cases by a name of their own: of one kernel's several sources each says which."""
@@ -257,59 +366,44 @@ class FleetBuilder:
             source = key[-1]
             yield (f"{case.name} ({source[:8]})" if counts[case.name] > 1 and source else case.name), case
 
-    def _several_sources(self) -> Iterator[str]:
-        """Kernels of which one case has several."""
-        found = {}
-        for cases in self._cases.values():
-            counts = Counter(key[:-1] for key in cases)
-            found.update({case.kernel: 0 for key, case in cases.items() if counts[key[:-1]] > 1})
-        yield from found
-
-    def _mixtures(self) -> Iterator[Mixture]:
-        names = dict.fromkeys(name for card in self._cards.values() for name in card.versions)
-        for name in names:
-            counts = Counter(card.versions[name] for card in self._cards.values() if name in card.versions)
-            if len(counts) > 1:
-                yield Mixture(name, dict(counts.most_common()))
-
-    def _failures(self) -> Iterator[tuple[str, str, str]]:
-        for model in self._cases:
-            for name, case in self._named(model):
-                for card, why in case.failures.items():
-                    if any(other != card for other in case.rounds_us):
-                        yield card, name, why
-
-
-def _add_case(cases: dict[Any, _Case], card: str, case: CaseDigest) -> None:
-    held = cases.get(case.key)
-    if held is None:
-        held = cases[case.key] = _Case(case.name, case.kernel)
-    held.part = held.part or case.part
-    if case.rounds_us:
-        held.rounds_us.setdefault(card, []).extend(case.rounds_us)
-    elif case.failure:
-        held.failures[card] = case.failure
-
-
-def _labels(cards: Mapping[str, Card], judged: Judged) -> Iterator[tuple[str, tuple[LabelGroup, ...]]]:
-    """Every label that tells some cards from others, with its values, the slowest first."""
-    confirmed = {outlier.card for outlier in judged.confirmed}
-    for key in dict.fromkeys(key for card in cards.values() for key in card.labels):
-        groups: dict[str, list[str]] = defaultdict(list)
-        for title, card in cards.items():
-            groups[card.labels.get(key, "")].append(title)
-        if key == CARD_LABEL or not 1 < len(groups) < len(cards):
-            continue  # it tells no cards apart, or each from every other
-        found = []
-        for value, titles in groups.items():
-            changes = [judged.changes[title] for title in titles if title in judged.changes]
-            found.append(
-                LabelGroup(
-                    value,
-                    len(titles),
-                    median(changes) if changes else None,
-                    sum(title in confirmed for title in titles),
-                )
+    def _kind(self, model: str, series: Sequence[Series]) -> FleetKind:
+        cards = {title: card for title, card in self._cards.items() if card.model == model}
+        judged = judge_cards(series)
+        outliers = (
+            replace(
+                outlier,
+                file=cards[outlier.card].file,
+                labels=cards[outlier.card].labels,
+                causes=tuple(cards[outlier.card].causes(cards.values())),
             )
-        found.sort(key=lambda group: (-(group.change or 0.0), group.value))
-        yield key, tuple(found)
+            for outlier in judged.outliers
+        )
+        cases = (
+            FleetCase(
+                case.name,
+                case.part,
+                len(case.times_us),
+                case.median_us,
+                spread_of(time / case.median_us for time in case.times_us.values())
+                if len(case.times_us) > 1
+                else None,
+            )
+            for case in series
+        )
+        return FleetKind(
+            model, len(cards), judged.changes, judged.threshold, judged.spread, tuple(outliers), tuple(cases)
+        )
+
+    def _versions(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """Software of which the cards have several versions, the most frequent first."""
+        cards = self._cards.values()
+        for name in dict.fromkeys(name for card in cards for name in card.versions):
+            counts = Counter(card.versions[name] for card in cards if name in card.versions)
+            if len(counts) > 1:
+                yield name, dict(counts.most_common())
+
+
+def _several_sources(cases: Mapping[tuple[Any, ...], _Case]) -> Iterator[str]:
+    """Kernels of which one case has several sources."""
+    counts = Counter(key[:-1] for key in cases)
+    yield from (case.kernel for key, case in cases.items() if counts[key[:-1]] > 1)

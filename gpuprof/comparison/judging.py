@@ -6,14 +6,14 @@ Within one process samples agree far better than processes do with each other, s
 says little about the next one. What varies is the round; its median is one observation, on logarithms,
 because noise is a share of the time.
 
-One round says nothing of the spread between rounds, a few say little. So the spread is what recorded runs had
-(`noise`), which counts as so many degrees of freedom, together with what these rounds have: the more of them
-there are, the more they say of it themselves. This is the moderated t of G. K. Smyth, "Linear models and
-empirical Bayes methods for assessing differential expression in microarray experiments" (Statistical
-Applications in Genetics and Molecular Biology 3, 2004). The middle is the mean without the eighth of the
-rounds at either end, its error that of K. K. Yuen, "The two-sample trimmed t for unequal population
-variances" (Biometrika 61, 1974): now and then a round is slow by itself, and short kernels take one of two
-times by where their arrays lie.
+One round says nothing of the spread between rounds, a few say little. So the spread is what recorded runs
+of identical code had (`CLASSES`), which counts as so many degrees of freedom, together with what these
+rounds have: the more of them there are, the more they say of it themselves. This is the moderated t of G.
+K. Smyth, "Linear models and empirical Bayes methods for assessing differential expression in microarray
+experiments" (Statistical Applications in Genetics and Molecular Biology 3, 2004). The middle is the mean
+without the eighth of the rounds at either end, its error that of K. K. Yuen, "The two-sample trimmed t for
+unequal population variances" (Biometrika 61, 1974): now and then a round is slow by itself, and short
+kernels take one of two times by where their arrays lie.
 """
 
 import math
@@ -23,7 +23,6 @@ from statistics import NormalDist, fmean, median
 from statistics import variance as variance_of
 from typing import Literal
 
-from gpuprof.comparison.noise import PRIOR_DEGREES, SESSIONS, TimeClass, class_of
 from gpuprof.results import Measurement
 from gpuprof.statistics import percentile, round_medians_us
 
@@ -43,6 +42,52 @@ _STRETCHES = 4
 _Z_POWER = NormalDist().inv_cdf(0.95)
 #: Standard error of a median over that of a mean, and the quartiles' distance of normal values.
 _MEDIAN, _QUARTILES = math.sqrt(math.pi / 2), 1.349
+
+
+@dataclass(frozen=True, slots=True)
+class TimeClass:
+    """How much times of identical code differ from run to run, of launches of one order of duration.
+
+    A round is a fresh process with fresh allocations. Between rounds arrays and code lie elsewhere, which
+    moves short launches by percents and long ones hardly at all. `python benchmarks/verdicts.py --prior` fits
+    these deviations to recorded runs (benchmarks/recorded-*.json.xz: several H200s, hours and days apart, and
+    an H100). docs/verdicts.md says how well they hold.
+
+    Args:
+        below_us: Times of this class are shorter.
+        deviation: Standard deviation between runs of identical code, as a share of the time.
+        least: Smallest relative change that is ever called one: two sessions of one card, minutes or days
+            apart, may differ by as much whatever the spread within each of them.
+        close: Times within this of each other are called the same.
+    """
+
+    below_us: float
+    deviation: float
+    least: float
+    close: float
+
+
+CLASSES = (
+    TimeClass(below_us=10.0, deviation=0.026, least=0.03, close=0.30),
+    TimeClass(below_us=25.0, deviation=0.017, least=0.03, close=0.20),
+    TimeClass(below_us=100.0, deviation=0.0062, least=0.01, close=0.08),
+    TimeClass(below_us=float("inf"), deviation=0.0031, least=0.01, close=0.05),
+)
+#: How many degrees of freedom these deviations count for, beside those of the rounds themselves: recorded
+#: runs differ as Student's t with so many does.
+PRIOR_DEGREES = 10
+#: Standard deviation of the offset that all rounds of one session share: temperature and clocks of that hour.
+SESSIONS = 0.0015
+#: Standard deviation between healthy cards of one kind: copies through the memory of H200s differ by 0.6 %
+#: from the slowest recorded run to the fastest.
+CARDS = 0.003
+#: Share of rounds in which a process is slow all by itself, by 5 % on average.
+FLUKES = 0.01
+
+
+def class_of(time_us: float) -> TimeClass:
+    """The class of a launch that takes so long."""
+    return next(kind for kind in CLASSES if time_us < kind.below_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which cards of one kind are not like the others, from the times of the same cases on each of them.
+"""Which cards of one kind differ from the fleet median, from the times of the same cases on each of them.
 
 A card is judged over groups of cases: over all of them, over those that one part of the GPU binds (a card of
 slow memory is slow where memory binds, and nowhere else), and over each alone. What cases say together counts
-for more than what each says: a card's score over a group is the mean of its distances from the middle of all
+for more than what each says: a card's score over a group is the mean of its distances from the median of all
 cards, on logarithms, without the quarter of them at either end. How far healthy scores lie is told by the
 scores themselves, by Qn (P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation",
 Journal of the American Statistical Association 88, 1993), a quartile of the distances between all pairs. It
@@ -13,18 +13,18 @@ times do not have, and is less uncertain. Of few cards it says little, so that w
 rounds counts as some degrees of freedom beside theirs, as in `judging`.
 
 No estimator knows that a process now and then is slow for a case all by itself. So one case alone names a
-card only where rounds confirm it: see `_flukes`.
+card only where rounds confirm it: see `_is_beyond_chance`.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from statistics import fmean, median, median_low
 
-from gpuprof.comparison.judging import student, trimmed
-from gpuprof.comparison.noise import CARDS, FLUKES, PRIOR_DEGREES, class_of
+from gpuprof.analysis import numbers
+from gpuprof.comparison.judging import CARDS, FLUKES, PRIOR_DEGREES, class_of, student, trimmed
 
 #: How often a healthy card may be named, over all that it is judged by.
 LEVEL = 0.0008
@@ -37,8 +37,6 @@ FEWEST_OWN = 5
 FEWEST_CASES = 3
 #: Deviation of all of a card, or of a part, from which it is ever called one.
 LEAST_OF_CARD = 0.01
-#: Where more than this share of the cards lie apart, they are a group of their own, and no outliers.
-MOST_OUTLIERS = 0.1
 #: Makes the first quartile of distances between pairs the standard deviation of normal values.
 _QN = 2.2219
 #: What of few values is that quartile's excess over the standard deviation of normal ones, from 2 values on.
@@ -47,48 +45,49 @@ _QN_OF_FEW = (0.399, 0.994, 0.512, 0.844, 0.611, 0.857, 0.669, 0.872)
 _PRECISION = 1e-3
 #: Standard error of a median over that of a mean.
 _MEDIAN = math.sqrt(math.pi / 2)
+#: Distance from the median that no reader needs figures of.
+_NOTHING = 0.0005
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """How long a case takes on one card.
-
-    Args:
-        median_us: Median of the medians of its rounds, above 0.
-        rounds: How many rounds, at least one.
-    """
-
-    median_us: float
-    rounds: int = 1
-
-    @classmethod
-    def of(cls, rounds_us: Sequence[float]) -> "Level":
-        """From the median of each round, in microseconds, at least one, all above 0."""
-        return cls(median(rounds_us), len(rounds_us))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Series:
     """One case on all cards.
 
     Args:
         name: What tells the case from others.
-        levels: Its time, by the card.
+        rounds_us: By the card, the median of each round in microseconds, at least one, all above 0.
         part: The part of the GPU that binds it; empty where that is not known.
     """
 
     name: str
-    levels: Mapping[str, Level]
+    rounds_us: Mapping[str, Sequence[float]]
     part: str = ""
+
+    @cached_property
+    def times_us(self) -> dict[str, float]:
+        """Each card's time."""
+        return {card: median(rounds) for card, rounds in self.rounds_us.items()}
+
+    @cached_property
+    def median_us(self) -> float:
+        """The cards' median."""
+        return median(self.times_us.values())
+
+    @cached_property
+    def changes(self) -> dict[str, float]:
+        """How far each card lies from the fleet median, a logarithm: 0.02 is about 2 % slower."""
+        logs = {card: math.log(time) for card, time in self.times_us.items()}
+        middle = _middle(list(logs.values()))
+        return {card: value - middle for card, value in logs.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """How far a card lies from the middle of all.
+    """How far a card lies from the fleet median.
 
     Args:
         of: Name of the case, or of the part; empty for all of the card.
-        change: 0.02 is 2 % slower than the middle.
+        change: 0.02 is 2 % slower than the median.
         threshold: The least that is called a deviation there.
         cases: How many cases it rests on.
     """
@@ -104,30 +103,73 @@ class Deviation:
         return abs(self.change) >= self.threshold
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Outlier:
-    """A card that is not like the others.
+    """A card that differs from the fleet median.
 
     Args:
-        card: Which.
+        card: What it is called: by its label, its host's, or its file.
+        file: The results file that it was first met in.
+        labels: Those of its run.
+        confirmed: Whether it is more than a chance of one process.
         whole: Over all its cases, where that is a deviation.
         parts: The parts of the GPU over whose cases it deviates.
         cases: The cases in which it does, those that deviate most first.
-        confirmed: Whether it is more than a chance of one process.
+        causes: What else of it differs, in words, most telling first.
     """
 
     card: str
+    file: str
+    labels: Mapping[str, str]
+    confirmed: bool
     whole: Deviation | None
     parts: tuple[Deviation, ...]
     cases: tuple[Deviation, ...]
-    confirmed: bool
+    causes: tuple[str, ...] = ()
 
     @property
     def gravest(self) -> Deviation:
         """What says most of it: all of it, else the part or the case that deviates most."""
-        if self.whole is not None:
-            return self.whole
-        return max(self.parts or self.cases, key=lambda item: abs(item.change))
+        return self.whole or max(self.parts or self.cases, key=lambda item: abs(item.change))
+
+    @property
+    def change(self) -> float:
+        """How far it lies off where that says most: 0.02 is 2 % slower than the fleet median."""
+        return self.gravest.change
+
+    @property
+    def where(self) -> str:
+        """How far it lies off, and in what: `2.1 % slower over its 24 cases`."""
+        found = self.gravest
+        if found is self.whole:
+            return f"{far(found.change)} over its {found.cases} cases"
+        if found in self.parts:
+            return f"{far(found.change)} where {found.of} binds ({found.cases} cases)"
+        more = len(self.cases) - 1
+        rest = f", and off in {more} more {'case' if more == 1 else 'cases'}" if more else ""
+        return f"{far(found.change)} in {found.of}{rest}"
+
+    @property
+    def why(self) -> str:
+        """What else of the card differs; a sentence where nothing does."""
+        chance = "" if self.confirmed else "one process may have caused it: measure again with --rounds 7"
+        return "; ".join(filter(None, (*self.causes, chance))) or "nothing else that was recorded differs"
+
+    @property
+    def sentence(self) -> str:
+        """How far it lies off, in what, and what else differs."""
+        return f"{self.where}: {self.why}"
+
+    def __repr__(self) -> str:
+        """The card and its sentence."""
+        return f"<{self.card}: {self.sentence}>"
+
+
+def far(change: float) -> str:
+    """How far from the fleet median: `2.1 % slower`."""
+    if abs(change) < _NOTHING:
+        return "at the median"
+    return f"{numbers.percent(abs(100 * change), 2)} {'slower' if change > 0 else 'faster'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +177,8 @@ class Judged:
     """What became of all cards of one kind.
 
     Args:
-        outliers: Those that are not like the others: confirmed ones first, the farthest first.
-        changes: Over all its cases, how far each card lies from the middle; of none with too few cases.
+        outliers: Confirmed ones first, the farthest first.
+        changes: Over all its cases, how far each card lies from the median; of none with too few cases.
         threshold: The least that is called a deviation of all of a card; None where there is nothing to
             judge.
         spread: Standard deviation between healthy cards over all cases; None likewise.
@@ -147,99 +189,40 @@ class Judged:
     threshold: float | None
     spread: float | None
 
-    @property
-    def confirmed(self) -> tuple[Outlier, ...]:
-        """Outliers that are more than a chance of one process."""
-        return tuple(outlier for outlier in self.outliers if outlier.confirmed)
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """What a card is judged by: all cases, those of a part, or one.
-
-    Args:
-        name: As `Deviation.of`.
-        cases: The cases.
-        level: How often a healthy card may exceed the threshold of this group.
-    """
-
-    name: str
-    cases: Sequence[Series]
-    level: float
-
-    def deviations(self, changes: Mapping[str, Mapping[str, float]]) -> tuple[dict[str, Deviation], float]:
-        """How far each card lies from the middle, and how far healthy ones do (standard deviation).
-
-        Args:
-            changes: By the case, how far each card lies from its middle, a logarithm.
-        """
-        own: dict[str, list[float]] = defaultdict(list)
-        for case in self.cases:
-            for card, change in changes[case.name].items():
-                own[card].append(change)
-        fewest = min(FEWEST_CASES, len(self.cases))
-        found = {card: _score(of_card) for card, of_card in own.items() if len(of_card) >= fewest}
-        if len(found) < 2:
-            return {}, 0.0
-        scores = {card: score for card, (score, _) in found.items()}
-        middle = _middle(list(scores.values()))
-        usual = median(len(own[card]) for card in scores)
-        # Of two cards only the slower one is ever named.
-        level = self.level * (2 if len(scores) == 2 else 1)
-        degrees, variance = PRIOR_DEGREES, self._known() ** 2
-        if len(scores) >= FEWEST_OWN:
-            degrees += len(scores) - 1
-            spread = spread_of(scores.values())
-            least = variance if len(self.cases) == 1 else median(error for _, error in found.values())
-            # Short kernels take one of a few times: where most cards have the same, Qn is 0.
-            variance = max(least, (PRIOR_DEGREES * variance + (len(scores) - 1) * spread**2) / degrees)
-        of_middle = math.sqrt(2) if len(scores) == 2 else math.hypot(1, _MEDIAN / math.sqrt(len(scores)))
-        reach = student(level, degrees) * math.sqrt(variance) * of_middle
-        deviations = {}
-        for card, score in scores.items():
-            scarce = math.sqrt(max(1.0, usual / len(own[card])))
-            threshold = max(self._least, math.expm1(reach * scarce))
-            deviations[card] = Deviation(self.name, math.expm1(score - middle), threshold, len(own[card]))
-        return deviations, math.sqrt(variance)
-
-    def _known(self) -> float:
-        """Standard deviation of healthy scores as far as it is known without these."""
-        variances = [
-            class_of(_time(case)).deviation ** 2 / median(level.rounds for level in case.levels.values())
-            for case in self.cases
-        ]
-        return math.sqrt(CARDS**2 + math.fsum(variances) / len(variances) ** 2)
-
-    @property
-    def _least(self) -> float:
-        return LEAST_OF_CARD if len(self.cases) > 1 else class_of(_time(self.cases[0])).least
-
 
 def judge_cards(series: Sequence[Series]) -> Judged:
-    """Find the cards that are not like the others.
+    """Find the cards that differ from the fleet median.
 
     Args:
         series: The cases, all on cards of one kind with one source; a case on one card alone says nothing.
     """
-    series = [case for case in series if len(case.levels) > 1]
-    changes = {case.name: changes_in(case) for case in series}
-    whole, *others = _groups(series) or [_Group("", (), LEVEL)]
-    of_whole, spread = whole.deviations(changes)
-    found: dict[str, list[Deviation]] = defaultdict(list)
-    for group in others:
-        for card, deviation in group.deviations(changes)[0].items():
-            if deviation.beyond:
-                found[card].append(deviation)
+    series = [case for case in series if len(case.rounds_us) > 1]
+    whole = series if len(series) >= FEWEST_CASES else []
+    of_whole, spread = _deviations("", whole, _SHARES[0] * LEVEL)
+    by_part: dict[str, list[Series]] = defaultdict(list)
     rounds: dict[str, list[int]] = defaultdict(list)
     for case in series:
-        for card, level in case.levels.items():
-            rounds[card].append(level.rounds)
-    outliers = [
-        _outlier(card, of_whole.get(card), found[card], rounds[card], set(changes))
-        for card in rounds
-        if found[card] or (card in of_whole and of_whole[card].beyond)
-    ]
-    outliers.sort(key=lambda item: (not item.confirmed, -abs(item.gravest.change), item.card))
+        by_part[case.part].append(case)
+        for card, medians in case.rounds_us.items():
+            rounds[card].append(len(medians))
+    parts = {part: held for part, held in by_part.items() if part and len(held) >= FEWEST_CASES}
+    of_parts: dict[str, list[Deviation]] = defaultdict(list)
+    of_cases: dict[str, list[Deviation]] = defaultdict(list)
+    for part in sorted(parts):
+        for card, found in _deviations(part, parts[part], _SHARES[1] * LEVEL / len(parts))[0].items():
+            of_parts[card] += [found] if found.beyond else []
+    for case in series:
+        for card, found in _deviations(case.name, [case], _SHARES[2] * LEVEL / len(series))[0].items():
+            of_cases[card] += [found] if found.beyond else []
+    outliers = []
+    for card in rounds:
+        own = of_whole.get(card)
+        own = own if own is not None and own.beyond else None
+        cases = sorted(of_cases[card], key=lambda item: -abs(item.change))
+        if own or of_parts[card] or cases:
+            sure = bool(own or of_parts[card]) or _is_beyond_chance(cases, rounds[card])
+            outliers.append(Outlier(card, "", {}, sure, own, tuple(of_parts[card]), tuple(cases)))
+    outliers.sort(key=lambda item: (not item.confirmed, -abs(item.change), item.card))
     return Judged(
         tuple(outliers),
         {card: deviation.change for card, deviation in of_whole.items()},
@@ -248,24 +231,49 @@ def judge_cards(series: Sequence[Series]) -> Judged:
     )
 
 
-def changes_in(series: Series) -> dict[str, float]:
-    """How far each card lies from the middle of one case, a logarithm: 0.02 is about 2 % slower."""
-    logs = {card: math.log(level.median_us) for card, level in series.levels.items()}
-    middle = _middle(list(logs.values()))
-    return {card: value - middle for card, value in logs.items()}
+def _deviations(name: str, cases: Sequence[Series], level: float) -> tuple[dict[str, Deviation], float]:
+    """How far each card lies from the median over some cases, and how far healthy ones do.
 
+    Args:
+        name: As `Deviation.of`.
+        cases: All cases, those of a part, or one.
+        level: How often a healthy card may exceed the threshold.
 
-def _groups(series: Sequence[Series]) -> list[_Group]:
-    """All cases, those of each part, each case."""
-    parts: dict[str, list[Series]] = defaultdict(list)
-    for case in series:
-        if case.part:
-            parts[case.part].append(case)
-    parts = {part: cases for part, cases in parts.items() if len(cases) >= FEWEST_CASES}
-    groups = [_Group("", series if len(series) >= FEWEST_CASES else (), _SHARES[0] * LEVEL)]
-    groups += [_Group(part, parts[part], _SHARES[1] * LEVEL / len(parts)) for part in sorted(parts)]
-    groups += [_Group(case.name, (case,), _SHARES[2] * LEVEL / len(series)) for case in series]
-    return groups
+    Returns:
+        The deviations by the card, and the standard deviation between healthy cards.
+    """
+    own: dict[str, list[float]] = defaultdict(list)
+    for case in cases:
+        for card, change in case.changes.items():
+            own[card].append(change)
+    fewest = min(FEWEST_CASES, len(cases))
+    found = {card: _score(of_card) for card, of_card in own.items() if len(of_card) >= fewest}
+    if len(found) < 2:
+        return {}, 0.0
+    scores = {card: score for card, (score, _) in found.items()}
+    middle = _middle(list(scores.values()))
+    usual = median(len(own[card]) for card in scores)
+    known = [
+        class_of(case.median_us).deviation ** 2 / median(map(len, case.rounds_us.values())) for case in cases
+    ]
+    degrees, variance = PRIOR_DEGREES, CARDS**2 + math.fsum(known) / len(known) ** 2
+    if len(scores) >= FEWEST_OWN:
+        degrees += len(scores) - 1
+        spread = spread_of(scores.values())
+        least = variance if len(cases) == 1 else median(error for _, error in found.values())
+        # Short kernels take one of a few times: where most cards have the same, Qn is 0.
+        variance = max(least, (PRIOR_DEGREES * variance + (len(scores) - 1) * spread**2) / degrees)
+    # Of two cards only the slower one is ever named.
+    level *= 2 if len(scores) == 2 else 1
+    of_middle = math.sqrt(2) if len(scores) == 2 else math.hypot(1, _MEDIAN / math.sqrt(len(scores)))
+    reach = student(level, degrees) * math.sqrt(variance) * of_middle
+    at_least = LEAST_OF_CARD if len(cases) > 1 else class_of(cases[0].median_us).least
+    deviations = {}
+    for card, score in scores.items():
+        scarce = math.sqrt(max(1.0, usual / len(own[card])))
+        threshold = max(at_least, math.expm1(reach * scarce))
+        deviations[card] = Deviation(name, math.expm1(score - middle), threshold, len(own[card]))
+    return deviations, math.sqrt(variance)
 
 
 def _score(changes: Sequence[float]) -> tuple[float, float]:
@@ -275,8 +283,21 @@ def _score(changes: Sequence[float]) -> tuple[float, float]:
     return mean, squares / count / (count - 1) if count > 1 else 0.0
 
 
-def _time(case: Series) -> float:
-    return median(level.median_us for level in case.levels.values())
+def _is_beyond_chance(cases: Sequence[Deviation], rounds: Sequence[int]) -> bool:
+    """Whether so many cases of a card deviate to one side that slow processes do not explain it.
+
+    A round is a process of its own, and of those of one case most must be slow to move their median; the
+    cases of one process are taken to be slow independently of each other.
+
+    Args:
+        cases: Those that deviate.
+        rounds: Of each case of the card.
+    """
+    share = fmean(_at_least(count // 2 + 1 if count > 2 else 1, count, FLUKES) for count in rounds)
+    slower = sum(case.change > 0 for case in cases)
+    return any(
+        agree and _at_least(agree, len(rounds), share) <= LEVEL / 8 for agree in (slower, len(cases) - slower)
+    )
 
 
 def spread_of(values: Iterable[float]) -> float:
@@ -325,38 +346,6 @@ def _pairs_within(ordered: Sequence[float], distance: float) -> int:
 def _middle(values: Sequence[float]) -> float:
     """The median; of two the lower, since nothing makes a healthy card faster than it can be."""
     return median_low(values) if len(values) == 2 else median(values)
-
-
-def _outlier(
-    card: str,
-    whole: Deviation | None,
-    beyond: Sequence[Deviation],
-    rounds: Sequence[int],
-    names: set[str],
-) -> Outlier:
-    """A card that lies off in something, and whether that is more than a chance of one process."""
-    cases = sorted((item for item in beyond if item.of in names), key=lambda item: -abs(item.change))
-    parts = tuple(item for item in beyond if item.of not in names)
-    whole = whole if whole is not None and whole.beyond else None
-    confirmed = whole is not None or bool(parts)
-    for slower in (True, False):
-        agree = sum((case.change > 0) == slower for case in cases)
-        confirmed = confirmed or (agree > 0 and _flukes(rounds, agree) <= LEVEL / 8)
-    return Outlier(card, whole, parts, tuple(cases), confirmed)
-
-
-def _flukes(rounds: Sequence[int], deviating: int) -> float:
-    """How often so many of a card's cases deviate because single processes were slow.
-
-    A round is a process of its own, and of those of one case most must be slow to move their median; the
-    cases of one process are taken to be slow independently of each other.
-
-    Args:
-        rounds: Of each case.
-        deviating: How many deviate.
-    """
-    share = fmean(_at_least(count // 2 + 1 if count > 2 else 1, count, FLUKES) for count in rounds)
-    return _at_least(deviating, len(rounds), share)
 
 
 @cache

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from markupsafe import Markup
+
 from gpuprof.analysis.banner import Level
 
 Tone = Literal["", "good", "bad", "warning", "muted", "strong"]
@@ -122,6 +124,7 @@ class Cell:
         code: Whether the text is an identifier.
         share: Part of a whole, 0 to 1, that a small bar shows; None for none.
         mark: Sign before the text.
+        drawing: SVG that a page shows below the text.
     """
 
     text: str | None
@@ -132,6 +135,7 @@ class Cell:
     code: bool = False
     share: float | None = None
     mark: Mark | None = None
+    drawing: Markup | str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +226,13 @@ class CodeBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """What only a page can show."""
+
+    html: Markup
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """Part of a document under a title of its own.
 
@@ -230,15 +241,17 @@ class Section:
         content: What stands in it.
         anchor: Its id.
         folded: Whether a page shows it only when asked.
+        for_page: Whether only a page shows it.
     """
 
     title: str
     content: tuple["Content", ...]
     anchor: str = ""
     folded: bool = False
+    for_page: bool = False
 
 
-Content = Sentence | Note | Table | Legend | Chart | AnswerTile | CodeBlock | Section
+Content = Sentence | Note | Table | Legend | Chart | AnswerTile | CodeBlock | Drawing | Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,40 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet as a document, and what its page says in the same words."""
+"""A fleet as a document: its outliers, what its labels tell, its cases, and what failed."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import expm1
 from statistics import median
 
 from gpuprof.analysis import numbers
-from gpuprof.comparison.fleet import Finding, Fleet, Kind
-from gpuprof.comparison.outliers import FEWEST_CASES, Deviation, Series, changes_in, spread_of
-from gpuprof.report.document import Cell, Column, Content, Document, Mark, Row, Section, Sentence, Table
+from gpuprof.comparison.fleet import CARD_LABEL, Fleet, FleetKind
+from gpuprof.comparison.outliers import FEWEST_CASES, Deviation, Outlier, Series, far
+from gpuprof.report.document import (
+    Cell,
+    Column,
+    Content,
+    Document,
+    Drawing,
+    Mark,
+    Row,
+    Section,
+    Sentence,
+    Table,
+)
+from gpuprof.report.document_page import render_page
+from gpuprof.report.svg.card_strip import card_strip, end_of_axis
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
-#: Distance from the middle that no reader needs figures of.
-_NOTHING = 0.0005
 #: Cards from which on a spread between them is shown.
 _FEWEST_TO_SPREAD = 6
 #: Cards from which on what is shown of their spread is mostly theirs.
 _ENOUGH_CARDS = 12
-#: Outliers, failures and cases that are named before the rest is folded away; a page names all.
+#: Outliers, failures and cases that are named before the rest is folded away.
 _MOST_CARDS, _MOST_CASES = 30, 12
 _CAUTION, _FAILED, _ONCE = Mark("!", "!"), Mark("✗", "x"), Mark("?", "?")
-_FINDINGS = (
+_OUTLIERS = (
     Column("", right=False),
     Column("card", right=False),
     Column("labels", right=False, rank=1),
@@ -37,206 +48,180 @@ _CASES = (
     Column("spread", rank=1),
     Column("slowest", right=False, folds=16),
 )
+_READING = (
+    "Every case is compared with the fleet median, that of all cards of one model. A card is an outlier "
+    "where it differs from it by more than such cards spread (Qn, a robust standard deviation): over all "
+    "its cases, over those that one part of the GPU binds, or in single cases that several processes or "
+    "several cases confirm. Of a thousand healthy cards at most one is named. What else differs on a card "
+    "stands beside it: it may be the cause, and proves nothing. In a drawing a column is as high as its "
+    "cards are many, from faster on the left to slower on the right; marks are outliers, and what lies "
+    "beyond an end is drawn there."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class FleetRow:
-    """One case on all cards.
-
-    Args:
-        series: The case.
-        changes: How far each card lies from the middle: 0.02 is 2 % slower.
-        time: The middle.
-        spread: Standard deviation between cards.
-        slowest: The card farthest on the slow side, with its distance.
-    """
-
-    series: Series
-    changes: dict[str, float]
-    time: str
-    spread: str
-    slowest: str
+def fleet_page(fleet: Fleet) -> str:
+    """A fleet as one HTML file: a thousand cards take a drawing a case, not an element a card."""
+    return render_page("gpuprof fleet", fleet.headline, [fleet_report(fleet)], fleet.found.tool)
 
 
-def case_rows(kind: Kind) -> list[FleetRow]:
-    """The cases of a kind that more than one card ran, in the order met."""
-    found = []
-    for series in kind.series:
-        if len(series.levels) < 2:
-            continue
-        changes = {card: expm1(change) for card, change in changes_in(series).items()}
-        worst = max(changes, key=lambda card: changes[card])
-        found.append(
-            FleetRow(
-                series,
-                changes,
-                numbers.time_us(median(level.median_us for level in series.levels.values()), 4),
-                _spread(list(changes.values())),
-                f"{far(changes[worst])}, {worst}",
-            )
-        )
-    return found
-
-
-def _spread(changes: list[float]) -> str:
-    """Standard deviation between cards; a dash where they are too few to have one."""
-    if len(changes) < _FEWEST_TO_SPREAD:
-        return "–"
-    return numbers.percent(100 * spread_of(changes), 2)
-
-
-def far(change: float) -> str:
-    """How far from the middle: `2.1 % slower`."""
-    if abs(change) < _NOTHING:
-        return "as the others"
-    text = numbers.percent(abs(100 * change), 2)
-    return f"{text} {'slower' if change > 0 else 'faster'}"
-
-
-def where(finding: Finding) -> str:
-    """How far a card lies off, and in what: `2.1 % slower over its 24 cases`."""
-    outlier = finding.outlier
-    gravest = outlier.gravest
-    if gravest is outlier.whole:
-        return f"{far(gravest.change)} over its {gravest.cases} cases"
-    if gravest in outlier.parts:
-        return f"{far(gravest.change)} where {gravest.of} binds ({gravest.cases} cases)"
-    more = len(outlier.cases) - 1
-    rest = f", and off in {more} more {'case' if more == 1 else 'cases'}" if more else ""
-    return f"{far(gravest.change)} in {gravest.of}{rest}"
-
-
-def why(finding: Finding) -> str:
-    """What else of the card is unlike the others; a sentence where nothing is."""
-    found = "; ".join(finding.causes)
-    if not finding.outlier.confirmed:
-        seen = "one process may have caused it: measure again with --rounds 7"
-        return f"{found}; {seen}" if found else seen
-    return found or "nothing else that was recorded differs"
-
-
-def deviations(finding: Finding) -> tuple[Deviation, ...]:
-    """Everything in which a card lies off, the widest view first."""
-    whole = (finding.outlier.whole,) if finding.outlier.whole else ()
-    return (*whole, *finding.outlier.parts, *finding.outlier.cases)
-
-
-def labels(finding: Finding) -> str:
-    """A card's labels on one line."""
-    card = finding.card
-    return ", ".join(f"{key} {value}" for key, value in card.labels.items() if value != card.title)
-
-
-def kind_facts(kind: Kind) -> str:
-    """How well the cards of a kind can be told apart."""
-    cards, cases = len(kind.cards), len(kind.series)
-    text = f"{cards:,} {'card' if cards == 1 else 'cards'}, {cases:,} {'case' if cases == 1 else 'cases'}"
-    judged = kind.judged
-    if judged.threshold is None or judged.spread is None:
-        if cards == 1:
-            return f"{text}: a single card has nothing to be compared with"
-        return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
-    spread, least = (numbers.percent(100 * value, 2) for value in (judged.spread, judged.threshold))
-    few = "; of so few cards most of it is assumed" if cards < _ENOUGH_CARDS else ""
-    return f"{text}; cards spread by {spread} (standard deviation{few}); {least} over all cases is an outlier"
+def fleet_report(fleet: Fleet) -> Document:
+    """A fleet: the cards of each kind that differ from its median, its labels, its cases, and what failed."""
+    content: list[Content] = [Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
+    content += [
+        Section(kind.name, tuple(_kind(fleet, kind, fleet.series[kind.name]))) for kind in fleet.found.kinds
+    ]
+    failures = [
+        Sentence.of(f"{item.card}: {item.case} failed: {item.reason}", mark=_FAILED, tone="bad")
+        for item in fleet.found.failures
+    ]
+    if len(failures) > _MOST_CARDS:
+        failures[_MOST_CARDS:] = [Sentence.of(f"{len(failures) - _MOST_CARDS} more failed.", tone="muted")]
+    content += [Section("", tuple(failures))] if failures else []
+    content.append(Section("How to read this", (Sentence.of(_READING),), folded=True, for_page=True))
+    return Document(fleet.headline, content=tuple(content))
 
 
 def cautions(fleet: Fleet) -> Iterator[str]:
     """What to know before believing the rest."""
-    for kind in fleet.kinds:
+    for kind in fleet.found.kinds:
         if kind.is_split:
-            count = len(kind.confirmed)
             yield (
-                f"{count} of {len(kind.cards)} cards of {kind.name} lie apart: so many are a group of their"
-                " own, and no outliers; look for what they share"
+                f"{len(kind.confirmed)} of {kind.cards} cards of {kind.name} differ from the fleet median: so"
+                " many are a group of their own, and no outliers; look for what they share"
             )
-    for mixture in fleet.mixtures:
-        found = [f"{version} on {count}" for version, count in mixture.cards.items()]
-        yield f"several versions of {mixture.what}: {_named(found)}"
+    for what, versions in fleet.found.versions.items():
+        held = [f"{name} on {count}" for name, count in versions.items()]
+        yield f"several versions of {what}: {_named(held)}"
     if fleet.sources:
         yield f"several sources of {_named(fleet.sources)}: each is judged separately"
-    for file, reason in fleet.left_out[:_MOST_NAMED]:
+    left_out = list(fleet.found.left_out.items())
+    for file, reason in left_out[:_MOST_NAMED]:
         yield f"left out: {reason}" if file in reason else f"left out: {file}: {reason}"
-    if len(fleet.left_out) > _MOST_NAMED:
-        yield f"{len(fleet.left_out) - _MOST_NAMED} more files are left out"
+    if len(left_out) > _MOST_NAMED:
+        yield f"{len(left_out) - _MOST_NAMED} more files are left out"
 
 
-def _named(items: "list[str] | tuple[str, ...]") -> str:
+def _named(items: Sequence[str]) -> str:
     more = len(items) - _MOST_NAMED
     return ", ".join(items[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def fleet_report(fleet: Fleet) -> Document:
-    """A fleet: the cards of each kind that are unlike the others, its labels, its cases, and what failed."""
-    content: list[Content] = [Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
-    content += [Section(kind.name, tuple(_kind(kind))) for kind in fleet.kinds]
-    failures = [
-        Sentence.of(f"{card}: {case} failed: {reason}", mark=_FAILED, tone="bad")
-        for card, case, reason in fleet.failures
-    ]
-    content += [Section("", held) for held in (tuple(_first(failures, _MOST_CARDS, "failed")),) if held]
-    return Document(fleet.headline, content=tuple(content))
-
-
-def _kind(kind: Kind) -> Iterator[Content]:
-    yield Sentence.of(f"{kind_facts(kind)}.", tone="muted")
-    yield from _folded_table(_FINDINGS, list(map(_finding, kind.findings)), _MOST_CARDS, "cards")
-    for key, groups in kind.labels.items():
-        told = [
-            f"{group.value or 'without'} {far(group.change)}"
-            for group in groups
-            if group.change is not None and abs(group.change) >= (kind.judged.threshold or 1.0)
-        ]
-        if told:
-            text = f"by {key}: {', '.join(told)} (median of its cards)"
-            yield Sentence.of(text, mark=_CAUTION, tone="warning")
-        rows = [
-            Row(
-                tuple(
-                    map(
-                        Cell,
-                        (
-                            group.value or "–",
-                            str(group.cards),
-                            str(group.outliers or "–"),
-                            "–" if group.change is None else far(group.change),
-                        ),
-                    )
-                )
-            )
-            for group in groups
-        ]
-        table = Table((Column(key, right=False), *_LABELS), tuple(rows))
-        yield Section(f"by {key}: {len(rows)} values", (table,), folded=True)
-    cases = sorted(case_rows(kind), key=lambda row: -max(row.changes.values()))
-    yield from _folded_table(_CASES, list(map(_case, cases)), _MOST_CASES, "cases, which spread less far")
-
-
-def _finding(finding: Finding) -> Row:
-    confirmed = finding.outlier.confirmed
-    cells = (
-        Cell("", mark=_FAILED if confirmed else _ONCE),
-        *map(Cell, (finding.card.title, labels(finding) or "–", where(finding))),
+def _kind(fleet: Fleet, kind: FleetKind, series: Sequence[Series]) -> Iterator[Content]:
+    yield Sentence.of(f"{_facts(kind)}.", tone="muted")
+    yield from _folded_table(
+        _OUTLIERS,
+        list(map(_outlier, kind.outliers)),
+        _MOST_CARDS,
+        "cards",
+        "Cards that differ from the fleet median",
     )
-    return Row(cells, "bad" if confirmed else "warning", (Sentence.of(why(finding)),))
+    if kind.changes:
+        marked = {item.card: item.confirmed for item in kind.outliers if item.card in kind.changes}
+        end = end_of_axis(list(kind.changes.values()), [kind.changes[card] for card in marked])
+        strip = Drawing(card_strip(kind.changes, marked, end))
+        yield Section("", (strip, Sentence.of(_axis(end), tone="muted")), for_page=True)
+    yield from _labels(fleet, kind)
+    cases = [case for case in series if len(case.times_us) > 1]
+    changes = [{card: expm1(change) for card, change in case.changes.items()} for case in cases]
+    marks = [_marked(kind, case) for case in cases]
+    told = [held[card] for held, marked in zip(changes, marks, strict=True) for card in marked]
+    end = end_of_axis([change for held in changes for change in held.values()], told)
+    order = sorted(range(len(cases)), key=lambda at: -max(changes[at].values()))
+    found = {case.name: case.spread for case in kind.cases}
+    rows = [_case(cases[at], changes[at], found[cases[at].name], marks[at], end) for at in order]
+    yield from _folded_table(
+        _CASES, rows, _MOST_CASES, "cases, which spread less far", f"Cases. {_axis(end)}"
+    )
 
 
-def _case(row: FleetRow) -> Row:
-    return Row(tuple(map(Cell, (row.series.name, str(len(row.changes)), row.time, row.spread, row.slowest))))
+def _axis(end: float) -> str:
+    return f"Drawings reach from {end:g} % faster to {end:g} % slower than the fleet median."
+
+
+def _facts(kind: FleetKind) -> str:
+    """How well the cards of a kind can be told apart."""
+    cards, cases = kind.cards, len(kind.cases)
+    text = f"{cards:,} {'card' if cards == 1 else 'cards'}, {cases:,} {'case' if cases == 1 else 'cases'}"
+    if kind.threshold is None or kind.spread is None:
+        if cards == 1:
+            return f"{text}: a single card has nothing to be compared with"
+        return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
+    spread, least = (numbers.percent(100 * value, 2) for value in (kind.spread, kind.threshold))
+    few = "; of so few cards most of it is assumed" if cards < _ENOUGH_CARDS else ""
+    return f"{text}; cards spread by {spread} (standard deviation{few}); {least} over all cases is an outlier"
+
+
+def _outlier(found: Outlier) -> Row:
+    labels = ", ".join(f"{key} {value}" for key, value in found.labels.items() if value != found.card)
+    cells = (
+        Cell("", mark=_FAILED if found.confirmed else _ONCE),
+        *map(Cell, (found.card, labels or "–", found.where)),
+    )
+    return Row(cells, "bad" if found.confirmed else "warning", (Sentence.of(found.why),))
+
+
+def _labels(fleet: Fleet, kind: FleetKind) -> Iterator[Content]:
+    """Every label that tells some cards from others: how many have each value, and how far they lie off."""
+    cards = {title: card for title, card in fleet.cards.items() if card.model == kind.name}
+    confirmed = {outlier.card for outlier in kind.confirmed}
+    for key in dict.fromkeys(key for card in cards.values() for key in card.labels):
+        groups: dict[str, list[str]] = defaultdict(list)
+        for title, card in cards.items():
+            groups[card.labels.get(key, "")].append(title)
+        if key == CARD_LABEL or not 1 < len(groups) < len(cards):
+            continue  # it tells no cards apart, or each from every other
+        known = {
+            value: [kind.changes[title] for title in titles if title in kind.changes]
+            for value, titles in groups.items()
+        }
+        changes = {value: median(held) for value, held in known.items() if held}
+        order = sorted(groups, key=lambda value: (-changes.get(value, 0.0), value))
+        off = [value for value in order if abs(changes.get(value, 0.0)) >= (kind.threshold or 1.0)]
+        if off:
+            told = ", ".join(f"{value or 'without'} {far(changes[value])}" for value in off)
+            yield Sentence.of(f"by {key}: {told} (median of its cards)", mark=_CAUTION, tone="warning")
+        rows = []
+        for value in order:
+            outliers = len(confirmed.intersection(groups[value]))
+            change = far(changes[value]) if value in changes else "–"
+            texts = (value or "–", str(len(groups[value])), str(outliers or "–"), change)
+            rows.append(Row(tuple(map(Cell, texts))))
+        table = Table((Column(key, right=False), *_LABELS), tuple(rows), f"By {key}")
+        yield Section(f"by {key}: {len(rows)} values", (table,), folded=True)
+
+
+def _marked(kind: FleetKind, case: Series) -> dict[str, bool]:
+    """Cards that deviate in a case, in what binds it, or in all; and whether that is confirmed."""
+    return {
+        item.card: item.confirmed
+        for item in kind.outliers
+        if item.card in case.times_us
+        and any(found.of in ("", case.part, case.name) for found in _deviations(item))
+    }
+
+
+def _deviations(found: Outlier) -> tuple[Deviation, ...]:
+    return (*([found.whole] if found.whole else []), *found.parts, *found.cases)
+
+
+def _case(
+    case: Series, changes: dict[str, float], spread: float | None, marked: dict[str, bool], end: float
+) -> Row:
+    worst = max(changes, key=lambda card: changes[card])
+    shown = spread is not None and len(changes) >= _FEWEST_TO_SPREAD
+    texts = (case.name, str(len(changes)), numbers.time_us(case.median_us, 4))
+    drawn = Cell(
+        numbers.percent(100 * (spread or 0.0), 2) if shown else "–", drawing=card_strip(changes, marked, end)
+    )
+    return Row((*map(Cell, texts), drawn, Cell(f"{far(changes[worst])}, {worst}")))
 
 
 def _folded_table(
-    columns: tuple[Column, ...], rows: Sequence[Row], most: int, what: str
+    columns: tuple[Column, ...], rows: Sequence[Row], most: int, what: str, caption: str
 ) -> Iterator[Content]:
     """The first rows, and the others folded away."""
     if rows:
-        yield Section("", (Table(columns, tuple(rows[:most])),))
+        yield Section("", (Table(columns, tuple(rows[:most]), caption),))
     if len(rows) > most:
         title = f"{len(rows) - most} more {what}"
-        yield Section(title, (Table(columns, tuple(rows[most:])),), folded=True)
-
-
-def _first(found: Sequence[Content], most: int, what: str) -> Iterator[Content]:
-    yield from found[:most]
-    if len(found) > most:
-        yield Sentence.of(f"{len(found) - most} more {what}.", tone="muted")
+        yield Section(title, (Table(columns, tuple(rows[most:]), caption),), folded=True)

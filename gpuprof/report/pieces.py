@@ -7,6 +7,7 @@ A template would spend most of its time on them. What they hold is escaped here,
 
 import functools
 from collections.abc import Iterable
+from dataclasses import replace
 
 from markupsafe import Markup, escape
 
@@ -64,38 +65,51 @@ class Pieces:
         hidden = "" if is_named else ' class="visually-hidden"'
         caption = _text(table.caption)
         heads = "".join(
-            f'<th scope="col"{_class("num" if column.right else "")}>'
+            f'<th scope="col"{class_of("num" if column.right else "")}>'
             f"{self.term(column.term, column.label) if column.term else _text(column.label)}</th>"
             for column in table.columns
         )
-        rows = "".join(self._row(row, table) for row in table.rows)
+        detailed = any(row.details for row in table.rows)
+        heads += '<th scope="col">Details</th>' * detailed
+        rows = "".join(self._row(row, table, detailed) for row in table.rows)
         return Markup(
             f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}, as a table">'
             f'<table class="{kind}"><caption{hidden}>{caption}</caption>'
             f"{f'<thead><tr>{heads}</tr></thead>' if table.headed else ''}<tbody>{rows}</tbody></table></div>"
         )
 
-    def _row(self, row: Row, table: Table) -> str:
+    def _row(self, row: Row, table: Table, detailed: bool) -> str:
+        """A row; its head is the first cell under a heading, and what stands under it elsewhere its last."""
         cells = []
+        head = next((place for place, column in enumerate(table.columns) if column.label), 0)
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
-            classes = ["num" if column.right else "", _TONES[cell.tone], "why" if column.folds else ""]
+            classes = ["num" if column.right else "", TONES[cell.tone], "why" if column.folds else ""]
+            classes.append("sign" if cell.mark else "")
             sort = "" if cell.sort is None else f' data-sort="{_text(str(cell.sort))}"'
-            name, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
-            held = f"{name}{scope}{_class(*classes)}{sort}"
+            name, scope = ("th", ' scope="row"') if place == head else ("td", "")
+            held = f"{name}{scope}{class_of(*classes)}{sort}"
             cells.append(f"<{held}>{self._content(cell)}</{name}>")
-        return f"<tr{_class(_TONES[row.tone])}>{''.join(cells)}</tr>"
+        if detailed:
+            cells.append(
+                f'<td class="why">{"; ".join(_text(sentence.text) for sentence in row.details)}</td>'
+            )
+        return f"<tr{class_of(TONES[row.tone])}>{''.join(cells)}</tr>"
 
     def _content(self, cell: Cell) -> str:
+        if cell.mark or cell.drawing:
+            sign = f"{_text(cell.mark.symbol)} " if cell.mark else ""
+            text = self._content(replace(cell, mark=None, drawing=""))
+            return f"{sign}{text}{cell.drawing}"
         if cell.text is None:
             return self.not_measured(cell.reason)
         text = f"<bdi>{_text(cell.text)}</bdi>" if cell.code else _text(cell.text)
-        kind = _class("mono" if cell.code else "")
+        kind = class_of("mono" if cell.code else "")
         if cell.anchor:
             return f'<a{kind} href="#{_text(cell.anchor)}">{text}</a>'
         return f"<bdi{kind}>{_text(cell.text)}</bdi>" if cell.code else text
 
 
-_TONES: dict[Tone, str] = {
+TONES: dict[Tone, str] = {
     "": "",
     "good": "good",
     "bad": "bad-text",
@@ -105,7 +119,8 @@ _TONES: dict[Tone, str] = {
 }
 
 
-def _class(*names: str) -> str:
+def class_of(*names: str) -> str:
+    """An attribute with these classes; empty without any."""
     held = " ".join(filter(None, names))
     return f' class="{held}"' if held else ""
 

@@ -23,7 +23,7 @@ from gpuprof.comparison.compared import compare_runs
 from gpuprof.comparison.fleet import FleetBuilder
 from gpuprof.reading import read_run
 from gpuprof.report.compared_html import render_comparison_html
-from gpuprof.report.fleet_html import render_fleet_html
+from gpuprof.report.fleet_text import fleet_page
 from gpuprof.report.html import render_html
 from gpuprof.results import Run, Tool
 
@@ -51,7 +51,7 @@ def _fleet() -> str:
         labels = {"host": f"node{number}", "rack": f"r{number % 4}"}
         builder.add(ladder(seed=number, factors=factors, labels=labels), f"{number}.json")
     builder.add(hostile_run(), "hostile.json")
-    return render_fleet_html(builder.fleet(), Tool("gpuprof", "1"))
+    return fleet_page(builder.fleet())
 
 
 #: Pages that are no reports.

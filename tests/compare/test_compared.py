@@ -19,7 +19,7 @@ from unit_support import busy_runs
 from gpuprof.comparison.compared import compare_runs, percent
 from gpuprof.comparison.comparison_document import ComparisonDocument, document, dumps
 from gpuprof.comparison.gates import hold_comparison, read_gates
-from gpuprof.comparison.pooling import pooled
+from gpuprof.comparison.matching import pooled
 from gpuprof.errors import InputError
 from gpuprof.json_schema import json_schema
 from gpuprof.reading import read_run

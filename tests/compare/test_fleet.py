@@ -14,18 +14,16 @@ from compared_runs import HOSTILE, in_rounds, runs
 from unit_support import gpuprof as command
 
 import gpuprof
-from gpuprof.comparison.fleet import FleetBuilder
-from gpuprof.comparison.fleet_document import FleetDocument, dumps_fleet, fleet_document
+from gpuprof.comparison.comparison_document import dumps as dumped
+from gpuprof.comparison.fleet import FleetBuilder, FleetDocument
 from gpuprof.errors import ExitCode, InputError
 from gpuprof.json_schema import json_schema
-from gpuprof.report.fleet_html import render_fleet_html
-from gpuprof.report.fleet_text import cautions, fleet_report, where, why
+from gpuprof.report.fleet_text import cautions, fleet_page, fleet_report
 from gpuprof.report.markdown import markdown_of
 from gpuprof.results import Clocks, Condition, Place, Tool, dumps
 from gpuprof.schema import from_json
 
 CARDS = 24
-TOOL = Tool("gpuprof", "1")
 
 
 def card(number, *, factor=1.0, rounds=5, clock=1980, slow_case="", **fields):
@@ -67,25 +65,30 @@ def with_outlier():
 
 def test_healthy_cards_are_a_fleet_without_outliers():
     fleet = fleet_of(healthy())
-    assert (fleet.cards, fleet.confirmed, fleet.failures, list(cautions(fleet))) == (CARDS, (), (), [])
+    assert (len(fleet.cards), fleet.confirmed, fleet.found.failures, list(cautions(fleet))) == (
+        CARDS,
+        (),
+        (),
+        [],
+    )
     assert fleet.headline == "24 cards, no outliers"
 
 
 def test_outlier_has_its_card_its_distance_and_its_cause(with_outlier):
     (found,) = with_outlier.confirmed
-    assert found.card.title == "node07"
-    assert found.outlier.gravest.change == pytest.approx(0.03, abs=0.005)
-    assert "slower over its" in where(found)
-    assert why(found) == "SM clock 1,920 MHz where others have 1,980"
+    assert found.card == "node07"
+    assert found.change == pytest.approx(0.03, abs=0.005)
+    assert "slower over its" in found.where
+    assert found.why == "SM clock 1,920 MHz where others have 1,980"
 
 
 def test_slow_case_of_one_round_is_no_outlier():
     cards = [card(n, rounds=1, slow_case="naive" if n == 4 else "") for n in range(CARDS)]
     fleet = fleet_of(cards)
     assert fleet.confirmed == ()
-    (found,) = fleet.kinds[0].findings
-    assert found.card.title == "node04"
-    assert "measure again with --rounds" in why(found)
+    (found,) = fleet.suspects
+    assert found.card == "node04"
+    assert "measure again with --rounds" in found.why
     assert "1 with a slow case" in fleet.headline
 
 
@@ -97,7 +100,7 @@ def test_other_software_is_marked_and_named_beside_the_outlier():
     fleet = fleet_of([card(n, factor=1.03, **odd) if n == 3 else card(n) for n in range(CARDS)])
     (found,) = fleet.confirmed
     assert any(cause.startswith("driver 999.1 where most have") for cause in found.causes)
-    assert {mixture.what for mixture in fleet.mixtures} == {"driver", "gpuprof"}
+    assert fleet.found.versions.keys() == {"driver", "gpuprof"}
     assert any("several versions of gpuprof" in caution for caution in cautions(fleet))
 
 
@@ -114,7 +117,7 @@ def test_what_the_driver_told_is_named_beside_the_outlier():
 def test_other_models_are_judged_apart():
     other = replace(runs.gemm_run().device, name="Other card")
     fleet = fleet_of([*healthy(), *(card(n + 50, factor=2.0, devices=(other,)) for n in range(CARDS))])
-    assert [kind.name for kind in fleet.kinds] == [runs.gemm_run().device.name, "Other card"]
+    assert [kind.name for kind in fleet.found.kinds] == [runs.gemm_run().device.name, "Other card"]
     assert fleet.confirmed == ()
 
 
@@ -127,7 +130,9 @@ def test_other_source_of_a_kernel_is_judged_apart():
 
     fleet = fleet_of([*healthy(), *(edited(card(n + 50, factor=1.0)) for n in range(3))])
     assert fleet.sources == ("naive",)
-    assert any("naive" in series.name and "(ffffffff)" in series.name for series in fleet.kinds[0].series)
+    assert any(
+        "naive" in series.name and "(ffffffff)" in series.name for series in fleet.found.kinds[0].cases
+    )
 
 
 def test_files_of_one_card_are_its_rounds():
@@ -135,13 +140,18 @@ def test_files_of_one_card_are_its_rounds():
         return [card(number, rounds=2, labels={"card": f"c{number}"}) for _ in range(2)]
 
     fleet = fleet_of([run for number in range(3) for run in half(number)])
-    assert fleet.cards == 3
-    assert {level.rounds for series in fleet.kinds[0].series for level in series.levels.values()} == {4}
+    assert len(fleet.cards) == 3
+    assert {
+        len(held)
+        for (cases,) in [fleet.series.values()]
+        for case in cases
+        for held in case.rounds_us.values()
+    } == {4}
 
 
 def test_files_of_one_host_are_several_cards():
     same = {"labels": {"host": "node1"}}
-    assert list(fleet_of([card(0, **same), card(1, **same)]).kinds[0].cards) == ["node1", "node1 (1.json)"]
+    assert list(fleet_of([card(0, **same), card(1, **same)]).cards) == ["node1", "node1 (1.json)"]
 
 
 def test_one_label_for_unlike_cards_is_refused():
@@ -151,9 +161,12 @@ def test_one_label_for_unlike_cards_is_refused():
 
 
 def test_rack_of_slow_cards_stands_first():
-    fleet = fleet_of([card(n, factor=1.03 if n % 8 == 1 and n % 3 == 1 else 1.0) for n in range(CARDS)])
-    assert fleet.kinds[0].labels.keys() == {"rack"}  # every card has a host of its own
-    assert [group.cards for group in fleet.kinds[0].labels["rack"]] == [8, 8, 8]
+    fleet = fleet_of([card(n, factor=1.03 if n % 3 == 1 else 1.0) for n in range(CARDS)])
+    text = markdown_of(fleet_report(fleet))
+    assert "by rack: 3 values" in text
+    assert "by host" not in text  # every card has one of its own
+    assert "by rack: r1 " in text
+    assert next(row for row in text.splitlines() if "| 8 |" in row).startswith("| r1")
 
 
 def test_many_that_lie_apart_are_called_a_group():
@@ -168,7 +181,7 @@ def test_case_that_failed_on_one_card_is_told():
         for case in broken.cases
     ]
     fleet = fleet_of([card(0), card(1), replace(broken, cases=tuple(cases))])
-    assert {(title, why) for title, _, why in fleet.failures} == {("node02", "It trapped.")}
+    assert {(failed.card, failed.reason) for failed in fleet.found.failures} == {("node02", "It trapped.")}
 
 
 def test_nothing_measured_on_a_gpu_is_no_fleet():
@@ -177,15 +190,15 @@ def test_nothing_measured_on_a_gpu_is_no_fleet():
 
 
 def test_document_keeps_its_schema(with_outlier):
-    text = dumps_fleet(fleet_document(with_outlier, TOOL))
+    text = dumped(with_outlier.found)
     jsonschema.validate(json.loads(text), json_schema(FleetDocument))
-    assert from_json(FleetDocument, json.loads(text)) == fleet_document(with_outlier, TOOL)
+    assert from_json(FleetDocument, json.loads(text)) == with_outlier.found
 
 
 def test_page_names_the_outlier_in_its_drawings_and_holds_no_script(with_outlier):
-    page = render_fleet_html(with_outlier, TOOL)
+    page = fleet_page(with_outlier)
     assert "<script" not in page
-    assert page.count('class="outlier"') > len(with_outlier.kinds[0].series)
+    assert page.count('class="outlier"') > len(with_outlier.found.kinds[0].cases)
     assert "24 cards, 1 outlier" in page
 
 
@@ -193,7 +206,7 @@ def test_hostile_labels_and_reasons_stay_text():
     cards = [card(n, factor=1.05 if n == 3 else 1.0, labels={"host": f"{HOSTILE}{n}"}) for n in range(CARDS)]
     fleet = fleet_of(cards)
     assert len(fleet.confirmed) == 1
-    assert "<img" not in render_fleet_html(fleet, TOOL)
+    assert "<img" not in fleet_page(fleet)
     assert "<img" not in markdown_of(fleet_report(fleet))
 
 

@@ -16,8 +16,7 @@ from compared_runs import ladder
 from verdict_noise import KINDS
 from verdicts import Tally, pairs_of, simulated, slowed
 
-from gpuprof.comparison.judging import ENOUGH_ROUNDS, Times, interval, judge, times_of
-from gpuprof.comparison.noise import CLASSES, class_of
+from gpuprof.comparison.judging import CLASSES, ENOUGH_ROUNDS, Times, class_of, interval, judge, times_of
 from gpuprof.statistics import summarise
 
 STEPS = [1 + 0.0005 * step for step in range(16)]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Cards that are not like the others: found where they are, and named nowhere else."""
+"""Cards that differ from the fleet median: found where they are, and named nowhere else."""
 
 import math
 import random
@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from gpuprof.comparison.outliers import Level, Series, judge_cards, spread_of
+from gpuprof.comparison.outliers import Series, judge_cards, spread_of
 
 CASES = 9
 PARTS = ("dram", "fma", "shared")
@@ -21,7 +21,7 @@ def fleet(cards, *, rounds=3, spread=0.002, seed=1, slow=()):
     found = []
     for number in range(CASES):
         part = PARTS[number % len(PARTS)]
-        levels = {}
+        rounds_us = {}
         for card, offset in own.items():
             factor = math.prod(
                 by for name, where, by in slow if name == card and where in ("", part, f"case{number}")
@@ -29,13 +29,17 @@ def fleet(cards, *, rounds=3, spread=0.002, seed=1, slow=()):
             times = [
                 200 * (number + 1) * factor * math.exp(offset + rng.gauss(0, spread)) for _ in range(rounds)
             ]
-            levels[card] = Level.of(times)
-        found.append(Series(f"case{number}", levels, part))
+            rounds_us[card] = times
+        found.append(Series(f"case{number}", rounds_us, part))
     return found
 
 
+def confirmed(series):
+    return [outlier for outlier in judge_cards(series).outliers if outlier.confirmed]
+
+
 def named(series):
-    return [outlier.card for outlier in judge_cards(series).confirmed]
+    return [outlier.card for outlier in confirmed(series)]
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -47,7 +51,7 @@ def test_cards_that_are_alike_are_none(cards, rounds):
 @pytest.mark.parametrize("factor", [1.02, 0.98])
 @pytest.mark.parametrize("cards", [30, 200])
 def test_card_that_is_2_percent_off_in_everything_is_named(cards, factor):
-    (found,) = judge_cards(fleet(cards, slow=[("card7", "", factor)])).confirmed
+    (found,) = confirmed(fleet(cards, slow=[("card7", "", factor)]))
     assert found.card == "card7"
     assert found.whole is not None
     assert found.gravest.change == pytest.approx(factor - 1, abs=0.008)
@@ -65,7 +69,7 @@ def test_few_cards_are_judged_too(cards, sure):
 
 
 def test_card_that_is_slow_where_one_part_binds_is_named_for_that_part():
-    (found,) = judge_cards(fleet(100, slow=[("card3", "dram", 1.03)])).confirmed
+    (found,) = confirmed(fleet(100, slow=[("card3", "dram", 1.03)]))
     assert found.card == "card3"
     assert found.whole is None
     assert [part.of for part in found.parts] == ["dram"]
@@ -73,14 +77,14 @@ def test_card_that_is_slow_where_one_part_binds_is_named_for_that_part():
 
 def test_one_slow_case_of_one_round_is_told_and_not_confirmed():
     judged = judge_cards(fleet(100, rounds=1, slow=[("card3", "case4", 1.3)]))
-    assert judged.confirmed == ()
+    assert [found for found in judged.outliers if found.confirmed] == []
     assert [(found.card, [case.of for case in found.cases]) for found in judged.outliers] == [
         ("card3", ["case4"])
     ]
 
 
 def test_one_slow_case_that_its_rounds_confirm_names_the_card():
-    (found,) = judge_cards(fleet(100, rounds=7, slow=[("card3", "case4", 1.05)])).confirmed
+    (found,) = confirmed(fleet(100, rounds=7, slow=[("card3", "case4", 1.05)]))
     assert found.card == "card3"
     assert found.whole is None
     assert [case.of for case in found.cases] == ["case4"]
@@ -92,7 +96,7 @@ def test_times_of_two_values_make_no_outliers():
     series = [
         Series(
             f"case{number}",
-            {f"card{card}": Level.of([6.0 * rng.choice((1, 1, 1.06))]) for card in range(200)},
+            {f"card{card}": [6.0 * rng.choice((1, 1, 1.06))] for card in range(200)},
         )
         for number in range(6)
     ]
@@ -113,7 +117,7 @@ def test_few_cards_take_more_than_their_own_spread_to_judge_by(cards):
 
 
 def test_of_two_cards_the_slower_one_is_named():
-    (found,) = judge_cards(fleet(2, rounds=8, slow=[("card1", "", 0.9)])).confirmed
+    (found,) = confirmed(fleet(2, rounds=8, slow=[("card1", "", 0.9)]))
     assert found.card == "card0"
     assert found.gravest.change == pytest.approx(1 / 0.9 - 1, abs=0.02)
 
@@ -126,7 +130,7 @@ def test_one_card_is_judged_by_nothing():
 def test_card_with_few_cases_needs_to_lie_farther_off():
     series = fleet(100)
     scarce = [
-        Series(case.name, {card: level for card, level in case.levels.items() if card != "card5"}, case.part)
+        Series(case.name, {card: held for card, held in case.rounds_us.items() if card != "card5"}, case.part)
         if number >= 3
         else case
         for number, case in enumerate(series)
@@ -162,16 +166,16 @@ def test_evidence_joins_over_cases(cards):
             Series(
                 f"case{number}",
                 {
-                    f"card{card}": Level.of(
-                        [(12 + number) * (factor if card == 2 else 1) * math.exp(rng.gauss(0, 0.0028))]
-                    )
+                    f"card{card}": [
+                        (12 + number) * (factor if card == 2 else 1) * math.exp(rng.gauss(0, 0.0028))
+                    ]
                     for card in range(cards)
                 },
                 PARTS[number % 3],
             )
             for number in range(17)
         ]
-        (found,) = judge_cards(series).confirmed
+        (found,) = confirmed(series)
         assert (found.card, found.gravest.cases) == ("card2", 17)
         assert found.gravest.change == pytest.approx(factor - 1, abs=0.003)
 
