@@ -112,7 +112,7 @@ def simulated(cards: int, rounds: int, fleet: int = 0) -> tuple[Fleet, dict[str,
     kinds = kinds_of(base, fleet)
     draw = f" {fleet}" if fleet else ""
     planted = {}
-    builder = FleetBuilder()
+    builder = FleetBuilder(base.tool)
     for number in range(cards):
         fault = fault_of(number)
         if fault is not None:
@@ -187,7 +187,7 @@ def small_fleets(cards: int, rounds: Sequence[int]) -> None:
 
 def named_of(runs: Sequence[Run]) -> set[str]:
     """The cards of a fleet that are called outliers for certain."""
-    builder = FleetBuilder()
+    builder = FleetBuilder(base_run().tool)
     for number, run in enumerate(runs):
         builder.add(run, f"card{number:04}/results.json")
     return {outlier.card for outlier in builder.fleet().confirmed}

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuprof import __version__
 from gpuprof.api.run import Run
 from gpuprof.comparison.fleet import Fleet as Record
 from gpuprof.comparison.fleet import FleetBuilder
 from gpuprof.comparison.outliers import Outlier
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.reading import read_run
+from gpuprof.results import Tool
 from gpuprof.schema import to_json
 
 __all__ = ["Fleet", "Outlier", "fleet"]
@@ -87,7 +89,7 @@ def fleet(runs: Iterable[Run | str | Path]) -> Fleet:
     """
     if isinstance(runs, str | Path | Run):
         raise InputError("A fleet is made of several runs.", fix="Give a list of runs or files.")
-    builder = FleetBuilder()
+    builder = FleetBuilder(Tool("gpuprof", __version__))
     for number, run in enumerate(runs):
         if isinstance(run, Run):
             builder.add(run.record, f"run {number}")

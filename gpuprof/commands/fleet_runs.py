@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuprof import __version__
 from gpuprof.commands.command_line import output_option, parameter
 from gpuprof.commands.compare_runs import Outputs
 from gpuprof.commands.output import print_written
@@ -107,8 +108,9 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
     """
     from gpuprof.comparison.fleet import FleetBuilder
     from gpuprof.reading import read_run
+    from gpuprof.results import Tool
 
-    builder = FleetBuilder()
+    builder = FleetBuilder(Tool("gpuprof", __version__))
     for path, is_named in files:
         try:
             builder.add(read_run(path), str(path))

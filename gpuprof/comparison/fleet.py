@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Literal
 
-from gpuprof import __version__
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.kinds import on_host
@@ -251,9 +250,10 @@ class _Case:
 
 
 class FleetBuilder:
-    """Takes in runs one by one."""
+    """Takes in runs one by one; `tool` is what judges them."""
 
-    def __init__(self) -> None:
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
         self._cards: dict[str, Card] = {}
         self._cases: dict[str, dict[tuple[Any, ...], _Case]] = defaultdict(dict)
         self._left_out: dict[str, str] = {}
@@ -348,7 +348,7 @@ class FleetBuilder:
         )
         found = FleetDocument(
             1,
-            Tool("gpuprof", __version__),
+            self._tool,
             len(self._cards),
             tuple(self._kind(model, series[model]) for model, _ in models),
             dict(self._versions()),

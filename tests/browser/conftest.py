@@ -45,7 +45,7 @@ def _compared(base: Run, new: Run) -> str:
 
 
 def _fleet() -> str:
-    builder = FleetBuilder()
+    builder = FleetBuilder(Tool("gpuprof", "1"))
     for number in range(30):
         factors = {"naive": 1.1, "smem_tiled": 1.1} if number == 7 else {}
         labels = {"host": f"node{number}", "rack": f"r{number % 4}"}

@@ -45,7 +45,7 @@ def card(number, *, factor=1.0, rounds=5, clock=1980, slow_case="", **fields):
 
 
 def fleet_of(cards):
-    builder = FleetBuilder()
+    builder = FleetBuilder(Tool("gpuprof", "1"))
     for number, run in enumerate(cards):
         builder.add(run, f"{number}.json")
     return builder.fleet()
