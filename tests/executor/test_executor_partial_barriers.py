@@ -57,6 +57,16 @@ TWINS = {
         if (warp == 1) { sync(3, 64); out[t] = tile[t - 32]; arrive(4, 64); }
         if (warp == 0) sync(4, 64);""",
     ),
+    "what a warp does after it arrived is not ordered by a later arrival of another": (
+        """tile[t] = t; __syncthreads();
+        if (warp == 1) { out[t] = tile[0]; arrive(3, 96); }
+        if (warp == 2) { out[t] = tile[0]; arrive(3, 96); }
+        if (warp == 0) { sync(3, 96); tile[t] = 5; }""",
+        """tile[t] = t; __syncthreads();
+        if (warp == 1) { out[t] = tile[0]; arrive(3, 96); out[t] += tile[0]; }
+        if (warp == 2) { out[t] = tile[0]; arrive(3, 96); }
+        if (warp == 0) { sync(3, 96); tile[t] = 5; }""",
+    ),
     "many rounds": (
         """for (int i = 0; i < 5; ++i) {
             tile[t] = t + i;

@@ -9,23 +9,20 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern, next_serial
 
 # Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 16384 that thread of the
 # cluster, plus one; the following stand for several threads of one warp, ordered by __syncwarp or not, and of
-# several warps. From SETTLED on, the number says for which warps it is settled: the place of their bits in a
-# list of such sets.
+# several warps.
 ORDERED = 20_000
 UNORDERED = 30_000
-SETTLED = 40_000
 SEVERAL_WARPS = -1
 _WARPS = 10_000
 
 Owners = NDArray[np.int32]
 T = TypeVar("T", bound=np.generic)
-_NO_SETS = np.zeros(0, dtype=np.uint32)
 
 
 class Access(Enum):
@@ -129,9 +126,7 @@ def name_of(owner: int, layout: ClusterLayout) -> str:
     """Return what a message calls an owner."""
     if 0 < owner < ORDERED:
         return layout.thread(owner - 1)
-    if ORDERED <= owner < SETTLED:
-        return f"a thread of {layout.warp(owner % _WARPS)}"
-    return "several threads" if owner == SEVERAL_WARPS else "another thread"
+    return "several threads" if owner == SEVERAL_WARPS else f"a thread of {layout.warp(owner % _WARPS)}"
 
 
 class Touch:
@@ -144,22 +139,11 @@ class Touch:
         entry: The entry.
         granule: Bytes of a granule.
         blocks: Blocks that are told apart.
-        settled: The sets of warps, as bits, that owners from `SETTLED` on name.
-        layout: Which bits these are.
     """
 
-    def __init__(
-        self,
-        entry: Entry,
-        granule: int,
-        blocks: int,
-        settled: NDArray[np.uint32] = _NO_SETS,
-        layout: ClusterLayout = LONE_BLOCK,
-    ) -> None:
+    def __init__(self, entry: Entry, granule: int, blocks: int) -> None:
         self.entry = entry
         self.granule = granule
-        self.settled = settled
-        self.layout = layout
         pattern = entry.pattern.copy if isinstance(entry.pattern, Signal) else entry.pattern
         assert pattern is not None
         self.warps = pattern.mask.warps
@@ -219,11 +203,12 @@ class Touch:
         again[first] = False
         return first_hit(again.reshape(rows, columns))
 
-    def conflict(self, owners: Owners, *, only: Bools | None = None) -> Hit | None:
+    def conflict(self, owners: Owners, settled: Bools | None = None, only: Bools | None = None) -> Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
 
         Args:
             owners: Who touched each granule.
+            settled: The touched granules where all that was done before is settled for these threads.
             only: Lanes that count, of shape (blocks or 1, warps or 1, 32 or 1).
         """
         held = self.held(owners)
@@ -233,23 +218,13 @@ class Touch:
         ordered = held == ORDERED + self.warp.astype(np.int32)[:, None]
         several = (self.owner >= UNORDERED) | (self.owner == SEVERAL_WARPS)
         hit &= ((held != self.owner) | several) & ~(ordered & (self.owner != SEVERAL_WARPS))
-        hit &= ~self.is_settled(held)
+        if settled is not None:
+            hit &= ~settled
         if only is not None:
             lanes = only if len(owners) > 1 else only.any(axis=0, keepdims=True)
             shape = (len(owners), self.warps, 32)
             hit &= np.broadcast_to(lanes, shape)[self.block, self.warp, self.lane][:, None]
         return first_hit(hit)
-
-    def is_settled(self, held: Owners) -> Bools:
-        """Tell where what others did is settled for these threads, though not for all."""
-        known = held >= SETTLED
-        if not known.any():
-            return known
-        bit = np.left_shift(np.uint32(1), self.layout.bit_of(self.warp).astype(np.uint32))[:, None]
-        everybody = everybody_of(self.layout, self.warps)
-        mine = np.where(self.owner == SEVERAL_WARPS, everybody, bit)
-        settled = self.settled[np.where(known, held - SETTLED, 0)]
-        return np.asarray(known & ((settled & mine) == mine))
 
     def position(self, hit: Hit, met: int = 0) -> tuple[tuple[int, int, int], int]:
         """Return ((block, warp, lane), byte address) of a hit.
@@ -260,7 +235,7 @@ class Touch:
         """
         row, column = hit
         block, warp, lane = int(self.block[row]), int(self.warp[row]), int(self.lane[row])
-        if 0 < met < SETTLED and warp_of(np.array([met], dtype=np.int32))[0] == warp:
+        if met > 0 and warp_of(np.array([met], dtype=np.int32))[0] == warp:
             if self.lead[0] > 1:
                 warp += 1
             elif self.lead[1] > 1 and met == warp * 32 + lane + 1:
@@ -276,9 +251,11 @@ class Touch:
         """Set every touched granule."""
         where[self.rows, self.granules] = value
 
-    def put_owner(self, owners: Owners) -> None:
-        """Add these threads to who touched each granule."""
+    def put_owner(self, owners: Owners, settled: Bools | None = None) -> None:
+        """Add these threads to who touched each granule; where others are settled, they alone count now."""
         held = self.held(owners)
+        if settled is not None:
+            held = np.where(settled, 0, held)
         after = np.where(held == 0, self.owner, held)
         other = (held != 0) & (held != self.owner)
         if other.any():
@@ -297,18 +274,11 @@ class Touch:
     def _together(self, held: Owners) -> Owners:
         """Return who it is when these threads join those that `held` names."""
         warp = self.warp.astype(np.int32)[:, None]
-        same = (held > 0) & (held < SETTLED) & (warp_of(held) == warp) & (self.owner > 0)
+        same = (held > 0) & (warp_of(held) == warp) & (self.owner > 0)
         # What __syncwarp ordered no longer matters inside the warp, and this thread stands for it outside.
         ordered = held == ORDERED + warp
         together = np.where(same, np.where(ordered, self.owner, UNORDERED + warp), SEVERAL_WARPS)
-        # So too with what a barrier of some warps ordered.
-        return np.where(self.is_settled(held), self.owner, together).astype(np.int32)
-
-
-def everybody_of(layout: ClusterLayout, warps: int) -> np.uint32:
-    """Return the set of all warps of a cluster, or of a block by itself of that many, as bits."""
-    bits = layout.bits_of_block * layout.blocks if layout.several else warps
-    return np.uint32((1 << bits) - 1)
+        return together.astype(np.int32)
 
 
 def first_hit(hit: Bools) -> Hit | None:

@@ -1,14 +1,20 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Races in kernels whose threads are ordered by mbarriers, or by barriers of some of a block's warps.
+"""Races in kernels whose threads are ordered by mbarriers, or by barriers of some warps or of clusters.
 
-What threads did before they arrived there is settled for the warps that then wait for that phase, and for
-those that these meet later; for others it is not. Reads of bulk copies that nobody waited for are found too:
-a copy is visible to the threads that waited for its mbarrier, and after a barrier to all others.
+Each warp has a clock: until when what each other one did happened before what it does now. Arrivals release
+it, waits acquire it. Of each granule it is kept when each warp read, wrote and updated it last; what the
+clock of a warp covers is settled for it.
+
+Copies are ordered by the same clocks. What a bulk copy brought is visible to the threads that waited for its
+mbarrier, and to those ordered behind them. What threads write is not visible to the copy engine until a
+`fence.proxy.async` lies between: after the write, before the copy, and in an order with both. It may be the
+writer's own, or that of the thread that starts the copy. Of reads nothing is asked: they are over when their
+thread arrives at the barrier that lets a copy overwrite what they read. Nor of mbarriers, which nobody but
+operations on them touches: CUDA's own library, libcu++, sets them up without any fence.
 """
 
 from collections.abc import Callable
-from functools import reduce
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -16,127 +22,187 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
+from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import (
     CLUSTER_PHASES,
     FENCE_PHASE,
     NEAR_FENCE_PHASE,
-    SETTLED,
+    ORDERED,
+    SEVERAL_WARPS,
     Access,
     Entry,
     Hit,
-    Owners,
     Signal,
     Touch,
-    everybody_of,
     first_hit,
+    warp_of,
 )
-from gpuprof.executor.memory.proxied_accesses import ProxiedInterval, warp_bits
-from gpuprof.executor.memory.races import TOGETHER, Lasting, Verdict
+from gpuprof.executor.memory.races import Interval, Lasting, Verdict
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
+#: Moments of each warp, in the last dimension; 0 where it did nothing.
+Times = NDArray[np.int32]
+#: What leaves something behind that the copy engine does not see.
+_GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)
+_KINDS = ("writer", "reader", "updater")
+#: Sets of moments that are kept before those that no granule names are dropped.
+_KEPT_SETS = 1 << 14
+#: Bits of a set of warps, at most.
+_SET_BITS = 32
 
-class PhasedInterval(ProxiedInterval):
-    """Shared memory between two barriers, where mbarriers order accesses too."""
+
+class PhasedInterval(Interval):
+    """Shared memory between two barriers, where other things order accesses too.
+
+    Warps of large clusters share a moment: "warps" below are the bits of `ClusterLayout`.
+    """
 
     #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
-    #: many products of matrices; and the source line of the last of these that began.
+    #: many products of matrices; the source line of the last of these that began; and one more than that of
+    #: the last ordinary write that no fence has followed.
     LASTING: ClassVar[dict[str, Any]] = {
-        **ProxiedInterval.LASTING,
+        **Interval.LASTING,
         "flight": np.int64,
         "sourced": np.int16,
         "multiplied": np.int16,
         "source_line": np.int32,
+        "unfenced": np.int32,
     }
-    #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
-    #: wrote, read and atomically updated a granule, as bits, when they did so last, and when that was last
-    #: settled for some warps.
+    #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it. Which moments warps
+    #: touched a granule at last, and first fenced that write: rows of `_moments`. And the thread, plus one,
+    #: that did so alone in its warp.
     PASSING: ClassVar[dict[str, Any]] = {
-        **ProxiedInterval.PASSING,
+        **Interval.PASSING,
         "landed": np.int64,
-        "writing_warps": np.uint32,
-        "reading_warps": np.uint32,
-        "updating_warps": np.uint32,
-        "write_time": np.int32,
-        "read_time": np.int32,
-        "update_time": np.int32,
-        "write_settled": np.int32,
-        "read_settled": np.int32,
-        "update_settled": np.int32,
+        **dict.fromkeys((f"{name}_times" for name in (*_KINDS, "fencer")), np.int32),
+        "fencer": np.int32,
     }
 
     flight: NDArray[np.int64]
     sourced: NDArray[np.int16]
     multiplied: NDArray[np.int16]
     source_line: NDArray[np.int32]
+    unfenced: NDArray[np.int32]
     landed: NDArray[np.int64]
-    writing_warps: NDArray[np.uint32]
-    reading_warps: NDArray[np.uint32]
-    updating_warps: NDArray[np.uint32]
-    write_time: NDArray[np.int32]
-    read_time: NDArray[np.int32]
-    update_time: NDArray[np.int32]
-    write_settled: NDArray[np.int32]
-    read_settled: NDArray[np.int32]
-    update_settled: NDArray[np.int32]
+    writer_times: NDArray[np.int32]
+    reader_times: NDArray[np.int32]
+    updater_times: NDArray[np.int32]
+    fencer_times: NDArray[np.int32]
+    fencer: NDArray[np.int32]
 
-    def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
-        super().__init__(lasting, granule, report)
-        #: When each warp arrived last, by (barrier, parity of its phase): shape (blocks or 1, warps).
-        self._arrivals: dict[tuple[int, int], NDArray[np.int32]] = {}
-        #: Who has waited for each copy in `landed`: shapes that broadcast to the batch.
-        self._observers: dict[int, Bools] = {}
+    def __init__(
+        self, lasting: Lasting, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
+    ) -> None:
+        super().__init__(lasting, granule, report, layout)
+        self._warps = warps = layout.bits_of_block * layout.blocks
+        self._now = 0
+        self._moments: Times = np.zeros((1, warps), dtype=np.int32)
+        #: Until when what each warp did is settled for each: shape (blocks or 1, warps, warps).
+        self._clock: Times = np.zeros((1, warps, warps), dtype=np.int32)
+        #: What arrivals at each (barrier, parity of its phase) released: shape (blocks or 1, warps); and what
+        #: each warp's last fence did, of either reach: as the clock.
+        self._released: dict[tuple[int, int], Times] = {}
+        self._fences: dict[tuple[int, int], Times] = {}
+        #: Who has waited for each copy in `landed`, and when its warp first did.
+        self._observers: dict[int, tuple[Bools, Times]] = {}
 
-    def normalise(self) -> tuple[bytes, int]:
-        """Bring into a form that is the same for states with the same future; return its digest and bytes.
-
-        Of times only their order matters, and of a place that nobody touched not even that.
-        """
-        touched = [(self.writer, "write_time"), (self.reader, "read_time"), (self.updater, "update_time")]
-        touched.append((self.fenced.astype(np.int32), "fence_time"))
-        happened = np.zeros(self._now + 1, dtype=np.bool_)
-        for owners, name in touched:
-            happened[getattr(self, name)[owners != 0]] = True
-        for times in self._arrivals.values():
-            happened[times[times >= 0]] = True
-        rank = np.cumsum(happened, dtype=np.int32)
-        for owners, name in touched:
-            setattr(self, name, np.where(owners != 0, rank[getattr(self, name)], np.int32(0)))
-        for phase, times in self._arrivals.items():
-            self._arrivals[phase] = np.where(times >= 0, rank[np.maximum(times, 0)], np.int32(-1))
-        self._now = int(rank[-1])
-        digest, size = super().normalise()
-        rest = [repr(self._now).encode(), self._settled.tobytes()]
-        tables = ("arrival", self._arrivals), ("observer", self._observers)
-        for title, table in tables:
-            for key, array in sorted(table.items()):
-                rest += [repr((title, key, array.shape)).encode(), array.tobytes()]
+    def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes."""
+        self._forget_settled()
+        parts: dict[str, NDArray[Any]] = {"clock": self._clock, "moments": self._moments}
+        for title, table in (("released", self._released), ("fences", self._fences)):
+            parts |= {f"{title} {key}": array for key, array in sorted(table.items())}
+        for serial, (lanes, since) in sorted(self._observers.items()):
+            parts |= {f"lanes {serial}": lanes, f"since {serial}": since}
+        several = any(len(array) > 1 for title, array in parts.items() if title != "moments")
+        digest, size = super().normalise(apart=apart or several)
+        rest = [f"{title} {array.shape}".encode() + array.tobytes() for title, array in parts.items()]
         return blake2b(digest + b"|".join(rest)).digest(), size
+
+    def _forget_settled(self) -> None:
+        """Forget what everybody knows, and number the moments anew: only their order matters."""
+        rows = np.arange(len(self.written))[:, None]
+        for name in _KINDS:
+            times = getattr(self, f"{name}_times")
+            known = self._before(times, rows).all(axis=2)
+            times[known] = getattr(self, name)[known] = 0
+        for serial in list(self._observers):
+            here = self.landed == serial
+            if self._seeing(serial).all():
+                self.landed[here] = 0
+            if not self.landed[here].any():
+                del self._observers[serial]
+        tables = [getattr(self, f"{name}_times") for name in (*_KINDS, "fencer")]
+        used = np.zeros(len(self._moments), dtype=np.bool_)
+        used[0] = True
+        for table in tables:
+            used[table] = True
+        moments = self._moments[used]
+        stamps = np.concatenate([moments, *(since for _, since in self._observers.values())])
+        happened = [column[column > 0] for column in map(np.unique, stamps.T)]
+        moments = _ranked(moments, happened)
+        self._moments, which = np.unique(moments, axis=0, return_inverse=True)
+        numbers = np.zeros(len(used), dtype=np.int32)
+        numbers[used] = which.reshape(-1)
+        for table in tables:
+            table[...] = numbers[table]
+        self._now = max(map(len, happened))
+        self._clock = _ranked(self._clock, happened)
+        known = self._clock.min(axis=1)
+        self._released = _news(self._released, known, happened)
+        self._fences = _news(self._fences, known[:, None], happened)
+        self._observers = {
+            serial: (uniform_blocks(lanes), _ranked(since, happened))
+            for serial, (lanes, since) in self._observers.items()
+        }
+
+    def replay(self, log: list[Entry], blocks: int) -> None:
+        """Go through the accesses in order and report the first that is wrong."""
+        super().replay(log, blocks)
+        if len(self._moments) > _KEPT_SETS:
+            self._forget_settled()
 
     def forget(self, released: Bools) -> None:
         """Blocks that are true in `released` passed a barrier of all their threads; the others did not."""
+        self.widen(len(released))
+        self.unfenced[(self.fencer_times != 0) & released[:, None]] = 0
         super().forget(released)
-        for phase, times in self._arrivals.items():
-            if phase[0] < 0:
-                self._arrivals[phase] = np.where(released[:, None], np.int32(-1), times)
 
-    def touch(self, entry: Entry) -> Touch:
-        """Spread an entry over threads and granules."""
-        return Touch(entry, self.granule, len(self.written), self._settled, self.layout)
+    def settle(self) -> None:
+        """All passed a barrier."""
+        self.unfenced[self.fencer_times != 0] = 0
 
-    def judge(self, entry: Entry) -> None:
-        """Judge one entry by what it did."""
+    def apply(self, entry: Entry) -> None:
+        """Judge one entry and remember it."""
+        self._now += 1
+        self._judge(entry)
+        if entry.access in _GENERIC:
+            touch = self.touch(entry)
+            touch.put(self.unfenced, entry.line + 1)
+            touch.put(self.fencer, 0)
+            touch.put(self.fencer_times, 0)
+
+    def _judge(self, entry: Entry) -> None:
         match entry.access, entry.pattern:
             case Access.RELEASE, Signal() as signal:
-                self._release(signal)
+                self._release(signal, self._view())
             case Access.ACQUIRE, Signal() as signal:
                 self._acquire(signal)
             case Access.MEET, Signal() as signal:
                 self._meet_in_blocks(signal)
             case Access.FENCED, Signal() as signal:
-                self._release(signal)
+                before = self._fences.get(signal.phase, np.int32(0))
+                self._fences[signal.phase] = np.where(self._of(signal)[:, :, None], self._view(), before)
             case Access.RELAXED, Signal() as signal:
-                self._release_fenced(signal)
+                # What its warp did before its last fence.
+                near = () if signal.phase in CLUSTER_PHASES else (NEAR_FENCE_PHASE,)
+                for phase in (FENCE_PHASE, *near):
+                    if phase in self._fences:
+                        self._release(signal, self._fences[phase])
+            case Access.FENCE, Signal() as signal:
+                self._fence(signal)
             case Access.OBSERVED, Signal() as signal:
                 self._observe(signal, self.touch(entry))
             case Access.BULK, _:
@@ -146,7 +212,7 @@ class PhasedInterval(ProxiedInterval):
             case Access.SOURCE, _:
                 touch = self.touch(entry)
                 self._source(touch, "starts a bulk copy of", self.sourced)
-                self._was_read(touch)
+                self.mark(touch, "reader")
             case Access.MULTIPLIED, _:
                 self._source(self.touch(entry), "multiplies", self.multiplied)
             case Access.PRODUCT, _:
@@ -155,215 +221,193 @@ class PhasedInterval(ProxiedInterval):
             case Access.SOURCED, _:
                 touch = self.touch(entry)
                 np.subtract.at(self.sourced, (touch.rows, touch.granules), 1)
-                self._was_read(touch)
-            case Access.LANDED, _:
-                super().judge(entry)
-                self._mark(self.touch(entry), self.writing_warps, self.write_time)
+                self.mark(touch, "reader")
             case _:
-                super().judge(entry)
+                super().apply(entry)
 
-    def order_warps(self, entry: Entry) -> None:
-        """After __syncwarp, a warp's threads also see the copies that any of them has waited for."""
-        super().order_warps(entry)
-        assert isinstance(entry.pattern, SharedPattern)
-        synced = entry.pattern.mask.active_warps
-        for serial, lanes in self._observers.items():
-            self._observers[serial] = lanes | (synced & lanes.any(axis=2, keepdims=True))
+    # The order: clocks of warps, and the moments of what they did.
+
+    def _of(self, signal: Signal) -> Bools:
+        """Return the warps of a signal's threads: shape (blocks or 1, warps)."""
+        return np.asarray(self.layout.grouped(np.asarray(signal.lanes.any(axis=2))), dtype=np.bool_)
+
+    def _bit(self, warp: NDArray[Any]) -> NDArray[np.int64]:
+        return self.layout.bit_of(warp).astype(np.int64)
+
+    def _view(self) -> Times:
+        """Return the clocks, and what each warp itself did so far."""
+        view = self._clock.copy()
+        own = np.arange(self._warps)
+        view[:, own, own] = self._now
+        return view
+
+    def _release(self, signal: Signal, view: Times) -> None:
+        told = np.where(self._of(signal)[:, :, None], view, np.int32(0)).max(axis=1)
+        self._released[signal.phase] = np.maximum(self._released.get(signal.phase, np.int32(0)), told)
+
+    def _acquire(self, signal: Signal) -> None:
+        told = self._released.get(signal.phase)
+        if told is None:
+            return
+        waiting = self._of(signal)
+        self._clock = np.where(waiting[:, :, None], np.maximum(self._clock, told[:, None]), self._clock)
+        if signal.phase[0] < 0:  # the next round of a barrier begins
+            self._released[signal.phase] = np.where(waiting.any(axis=1, keepdims=True), np.int32(0), told)
+
+    def _meet_in_blocks(self, signal: Signal) -> None:
+        """Whole blocks of clusters meet: each of their warps knows what any of them knows."""
+        met, view = self._of(signal)[:, :, None], self._view()
+        together = view.reshape(len(view), self.layout.blocks, -1, self._warps).max(axis=2)
+        together = np.repeat(together, self.layout.bits_of_block, axis=1)
+        self._clock = np.where(met, np.maximum(self._clock, together), self._clock)
+
+    def _before(self, times: NDArray[np.int32], rows: NDArray[np.intp]) -> Bools:
+        """Return for which warps of a block all is settled that sets of moments tell: one more dimension."""
+        count = len(self._clock)
+        keys = times.astype(np.int64) * count + (rows if count > 1 else 0)
+        different, which = np.unique(keys, return_inverse=True)
+        known = self._moments[different // count][:, None] <= self._clock[different % count]
+        return np.asarray(known.all(axis=2)[which.reshape(keys.shape)])
+
+    def _settled(self, touch: Touch, name: str) -> Bools | None:
+        """Return the touched granules where what others did is settled for these threads; None for none."""
+        times = touch.held(getattr(self, f"{name}_times"))
+        if not times.any():
+            return None
+        known = self._before(times, touch.rows)
+        if touch.lead[0] > 1:
+            return np.asarray(known.all(axis=2))
+        return np.take_along_axis(known, self._bit(touch.warp)[:, None, None], axis=2)[..., 0]
+
+    def conflict(self, touch: Touch, name: str, only: Bools | None = None) -> Hit | None:
+        """As of `Interval`."""
+        owners = getattr(self, name)
+        if touch.conflict(owners, None, only) is None:
+            return None
+        return touch.conflict(owners, self._settled(touch, name), only)
+
+    def mark(self, touch: Touch, name: str) -> None:
+        """As of `Interval`."""
+        settled = self._settled(touch, name)
+        touch.put_owner(getattr(self, name), settled)
+        table = getattr(self, f"{name}_times")
+        everybody = np.int64((1 << self._warps) - 1)
+        bits = np.left_shift(np.int64(1), self._bit(touch.warp))[:, None]
+        flat = touch.flat(table.shape[1])
+        bits = np.broadcast_to(everybody if touch.lead[0] > 1 else bits, flat.shape)
+        if settled is not None:
+            bits = bits | (~settled).astype(np.int64) << self._warps
+        # Several warps may touch a granule: they are told together, on what nobody knows yet.
+        flat, among = flat.reshape(-1), np.zeros(table.size, dtype=np.int64)
+        np.bitwise_or.at(among, flat, bits.reshape(-1))
+        bits, held = among[flat], table.reshape(-1)[flat]
+        kept = np.where(bits >> self._warps, held, 0)
+        table.reshape(-1)[flat] = self._with(kept, bits & everybody)
+
+    def _with(self, held: NDArray[Any], bits: NDArray[np.int64], *, first: bool = False) -> NDArray[np.int32]:
+        """Return sets of moments with the present one for some warps, or only where it is the `first`."""
+        pairs, which = np.unique(held.astype(np.int64) << _SET_BITS | bits, return_inverse=True)
+        times = self._moments[pairs >> _SET_BITS]
+        added = (pairs[:, None] >> np.arange(self._warps) & 1).astype(np.bool_)
+        times = np.where(added & (times == 0) if first else added, np.int32(self._now), times)
+        numbers = which.reshape(-1) + len(self._moments)
+        self._moments = np.concatenate([self._moments, times])
+        return np.asarray(numbers, dtype=np.int32)
+
+    # Copies: in flight, arrived, and what they read.
 
     def read(self, touch: Touch) -> None:
         """Judge a read."""
         self._check_landed(touch, "reads")
-        self._take_over(touch, self.reader, self.reading_warps)
         super().read(touch)
-        self._mark(touch, self.reading_warps, self.read_time)
 
     def write(self, touch: Touch) -> None:
         """Judge a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
         self._check_landed(touch, "writes")
         self._check_sources(touch, "writes")
-        if touch.entry.access in TOGETHER:
-            self._take_over(touch, self.updater, self.updating_warps)
-        else:
-            self._take_over(touch, self.writer, self.writing_warps)
         super().write(touch)
-        self.landed[touch.rows, touch.granules] = 0
-        if touch.entry.access in TOGETHER:
-            self._mark(touch, self.updating_warps, self.update_time)
-        else:
-            self._mark(touch, self.writing_warps, self.write_time)
+        touch.put(self.landed, 0)
 
     def _start(self, touch: Touch, sign: int = 1) -> None:
         """A bulk copy or an asynchronous store begins: from now on its bytes belong to nobody.
 
-        Args:
-            touch: Where to.
-            sign: -1 of a reduction: several of them may be under way to one place.
+        Of a reduction, whose `sign` is -1, several may be under way to one place.
         """
-        text = f"starts {_name_of(touch)} to"
+        bulk = isinstance(touch.entry.pattern, ChunkPattern)
+        text = f"starts {'a bulk copy' if bulk else 'an asynchronous store'} to"
         self.require_landed(touch, f"{text} {{0}}", touch.held(self.flight) < 0 if sign < 0 else None)
         self._check_landed(touch, text)
         self._check_sources(touch, text)
         if sign > 0 and (hit := touch.repeated()):
             self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, to which another thread starts one")
-        for owners, did in ((self.reader, "read"), (self.writer, "wrote"), (self.updater, "wrote")):
-            if hit := touch.conflict(owners):
-                who = self.name_at(touch, owners, hit)
+        for name, did in (("reader", "read"), ("writer", "wrote"), ("updater", "wrote")):
+            if hit := self.conflict(touch, name):
+                who = self.name_at(touch, name, hit)
                 self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
         if sign < 0 and (hit := first_hit(~touch.held(self.written))):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text} {{0}}, which was never written")
-        if isinstance(touch.entry.pattern, ChunkPattern):
-            self.require_fence(touch, f"{text} {{0}}")
-        self.taken_over(touch)
-        place = touch.rows, touch.granules
-        for name in self.PASSING:
-            getattr(self, name)[place] = 0
+        if bulk:
+            self._require_fence(touch, f"{text} {{0}}")
+        for name in ("unfenced", *self.PASSING):
+            touch.put(getattr(self, name), 0)
         serial = touch.entry.pattern.serial
-        self.flight[place] = sign * serial
-        self.in_flight[place] = touch.entry.line + 1
+        touch.put(self.flight, sign * serial)
+        touch.put(self.in_flight, touch.entry.line + 1)
         self._observers.pop(serial, None)
 
     def _source(self, touch: Touch, verb: str, counted: NDArray[np.int16]) -> None:
         """A bulk copy from shared memory, or a product, begins: its bytes must stay as they are."""
-        self.require_landed(touch, f"{verb} {{0}}")
+        text = f"{verb} {{0}}"
+        self.require_landed(touch, text)
         self._check_landed(touch, verb)
-        for owners in (self.writer, self.updater):
-            if hit := touch.conflict(owners):
-                text = f"{verb} {{0}}, which {self.name_at(touch, owners, hit)} wrote"
-                self.found(FaultKind.SHARED_RACE, touch, hit, text, met=touch.at(owners, hit))
-        if hit := first_hit(~touch.held(self.written)):
-            text = f"{verb} {{0}}, which was never written"
-            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
-        self.require_fence(touch, f"{verb} {{0}}")
+        self.require_written(touch, text)
+        self._require_fence(touch, text)
         np.add.at(counted, (touch.rows, touch.granules), 1)
         touch.put(self.source_line, touch.entry.line)
+
+    def _check_sources(self, touch: Touch, verb: str) -> None:
+        for counted, what in ((self.sourced, "bulk copy"), (self.multiplied, "wgmma")):
+            if hit := first_hit(touch.held(counted) > 0):
+                line = touch.at(self.source_line, hit)
+                text = f"{verb} {{0}}, which the {what} of line {line} still reads"
+                self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
     def _observe(self, signal: Signal, touch: Touch) -> None:
         """Threads waited for a bulk copy that has arrived: they may use its bytes."""
         assert signal.copy is not None
         serial, place = signal.copy.serial, (touch.rows, touch.granules)
-        blocks = signal.lanes.any(axis=(1, 2))
-        reached = np.broadcast_to(blocks, (len(self.written),))[touch.rows]
+        reached = np.broadcast_to(signal.lanes.any(axis=(1, 2)), (len(self.written),))[touch.rows]
         arriving = (np.abs(touch.held(self.flight)) == serial) & reached
-        known = self._observers.get(serial)
-        observers = signal.lanes if known is None else known | signal.lanes
-        self._observers[serial] = observers
+        waiting = self._of(signal)
+        lanes, since = self._observers.get(
+            serial, (np.zeros((1, 1, 1), np.bool_), np.zeros((1, 1), np.int32))
+        )
+        since = np.where(waiting & (since == 0), np.int32(self._now), since)
+        self._observers[serial] = lanes | signal.lanes, since
         landed = touch.held(self.landed)
         changed = arriving | (landed == serial)
-        self.landed[place] = np.where(changed, 0 if observers.all() else serial, landed)
+        self.landed[place] = np.where(changed, 0 if self._seeing(serial).all() else serial, landed)
         for table in (self.flight, self.in_flight):
             table[place] = np.where(arriving, 0, touch.held(table))
         self.written[place] |= arriving
 
-    def _release(self, signal: Signal) -> None:
-        warps = np.asarray(signal.lanes.any(axis=2))
-        known = self._arrivals.get(signal.phase)
-        if known is None:
-            known = np.full((1, 1), -1, dtype=np.int32)
-        self._arrivals[signal.phase] = np.where(warps, np.int32(self._now), known)
+    def _seeing(self, serial: int) -> Bools:
+        """Return the threads that waited for a copy, or are ordered behind one that did."""
+        lanes, since = self._observers[serial]
+        behind = np.asarray(((since > 0)[:, None] & (since[:, None] <= self._clock)).any(axis=2))
+        return np.asarray(lanes | behind[:, self._bit(np.arange(lanes.shape[1])), None])
 
-    def _release_fenced(self, signal: Signal) -> None:
-        """A relaxed arrival, or an atomic operation, releases what its warp did before its last fence."""
-        reach = (FENCE_PHASE,) if signal.phase in CLUSTER_PHASES else (FENCE_PHASE, NEAR_FENCE_PHASE)
-        fences = [self._arrivals[phase] for phase in reach if phase in self._arrivals]
-        if fences:
-            fenced = reduce(np.maximum, fences)
-            warps = np.asarray(signal.lanes.any(axis=2))
-            known = self._arrivals.get(signal.phase, np.full((1, 1), -1, dtype=np.int32))
-            self._arrivals[signal.phase] = np.where(warps, fenced, known)
-
-    def _meet_in_blocks(self, signal: Signal) -> None:
-        """Whole blocks of clusters meet: what only warps of such a block did is settled for that block."""
-        rows, layout = len(self.written), self.layout
-        by_block = signal.lanes.reshape(len(signal.lanes), layout.blocks, -1)
-        met = np.asarray(by_block.any(axis=2))
-        complete = np.broadcast_to(met, (rows, layout.blocks))
-        ranks = np.arange(layout.blocks, dtype=np.uint32) * np.uint32(layout.bits_of_block)
-        sets = np.left_shift(np.uint32((1 << layout.bits_of_block) - 1), ranks)
-        for owners, warps, since in (
-            (self.writer, self.writing_warps, self.write_settled),
-            (self.reader, self.reading_warps, self.read_settled),
-            (self.updater, self.updating_warps, self.update_settled),
-        ):
-            block, place = np.nonzero((owners != 0) & complete.any(axis=1, keepdims=True))
-            owner, known = owners[block, place], warps[block, place]
-            passed_on = owner >= SETTLED
-            if passed_on.any():
-                known = np.where(passed_on, self._settled[np.where(passed_on, owner - SETTLED, 0)], known)
-            settled = np.where(passed_on, known, np.uint32(0))
-            reached = np.zeros(len(block), dtype=np.bool_)
-            for rank, members in enumerate(sets):
-                inside = np.where(passed_on, (known & members) != 0, (known & ~members) == 0)
-                inside &= complete[block, rank]
-                settled = np.where(inside, settled | members, settled)
-                reached |= inside
-            block, place = block[reached], place[reached]
-            owners[block, place] = self._numbered(settled[reached])
-            since[block, place] = self._now
-        self.hand_on_in_blocks(complete, sets)
-        for serial, lanes in self._observers.items():
-            whole = np.broadcast_to(lanes, (len(lanes), *signal.lanes.shape[1:]))
-            seen = np.asarray(whole.reshape(len(lanes), layout.blocks, -1).any(axis=2))
-            seen = np.repeat(seen, layout.warps, axis=1)[:, :, None]
-            self._observers[serial] = lanes | (signal.lanes & seen)
-
-    def _acquire(self, signal: Signal) -> None:
-        """Settle what was done before the arrivals at this phase, for the warps that waited for it."""
-        times = self._arrivals.get(signal.phase)
-        if times is None:
-            return
-        blocks = len(self.written)
-        waiting = np.broadcast_to(warp_bits(np.asarray(signal.lanes.any(axis=2)), self.layout), (blocks,))
-        times = np.broadcast_to(times, (blocks, times.shape[1]))
-        of_bits = self.layout.grouped(times)
-        self.hand_on(of_bits, waiting)
-        arrived = times >= 0
-        bits, latest = warp_bits(arrived, self.layout), times.max(axis=1)
-        everybody = everybody_of(self.layout, times.shape[1])
-        for owners, warps, when, since in (
-            (self.writer, self.writing_warps, self.write_time, self.write_settled),
-            (self.reader, self.reading_warps, self.read_time, self.read_settled),
-            (self.updater, self.updating_warps, self.update_time, self.update_settled),
-        ):
-            block, place = np.nonzero((owners != 0) & (waiting != 0)[:, None])
-            owner, touched = owners[block, place], warps[block, place]
-            # Those that touched it arrived here after they did,
-            alone = (touched & (touched - np.uint32(1))) == 0
-            only = np.where(alone, np.log2(np.maximum(touched, 1)).astype(np.intp), 0)
-            limit = np.where(alone, of_bits[block, only], latest[block])
-            arrives = ((touched & ~bits[block]) == 0) & (when[block, place] <= limit)
-            # or somebody for whom it was settled did so since.
-            passed_on = owner >= SETTLED
-            known = self._settled[np.where(passed_on, owner - SETTLED, 0)] if passed_on.any() else touched
-            arrives |= passed_on & ((known & bits[block]) != 0) & (since[block, place] <= latest[block])
-            block, place = block[arrives], place[arrives]
-            settled = np.where(passed_on, known, touched)[arrives] | waiting[block]
-            for_all = settled == everybody
-            owners[block, place] = np.where(for_all, 0, self._numbered(settled))
-            since[block, place] = self._now
-            warps[block[for_all], place[for_all]] = 0
-        for serial, lanes in self._observers.items():
-            seen = np.asarray((lanes.any(axis=2) & arrived).any(axis=1))[:, None, None]
-            self._observers[serial] = lanes | (signal.lanes & seen)
-        if signal.phase[0] < 0:  # the next round of a barrier begins
-            self._arrivals[signal.phase] = np.where((waiting != 0)[:, None], np.int32(-1), times)
-
-    def _numbered(self, sets: NDArray[np.uint32]) -> Owners:
-        """Return the owner that stands for each set of warps."""
-        different, which = np.unique(sets, return_inverse=True)
-        numbers = []
-        for bits in different:
-            (known,) = np.nonzero(self._settled == bits)
-            if not len(known):
-                self._settled = np.append(self._settled, bits)
-            numbers.append(SETTLED + (int(known[0]) if len(known) else len(self._settled) - 1))
-        return np.array(numbers, dtype=np.int32)[which.reshape(-1)]
-
-    def _take_over(self, touch: Touch, owners: Owners, warps: NDArray[np.uint32]) -> None:
-        """Where all that was done before is settled for these threads, they alone count from now on."""
-        place = touch.rows, touch.granules
-        settled = touch.is_settled(touch.held(owners))
-        if settled.any():
-            warps[place] = np.where(settled, 0, warps[place])
+    def order_warps(self, entry: Entry) -> None:
+        """After __syncwarp, a warp's threads see the copies and are behind the fences of any of them."""
+        super().order_warps(entry)
+        assert isinstance(entry.pattern, SharedPattern)
+        synced = entry.pattern.mask.active_warps
+        for serial, (lanes, since) in self._observers.items():
+            self._observers[serial] = lanes | (synced & lanes.any(axis=2, keepdims=True)), since
+        block, place = np.nonzero(self.fencer)
+        everywhere = np.broadcast_to(synced[..., 0], (len(self.written), entry.pattern.mask.warps))
+        chosen = everywhere[block, warp_of(self.fencer[block, place])]
+        self.fencer[block[chosen], place[chosen]] = 0
 
     def _check_landed(self, touch: Touch, verb: str) -> None:
         """Nobody may touch the bytes of a bulk copy that arrived before waiting for it."""
@@ -371,7 +415,7 @@ class PhasedInterval(ProxiedInterval):
         if not landed.any():
             return
         for serial in np.unique(landed[landed != 0]):
-            lanes = np.broadcast_to(self._observers[int(serial)], (len(self.written), touch.warps, 32))
+            lanes = np.broadcast_to(self._seeing(int(serial)), (len(self.written), touch.warps, WARP))
             allowed: Bools = lanes
             for axis, merged in enumerate(touch.lead, 1):
                 allowed = np.asarray(allowed.all(axis=axis, keepdims=True)) if merged > 1 else allowed
@@ -391,30 +435,67 @@ class PhasedInterval(ProxiedInterval):
         text = f"{verb} {where}, where a bulk copy arrived that it did not wait for"
         self.report(Verdict(FaultKind.ASYNC_COPY, touch.entry.line, position, address, text))
 
-    def _check_sources(self, touch: Touch, verb: str) -> None:
-        for counted, what in ((self.sourced, "bulk copy"), (self.multiplied, "wgmma")):
-            if hit := first_hit(touch.held(counted) > 0):
-                line = touch.at(self.source_line, hit)
-                text = f"{verb} {{0}}, which the {what} of line {line} still reads"
-                self.found(FaultKind.ASYNC_COPY, touch, hit, text)
+    # The two proxies: that of ordinary accesses, and that of the copy engine.
 
-    def _was_read(self, touch: Touch) -> None:
-        touch.put_owner(self.reader)
-        self._mark(touch, self.reading_warps, self.read_time)
-
-    def _mark(self, touch: Touch, warps: NDArray[np.uint32], when: NDArray[np.int32]) -> None:
-        """Remember which warps touched what, and when."""
-        place = touch.rows, touch.granules
-        when[place] = self._now
-        if touch.lead[0] > 1:
-            warps[place] |= everybody_of(self.layout, touch.warps)
+    def _fence(self, signal: Signal) -> None:
+        """Threads execute a fence: it covers what is ordered before it."""
+        block, place = np.nonzero(self.unfenced)
+        if not block.size:
             return
-        bits = np.left_shift(np.uint32(1), self.layout.bit_of(touch.warp).astype(np.uint32))
-        flat = touch.flat(warps.shape[1])
-        # One after the other: several warps may touch a granule. The table has all rows in one piece.
-        np.bitwise_or.at(warps.reshape(-1), flat.reshape(-1), np.repeat(bits, flat.shape[1]))
+        blocks, (warps, width) = len(self.written), signal.lanes.shape[1:]
+        lanes = np.broadcast_to(signal.lanes, (blocks, warps, width)).reshape(blocks, warps * WARP)
+        # Of a fence of one thread it is known whose it is.
+        alone = lanes.sum(axis=1) == 1
+        number = np.where(alone, lanes.argmax(axis=1) + 1, 0)[block].astype(np.int32)
+        fencing = np.broadcast_to(self._of(signal), (blocks, self._warps))[block]
+        here = (block, place)
+        wrote = self.writer[here] != 0
+        owner = np.where(wrote, self.writer[here], self.updater[here])
+        times = np.where(wrote, self.writer_times[here], self.updater_times[here])
+        # Who is behind the write: its own thread, its warp, and those for whom it is settled.
+        by_thread, by_warp = (owner > 0) & (owner < ORDERED), owner >= ORDERED
+        own = by_thread & lanes[block, np.where(by_thread, owner - 1, 0)]
+        warp_is = np.arange(self._warps) == self._bit(warp_of(owner))[:, None]
+        behind = self._before(times, block) | (owner == SEVERAL_WARPS)[:, None]
+        behind = (behind | (warp_is & by_warp[:, None])) & fencing | (warp_is & own[:, None])
+        done = behind.any(axis=1)
+        block, place, behind = block[done], place[done], behind[done]
+        number, known = np.where(own, owner, number)[done], self.fencer[block, place]
+        held = self.fencer_times[block, place]
+        # A thread that is the first of its warp to fence does so for itself alone.
+        row, bit = np.arange(len(block)), self._bit(np.maximum(number - 1, 0) // WARP)
+        is_first = (number != 0) & (self._moments[held, bit] == 0)
+        more = behind[row, self._bit(np.maximum(known - 1, 0) // WARP)] & (known != number)
+        self.fencer[block, place] = np.where(is_first, number, np.where(more, 0, known))
+        bits = np.where(behind, np.left_shift(np.int64(1), np.arange(self._warps)), 0).sum(axis=1)
+        self.fencer_times[block, place] = self._with(held, bits, first=True)
+
+    def _require_fence(self, touch: Touch, text: str) -> None:
+        """Report a place that a copy touches and that it does not see as it was written."""
+        line = touch.held(self.unfenced)
+        if not line.any():
+            return
+        times, fencer = self._moments[touch.held(self.fencer_times)], touch.held(self.fencer)
+        bit = self._bit(touch.warp)
+        clock = self._clock[touch.block if len(self._clock) > 1 else 0, bit][:, None]
+        own = (np.arange(self._warps) == bit[:, None])[:, None]
+        others = (fencer != 0) & (warp_of(fencer) == touch.warp[:, None]) & (fencer != touch.owner)
+        fenced = ((times > 0) & ((times <= clock) | (own & ~others[..., None]))).any(axis=2)
+        if hit := first_hit((line != 0) & ~fenced):
+            did = f", which line {int(line[hit]) - 1} wrote, and no fence.proxy.async lies between"
+            self.found(FaultKind.PROXY, touch, hit, text + did)
 
 
-def _name_of(touch: Touch) -> str:
-    """Return what a message calls what a touch starts."""
-    return "a bulk copy" if isinstance(touch.entry.pattern, ChunkPattern) else "an asynchronous store"
+def _ranked(times: Times, happened: list[Times]) -> Times:
+    """Return for each warp's moments how many of those that matter they come to; blocks alike are one."""
+    ranks = [np.searchsorted(column, times[..., i], side="right") for i, column in enumerate(happened)]
+    return uniform_blocks(np.stack(ranks, axis=-1).astype(np.int32))
+
+
+def _news(
+    told: dict[tuple[int, int], Times], known: Times, happened: list[Times]
+) -> dict[tuple[int, int], Times]:
+    """Return of what was told at each phase that which not everybody knows."""
+    ranked = {phase: _ranked(times, happened) for phase, times in told.items()}
+    ranked = {phase: np.where(times <= known, np.int32(0), times) for phase, times in ranked.items()}
+    return {phase: uniform_blocks(times) for phase, times in ranked.items() if times.any()}

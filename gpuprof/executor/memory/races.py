@@ -24,7 +24,6 @@ from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import (
     ORDERED,
-    SETTLED,
     UNORDERED,
     Access,
     Entry,
@@ -190,8 +189,8 @@ class RaceDetector:
         if self._reached is not None:
             self._interval, self._reached = self._pieces.state(self._reached), None
         if self._interval is None:
-            self._interval = self.kind(self._states[self._state], self.granule, self.report)
-            self._interval.layout = self.layout
+            lasting = self._states[self._state]
+            self._interval = self.kind(lasting, self.granule, self.report, self.layout)
         return self._interval
 
     def _settle(self, interval: "Interval") -> None:
@@ -221,28 +220,31 @@ class Interval:
     #: What a barrier settles: who wrote it, who read it, and who did an atomic operation on it.
     PASSING: ClassVar[dict[str, Any]] = {"writer": np.int32, "reader": np.int32, "updater": np.int32}
 
-    #: The blocks of each cluster.
-    layout: ClusterLayout = LONE_BLOCK
-
     written: Bools
     in_flight: NDArray[np.int32]
     writer: Owners
     reader: Owners
     updater: Owners
 
-    def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self, lasting: Lasting, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
+    ) -> None:
         self.report = report
         self.granule = granule
+        self.layout = layout
         for name, array in lasting.items():
             setattr(self, name, array.copy())
         for name, dtype in self.PASSING.items():
             setattr(self, name, np.zeros(self.written.shape, dtype))
         self.values_matter = False
 
-    def normalise(self) -> tuple[bytes, int]:
-        """Bring into a form that is the same for states with the same future; return its digest and bytes."""
+    def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes.
+
+        Where blocks are `apart`, they are not made one though their granules are alike.
+        """
         arrays = {name: getattr(self, name) for name in (*self.LASTING, *self.PASSING)}
-        if all((array == array[:1]).all() for array in arrays.values()):
+        if not apart and all((array == array[:1]).all() for array in arrays.values()):
             arrays = {name: array[:1].copy() for name, array in arrays.items()}
             for name, array in arrays.items():
                 setattr(self, name, array)
@@ -282,13 +284,21 @@ class Interval:
         elif entry.access is Access.LANDED:
             touch.put(self.in_flight, 0)
             touch.put(self.written, True)
-            touch.put_owner(self.writer)
+            self.mark(touch, "writer")
         else:
             self.write(touch)
 
     def touch(self, entry: Entry) -> Touch:
         """Spread an entry over threads and granules."""
         return Touch(entry, self.granule, len(self.written))
+
+    def conflict(self, touch: Touch, name: str, only: Bools | None = None) -> Hit | None:
+        """Return the first granule that another thread touched without order, by the table of that name."""
+        return touch.conflict(getattr(self, name), only=only)
+
+    def mark(self, touch: Touch, name: str) -> None:
+        """Add threads to those who touched each granule, in the table of that name."""
+        touch.put_owner(getattr(self, name))
 
     def widen(self, blocks: int) -> None:
         """Tell blocks apart from now on."""
@@ -304,7 +314,7 @@ class Interval:
         rows = np.flatnonzero(synced.any(axis=1))
         for owners in (self.writer, self.reader, self.updater):
             there = owners if len(rows) == len(owners) else owners[rows]
-            single = (there > 0) & (there < SETTLED)
+            single = there > 0
             single &= (there < ORDERED) | (there >= UNORDERED)
             # Faster than to look for rows and columns at once.
             row, place = np.divmod(np.flatnonzero(single), single.shape[1])
@@ -315,29 +325,34 @@ class Interval:
     def read(self, touch: Touch) -> None:
         """Judge a read."""
         self.require_landed(touch, "reads {0}")
-        for owners in (self.writer, self.updater):
-            if hit := touch.conflict(owners):
-                text = f"reads {{0}}, which {self.name_at(touch, owners, hit)} wrote"
-                self.found(FaultKind.SHARED_RACE, touch, hit, text, met=touch.at(owners, hit))
+        self.require_written(touch, "reads {0}")
+        self.mark(touch, "reader")
+
+    def require_written(self, touch: Touch, text: str) -> None:
+        """Report a read of what another thread wrote without order, or nobody; `text` says what reads."""
+        for name in ("writer", "updater"):
+            if hit := self.conflict(touch, name):
+                met = touch.at(getattr(self, name), hit)
+                wrote = f"{text}, which {name_of(met, self.layout)} wrote"
+                self.found(FaultKind.SHARED_RACE, touch, hit, wrote, met=met)
         if hit := first_hit(~touch.held(self.written)):
-            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, "reads {0}, which was never written")
-        touch.put_owner(self.reader)
+            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text}, which was never written")
 
     def write(self, touch: Touch) -> None:
         """Judge a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
         access, changed = touch.entry.access, touch.entry.changed
         self.require_landed(touch, "starts a copy to {0}" if access is Access.COPY else "writes {0}")
-        if hit := touch.conflict(self.reader):
-            who = self.name_at(touch, self.reader, hit)
+        if hit := self.conflict(touch, "reader"):
+            who = self.name_at(touch, "reader", hit)
             self.found(FaultKind.SHARED_RACE, touch, hit, f"writes {{0}}, which {who} read")
         together = access in TOGETHER
-        for owners in (self.writer,) if together else (self.writer, self.updater):
-            hit = touch.conflict(owners)
+        for name in ("writer",) if together else ("writer", "updater"):
+            hit = self.conflict(touch, name)
             if hit and access is Access.WRITE and changed is not None:
                 self.values_matter = True
-                hit = touch.conflict(owners, only=changed)
+                hit = self.conflict(touch, name, changed)
             if hit:
-                who = self.name_at(touch, owners, hit)
+                who = self.name_at(touch, name, hit)
                 text = f"writes {{0}}, where {who} wrote another value"
                 if access is Access.MBARRIER:
                     text = f"uses the mbarrier at {{0}}, which {who} wrote"
@@ -345,7 +360,7 @@ class Interval:
         if access is Access.ATOMIC and (hit := first_hit(~touch.held(self.written))):
             text = "changes {0}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
-        touch.put_owner(self.updater if together else self.writer)
+        self.mark(touch, "updater" if together else "writer")
         if access is Access.COPY:
             touch.put(self.in_flight, touch.entry.line + 1)
         else:
@@ -364,9 +379,9 @@ class Interval:
             text += f", to which the copy that line {int(flying[hit]) - 1} started is still in flight"
             self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
-    def name_at(self, touch: Touch, owners: Owners, hit: Hit) -> str:
-        """Return what a message calls who touched the granule of a hit."""
-        return name_of(touch.at(owners, hit), self.layout)
+    def name_at(self, touch: Touch, name: str, hit: Hit) -> str:
+        """Return what a message calls who touched the granule of a hit, by the table of that name."""
+        return name_of(touch.at(getattr(self, name), hit), self.layout)
 
     def found(
         self,
