@@ -46,7 +46,7 @@ def search_of(table: Table, seed: int, *, counts: bool = True) -> SizeSearch:
         for asked in (search.to_count(COUNTED), search.rest_to_count()):
             for built in asked:
                 search.counted(built.candidate.point, known[built.candidate.point].measurement)
-            search.rank_by_bounds()
+            search.rank()
     return search
 
 

@@ -29,10 +29,10 @@ from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Counter, Measurement, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
-from gpuprof.tuning.built import Built
-from gpuprof.tuning.crew import Crew
+from gpuprof.tuning.estimate import Built
 from gpuprof.tuning.space import Candidate, Point, Space, Wanted, make_space
 from gpuprof.tuning.ties import time_of
+from gpuprof.tuning.worker_pool import WorkerPool
 
 FOLDER = Path(__file__).parent / "tuning"
 #: The spaces, each with its kernels and its size. A search is designed by the first three; the others
@@ -193,15 +193,15 @@ def record(name: str, size: str, how: Recording, path: Path) -> Table:
     # Time may not suffice for all, and whatever drifts meanwhile has nothing to do with their values.
     random.Random(0).shuffle(candidates)
     built: dict[int, Built] = {}
-    with Crew(OpenExecutor(device, 0), how.workers) as crew:
+    with WorkerPool(OpenExecutor(device, 0), how.workers) as pool:
 
         def done(index: int, measurement: Measurement) -> None:
             if measurement.resources is not None and measurement.occupancy is not None:
                 built[index] = Built(candidates[index], measurement)
 
-        crew.build([one.case for one in candidates], done, begun + how.limit_s)
+        pool.build([one.case for one in candidates], done, begun + how.limit_s)
         seconds["compiling"] = _lap(begun, seconds)
-        counts = _counted(crew, list(built.values()), how.count_s)
+        counts = _counted(pool, list(built.values()), how.count_s)
     seconds["counting"] = _lap(begun, seconds)
     with how.turn():
         seconds["waiting"] = _lap(begun, seconds)
@@ -235,14 +235,14 @@ def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
     _, _, held = table.candidates
     counted = {point_key(point): point for point in table.points}
     rest = [one for one, _ in held if counted[_key_of(one.candidate.point)]["counters"] is None]
-    with Crew(OpenExecutor(table.device, 0), workers) as crew:
-        crew.build([one.candidate.case for one in rest], lambda *_: None, time.monotonic() + count_s)
-        for point, counters in _counted(crew, rest, count_s).items():
+    with WorkerPool(OpenExecutor(table.device, 0), workers) as pool:
+        pool.build([one.candidate.case for one in rest], lambda *_: None, time.monotonic() + count_s)
+        for point, counters in _counted(pool, rest, count_s).items():
             counted[_key_of(point)]["counters"] = counters
     return replace(table, points=list(counted.values()))
 
 
-def _counted(crew: Crew, built: Sequence[Built], count_s: float) -> dict[Point, dict[str, Any]]:
+def _counted(pool: WorkerPool, built: Sequence[Built], count_s: float) -> dict[Point, dict[str, Any]]:
     """What a table holds of counts, by point, as far as time allows."""
     found: dict[Point, dict[str, Any]] = {}
 
@@ -251,7 +251,7 @@ def _counted(crew: Crew, built: Sequence[Built], count_s: float) -> dict[Point, 
             found[built[number].candidate.point] = _plain(measurement.executor_counters)
 
     cases = [(one.candidate.case, one.measurement) for one in built]
-    crew.count(cases, counted, time.monotonic() + count_s)
+    pool.count(cases, counted, time.monotonic() + count_s)
     return found
 
 

@@ -157,9 +157,9 @@ def tune(
 ) -> Search:
     """Search the values that headers declare for the parameters and blocks of kernels.
 
-    Points that constraints, resources or spills rule out never run. Of the others a model of bounds and of
-    the times so far chooses which to time; the closest meet in rounds. Without a GPU points are counted on
-    the executor and ranked by their bounds.
+    Points that constraints, resources or spills rule out never run. Of the others those are timed that are
+    expected to be fastest, by their counts and the times so far; the closest meet in rounds. Without a GPU
+    points are counted on the executor and ranked by their bounds.
 
     Args:
         what: As of `profile`: an operation that comes with gpuprof, a folder, `.cu` files or `Source` texts.

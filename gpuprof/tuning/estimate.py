@@ -14,11 +14,13 @@ Latencies are the device's own, as chains of dependent accesses measured them; n
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import latencies
-from gpuprof.tuning.built import Built
-from gpuprof.tuning.work import counts_of, warps_of
+from gpuprof.results import Measurement
+from gpuprof.tuning.space import Candidate
 
 #: Cycles that stand for latencies of devices on which none were measured: an H200's.
 _USUAL_CYCLES = {
@@ -38,14 +40,17 @@ _IN_GLOBAL = (
 _IN_SHARED = ("shared_load_requests", "shared_store_requests")
 
 
-def estimated_us(one: Built, device: Device) -> float | None:
-    """What a point may take, to be compared with others' and not with a clock; None where it was not counted.
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A candidate that was compiled and fits on the device, with its bounds once it was counted."""
 
-    Args:
-        one: The point, with its bounds and counts.
-        device: Gives latencies, SMs and clock.
-    """
-    if one.bound_us is None:
+    candidate: Candidate
+    measurement: Measurement
+
+
+def estimated_us(one: Built, device: Device) -> float | None:
+    """What a point may take, to be compared with others and not with a clock; None if it was not counted."""
+    if not one.measurement.bound_by:
         return None
     return math.hypot(
         *(bound.least_us for bound in one.measurement.bounds.values()), _waiting_us(one, device)
@@ -56,8 +61,15 @@ def _waiting_us(one: Built, device: Device) -> float:
     """How long an SM is busy if each warp takes its latencies in turn, those of a wave at once."""
     assert one.measurement.occupancy is not None
     slots = device.sm_count * max(1, one.measurement.occupancy.blocks_per_sm)
-    waves = sum(math.ceil(math.prod(each.grid) / slots) for each in one.candidate.shape.launches)
-    life = _life_cycles(counts_of(one), warps_of(one), _USUAL_CYCLES | dict(latencies(device)))
+    launches = one.candidate.shape.launches
+    waves = sum(math.ceil(math.prod(each.grid) / slots) for each in launches)
+    warps = sum(math.prod(each.grid) * math.ceil(math.prod(each.block) / WARP_LANES) for each in launches)
+    counts = {
+        name: float(counter.value)
+        for name, counter in one.measurement.executor_counters.items()
+        if counter.value is not None
+    }
+    life = _life_cycles(counts, warps, _USUAL_CYCLES | dict(latencies(device)))
     return waves * life / device.sm_clock_mhz if device.sm_clock_mhz else 0.0
 
 

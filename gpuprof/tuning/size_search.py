@@ -3,8 +3,6 @@
 """The search at one size: its candidates, what is known of each, and what is asked of them next."""
 
 import random
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +11,8 @@ from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
-from gpuprof.tuning.built import Built
-from gpuprof.tuning.features import bounded, estimated, features_of, sketch, with_work
-from gpuprof.tuning.search import PROMISING, Search
+from gpuprof.tuning.estimate import Built, estimated_us
+from gpuprof.tuning.model import Vector, corrected, features_of
 from gpuprof.tuning.space import Candidate, Point, Space, rule_out
 from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of
 
@@ -59,11 +56,9 @@ class SizeSearch:
         self._built: dict[Point, Built] = {}
         self._uncompiled = 0
         self._points: list[Point] = []
-        self._search: Search | None = None
-        self._begun: set[Point] = set()
+        self._features = self._guesses = np.zeros(0)
         #: What came of each point that was begun.
         self.measured: dict[Point, Measurement] = {}
-        self._finals: dict[Point, Measurement] = {}
 
     def _in_order(self, found: list[Candidate]) -> list[Candidate]:
         """The defaults first, the others in an order that favours nothing: time may not suffice for all."""
@@ -94,45 +89,37 @@ class SizeSearch:
         self._uncompiled = uncompiled
         # In the order of the candidates: compilers on several cores end in any order.
         self._points = [one.point for one in self.candidates if one.point in self._built]
-        self._rank()
+        self.rank()
+
+    def rank(self) -> None:
+        """Guess what each point takes, by the counts that are known."""
+        built = [self._built[point] for point in self._points]
+        self._features = features_of(built, self._device)
+        estimates = [estimated_us(one, self._device) for one in built]
+        self._guesses = corrected(self._features, np.zeros(len(built)), estimates)
 
     def to_count(self, most: int) -> list[Built]:
-        """Points whose counts tell most of the others: promising ones that lie apart."""
-        return [self._built[point] for point in self._proposed(most)]
+        """The points to count first: the order of the candidates favours none."""
+        return [self._built[point] for point in self._points[:most]]
 
     def rest_to_count(self) -> list[Built]:
-        """All points whose bounds are not known, those first that are thought to be fastest."""
-        expected = self._search.expected() if self._search else np.zeros(0)
-        order = (self._built[self._points[index]] for index in np.argsort(expected, kind="stable"))
-        return [one for one in order if one.bound_us is None]
+        """All points that were not counted, those first that are thought to be fastest."""
+        return [one for point in self._ranked() if not (one := self._built[point]).measurement.bound_by]
 
     def counted(self, point: Point, measurement: Measurement) -> None:
         """Take a point's bounds; a point that could not be counted is ranked without."""
         self._built[point] = Built(self._built[point].candidate, measurement)
 
-    def rank_by_bounds(self) -> None:
-        """From here on guesses follow from the bounds that are known."""
-        self._rank()
+    def _expected(self) -> Vector:
+        """What each point takes in microseconds, as far as is known."""
+        known = {point: self._value(case) for point, case in self.measured.items()}
+        times = [known.get(point) for point in self._points]
+        found: Vector = np.exp(corrected(self._features, self._guesses, times))
+        return found
 
-    def _rank(self) -> None:
-        if not self._points:
-            return
-        built = [self._built[point] for point in self._points]
-        features, guess = features_of(built, self._device), sketch(built, self._device)
-        first = [index for index, point in enumerate(self._points) if point in self._defaults]
-        promising = PROMISING if any(one.bound_us for one in built) else 1.0
-        # What is asked for is a time where times decide, else a bound.
-        prior = (
-            estimated(built, self._device, features, guess)
-            if self._timed
-            else bounded(built, features, guess)
-        )
-        self._search = Search(with_work(built, features), prior, first, self._seed, promising)
-        for point, measurement in self.measured.items():
-            self._tell(point, measurement)
-
-    def _proposed(self, count: int) -> list[Point]:
-        return [self._points[index] for index in self._search.propose(count)] if self._search else []
+    def _ranked(self) -> list[Point]:
+        """All points, the fastest first; of equals the first among the candidates."""
+        return [self._points[index] for index in np.argsort(self._expected(), kind="stable")]
 
     def next_cases(self, budget: int, batch: int) -> list[Case]:
         """The cases to measure next, none where the search at this size is done.
@@ -143,9 +130,9 @@ class SizeSearch:
         """
         used = sum(1 for case in self.measured.values() if self._value(case) is not None)
         count = min(batch, budget - used, _PATIENCE * budget - len(self.measured))
-        points = self._proposed(count) if count > 0 else []
-        self._begun |= set(points)
-        return [self.case_of(point) for point in points]
+        own = [point for point in self._defaults if point in self._built]
+        order = dict.fromkeys((*own, *self._ranked())) if count > 0 else ()
+        return [self.case_of(point) for point in order if point not in self.measured][: max(0, count)]
 
     def case_of(self, point: Point) -> Case:
         """What measures a point."""
@@ -154,11 +141,6 @@ class SizeSearch:
     def tell(self, point: Point, measurement: Measurement) -> None:
         """Take what came of a point."""
         self.measured[point] = measurement
-        self._tell(point, measurement)
-
-    def _tell(self, point: Point, measurement: Measurement) -> None:
-        if self._search is not None and point in self._built:
-            self._search.tell(self._points.index(point), self._value(measurement))
 
     def recall(self, point: Point, measurement: Measurement) -> bool:
         """Take what an earlier part of the search measured; False for a point that is not searched now."""
@@ -194,15 +176,13 @@ class SizeSearch:
 
     def record(self) -> Tuned:
         """What was found so far."""
-        expected = [] if self._search is None else self._search.expected().tolist()
-        order = sorted(range(len(self._points)), key=lambda index: expected[index])
+        expected = dict(zip(self._points, self._expected().tolist(), strict=True))
         if self._timed:
             finalists = self.finalists() or self._nearest(0.0, 1)
             ties = tied_by_time({point: self.measured[point] for point in finalists})
         else:
             bounds = {point: bound for point, case in self._known().items() if (bound := bound_of(case))}
             ties = tied_by_bound(bounds)
-        known = bool(self.measured)
         return Tuned(
             problem=self.problem.record(),
             combinations=self._combinations,
@@ -210,21 +190,13 @@ class SizeSearch:
             uncompiled=self._uncompiled,
             by="time" if self._timed else "bound",
             evaluated=len(self.measured),
-            ties=tuple(point.record(self._expected(point, expected)) for point in ties),
+            ties=tuple(point.record(expected.get(point)) for point in ties),
             ranked=tuple(
-                self._points[index].record(float(expected[index]) if known else None)
-                for index in order[:_MOST_RANKED]
+                point.record(expected[point] if self.measured else None)
+                for point in self._ranked()[:_MOST_RANKED]
             ),
             device=self._number,
         )
-
-    def _expected(self, point: Point, expected: Sequence[float]) -> float | None:
-        return float(expected[self._points.index(point)]) if point in self._built else None
-
-    @property
-    def ruled_out(self) -> Counter[str]:
-        """How many points cannot run, by the reason."""
-        return self._ruled_out
 
 
 def _lacking(reason: str | None) -> str:

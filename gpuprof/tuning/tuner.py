@@ -20,11 +20,11 @@ from gpuprof.measure.side_by_side import Cards
 from gpuprof.measure.sites import sites_of
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
-from gpuprof.tuning.built import Built
 from gpuprof.tuning.card_search import CardSearch
-from gpuprof.tuning.crew import Crew
+from gpuprof.tuning.estimate import Built
 from gpuprof.tuning.search_plan import Plan, Watcher
 from gpuprof.tuning.space import point_of
+from gpuprof.tuning.worker_pool import WorkerPool
 
 #: Time after which nothing further is compiled for one kind of device; what was is kept for the next time.
 COMPILE_SECONDS = 240.0
@@ -164,7 +164,7 @@ class Tuner:
         lead, options = alike[0], self._plan.options
         places = _in_turns([len(size.candidates) for size in lead.sizes])
         request = OpenExecutor(lead.card.opened.device, options.seed, sim_blocks=options.sim_blocks)
-        with Crew(request) as crew:
+        with WorkerPool(request) as pool:
             self._watcher.stage("Compiling", len(places))
 
             def built(index: int, measurement: Measurement) -> None:
@@ -176,24 +176,24 @@ class Tuner:
 
             until = time.monotonic() + COMPILE_SECONDS
             cases = [lead.sizes[number].candidates[place].case for number, place in places]
-            done = crew.build(cases, built, until)
+            done = pool.build(cases, built, until)
             for search in alike:
                 for number, size in enumerate(search.sizes):
                     size.begin(sum(1 for one, _ in places[done:] if one == number))
             if lead.timed:
-                self._count(crew, alike)
+                self._count(pool, alike)
 
-    def _count(self, crew: Crew, alike: Sequence[CardSearch]) -> None:
+    def _count(self, pool: WorkerPool, alike: Sequence[CardSearch]) -> None:
         """Count what tells most of all points, then as many of the others as there is time for."""
         sizes = alike[0].sizes
-        self._count_some("Counting", crew, alike, [size.to_count(COUNTED) for size in sizes], COUNT_SECONDS)
+        self._count_some("Counting", pool, alike, [size.to_count(COUNTED) for size in sizes], COUNT_SECONDS)
         rest = [size.rest_to_count() for size in sizes]
-        self._count_some("Counting more", crew, alike, rest, COUNT_MORE_SECONDS)
+        self._count_some("Counting more", pool, alike, rest, COUNT_MORE_SECONDS)
 
     def _count_some(
         self,
         title: str,
-        crew: Crew,
+        pool: WorkerPool,
         alike: Sequence[CardSearch],
         points: Sequence[Sequence[Built]],
         seconds: float,
@@ -211,10 +211,10 @@ class Tuner:
             self.step()
 
         cases = [(one.candidate.case, one.measurement) for _, one in order]
-        crew.count(cases, counted, time.monotonic() + seconds)
+        pool.count(cases, counted, time.monotonic() + seconds)
         for search in alike:
             for size in search.sizes:
-                size.rank_by_bounds()
+                size.rank()
 
     def _is_recalled(self, case: Measurement) -> bool:
         """Take over what an earlier part of the same search measured; False where nothing searches it now."""

@@ -20,7 +20,7 @@ from gpuprof.measure.case import unmeasured
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Bound, Occupancy, Resources
-from gpuprof.tuning.built import Built
+from gpuprof.tuning.estimate import Built
 from gpuprof.tuning.space import Wanted, make_space
 
 TILES = Path(__file__).parents[2] / "benchmarks" / "tuning" / "gemm_tiles.cu"

@@ -90,7 +90,7 @@ class MadeUpGpu:
         return replace(case, outcome="ok", reason=None, timing=TimingPair(timing, None))
 
 
-class MadeUpCrew:
+class MadeUpPool:
     """Compiles and counts without either."""
 
     def __init__(self, gpu: MadeUpGpu) -> None:
@@ -99,10 +99,10 @@ class MadeUpCrew:
         bounds = (one.measurement for one in gpu.land.with_bounds(1))
         self.bounds = dict(zip(gpu.times, bounds, strict=True))
 
-    def __call__(self, request) -> "MadeUpCrew":
+    def __call__(self, request) -> "MadeUpPool":
         return self
 
-    def __enter__(self) -> "MadeUpCrew":
+    def __enter__(self) -> "MadeUpPool":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,8 +137,8 @@ def made_up(monkeypatch):
         gpu = MadeUpGpu(**how)
         monkeypatch.setattr(transport, "WorkerProcess", gpu)
         monkeypatch.setattr(card_search, "run_cases", gpu.run_cases)
-        gpu.crew = MadeUpCrew(gpu)
-        monkeypatch.setattr(stages, "Crew", gpu.crew)
+        gpu.pool = MadeUpPool(gpu)
+        monkeypatch.setattr(stages, "WorkerPool", gpu.pool)
         return gpu
 
     return put
@@ -164,7 +164,7 @@ def test_a_whole_search_times_few_points_and_the_closest_often(made_up):
     assert tuned.evaluated == 20
     assert len({point for batch in gpu.batches for point in batch}) == 20
     # Time sufficed to count every point, each of them once.
-    assert gpu.crew.counted == len(gpu.times)
+    assert gpu.pool.counted == len(gpu.times)
     best = tuned.ties[0]
     times = {case.outcome for case in run.cases}
     assert times == {"ok"}
@@ -259,7 +259,7 @@ def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, 
     made_up()
     known = searched(plan(6), keep=keep).cases
     made_up()
-    monkeypatch.setattr(MadeUpCrew, "build", _interrupted)
+    monkeypatch.setattr(MadeUpPool, "build", _interrupted)
     run = searched(plan(6), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
     assert not run.complete
     assert run.cases == known == read_run(path).cases
@@ -279,7 +279,7 @@ def test_devices_of_one_kind_are_searched_each_for_itself_and_compiled_for_once(
     searched(plan(8))
     gpu = made_up()
     run = searched(plan(8, "0,1"))
-    assert (gpu.crew.compiled, gpu.crew.counted) == (alone.crew.compiled, alone.crew.counted)
+    assert (gpu.pool.compiled, gpu.pool.counted) == (alone.pool.compiled, alone.pool.counted)
     assert [tuned.device for tuned in run.tuning.sizes] == [0, 1]
     assert len(run.devices) == 2
     assert [place.selector for place in run.places] == ["0", "1"]

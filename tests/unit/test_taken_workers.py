@@ -20,8 +20,8 @@ from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess
 from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor, Size, encode
-from gpuprof.tuning import crew
-from gpuprof.tuning.crew import Crew
+from gpuprof.tuning import worker_pool
+from gpuprof.tuning.worker_pool import WorkerPool
 
 NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
 CASE = SimpleNamespace(kernel=SimpleNamespace(id="k"))
@@ -118,11 +118,11 @@ class Mortal:
 
 
 def built(mortal, monkeypatch):
-    """What a crew of one tells of a case."""
+    """What a pool of one worker tells of a case."""
     told = []
-    monkeypatch.setattr(crew, "WorkerProcess", mortal)
-    monkeypatch.setattr(crew, "unmeasured", lambda case, kernel, outcome, why, because: why)
-    with Crew(OpenExecutor(DEVICE, 0), workers=1) as one:
+    monkeypatch.setattr(worker_pool, "WorkerProcess", mortal)
+    monkeypatch.setattr(worker_pool, "unmeasured", lambda case, kernel, outcome, why, because: why)
+    with WorkerPool(OpenExecutor(DEVICE, 0), workers=1) as one:
         one.build([CASE], lambda index, answer: told.append(answer), time.monotonic() + 60)
     return told
 

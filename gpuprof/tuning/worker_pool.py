@@ -36,7 +36,7 @@ OnDone = Callable[[int, Measurement], None]
 _Ask = Callable[[WorkerProcess, Case], Any]
 
 
-class Crew:
+class WorkerPool:
     """Executors, one on each core.
 
     Args:
@@ -47,13 +47,13 @@ class Crew:
     def __init__(self, request: OpenExecutor, workers: int | None = None) -> None:
         self._request = request
         self._count = min(_MOST_WORKERS, workers or usable_cores())
-        # A worker process ends with the thread that started it: these live as long as the crew.
-        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="crew")
+        # A worker process ends with the thread that started it: these live as long as the pool.
+        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="pool")
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
         self._closed = False
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "WorkerPool":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A crew's processes: what compiled a stage counts the next one, and nothing is lost in between."""
+"""A pool of workers: what compiled a stage counts the next one, and nothing is lost in between."""
 
 import time
 
@@ -13,8 +13,8 @@ from gpuprof.measure import process
 from gpuprof.measure.protocol import OpenExecutor
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
-from gpuprof.tuning.crew import Crew
 from gpuprof.tuning.space import Wanted, make_space
+from gpuprof.tuning.worker_pool import WorkerPool
 
 pytestmark = pytest.mark.deep
 
@@ -35,13 +35,13 @@ def test_workers_that_compiled_count_and_disassemble_several_points_together(mon
     cases = [one.case for one in candidates[:6]]
     built, counted = {}, {}
     until = time.monotonic() + 240
-    with Crew(OpenExecutor(device, 0), 1) as crew:
-        assert crew.build(cases, built.__setitem__, until) == 6
+    with WorkerPool(OpenExecutor(device, 0), 1) as pool:
+        assert pool.build(cases, built.__setitem__, until) == 6
         # The process outlives the thread's work of one stage.
         time.sleep(0.3)
         pairs = [(case, built[index]) for index, case in enumerate(cases)]
-        assert crew.count(pairs, counted.__setitem__, until) == 6
-        assert crew.count(pairs[:1], counted.__setitem__, until) == 1
+        assert pool.count(pairs, counted.__setitem__, until) == 6
+        assert pool.count(pairs[:1], counted.__setitem__, until) == 1
     assert len(started) == 1
     assert sorted(counted) == list(range(6))
     for measurement in counted.values():
