@@ -195,9 +195,9 @@ class Comparison(CaseFinder[ComparedCase]):
 
     def to_html(self) -> str:
         """The page."""
-        from gpuprof.report.compared_html import render_comparison_html
+        from gpuprof.report.compared_text import comparison_page
 
-        return render_comparison_html([(self.record, ())], Tool("gpuprof", __version__))
+        return comparison_page([(self.record, ())], Tool("gpuprof", __version__))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: compact tables."""

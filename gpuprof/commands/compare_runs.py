@@ -18,7 +18,7 @@ from gpuprof.results import Run, Tool
 
 if TYPE_CHECKING:
     from gpuprof.comparison.compared import Comparison
-    from gpuprof.comparison.gates import Gate, GateResult
+    from gpuprof.comparison.gates import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def show(
     """
     from gpuprof.comparison.comparison_document import document, dumps
     from gpuprof.comparison.gates import hold_comparison
-    from gpuprof.report.compared_text import comparison_report, gates_report
+    from gpuprof.report.compared_text import comparison_page, comparison_report, gates_report
     from gpuprof.report.junit import render_junit
     from gpuprof.report.markdown import markdown_of
     from gpuprof.report.terminal import print_document
@@ -174,12 +174,6 @@ def show(
     outputs.write(outputs.json, lambda: dumps(document(comparisons, results, tool)))
     outputs.write(outputs.markdown, lambda: "\n".join(map(markdown_of, reports)))
     outputs.write(outputs.junit, lambda: render_junit(comparisons, results))
-    outputs.write(outputs.html, lambda: _page(pairs))
+    outputs.write(outputs.html, lambda: comparison_page(pairs, tool))
     print_written(*outputs.paths, aside=outputs.prints)
     return status
-
-
-def _page(pairs: "Sequence[tuple[Comparison, Sequence[GateResult]]]") -> str:
-    from gpuprof.report.compared_html import render_comparison_html
-
-    return render_comparison_html(pairs, Tool("gpuprof", __version__))

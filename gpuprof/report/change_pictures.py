@@ -3,22 +3,25 @@
 """Small inline drawings of a comparison: where a change may lie, and how the rounds of both spread."""
 
 from collections.abc import Sequence
+from math import ceil
 
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.compared import percent
 from gpuprof.comparison.judging import Judgement
-from gpuprof.comparison.spread import spreads
 from gpuprof.results import Timing
+from gpuprof.statistics import percentile
 
-_WIDTH, _HEIGHT = 190, 20
+_WIDTH, _HEIGHT = 140, 14
 _ROUNDS_WIDTH, _ROUNDS_HEIGHT = 460, 110
 #: Steps at which an axis of changes may end, in percent.
 _ENDS = (2, 5, 10, 20, 50, 100)
 _GAP = 14
 #: Share of a table's changes that its axis holds; the others are drawn at its end, with an arrow.
 _WITHIN = 0.85
+#: With fewer rounds their samples are cut into so many stretches at most, in the order taken.
+_FEW_ROUNDS, _MOST_STRETCHES = 3, 60
 
 
 def axis_end(found: Sequence[Judgement]) -> float:
@@ -43,7 +46,7 @@ def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
     def x(change: float) -> float:
         return round(_WIDTH / 2 * (1 + max(-1.0, min(1.0, 100 * change / end))), 1)
 
-    y = _HEIGHT / 2
+    y = _HEIGHT // 2
     beyond = "".join(
         f"M{x(side)} {y - 4}l{4 * sign} 4l{-4 * sign} 4"
         for side, sign in ((found.low, -1), (found.high, 1))
@@ -51,65 +54,64 @@ def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
     )
     label = f"{percent(found.change)}, {percent(found.low)} to {percent(found.high)}"
     return Markup(
-        '<svg class="change {verdict}" viewBox="-5 0 {wide} {h}" width="{wide}" height="{h}" role="img"'
-        ' aria-label="{label}"><path d="M{low} {y}H{high}{beyond}"/>'
-        '<circle cx="{dot}" cy="{y}" r="3.5"/></svg>'
-    ).format(
-        verdict=verdict,
-        wide=_WIDTH + 10,
-        h=_HEIGHT,
-        label=label,
-        y=y,
-        low=x(found.low),
-        high=x(found.high),
-        dot=x(found.change),
-        beyond=beyond,
+        f'<svg class="change {verdict}" viewBox="-5 0 {_WIDTH + 10} {_HEIGHT}" width="{_WIDTH + 10}"'
+        f' height="{_HEIGHT}" role="img" aria-label="{label}"><path d="M{x(found.low)} {y}H{x(found.high)}'
+        f'{beyond}"/><circle cx="{x(found.change)}" cy="{y}" r="3.5"/></svg>'
     )
 
 
-def rounds_picture(base: Timing, new: Timing) -> Markup:
-    """Both versions side by side on one axis of time: a column a round, p05 to p95, its median marked."""
-    sides = [spreads(timing) for timing in (base, new)]
-    low = min(column.low for side in sides for column in side)
-    high = max(column.high for side in sides for column in side)
-    low, high = low - 0.04 * (high - low or high), high + 0.04 * (high - low or high)
+def rounds_picture(base: Timing, new: Timing) -> tuple[Markup, str]:
+    """Both versions side by side on one axis of time, and what the axis is, in words.
 
-    def y(time: float) -> float:
-        return (_ROUNDS_HEIGHT - 2) * (high - time) / (high - low) + 1
+    A column is a round, or of few rounds a stretch of samples: from p05 to p95, its median marked.
+    """
+    sides = [_columns(timing) for timing in (base, new)]
+    lowest = min(low for side in sides for low, _, _ in side)
+    highest = max(high for side in sides for _, _, high in side)
+    margin = 0.04 * (highest - lowest or highest)
+
+    def y(time: float) -> str:
+        share = (highest + margin - time) / (highest - lowest + 2 * margin)
+        return f"{(_ROUNDS_HEIGHT - 2) * share + 1:.1f}"
 
     width = (_ROUNDS_WIDTH - _GAP) / 2
     parts = []
     for number, (name, timing, columns) in enumerate(zip(("base", "new"), (base, new), sides, strict=True)):
-        start = number * (width + _GAP)
-        step = width / len(columns)
+        start, step = number * (width + _GAP), width / len(columns)
         half = max(1.0, min(7.0, step * 0.3))
-        spans, marks = [], []
-        for index, column in enumerate(columns):
+        spans, marks = "", ""
+        for index, (low, middle, high) in enumerate(columns):
             x = start + (index + 0.5) * step
-            spans.append(f"M{x:.1f} {y(column.high):.1f}V{y(column.low):.1f}")
-            marks.append(f"M{x - half:.1f} {y(column.middle):.1f}h{2 * half:.1f}")
-        middle = y(timing.median_us)
-        parts.append(
-            f'<path class="span {name}" d="{"".join(spans)}"/>'
-            f'<path class="mark {name}" d="{"".join(marks)}"/>'
-        )
+            spans += f"M{x:.1f} {y(high)}V{y(low)}"
+            marks += f"M{x - half:.1f} {y(middle)}h{2 * half:.1f}"
         across = _ROUNDS_WIDTH if name == "base" else start + width
-        parts.append(f'<path class="middle {name}" d="M{start:.1f} {middle:.1f}H{across:.1f}"/>')
-    label = (
-        f"base {numbers.time_us(base.median_us, 4)} in {_count(base)},"
-        f" new {numbers.time_us(new.median_us, 4)} in {_count(new)}"
+        line = f"M{start:.1f} {y(timing.median_us)}H{across:.1f}"
+        parts += [
+            f'<path class="{kind} {name}" d="{path}"/>'
+            for kind, path in (("span", spans), ("mark", marks), ("middle", line))
+        ]
+    label = ", ".join(
+        f"{name} {numbers.time_us(timing.median_us, 4)} in {_count(timing)}"
+        for name, timing in (("base", base), ("new", new))
     )
-    return Markup(
-        '<svg class="rounds" viewBox="0 0 {w} {h}" role="img" aria-label="{label}"'
-        ' preserveAspectRatio="none">{parts}</svg>'
-    ).format(w=_ROUNDS_WIDTH, h=_ROUNDS_HEIGHT, label=label, parts=Markup("".join(parts)))
+    drawn = Markup(
+        f'<svg class="rounds" viewBox="0 0 {_ROUNDS_WIDTH} {_ROUNDS_HEIGHT}" role="img" aria-label="{label}"'
+        f' preserveAspectRatio="none">{"".join(parts)}</svg>'
+    )
+    ends = " to ".join(numbers.time_us(end, 4) for end in (lowest, highest))
+    return drawn, f"Rounds of the base, then of the new run; {ends}, medians as lines."
 
 
-def range_texts(base: Timing, new: Timing) -> tuple[str, str]:
-    """Lowest and highest time of that drawing."""
-    columns = [*spreads(base), *spreads(new)]
-    low, high = min(column.low for column in columns), max(column.high for column in columns)
-    return numbers.time_us(low, 4), numbers.time_us(high, 4)
+def _columns(timing: Timing) -> list[tuple[float, float, float]]:
+    """5th percentile, median and 95th of each round; of few rounds, of each stretch of samples."""
+    rounds = [samples for samples in timing.rounds_us if samples]
+    if len(rounds) < _FEW_ROUNDS:
+        each = ceil(len(timing.samples_us) / _MOST_STRETCHES) or 1
+        rounds = [timing.samples_us[start : start + each] for start in range(0, len(timing.samples_us), each)]
+    found = [sorted(samples) for samples in rounds] or [[timing.median_us]]
+    return [
+        (percentile(samples, 0.05), percentile(samples, 0.5), percentile(samples, 0.95)) for samples in found
+    ]
 
 
 def _count(timing: Timing) -> str:

@@ -1,26 +1,44 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison as a document, and what its page says in the same words: marks, rows, sentences."""
+"""A comparison as a document: what changed, what did not, why, and what became of gates."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.figure import Figure
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Moved, case_name, percent
-from gpuprof.comparison.comparison_document import most_rounds
+from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
 from gpuprof.report.cells import format_block
-from gpuprof.report.document import Cell, Column, Content, Document, Mark, Row, Section, Sentence, Table, Tone
-from gpuprof.results import Run
+from gpuprof.report.change_pictures import axis_end, change_picture, rounds_picture
+from gpuprof.report.document import (
+    Cell,
+    CodeBlock,
+    Column,
+    Content,
+    Document,
+    Drawing,
+    Mark,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    Tone,
+)
+from gpuprof.report.document_page import render_page
+from gpuprof.report.source import difference
+from gpuprof.results import Run, Tool
+from gpuprof.schema import to_json
+from gpuprof.text import cut
 
 MARKS: dict[Verdict, tuple[Mark, Tone]] = {
     "regressed": (Mark("▲", "^"), "bad"),
     "improved": (Mark("▼", "v"), "good"),
-    "same": (Mark("=", "="), "muted"),
+    "same": (Mark("=", "="), ""),
     "uncertain": (Mark("?", "?"), "warning"),
     "unmeasured": (Mark("○", "o"), "muted"),
 }
@@ -33,11 +51,13 @@ GATE_MARKS: dict[str, tuple[Mark, Tone]] = {
 _CAUTION = Mark("!", "!")
 #: Rows of unchanged cases that are shown: the rest is folded away.
 _MOST_UNCHANGED = 12
+#: Cases whose rounds and figures a page shows, and characters of a source that it compares.
+_MOST_CASES, _LONGEST_SOURCE = 100, 400_000
 _COLUMNS = (
     Column("", right=False),
-    Column("verdict", right=False, rank=3),
     Column("kernel", right=False),
     Column("size"),
+    Column("verdict", right=False, rank=3),
     Column("before", rank=1),
     Column("after"),
     Column("change"),
@@ -48,118 +68,107 @@ _MOST_MOVED = 4
 _MOST_NAMES = 6
 #: Share of the largest count of its unit by which a count must have moved to be worth a word.
 _LEAST_SHARE = 0.01
+_READING = (
+    "A verdict compares the medians of rounds of both versions with what rounds of identical code differ "
+    "by: that of recorded runs and, the more rounds there are, of these rounds themselves. It is wrong "
+    "for identical code once in five thousand cases. Detectable is the smallest slowdown that these "
+    "rounds would have shown nine times of ten; “same” says that nothing beyond that can hide. Below each "
+    "change its interval is drawn, faster to the left. What was not timed is compared by its bound, the "
+    "least time that exact counts allow."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRow:
-    """One compared case as a table shows it.
+def comparison_page(pairs: Sequence[tuple[Comparison, Sequence[GateResult]]], tool: Tool) -> str:
+    """Comparisons of new runs with one base as one HTML file, which holds every verdict as JSON.
 
     Args:
-        case: The case.
-        kernel: Its kernel.
-        size: The problem's size.
-        shape: Block and parameters.
-        before: Time of the base; of what was not timed its bound, behind a sign that says so.
-        after: Of the new run.
-        change: The change; empty where there is none to tell.
-        detectable: The smallest change that would have been detected.
-        moved: What else moved, most telling first.
+        pairs: Each comparison with what became of its gates.
+        tool: What compares.
     """
-
-    case: ComparedCase
-    kernel: str
-    size: str
-    shape: str
-    before: str
-    after: str
-    change: str
-    detectable: str
-    moved: tuple[str, ...]
+    comparisons, gates = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    title = f"{', '.join(one.new_name for one in comparisons)} against {comparisons[0].base_name}"
+    reports = [comparison_report(*pair, prefix=f"case-{number}") for number, pair in enumerate(pairs)]
+    return render_page("gpuprof compare", title, reports, tool, to_json(document(comparisons, gates, tool)))
 
 
-def rows_of(comparison: Comparison) -> list[ComparedRow]:
-    """A row for each case that both runs have, in the new run's order."""
-    return [_row(case) for case in comparison.cases]
+def comparison_report(
+    comparison: Comparison, gates: Sequence[GateResult] = (), *, prefix: str = ""
+) -> Document:
+    """A comparison: what changed, what did not, what only one run has, and the gates.
 
-
-def _row(case: ComparedCase) -> ComparedRow:
-    figure = headline_figure(case)
-    values = [figure.value(subject) for subject in (case.base, case.new)]
-    least = "" if case.judgement is not None else "≥ "  # a bound is no measured time, nor shown as one
-    before, after = ("–" if value is None else f"{least}{figure.write(value, 4)}" for value in values)
-    found = case.judgement
-    change = detectable = ""
-    if found is not None:
-        change, detectable = percent(found.change), percent(found.detectable, signed=False)
-    elif case.basis == "outcome":
-        change = case.new.case.outcome
-    elif case.basis == "bound" and values[0] and values[1]:
-        change = percent(values[1] / values[0] - 1)
-    return ComparedRow(
-        case,
-        case.new.case.kernel,
-        case.new.case.problem.label,
-        format_block(case.new.case),
-        before,
-        after,
-        change,
-        detectable,
-        moved_texts(case),
+    Args:
+        comparison: What to show.
+        gates: What became of the gates.
+        prefix: Begins the ids of what only a page can show; empty for none of that.
+    """
+    cases = sorted(comparison.cases, key=lambda case: ATTENTION.index(case.verdict))
+    details = dict(_details(cases, prefix)) if prefix else {}
+    unchanged = [case for case in cases if case.verdict == "same"]
+    shown = [case for case in cases if case.verdict != "same"] + unchanged[:_MOST_UNCHANGED]
+    folded = unchanged[_MOST_UNCHANGED:]
+    content: list[Content] = [
+        Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(comparison)
+    ]
+    judged = [case.judgement for case in cases if case.judgement is not None]
+    end = axis_end(judged) if prefix and judged else 0.0
+    content += [Section("", (_table(shown, details, end),))] if shown else []
+    if folded:
+        table = _table(folded, details, end)
+        content.append(Section(f"{len(folded)} more are the same", (table,), folded=True))
+    for word, mark, run, only in (
+        ("missing", Mark("−", "-"), comparison.base, comparison.missing),
+        ("new", Mark("+", "+"), comparison.new, comparison.added),
+    ):
+        if only:
+            names = _few([case_name(run, case) for case in only])
+            content.append(Sentence.of(f"{len(only)} {word}: {names}", mark=mark, tone="muted"))
+    content += [Section("", gates_report(gates).content)] if gates else []
+    if prefix:
+        changed = tuple(_source_changes(comparison))
+        content.append(Section("How to read this", (Sentence.of(_READING),), folded=True))
+        content += [Section("Case by case", tuple(details.values()))] if details else []
+        content += [Section("Sources that changed", changed)] if changed else []
+    return Document(
+        f"{comparison.new_name} against {comparison.base_name}: {comparison.headline}",
+        _facts(comparison),
+        tuple(content),
     )
 
 
-def headline_figure(case: ComparedCase) -> Figure:
-    """What a row shows of a case: its time, or its bound where it was not timed."""
-    return FIGURES["median_us" if case.judgement is not None else "bound_us"]
+def gates_report(gates: Sequence[GateResult]) -> Document:
+    """What became of gates, in the order written."""
+    found = ((result, *GATE_MARKS[result.outcome]) for result in gates)
+    sentences = (
+        Sentence.of(f"{result.gate.text}: {result.sentence}", mark=mark, tone=tone)
+        for result, mark, tone in found
+    )
+    return Document("", content=tuple(sentences))
 
 
-def moved_texts(case: ComparedCase, most: int = _MOST_MOVED) -> tuple[str, ...]:
-    """What of source, launch, resources and counts is not what it was, in short."""
-    found = list(case.other_identity)
-    if case.same_source is False:
-        found.insert(0, "source")
-    moved = [item for item in case.moved if item.figure.key != "bound_us" or case.basis != "bound"]
-    weights = {id(item): weight for item, weight in zip(moved, _weights(moved), strict=True)}
-    telling = sorted((item for item in moved if weights[id(item)]), key=lambda item: -weights[id(item)])
-    found += [item.text for item in telling[:most]]
-    return (*found, f"{len(telling) - most} more") if len(telling) > most else tuple(found)
-
-
-def _weights(moved: Sequence[Moved]) -> Iterator[float]:
-    """How much each figure says of a change; 0 for one that a row does well without.
-
-    Resources and words come first, because they are few and have causes. A count is weighed by what it grew
-    or shrank by, as a share of the largest of its unit: ten requests where there was one are nothing beside a
-    million.
-    """
-    largest: dict[str, float] = {}
-    for item in moved:
-        values = [abs(value) for value in (item.before, item.after) if isinstance(value, int | float)]
-        largest[item.figure.unit] = max([*values, largest.get(item.figure.unit, 0.0)])
-    for item in moved:
-        if item.figure.key in FIGURES:
-            yield 2.0
-            continue
-        before, after = (
-            value if isinstance(value, int | float) else 0.0 for value in (item.before, item.after)
-        )
-        share = abs(after - before) / (largest[item.figure.unit] or 1.0)
-        yield share if share >= _LEAST_SHARE else 0.0
-
-
-def surroundings(comparison: Comparison) -> tuple[str, ...]:
-    """What differs besides the kernels, each as a sentence; and what references say of it."""
-    found = [
-        f"{difference.text}{f' ({difference.misleads})' if difference.misleads else ''}"
-        for difference in comparison.differences
-    ]
+def cautions(comparison: Comparison) -> Iterator[str]:
+    """What differs besides the kernels, what references say of it, and what would tell what is uncertain."""
+    for found in comparison.differences:
+        yield f"{found.text}{f' ({found.misleads})' if found.misleads else ''}"
     for case in comparison.cases:
         if case.is_reference and case.verdict in ("regressed", "improved"):
-            found.append(
-                f"{case.name}, which is not your code, is {case.sentence}:"
-                " something besides the kernels changed"
-            )
-    return tuple(found)
+            why = "something besides the kernels changed"
+            yield f"{case.name}, which is not your code, is {case.sentence}: {why}"
+    if comparison.advice:
+        yield f"uncertain: {comparison.advice}"
+
+
+def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """Both runs: where each came from, when, on what, in how many rounds; and which sources differ."""
+    runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
+    changed = sources(comparison)
+    return (*((name, _origin(run)) for name, run in runs), *((("sources", changed),) if changed else ()))
+
+
+def _origin(run: Run) -> str:
+    devices, rounds = ", ".join(dict.fromkeys(device.name for device in run.devices)), most_rounds(run)
+    counted = f", {rounds} {'round' if rounds == 1 else 'rounds'}" if run.backend == "gpu" else ""
+    how = {"gpu": "", "sim": " (executor)", "none": " (compiled only)"}[run.backend]
+    return f"{devices}{how}, {run.created_utc}{counted}"
 
 
 def sources(comparison: Comparison) -> str:
@@ -177,92 +186,129 @@ def _few(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMES])}{more}"
 
 
-def facts_of(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    """Both runs: where each came from, when, on what, in how many rounds; and which sources differ."""
-    runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
-    found = [(name, _origin(run, most_rounds(run))) for name, run in runs]
-    changed = sources(comparison)
-    return (*found, *((("sources", changed),) if changed else ()))
+def _table(cases: Sequence[ComparedCase], details: dict[int, Section], end: float) -> Table:
+    """One row a case, and with it why; its shape only where that tells it from another."""
+    shapes = Counter((case.new.case.kernel, case.new.case.problem.label) for case in cases)
+    rows = []
+    for case in cases:
+        several = shapes[case.new.case.kernel, case.new.case.problem.label] > 1
+        anchor = details[id(case)].anchor if id(case) in details else ""
+        rows.append(_row(case, several, anchor, end))
+    drawn = f" Intervals are drawn from −{end:g} % to +{end:g} %." if end else ""
+    return Table(_COLUMNS, tuple(rows), f"Cases.{drawn}")
 
 
-def _origin(run: Run, rounds: int) -> str:
-    devices = ", ".join(dict.fromkeys(device.name for device in run.devices))
-    counted = f", {rounds} {'round' if rounds == 1 else 'rounds'}" if run.backend == "gpu" else ""
-    how = {"gpu": "", "sim": " (executor)", "none": " (compiled only)"}[run.backend]
-    return f"{devices}{how}, {run.created_utc}{counted}"
+def _row(case: ComparedCase, several: bool, anchor: str, end: float) -> Row:
+    found, new = case.judgement, case.new.case
+    mark, tone = MARKS[case.verdict]
+    figure = FIGURES["median_us" if found is not None else "bound_us"]
+    values = [figure.value(subject) for subject in (case.base, case.new)]
+    least = "" if found is not None else "≥ "  # a bound is no measured time, nor shown as one
+    before, after = ("–" if value is None else f"{least}{figure.write(value, 4)}" for value in values)
+    change, detectable, drawing = "–", "–", Markup("")
+    if found is not None:
+        change, detectable = percent(found.change), percent(found.detectable, signed=False)
+        drawing = change_picture(found, case.verdict, end) if end else drawing
+    elif case.basis == "outcome":
+        change = new.outcome
+    elif case.basis == "bound" and values[0] and values[1]:
+        change = percent(values[1] / values[0] - 1)
+    why = "; ".join(filter(None, ("" if case.verdict == "same" else case.sentence, *moved_texts(case))))
+    kernel = f"{new.kernel} {format_block(new)}" if several else new.kernel
+    cells = (
+        Cell("", mark=mark),
+        Cell(kernel, code=not several, anchor=anchor),
+        *map(Cell, (new.problem.label, case.verdict, before, after)),
+        Cell(change, drawing=drawing),
+        Cell(detectable),
+    )
+    return Row(cells, tone, (Sentence.of(why),) if why else ())
+
+
+def moved_texts(case: ComparedCase, most: int = _MOST_MOVED) -> tuple[str, ...]:
+    """What of source, launch, resources and counts is not what it was, in short."""
+    found = [*(["source"] if case.same_source is False else []), *case.other_identity]
+    moved = [item for item in case.moved if item.figure.key != "bound_us" or case.basis != "bound"]
+    weighed = [(weight, item) for item, weight in zip(moved, _weights(moved), strict=True) if weight]
+    weighed.sort(key=lambda pair: -pair[0])
+    found += [item.text for _, item in weighed[:most]]
+    return (*found, f"{len(weighed) - most} more") if len(weighed) > most else tuple(found)
+
+
+def _weights(moved: Sequence[Moved]) -> Iterator[float]:
+    """How much each figure says of a change; 0 for one that a row does well without.
+
+    Resources and words come first, because they are few and have causes. A count is weighed by what it grew
+    or shrank by, as a share of the largest of its unit: ten requests where there was one are nothing beside a
+    million.
+    """
+    counts = [
+        [value if isinstance(value, int | float) else 0.0 for value in (item.before, item.after)]
+        for item in moved
+    ]
+    largest: dict[str, float] = {}
+    for item, held in zip(moved, counts, strict=True):
+        largest[item.figure.unit] = max(*map(abs, held), largest.get(item.figure.unit, 0.0))
+    for item, (before, after) in zip(moved, counts, strict=True):
+        share = abs(after - before) / (largest[item.figure.unit] or 1.0)
+        yield 2.0 if item.figure.key in FIGURES else share if share >= _LEAST_SHARE else 0.0
+
+
+def _details(cases: Sequence[ComparedCase], prefix: str) -> Iterator[tuple[int, Section]]:
+    """Cases of which there is more to say than their row does: rounds, bound, every figure that moved."""
+    number = 0
+    for case in cases:
+        content: list[Content] = []
+        timings = [each.case.timing.cold if each.case.timing else None for each in (case.base, case.new)]
+        if case.judgement is not None and case.verdict != "same" and timings[0] and timings[1]:
+            drawing, scale = rounds_picture(timings[0], timings[1])
+            content += [Drawing(drawing), Sentence.of(scale, tone="muted")]
+        if (case.moved or case.verdict != "same") and (shift := bound_shift(case)):
+            content.append(Sentence.of(shift))
+        if case.moved:
+            content.append(CodeBlock(_moved_lines(case.moved)))
+        if content and number < _MOST_CASES:
+            mark = MARKS[case.verdict][0].symbol
+            title = f"{mark} {case.verdict} {case.name}: {case.sentence}"
+            yield id(case), Section(title, tuple(content), f"{prefix}-{number}", folded=True)
+            number += 1
 
 
 def bound_shift(case: ComparedCase) -> str:
     """What binds a case before and after, in words; empty where that is not known of both."""
-    read = [FIGURES["bound_by"].read(subject).value for subject in (case.base, case.new)]
-    if not all(read):
+    was, is_now = (FIGURES["bound_by"].read(subject).value for subject in (case.base, case.new))
+    if not (was and is_now):
         return ""
-    was, is_now = read
-    times = " → ".join(
-        numbers.time_us(FIGURES["bound_us"].value(subject) or 0.0) for subject in (case.base, case.new)
-    )
+    bounds = (FIGURES["bound_us"].value(subject) or 0.0 for subject in (case.base, case.new))
+    times = " → ".join(map(numbers.time_us, bounds))
     return f"bound by {was}, {times}" if was == is_now else f"bound by {was} → {is_now}, {times}"
 
 
-def comparison_report(comparison: Comparison, gates: Sequence[GateResult] = ()) -> Document:
-    """A comparison: what changed, what did not, what only one run has, and the gates.
-
-    Args:
-        comparison: What to show.
-        gates: What became of the gates.
-    """
-    rows = sorted(rows_of(comparison), key=lambda row: ATTENTION.index(row.case.verdict))
-    unchanged = [row for row in rows if row.case.verdict == "same"]
-    shown = [row for row in rows if row.case.verdict != "same"] + unchanged[:_MOST_UNCHANGED]
-    folded = unchanged[_MOST_UNCHANGED:]
-    cautions = [f"uncertain: {comparison.advice}"] if comparison.advice else []
-    content: list[Content] = [
-        Sentence.of(text, mark=_CAUTION, tone="warning") for text in (*surroundings(comparison), *cautions)
-    ]
-    content += [Section("", (_table(shown),))] if shown else []
-    if folded:
-        content.append(Section(f"{len(folded)} more are the same", (_table(folded),), folded=True))
-    for word, mark, run, cases in (
-        ("missing", Mark("−", "-"), comparison.base, comparison.missing),
-        ("new", Mark("+", "+"), comparison.new, comparison.added),
-    ):
-        if cases:
-            names = _few([case_name(run, case) for case in cases])
-            content.append(Sentence.of(f"{len(cases)} {word}: {names}", mark=mark, tone="muted"))
-    return Document(
-        f"{comparison.new_name} against {comparison.base_name}: {comparison.headline}",
-        facts_of(comparison),
-        (*content, *([Section("", gates_report(gates).content)] if gates else [])),
+def _moved_lines(moved: Sequence[Moved]) -> str:
+    """Label, before, after and factor of each, in columns of a monospaced text."""
+    rows = [(one.figure.label, *one.texts, f"× {one.ratio:.3g}" if one.ratio else "–") for one in moved]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
     )
 
 
-def gates_report(gates: Sequence[GateResult]) -> Document:
-    """What became of gates, in the order written."""
-    return Document(
-        "",
-        content=tuple(
-            Sentence.of(f"{result.gate.text}: {result.sentence}", mark=mark, tone=tone)
-            for result in gates
-            for mark, tone in [GATE_MARKS[result.outcome]]
-        ),
-    )
+def _source_changes(comparison: Comparison) -> Iterator[Section]:
+    """How the sources of kernels differ, each kernel once."""
+    seen = set()
+    for case in comparison.cases:
+        kernel = case.new.case.kernel
+        if case.same_source is not False or kernel in seen:
+            continue
+        seen.add(kernel)
+        lines = difference(*(_source(subject.run, subject.case.ran) for subject in (case.base, case.new)))
+        shown = lines or "Its code is the same; header or included files differ."
+        box = Markup('<pre class="diff" tabindex="0" role="region" aria-label="Changes to {}">{}</pre>')
+        yield Section(kernel, (Drawing(box.format(kernel, shown)),))
 
 
-def _table(rows: Sequence[ComparedRow]) -> Table:
-    """One row a case, and below it why; its shape only where that tells it from another."""
-    shapes = Counter((row.kernel, row.size) for row in rows)
-    return Table(_COLUMNS, tuple(_table_row(row, shapes[row.kernel, row.size] > 1) for row in rows))
-
-
-def _table_row(row: ComparedRow, several: bool) -> Row:
-    verdict = row.case.verdict
-    mark, tone = MARKS[verdict]
-    is_same = verdict == "same"
-    why = "; ".join(filter(None, ("" if is_same else row.case.sentence, *row.moved)))
-    texts = (row.size, row.before, row.after, row.change or "–", row.detectable or "–")
-    kernel = Cell(f"{row.kernel} {row.shape}") if several else Cell(row.kernel, code=True)
-    return Row(
-        (Cell("", mark=mark), Cell(verdict), kernel, *map(Cell, texts)),
-        "" if is_same else tone,
-        (Sentence.of(why),) if why else (),
-    )
+def _source(run: Run, kernel: str) -> str:
+    try:
+        return cut(run.kernel(kernel).source, _LONGEST_SOURCE)
+    except KeyError:
+        return ""

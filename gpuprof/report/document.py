@@ -241,14 +241,12 @@ class Section:
         content: What stands in it.
         anchor: Its id.
         folded: Whether a page shows it only when asked.
-        for_page: Whether only a page shows it.
     """
 
     title: str
     content: tuple["Content", ...]
     anchor: str = ""
     folded: bool = False
-    for_page: bool = False
 
 
 Content = Sentence | Note | Table | Legend | Chart | AnswerTile | CodeBlock | Drawing | Section

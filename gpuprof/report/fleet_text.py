@@ -61,15 +61,18 @@ _READING = (
 
 def fleet_page(fleet: Fleet) -> str:
     """A fleet as one HTML file: a thousand cards take a drawing a case, not an element a card."""
-    return render_page("gpuprof fleet", fleet.headline, [fleet_report(fleet)], fleet.found.tool)
+    return render_page("gpuprof fleet", fleet.headline, [fleet_report(fleet, drawn=True)], fleet.found.tool)
 
 
-def fleet_report(fleet: Fleet) -> Document:
-    """A fleet: the cards of each kind that differ from its median, its labels, its cases, and what failed."""
+def fleet_report(fleet: Fleet, *, drawn: bool = False) -> Document:
+    """A fleet: the cards of each kind that differ from its median, its labels, its cases, and what failed.
+
+    Args:
+        fleet: What to show.
+        drawn: Whether with what only a page can show.
+    """
     content: list[Content] = [Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
-    content += [
-        Section(kind.name, tuple(_kind(fleet, kind, fleet.series[kind.name]))) for kind in fleet.found.kinds
-    ]
+    content += [Section(kind.name, tuple(_kind(fleet, kind, drawn))) for kind in fleet.found.kinds]
     failures = [
         Sentence.of(f"{item.card}: {item.case} failed: {item.reason}", mark=_FAILED, tone="bad")
         for item in fleet.found.failures
@@ -77,7 +80,7 @@ def fleet_report(fleet: Fleet) -> Document:
     if len(failures) > _MOST_CARDS:
         failures[_MOST_CARDS:] = [Sentence.of(f"{len(failures) - _MOST_CARDS} more failed.", tone="muted")]
     content += [Section("", tuple(failures))] if failures else []
-    content.append(Section("How to read this", (Sentence.of(_READING),), folded=True, for_page=True))
+    content += [Section("How to read this", (Sentence.of(_READING),), folded=True)] if drawn else []
     return Document(fleet.headline, content=tuple(content))
 
 
@@ -106,7 +109,7 @@ def _named(items: Sequence[str]) -> str:
     return ", ".join(items[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _kind(fleet: Fleet, kind: FleetKind, series: Sequence[Series]) -> Iterator[Content]:
+def _kind(fleet: Fleet, kind: FleetKind, drawn: bool) -> Iterator[Content]:
     yield Sentence.of(f"{_facts(kind)}.", tone="muted")
     yield from _folded_table(
         _OUTLIERS,
@@ -115,13 +118,13 @@ def _kind(fleet: Fleet, kind: FleetKind, series: Sequence[Series]) -> Iterator[C
         "cards",
         "Cards that differ from the fleet median",
     )
-    if kind.changes:
+    if drawn and kind.changes:
         marked = {item.card: item.confirmed for item in kind.outliers if item.card in kind.changes}
         end = end_of_axis(list(kind.changes.values()), [kind.changes[card] for card in marked])
-        strip = Drawing(card_strip(kind.changes, marked, end))
-        yield Section("", (strip, Sentence.of(_axis(end), tone="muted")), for_page=True)
+        yield Drawing(card_strip(kind.changes, marked, end))
+        yield Sentence.of(_axis(end), tone="muted")
     yield from _labels(fleet, kind)
-    cases = [case for case in series if len(case.times_us) > 1]
+    cases = [case for case in fleet.series[kind.name] if len(case.times_us) > 1]
     changes = [{card: expm1(change) for card, change in case.changes.items()} for case in cases]
     marks = [_marked(kind, case) for case in cases]
     told = [held[card] for held, marked in zip(changes, marks, strict=True) for card in marked]

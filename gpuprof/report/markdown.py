@@ -55,7 +55,7 @@ def _parts(content: Sequence[Content], heading: str) -> Iterator[str]:
 
 def _part(item: Content, heading: str) -> Iterator[str]:
     match item:
-        case Section(for_page=False):
+        case Section():
             inner = list(_parts(item.content, f"{heading}#" if item.title else heading))
             if item.folded and inner:
                 yield f"<details><summary>{_text(item.title)}</summary>"

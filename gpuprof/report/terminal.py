@@ -93,8 +93,6 @@ def _print_content(writer: "_Writer", content: Sequence[Content]) -> None:
 
 def _print_item(writer: "_Writer", item: Content) -> None:
     match item:
-        case Section(for_page=True):
-            pass
         case Section(folded=True):
             writer.paragraph("", item.title, "muted")
         case Section():

@@ -22,7 +22,7 @@ from wide_run import wide_run
 from gpuprof.comparison.compared import compare_runs
 from gpuprof.comparison.fleet import FleetBuilder
 from gpuprof.reading import read_run
-from gpuprof.report.compared_html import render_comparison_html
+from gpuprof.report.compared_text import comparison_page
 from gpuprof.report.fleet_text import fleet_page
 from gpuprof.report.html import render_html
 from gpuprof.results import Run, Tool
@@ -41,7 +41,7 @@ REPORTS = {
 
 
 def _compared(base: Run, new: Run) -> str:
-    return render_comparison_html([(compare_runs(base, new, force=True), [])], Tool("gpuprof", "1"))
+    return comparison_page([(compare_runs(base, new, force=True), [])], Tool("gpuprof", "1"))
 
 
 def _fleet() -> str:
