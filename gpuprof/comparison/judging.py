@@ -23,7 +23,7 @@ from statistics import NormalDist, fmean, median
 from statistics import variance as variance_of
 from typing import Literal
 
-from gpuprof.results import Measurement
+from gpuprof.results import Measurement, Timing
 from gpuprof.statistics import percentile, round_medians_us
 
 Verdict = Literal["improved", "same", "regressed", "uncertain", "unmeasured"]
@@ -38,6 +38,8 @@ _MOST_ROUNDS = 100
 _TRIMMED = 8
 #: Stretches of a round's samples, in the order taken, between which its time may drift.
 _STRETCHES = 4
+#: Samples of fewer rounds are drawn in so many stretches at most, in the order taken.
+_FEW_ROUNDS, _MOST_DRAWN = 3, 60
 #: How often a change that is called detectable is to be found; with what is estimated, nine times of ten.
 _Z_POWER = NormalDist().inv_cdf(0.95)
 #: Standard error of a median over that of a mean, and the quartiles' distance of normal values.
@@ -143,6 +145,18 @@ def times_of(case: Measurement, *, warm: bool = False) -> Times:
     medians = [time for time in round_medians_us(timing.rounds_us) if time > 0]
     variances = [_variance(samples) for samples in timing.rounds_us if samples]
     return Times(medians, math.sqrt(fmean(variances)) if medians else 0.0, case.event_pair_us or 0.0)
+
+
+def spreads(timing: Timing) -> list[tuple[float, float, float]]:
+    """5th percentile, median and 95th of each round; of few rounds, of each stretch of samples."""
+    rounds = [samples for samples in timing.rounds_us if samples]
+    if len(rounds) < _FEW_ROUNDS:
+        each = math.ceil(len(timing.samples_us) / _MOST_DRAWN) or 1
+        rounds = [timing.samples_us[start : start + each] for start in range(0, len(timing.samples_us), each)]
+    found = [sorted(samples) for samples in rounds] or [[timing.median_us]]
+    return [
+        (percentile(samples, 0.05), percentile(samples, 0.5), percentile(samples, 0.95)) for samples in found
+    ]
 
 
 def judge(base: Times, new: Times) -> Judgement:

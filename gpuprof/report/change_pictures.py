@@ -3,15 +3,13 @@
 """Small inline drawings of a comparison: where a change may lie, and how the rounds of both spread."""
 
 from collections.abc import Sequence
-from math import ceil
 
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.compared import percent
-from gpuprof.comparison.judging import Judgement
+from gpuprof.comparison.judging import Judgement, spreads
 from gpuprof.results import Timing
-from gpuprof.statistics import percentile
 
 _WIDTH, _HEIGHT = 140, 14
 _ROUNDS_WIDTH, _ROUNDS_HEIGHT = 460, 110
@@ -20,8 +18,6 @@ _ENDS = (2, 5, 10, 20, 50, 100)
 _GAP = 14
 #: Share of a table's changes that its axis holds; the others are drawn at its end, with an arrow.
 _WITHIN = 0.85
-#: With fewer rounds their samples are cut into so many stretches at most, in the order taken.
-_FEW_ROUNDS, _MOST_STRETCHES = 3, 60
 
 
 def axis_end(found: Sequence[Judgement]) -> float:
@@ -65,7 +61,7 @@ def rounds_picture(base: Timing, new: Timing) -> tuple[Markup, str]:
 
     A column is a round, or of few rounds a stretch of samples: from p05 to p95, its median marked.
     """
-    sides = [_columns(timing) for timing in (base, new)]
+    sides = [spreads(timing) for timing in (base, new)]
     lowest = min(low for side in sides for low, _, _ in side)
     highest = max(high for side in sides for _, _, high in side)
     margin = 0.04 * (highest - lowest or highest)
@@ -100,18 +96,6 @@ def rounds_picture(base: Timing, new: Timing) -> tuple[Markup, str]:
     )
     ends = " to ".join(numbers.time_us(end, 4) for end in (lowest, highest))
     return drawn, f"Rounds of the base, then of the new run; {ends}, medians as lines."
-
-
-def _columns(timing: Timing) -> list[tuple[float, float, float]]:
-    """5th percentile, median and 95th of each round; of few rounds, of each stretch of samples."""
-    rounds = [samples for samples in timing.rounds_us if samples]
-    if len(rounds) < _FEW_ROUNDS:
-        each = ceil(len(timing.samples_us) / _MOST_STRETCHES) or 1
-        rounds = [timing.samples_us[start : start + each] for start in range(0, len(timing.samples_us), each)]
-    found = [sorted(samples) for samples in rounds] or [[timing.median_us]]
-    return [
-        (percentile(samples, 0.05), percentile(samples, 0.5), percentile(samples, 0.95)) for samples in found
-    ]
 
 
 def _count(timing: Timing) -> str:
