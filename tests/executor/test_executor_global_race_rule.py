@@ -13,7 +13,7 @@ import numpy as np
 from each import each
 
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import GlobalMemory, moved_dtype
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 
@@ -116,11 +116,13 @@ class History:
     def _tell(self, accesses: list[Access], mask: Mask) -> None:
         one = accesses[0]
         if one.manner in (Manner.READ, Manner.STRONG_READ):
-            self.shadow.read(self.order, self.index, mask, one.size, one.time, one.manner)
+            self.shadow.read(MemoryOperation(self.order, self.index, mask, one.size, one.time, one.manner))
         elif one.manner is Manner.NEAR_WRITE or (one.manner is Manner.STRONG_WRITE and one.time % 2):
             place = np.array([access.first // one.size for access in accesses])
             who = np.array([access.thread for access in accesses])
-            self.shadow.update(self.order, place, who, one.size, one.time, one.manner)
+            self.shadow.update(
+                MemoryOperation(self.order, place, None, one.size, one.time, one.manner, by=who)
+            )
         else:
             values = (self.values & (1 << 8 * one.size) - 1 if one.size < 8 else self.values).astype(
                 f"u{one.size}"
@@ -128,7 +130,9 @@ class History:
             if one.size == 8:
                 values = values | values << np.uint64(32)
             stored = values.view(moved_dtype(one.size))
-            self.shadow.write(self.order, self.index, stored, mask, one.size, one.time, one.manner)
+            self.shadow.write(
+                MemoryOperation(self.order, self.index, mask, one.size, one.time, one.manner), stored
+            )
             if one.manner is Manner.WRITE:
                 place = np.array([access.first // one.size for access in accesses])
                 self.buffer.store(place, stored.reshape(-1)[0], one.size)

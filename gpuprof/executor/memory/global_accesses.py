@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How instructions touch global memory, which of that may not meet without order, and who touches what."""
 
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.moments import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers
+from gpuprof.executor.memory.moments import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers, Settled
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
 
@@ -58,29 +60,67 @@ CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
 }
 
 
-def spread(order: ThreadOrder, index: NDArray[np.intp], mask: Mask) -> tuple[Numbers, Numbers]:
-    """Return the place and the number of every thread in `mask`."""
-    shape = (order.blocks, order.warps, WARP)
-    place, threads = np.broadcast_to(index, shape), order.threads
-    if mask.whole:
-        return place.reshape(-1), threads.reshape(-1)
-    lanes = np.broadcast_to(mask.lanes, shape)
-    return place[lanes], threads[lanes]
+@dataclass(eq=False)
+class MemoryOperation:
+    """What threads of a batch do to memory in one instruction: who, where, how, and when.
 
+    `index` counts in units of `size` bytes: for the lanes in `mask`, of a shape that broadcasts to (blocks,
+    warps, 32); or for the threads in `by`, one each, in the order in which they take effect. The `parts` of a
+    vector count as so many operations. It is judged by what threads could rely on then, if that is `settled`
+    already, at a `moment` that who judges it gives it.
+    """
 
-def values_of(values: Lanes, order: ThreadOrder, mask: Mask) -> Lanes:
-    """Return the value of every thread in `mask`."""
-    shape = (order.blocks, order.warps, WARP)
-    spread = np.broadcast_to(values, shape)
-    return spread.reshape(-1) if mask.whole else spread[np.broadcast_to(mask.lanes, shape)]
+    order: ThreadOrder
+    index: NDArray[np.intp]
+    mask: Mask | None
+    size: int
+    line: int
+    manner: Manner = Manner.READ
+    parts: int = 1
+    by: Numbers | None = None
+    settled: Settled | None = None
+    moment: int = 0
 
+    @cached_property
+    def place(self) -> Numbers:
+        """The place of each thread that takes part."""
+        return self._of_lanes(self.index)
 
-def merged(order: ThreadOrder, index: NDArray[np.intp]) -> tuple[Numbers, Numbers, Numbers, int]:
-    """Return for a load by all lanes each place, the first and the last thread there, and their kind."""
-    _, warps, width = index.shape
-    threads = order.threads
-    first, last = threads[:, :warps, :width], threads[:, -warps:, -width:]
-    whole = OF_CLUSTER if order.layout.several else OF_BLOCK
-    kind = whole if warps < order.warps else OF_WARP if width < WARP else 0
-    place = np.broadcast_to(index, first.shape)
-    return place.reshape(-1), first.reshape(-1), last.reshape(-1), kind
+    @cached_property
+    def who(self) -> Numbers:
+        """The number of each in the launch."""
+        return self.by if self.by is not None else self._of_lanes(self.order.threads)
+
+    @property
+    def near(self) -> bool:
+        """Whether its scope is the block."""
+        return self.manner in (*NEAR_READS, Manner.NEAR_WRITE)
+
+    def each(self, values: Lanes) -> Lanes:
+        """Return the value of each, of those that the lanes, or the threads, have."""
+        return self._of_lanes(values)
+
+    def of(self, chosen: Bools, manner: Manner) -> "MemoryOperation":
+        """Return what some of its threads do, in another manner."""
+        place, who = self.place[chosen], self.who[chosen]
+        return replace(self, index=place, mask=None, by=who, manner=manner)
+
+    def merged(self) -> "list[tuple[MemoryOperation, int]]":
+        """Return a load by all lanes as those of the first and last thread at each place, and their kinds."""
+        order = self.order
+        _, warps, width = self.index.shape
+        first, last = order.threads[:, :warps, :width], order.threads[:, -warps:, -width:]
+        whole = OF_CLUSTER if order.layout.several else OF_BLOCK
+        kind = whole if warps < order.warps else OF_WARP if width < WARP else 0
+        place = np.broadcast_to(self.index, first.shape).reshape(-1)
+        firsts, lasts = (
+            replace(self, index=place, mask=None, by=threads.reshape(-1)) for threads in (first, last)
+        )
+        return [(firsts, 0), (lasts, kind)] if kind else [(firsts, 0)]
+
+    def _of_lanes(self, values: Lanes) -> Lanes:
+        if self.mask is None:
+            return values
+        shape = (self.order.blocks, self.order.warps, WARP)
+        spread = np.broadcast_to(values, shape)
+        return spread.reshape(-1) if self.mask.whole else spread[np.broadcast_to(self.mask.lanes, shape)]

@@ -24,25 +24,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.memory.global_accesses import (
     CONFLICTS,
-    NEAR_READS,
     RELAXED_READS,
     STRONG,
     STRONG_READS,
     Manner,
-    merged,
-    spread,
-    values_of,
+    MemoryOperation,
 )
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     Numbers,
-    Settled,
     Timeline,
     moment_of,
     thread_of,
@@ -54,6 +50,7 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Stores that are logged before a buffer's accesses are judged one by one.
 _LOGGED_STORES = 1 << 23
+_OTHER_VALUE = " with another value"
 
 
 @dataclass(frozen=True)
@@ -77,19 +74,6 @@ class GlobalRace:
     other_line: int
     other: int
     shared: bool = False
-
-
-@dataclass(frozen=True)
-class _Stores:
-    """Logged stores of one instruction: the arguments of `Shadow.write`, and what was settled."""
-
-    order: ThreadOrder
-    settled: Settled
-    index: NDArray[np.intp]
-    values: Lanes
-    mask: Mask
-    size: int
-    moment: int
 
 
 class GlobalRaces:
@@ -171,7 +155,10 @@ class Shadow:
         self.buffer = buffer
         self.races = races
         self.variables: dict[int, Variable] = {}
-        self._log: list[_Stores] | None = None if at_once or races.releases is not None else []
+        #: Plain stores that are not judged yet, with their values.
+        self._log: list[tuple[MemoryOperation, Lanes]] | None = None
+        if not (at_once or races.releases is not None):
+            self._log = []
         self._logged = 0
         #: Bytes of an element of the arrays below: the smallest access so far.
         self._granule = 0
@@ -181,170 +168,102 @@ class Shadow:
         #: By their manner and, of strong ones, the bytes of an element.
         self._others: dict[tuple[Manner, int], ConcurrentAccesses] = {}
 
-    def read(
-        self,
-        order: ThreadOrder,
-        index: NDArray[np.intp],
-        mask: Mask,
-        size: int,
-        line: int,
-        manner: Manner = Manner.READ,
-        parts: int = 1,
-    ) -> None:
-        """Judge a load of `size` bytes at `index`, in units of that size, by the lanes in `mask`.
-
-        Args:
-            order: The order of the batch's threads.
-            index: Shape (blocks or 1, warps or 1, 32 or 1).
-            mask: The lanes.
-            size: Bytes.
-            line: Source line.
-            manner: Whether the load is strong.
-            parts: Elements of a vector, which count as so many loads.
-        """
+    def read(self, one: MemoryOperation) -> None:
+        """Judge loads."""
         self._judge_all()
-        if mask.whole and index.size < order.blocks * order.block_threads and manner is Manner.READ:
-            place, who, last, kind = merged(order, index)
-            moment = order.timeline.moment(line)
-            self._touch(order, place, who, size, moment, manner)
-            if kind:
-                self._touch(order, place, last, size, moment, manner, kind)
+        if one.manner in STRONG_READS:
+            self._signal(one, reads=True, writes=False)
+            self._touch(one)
             return
-        place, who = spread(order, index, mask)
-        if manner in STRONG_READS:
-            self._read_strongly(order, place, who, size, line, manner, parts)
+        one.moment = one.order.timeline.moment(one.line)
+        few = one.index.size < one.order.blocks * one.order.block_threads
+        if few and one.mask is not None and one.mask.whole and one.manner is Manner.READ:
+            for part, kind in one.merged():
+                self._touch(part, kind)
         else:
-            self._touch(order, place, who, size, order.timeline.moment(line), manner)
+            self._touch(one)
 
-    def stored_in_warp(
-        self, order: ThreadOrder, index: NDArray[np.intp], mask: Mask, size: int
-    ) -> tuple[int, int] | None:
+    def stored_in_warp(self, one: MemoryOperation) -> tuple[int, int] | None:
         """Return the first thread of a strong read for which another lane of its warp stored without order.
 
         Returns:
-            The thread's number in the launch and the line of that store, or None; arguments as for `read`.
+            The thread's number in the launch and the line of that store, or None.
         """
         stores = [each for (manner, _), each in self._others.items() if manner is Manner.STRONG_WRITE]
         if not stores:
             return None
-        place, who = spread(order, index, mask)
-        granules, each = self._granules(place, size)
-        owners = np.repeat(who, each) if each > 1 else who
-        hits = (accesses.conflict(order, granules, owners) for accesses in stores)
+        granules, owners = self._granules(one)
+        hits = (accesses.conflict(one.order, granules, owners) for accesses in stores)
         hit = next((hit for hit in hits if hit is not None), None)
         if hit is None:
             return None
         reader, stamp = int(owners[hit[0]]), np.array([hit[1]], dtype=np.int64)
         if int(thread_of(stamp)[0]) // WARP != reader // WARP:
             return None
-        return reader, order.timeline.lines[int(moment_of(stamp)[0])]
+        return reader, one.order.timeline.lines[int(moment_of(stamp)[0])]
 
-    def _read_strongly(
-        self,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        size: int,
-        line: int,
-        manner: Manner = Manner.STRONG_READ,
-        parts: int = 1,
-    ) -> None:
-        start, near, relaxed = place * size, manner in NEAR_READS, manner in RELAXED_READS
-        moment = order.signal(
-            self.variables, start, who, line, reads=True, writes=False, near=near, relaxed=relaxed
-        )
-        self._touch(order, place, who, size, moment, manner, parts=parts)
-
-    def update(
-        self,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        size: int,
-        line: int,
-        manner: Manner,
-        failed: Bools | None = None,
-        parts: int = 1,
-    ) -> None:
-        """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen.
+    def update(self, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """Judge atomic operations.
 
         Those that are true in `failed` compared with another value than they found: they have only read.
-        The `parts` of a vector count as so many operations.
         """
         self._judge_all()
         if failed is not None and failed.any():
-            self._read_strongly(order, place[failed], who[failed], size, line)
-            place, who = place[~failed], who[~failed]
-        if not place.size:
+            read = one.of(failed, Manner.STRONG_READ)
+            read.parts = 1
+            self._signal(read, reads=True, writes=False)
+            self._touch(read)
+            one = one.of(~failed, one.manner)
+        if not one.place.size:
             return
-        near, start = manner is Manner.NEAR_WRITE, place * size
-        moment = order.signal(self.variables, start, who, line, reads=True, writes=True, near=near)
-        self._touch(order, place, who, size, moment, manner, parts=parts)
-        if near:
-            self._judge_blocks(order, start, who, moment)
+        self._signal(one, reads=True, writes=True)
+        self._touch(one)
+        if one.near:
+            self._judge_blocks(one)
 
-    def _judge_blocks(self, order: ThreadOrder, start: Numbers, who: Numbers, moment: int) -> None:
-        """Judge atomic operations whose scope is the block: two blocks may not share a place."""
-        by_place = np.argsort(start, kind="stable")
-        ordered, blocks = start[by_place], who[by_place] // order.block_threads
-        found = np.flatnonzero((ordered[1:] == ordered[:-1]) & (blocks[1:] != blocks[:-1]))
-        if found.size:
-            one, two = by_place[found[0] + 1], by_place[found[0]]
-            stamp, granule = int(who[two]) << MOMENT_BITS | moment, int(start[one]) // self._granule
-            near = Manner.NEAR_WRITE
-            self._report(order, near, moment, granule, who[one], stamp, other=near)
-
-    def write(
-        self,
-        order: ThreadOrder,
-        index: NDArray[np.intp],
-        values: Lanes,
-        mask: Mask,
-        size: int,
-        line: int,
-        manner: Manner = Manner.WRITE,
-        parts: int = 1,
-    ) -> None:
-        """Judge a store that is about to happen; arguments as for `read`, and the values."""
-        if self._log is not None and manner is Manner.WRITE and size >= self.buffer.item_bytes:
-            moment = order.timeline.moment(line)
-            self._log.append(_Stores(order, order.settled, index, values, mask, size, moment))
-            self._logged += mask.total_threads * (size // self.buffer.item_bytes)
-            if self._logged > min(_LOGGED_STORES, self.buffer.size // self.buffer.item_bytes):
+    def write(self, one: MemoryOperation, values: Lanes) -> None:
+        """Judge stores that are about to happen."""
+        item, plain = self.buffer.item_bytes, one.manner is Manner.WRITE
+        if self._log is not None and one.mask is not None and plain and one.size >= item:
+            one.moment, one.settled = one.order.timeline.moment(one.line), one.order.settled
+            self._log.append((one, values))
+            self._logged += one.mask.total_threads * (one.size // item)
+            if self._logged > min(_LOGGED_STORES, self.buffer.size // item):
                 self._judge_log()
             return
         self._judge_all()
-        place, who = spread(order, index, mask)
-        stored = values_of(values, order, mask)
-        if manner is Manner.WRITE:
-            if self.variables:
-                self._forget_variables(place * size, size)
-            content = self.buffer.view(size)
-            self._write(order, place, who, stored, content, size, order.timeline.moment(line))
+        if plain:
+            # That ends what was released by the variables that it overwrites.
+            for where in self.variables.keys() & set(
+                (one.place * one.size).tolist() if self.variables else ()
+            ):
+                del self.variables[where]
+            one.moment = one.order.timeline.moment(one.line)
+            self._write(one, one.each(values), self.buffer.view(one.size))
             return
-        near, start = manner is Manner.NEAR_WRITE, place * size
         self._stored = True
-        moment = order.signal(self.variables, start, who, line, reads=False, writes=True, near=near)
-        if self.races.meetings.wanted and place.size > 1:
-            self._note_together(order, place * size, who, moment, manner)
-        self._touch(order, place, who, size, moment, manner, parts=parts)
-
-    def write_at(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
-    ) -> None:
-        """Judge stores that are about to happen at `place`, in units of `size` bytes, by threads `who`."""
-        self._judge_all()
-        self._write(order, place, who, values, self.buffer.view(size), size, order.timeline.moment(line))
-
-    def read_at(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
-        """Judge loads at `place`, in units of `size` bytes, by threads `who`."""
-        self._judge_all()
-        self._touch(order, place, who, size, order.timeline.moment(line), Manner.READ)
+        self._signal(one, reads=False, writes=True)
+        if self.races.meetings.wanted and one.place.size > 1:
+            self._note_together(one)
+        self._touch(one)
 
     def finish(self) -> None:
         """The launch is over: stores that wrote as many elements as there were met nobody."""
         if self._log and self.buffer.written_count() != self._logged:
             self._judge_log()
+
+    def _signal(self, one: MemoryOperation, *, reads: bool, writes: bool) -> None:
+        """Threads use variables by strong operations, and may so release and acquire."""
+        one.moment = one.order.signal(
+            self.variables,
+            one.place * one.size,
+            one.who,
+            one.line,
+            reads=reads,
+            writes=writes,
+            near=one.near,
+            relaxed=one.manner in RELAXED_READS,
+        )
 
     def _judge_all(self) -> None:
         """From now on, judge every access when it happens."""
@@ -354,199 +273,155 @@ class Shadow:
     def _judge_log(self) -> None:
         log, self._log = self._log or [], None
         content = np.zeros(-(-self.buffer.size // 16) * 16, dtype=np.uint8) if log else None
-        for stores in log:
+        for one, given in log:
             assert content is not None
-            place, who = spread(stores.order, stores.index, stores.mask)
-            values = values_of(stores.values, stores.order, stores.mask)
-            view = content.view(moved_dtype(stores.size))
-            order, size, moment = stores.order, stores.size, stores.moment
-            self._write(order, place, who, values, view, size, moment, stores.settled)
-            view[place] = values
+            values, view = one.each(given), content.view(moved_dtype(one.size))
+            self._write(one, values, view)
+            view[one.place] = values
 
-    def _forget_variables(self, start: Numbers, size: int) -> None:
-        """A plain store ends what was released by the variables that it overwrites."""
-        for where in self.variables.keys() & set(start.tolist()):
-            del self.variables[where]
+    def _judge_blocks(self, one: MemoryOperation) -> None:
+        """Judge atomic operations whose scope is the block: two blocks may not share a place."""
+        start = one.place * one.size
+        by_place = np.argsort(start, kind="stable")
+        ordered, blocks = start[by_place], one.who[by_place] // one.order.block_threads
+        found = np.flatnonzero((ordered[1:] == ordered[:-1]) & (blocks[1:] != blocks[:-1]))
+        if found.size:
+            first, second = by_place[found[0]], by_place[found[0] + 1]
+            stamp, granule = int(one.who[first]) << MOMENT_BITS | one.moment, int(start[second])
+            self._report(one, granule // self._granule, one.who[second], stamp, other=one.manner)
 
-    def _write(
-        self,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        values: Lanes,
-        content: Lanes,
-        size: int,
-        moment: int,
-        settled: Settled | None = None,
-    ) -> None:
+    def _write(self, one: MemoryOperation, values: Lanes, content: Lanes) -> None:
         """Judge plain stores over `content`, which is still as it was before."""
-        granules, each = self._granules(place, size)
-        owners = np.repeat(who, each) if each > 1 else who
-        stamps = owners << MOMENT_BITS | moment
-        writers = self._written()
+        order, settled = one.order, one.settled
+        granules, owners = self._granules(one)
+        stamps = owners << MOMENT_BITS | one.moment
+        # What is stored to each granule, as bytes.
+        parts = np.ascontiguousarray(values)[:, None].view(np.uint8).reshape(-1, self._granule)
+        if self._writers is None:
+            self._writers = np.zeros(self._elements(), dtype=np.int64)
+        writers = self._writers
         repeats = np.zeros(len(granules), dtype=np.bool_)
         held = writers[granules]
         if held.any():
+            before = content.view(np.uint8).reshape(-1, self._granule)
             met = unordered(held, order, owners, settled)
             if met.size:
-                differ = self._changed(content, granules[met], self._parts(values)[met])
+                differ = (before[granules[met]] != parts[met]).any(axis=1)
                 if differ.any():
                     hit = int(met[differ.argmax()])
-                    self._report_write(order, moment, granules[hit], owners[hit], int(held[hit]))
+                    self._report(one, granules[hit], owners[hit], int(held[hit]), _OTHER_VALUE)
                 repeats[met] = True
-            self._meet_repeated(order, granules, owners, self._parts(values), content, moment, settled)
-        self._meet(order, Manner.WRITE, granules, owners, moment)
+            repeated = self._others.get((Manner.REPEATED, 0))
+            if repeated is not None:
+                # Stores that change what several threads stored before.
+                changing = np.flatnonzero((before[granules] != parts).any(axis=1))
+                found = repeated.conflict(order, granules[changing], owners[changing], settled)
+                if found is not None:
+                    hit = int(changing[found[0]])
+                    self._report(one, granules[hit], owners[hit], found[1], _OTHER_VALUE)
+        self._meet(one, granules, owners)
         stores = np.flatnonzero(~repeats)
         writers[granules[stores]] = stamps[stores]
         lost = stores[writers[granules[stores]] != stamps[stores]]
         if lost.size:
-            self._judge_collisions(order, granules, owners, self._parts(values), moment)
+            self._judge_collisions(one, granules, owners, parts)
             repeats[lost] = True
         if repeats.any():
             self._accesses(Manner.REPEATED).add(order, granules[repeats], stamps[repeats], settled)
 
-    def _meet_repeated(
-        self,
-        order: ThreadOrder,
-        granules: Numbers,
-        owners: Numbers,
-        parts: NDArray[np.uint8],
-        content: Lanes,
-        moment: int,
-        settled: Settled | None,
-    ) -> None:
-        """Judge stores that change what several threads stored before."""
-        repeated = self._others.get((Manner.REPEATED, 0))
-        if repeated is None:
-            return
-        changing = np.flatnonzero(self._changed(content, granules, parts))
-        hit = repeated.conflict(order, granules[changing], owners[changing], settled)
-        if hit is not None:
-            which, stamp = int(changing[hit[0]]), hit[1]
-            self._report_write(order, moment, granules[which], owners[which], stamp)
-
-    def _changed(self, content: Lanes, granules: Numbers, parts: NDArray[np.uint8]) -> Bools:
-        """Return which granules hold other bytes than are stored to them."""
-        before = content.view(np.uint8).reshape(-1, self._granule)[granules]
-        return np.asarray((before != parts).any(axis=1))
-
-    def _report_write(self, order: ThreadOrder, moment: int, granule: int, who: int, stamp: int) -> None:
-        self._report(order, Manner.WRITE, moment, granule, who, stamp, "with another value")
-
     def _judge_collisions(
-        self,
-        order: ThreadOrder,
-        granules: Numbers,
-        owners: Numbers,
-        parts: NDArray[np.uint8],
-        moment: int,
+        self, one: MemoryOperation, granules: Numbers, owners: Numbers, parts: NDArray[np.uint8]
     ) -> None:
         """Several lanes store to one place in one instruction: which value stays is undefined."""
         by_place = np.argsort(granules, kind="stable")
         ordered = granules[by_place]
-        same = ordered[1:] == ordered[:-1]
         differ = (parts[by_place[1:]] != parts[by_place[:-1]]).any(axis=1)
-        found = np.flatnonzero(same & differ)
+        found = np.flatnonzero((ordered[1:] == ordered[:-1]) & differ)
         if found.size:
-            one, two = by_place[found[0] + 1], by_place[found[0]]
-            stamp = int(owners[two]) << MOMENT_BITS | moment
-            self._report_write(order, moment, granules[one], owners[one], stamp)
+            first, second = by_place[found[0]], by_place[found[0] + 1]
+            stamp = int(owners[first]) << MOMENT_BITS | one.moment
+            self._report(one, granules[second], owners[second], stamp, _OTHER_VALUE)
 
-    def _touch(
-        self,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        size: int,
-        moment: int,
-        manner: Manner,
-        kind: int = 0,
-        parts: int = 1,
-    ) -> None:
+    def _touch(self, one: MemoryOperation, kind: int = 0) -> None:
         """Judge and remember accesses that may happen together with others of their kind."""
-        width = size // parts if manner in STRONG else 0
-        granules, each = self._granules(place, size)
-        owners = np.repeat(who, each) if each > 1 else who
+        width = one.size // one.parts if one.manner in STRONG else 0
+        granules, owners = self._granules(one)
         if self._writers is not None:
             held = self._writers[granules]
-            found = unordered(held, order, owners)
+            found = unordered(held, one.order, owners)
             if found.size:
                 hit = int(found[0])
-                self._report(order, manner, moment, granules[hit], owners[hit], int(held[hit]))
-        self._meet(order, manner, granules, owners, moment, width)
-        stamps = owners << MOMENT_BITS | moment
-        self._accesses(manner, width).add(order, granules, with_kind(stamps, kind) if kind else stamps)
+                self._report(one, granules[hit], owners[hit], int(held[hit]))
+        self._meet(one, granules, owners, width)
+        stamps = owners << MOMENT_BITS | one.moment
+        stamps = with_kind(stamps, kind) if kind else stamps
+        self._accesses(one.manner, width).add(one.order, granules, stamps)
 
     def _accesses(self, manner: Manner, width: int = 0) -> ConcurrentAccesses:
         if (manner, width) not in self._others:
             self._others[manner, width] = ConcurrentAccesses(self._elements())
         return self._others[manner, width]
 
-    def _meet(
-        self,
-        order: ThreadOrder,
-        manner: Manner,
-        granules: Numbers,
-        owners: Numbers,
-        moment: int,
-        width: int = 0,
-    ) -> None:
-        everywhere, elsewhere = CONFLICTS[manner]
+    def _meet(self, one: MemoryOperation, granules: Numbers, owners: Numbers, width: int = 0) -> None:
+        everywhere, elsewhere = CONFLICTS[one.manner]
         for (other, other_width), accesses in self._others.items():
             # Strong accesses of a word and of its half are in nobody's order.
-            apart = 0 < width != other_width > 0 and (manner.writes or other.writes)
+            apart = 0 < width != other_width > 0 and (one.manner.writes or other.writes)
             if not (apart or other in everywhere) and self.races.meetings.wanted:
-                self._note(order, manner, granules, owners, moment, other, accesses)
+                self._note(one, granules, owners, other, accesses)
             if not (apart or other in everywhere or other in elsewhere):
                 continue
             only_elsewhere = other in elsewhere and not apart
-            hit = accesses.conflict(order, granules, owners, elsewhere=only_elsewhere)
+            hit = accesses.conflict(one.order, granules, owners, elsewhere=only_elsewhere)
             if hit is not None:
                 which, stamp = hit
                 sizes = (width, other_width) if apart else (0, 0)
-                self._report(
-                    order, manner, moment, granules[which], owners[which], stamp, other=other, sizes=sizes
-                )
+                self._report(one, granules[which], owners[which], stamp, other=other, sizes=sizes)
 
     def _note(
         self,
-        order: ThreadOrder,
-        manner: Manner,
+        one: MemoryOperation,
         granules: Numbers,
         owners: Numbers,
-        moment: int,
         other: Manner,
         accesses: ConcurrentAccesses,
     ) -> None:
         """Note strong accesses that meet others with nothing to order them."""
-        if Manner.GUESS in (manner, other) or not {manner, other} <= {*STRONG}:
+        if Manner.GUESS in (one.manner, other) or not {one.manner, other} <= {*STRONG}:
             return
-        reads = (not manner.writes) + (not other.writes)
+        reads = (not one.manner.writes) + (not other.writes)
         if reads == 2 or (not reads and not (self._stored or self.races.meetings.keeps)):
             return
-        for found, stamps in accesses.unordered(order, granules, owners):
-            places = (self.buffer.place(int(granule) * self._granule)[0] for granule in granules[found])
-            does = manner.value, other.value
-            self.races.meetings.add(
-                order.timeline, moment, owners[found], stamps, places, does, reads=reads > 0
-            )
+        for found, stamps in accesses.unordered(one.order, granules, owners):
+            start = granules[found] * self._granule
+            self._tell_of_meeting(one, owners[found], stamps, start, other, reads=reads > 0)
 
-    def _note_together(
-        self, order: ThreadOrder, start: Numbers, who: Numbers, moment: int, manner: Manner
-    ) -> None:
+    def _note_together(self, one: MemoryOperation) -> None:
         """Note strong stores of several warps to one place, in one instruction."""
+        start, who = one.place * one.size, one.who
         by_place = np.lexsort((who, start))
         found = np.flatnonzero(start[by_place[1:]] == start[by_place[:-1]])
-        one, two = by_place[found + 1], by_place[found]
-        places = (self.buffer.place(byte)[0] for byte in start[one].tolist())
-        stamps, does = who[two] << MOMENT_BITS | moment, (manner.value, manner.value)
-        self.races.meetings.add(order.timeline, moment, who[one], stamps, places, does, reads=False)
+        first, second = by_place[found], by_place[found + 1]
+        stamps = who[first] << MOMENT_BITS | one.moment
+        self._tell_of_meeting(one, who[second], stamps, start[second], one.manner, reads=False)
+
+    def _tell_of_meeting(
+        self,
+        one: MemoryOperation,
+        who: Numbers,
+        stamps: Numbers,
+        start: Numbers,
+        other: Manner,
+        *,
+        reads: bool,
+    ) -> None:
+        places = (self.buffer.place(byte)[0] for byte in start.tolist())
+        does = one.manner.value, other.value
+        self.races.meetings.add(one.order.timeline, one.moment, who, stamps, places, does, reads=reads)
 
     def _report(
         self,
-        order: ThreadOrder,
-        manner: Manner,
-        moment: int,
+        one: MemoryOperation,
         granule: int,
         who: int,
         stamp: int,
@@ -554,39 +429,29 @@ class Shadow:
         other: Manner = Manner.WRITE,
         sizes: tuple[int, int] = (0, 0),
     ) -> None:
-        byte = int(granule) * self._granule
-        element, address = self.buffer.place(byte)
+        element, address = self.buffer.place(int(granule) * self._granule)
         met = np.array([stamp], dtype=np.int64)
-        lines = order.timeline.lines
+        lines = one.order.timeline.lines
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
-        detail = f"{manner.value} {element}{ours}, which {{0}} {other.value}{theirs} in line {{1}}"
-        detail += f" {text}" * bool(text) + ", and nothing orders them"
+        detail = f"{one.manner.value} {element}{ours}, which {{0}} {other.value}{theirs} in line {{1}}"
         self.races.report(
             GlobalRace(
-                line=lines[moment],
+                line=lines[one.moment],
                 thread=int(who),
                 address=address,
                 shared=self.buffer.address == 0,
-                detail=detail,
+                detail=f"{detail}{text}, and nothing orders them",
                 other_line=lines[int(moment_of(met)[0])],
                 other=int(thread_of(met)[0]),
             )
         )
 
-    def _parts(self, values: Lanes) -> NDArray[np.uint8]:
-        """Return what is stored to each granule, as bytes."""
-        return np.ascontiguousarray(values)[:, None].view(np.uint8).reshape(-1, self._granule)
-
     def _elements(self) -> int:
         return -(-self.buffer.size // 16) * 16 // self._granule
 
-    def _written(self) -> Numbers:
-        if self._writers is None:
-            self._writers = np.zeros(self._elements(), dtype=np.int64)
-        return self._writers
-
-    def _granules(self, place: Numbers, size: int) -> tuple[Numbers, int]:
-        """Return the granules that accesses of `size` bytes touch, and how many each."""
+    def _granules(self, one: MemoryOperation) -> tuple[Numbers, Numbers]:
+        """Return the granules that an operation touches, and the thread that touches each."""
+        size = one.size
         if not self._granule:
             self._granule = size
         elif size < self._granule:
@@ -597,5 +462,5 @@ class Shadow:
                 accesses.refine(times)
         each = size // self._granule
         if each == 1:
-            return place, 1
-        return (place[:, None] * each + np.arange(each)).reshape(-1), each
+            return one.place, one.who
+        return (one.place[:, None] * each + np.arange(each)).reshape(-1), np.repeat(one.who, each)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import Manner, spread
+from gpuprof.executor.memory.global_accesses import MemoryOperation
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.global_races import Shadow
 from gpuprof.executor.memory.moments import Numbers
@@ -272,68 +272,23 @@ class TracedShadow:
     def _judged(self) -> "Shadow | TracedShadow | None":
         return None if self._trace.hollow else self._shadow
 
-    def read(
-        self,
-        order: ThreadOrder,
-        index: NDArray[np.intp],
-        mask: Mask,
-        size: int,
-        line: int,
-        manner: Manner = Manner.READ,
-        parts: int = 1,
-    ) -> None:
+    def read(self, one: MemoryOperation) -> None:
         """As `Shadow.read`."""
-        place, who = spread(order, index, mask)
-        self._trace.read(self._buffer, order, place, who, size, line)
+        self._trace.read(self._buffer, one.order, one.place, one.who, one.size, one.line)
         if self._judged is not None:
-            self._judged.read(order, index, mask, size, line, manner, parts)
+            self._judged.read(one)
 
-    def update(
-        self,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        size: int,
-        line: int,
-        manner: Manner,
-        failed: Bools | None = None,
-        parts: int = 1,
-    ) -> None:
+    def update(self, one: MemoryOperation, failed: Bools | None = None) -> None:
         """As `Shadow.update`."""
         if not self._trace.hollow:  # else it adds to whatever is there
-            self._trace.read(self._buffer, order, place, who, size, line)
-            self._trace.take_turns(order, place, who)
-        self._trace.store(self._buffer, order, place, who, size, combines=True)
+            self._trace.read(self._buffer, one.order, one.place, one.who, one.size, one.line)
+            self._trace.take_turns(one.order, one.place, one.who)
+        self._trace.store(self._buffer, one.order, one.place, one.who, one.size, combines=True)
         if self._judged is not None:
-            self._judged.update(order, place, who, size, line, manner, failed, parts)
+            self._judged.update(one, failed)
 
-    def write(
-        self,
-        order: ThreadOrder,
-        index: NDArray[np.intp],
-        values: Lanes,
-        mask: Mask,
-        size: int,
-        line: int,
-        manner: Manner = Manner.WRITE,
-        parts: int = 1,
-    ) -> None:
+    def write(self, one: MemoryOperation, values: Lanes) -> None:
         """As `Shadow.write`."""
-        place, who = spread(order, index, mask)
-        self._trace.store(self._buffer, order, place, who, size)
+        self._trace.store(self._buffer, one.order, one.place, one.who, one.size)
         if self._judged is not None:
-            self._judged.write(order, index, values, mask, size, line, manner, parts)
-
-    def write_at(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
-    ) -> None:
-        """As `Shadow.write_at`."""
-        self._trace.store(self._buffer, order, place, who, size)
-        if self._judged is not None:
-            self._judged.write_at(order, place, who, values, size, line)
-
-    def read_at(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
-        """As `Shadow.read_at`."""
-        self._trace.read(self._buffer, order, place, who, size, line)
-        if self._judged is not None:
-            self._judged.read_at(order, place, who, size, line)
+            self._judged.write(one, values)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import STRONG_READS, Manner
+from gpuprof.executor.memory.global_accesses import STRONG_READS, Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
@@ -95,27 +95,25 @@ class SharedOrder:
 
     def read(self, pattern: SharedPattern, line: int, manner: Manner, parts: int = 1) -> None:
         """Judge a load, perhaps of the parts of a vector."""
-        if manner in STRONG_READS and self.lucky is None and line not in self._polled:
-            index, mask = self._index(pattern), pattern.mask
-            if (met := self._shadow.stored_in_warp(self._order, index, mask, pattern.size)) is not None:
-                self.lucky = LuckyRead(line, *met)
-        self._shadow.read(self._order, self._index(pattern), pattern.mask, pattern.size, line, manner, parts)
+        one = self._operation(pattern, line, manner, parts)
+        asked = manner in STRONG_READS and self.lucky is None and line not in self._polled
+        if asked and (met := self._shadow.stored_in_warp(one)) is not None:
+            self.lucky = LuckyRead(line, *met)
+        self._shadow.read(one)
 
     def write(self, pattern: SharedPattern, values: Lanes, line: int, manner: Manner, parts: int = 1) -> None:
         """Judge a store that is about to happen, perhaps of the parts of a vector."""
-        index = self._index(pattern)
-        self._shadow.write(self._order, index, values, pattern.mask, pattern.size, line, manner, parts)
+        self._shadow.write(self._operation(pattern, line, manner, parts), values)
 
     def update(self, pattern: SharedPattern, line: int, manner: Manner, failed: Bools | None = None) -> None:
         """Judge atomic operations; `failed` as for `Shadow.update`, one for each lane that takes part."""
-        shape = (self._order.blocks, self._order.warps, 32)
-        lanes = np.broadcast_to(pattern.mask.lanes, shape)
-        place = np.broadcast_to(self._index(pattern), shape)[lanes]
-        who = self._order.threads[lanes]
-        self._shadow.update(self._order, place, who, pattern.size, line, manner, failed)
+        self._shadow.update(self._operation(pattern, line, manner), failed)
 
-    def _index(self, pattern: SharedPattern) -> NDArray[np.intp]:
-        if pattern.per_block:
-            return pattern.index
-        elements = self._shared.block_bytes // pattern.size
-        return np.asarray(pattern.index + (np.arange(len(self._shared.content)) * elements)[:, None, None])
+    def _operation(
+        self, pattern: SharedPattern, line: int, manner: Manner, parts: int = 1
+    ) -> MemoryOperation:
+        index = pattern.index
+        if not pattern.per_block:
+            elements = self._shared.block_bytes // pattern.size
+            index = index + (np.arange(len(self._shared.content)) * elements)[:, None, None]
+        return MemoryOperation(self._order, index, pattern.mask, pattern.size, line, manner, parts)

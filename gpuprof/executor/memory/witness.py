@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import Index
-from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import Manner, spread
+from gpuprof.executor.memory.global_accesses import MemoryOperation
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.moments import Numbers
-from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Bits of a stamp that say which instruction of which launch it was; those above them say which thread.
 _DEED_BITS = 20
@@ -107,23 +106,21 @@ class Witness:
         deed = self._deed(stamp)
         return UnwrittenRead(buffer, element, deed)
 
-    def note_write(
-        self, buffer: Buffer, place: Numbers, who: Numbers, size: int, line: int, *, atomic: bool
-    ) -> None:
-        """Remember that threads write `size` bytes each at `place`, in units of that size."""
+    def note_write(self, buffer: Buffer, one: MemoryOperation, *, atomic: bool) -> None:
+        """Remember who writes."""
         stamps = self._stamps_of(buffer)
-        elements, each = buffer.elements_at(place, size)
-        stamps[elements] = np.repeat(self._stamped(who, line, atomic), each)
+        elements, each = buffer.elements_at(one.place, one.size)
+        stamps[elements] = np.repeat(self._stamped(one.who, one.line, atomic), each)
 
-    def note_read(self, buffer: Buffer, place: Numbers, who: Numbers, size: int, line: int) -> None:
+    def note_read(self, buffer: Buffer, one: MemoryOperation) -> None:
         """Remember the first of these reads that finds nothing written, if none was before."""
         if self._read is not None or buffer.address not in self._empty:
             return
-        elements, each = buffer.elements_at(place, size)
+        elements, each = buffer.elements_at(one.place, one.size)
         missing = np.flatnonzero(self._stamps_of(buffer)[elements] == 0)
         if missing.size:
             first = int(missing[0])
-            stamp = self._stamped(who[first // each : first // each + 1], line, atomic=False)
+            stamp = self._stamped(one.who[first // each : first // each + 1], one.line, atomic=False)
             self._read = buffer, int(elements[first]), int(stamp[0])
 
     def _stamps_of(self, buffer: Buffer) -> NDArray[np.int64]:
@@ -152,61 +149,18 @@ class WitnessedShadow(Shadow):
         self._watched = buffer
         self._witness = witness
 
-    def read(
-        self,
-        order: ThreadOrder,
-        index: NDArray[np.intp],
-        mask: Mask,
-        size: int,
-        line: int,
-        manner: Manner = Manner.READ,
-        parts: int = 1,
-    ) -> None:
+    def read(self, one: MemoryOperation) -> None:
         """As `Shadow.read`."""
-        place, who = spread(order, index, mask)
-        self._witness.note_read(self._watched, place, who, size, line)
-        super().read(order, index, mask, size, line, manner, parts)
+        self._witness.note_read(self._watched, one)
+        super().read(one)
 
-    def update(
-        self,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        size: int,
-        line: int,
-        manner: Manner,
-        failed: Bools | None = None,
-        parts: int = 1,
-    ) -> None:
+    def update(self, one: MemoryOperation, failed: Bools | None = None) -> None:
         """As `Shadow.update`."""
-        self._witness.note_read(self._watched, place, who, size, line)
-        self._witness.note_write(self._watched, place, who, size, line, atomic=True)
-        super().update(order, place, who, size, line, manner, failed, parts)
+        self._witness.note_read(self._watched, one)
+        self._witness.note_write(self._watched, one, atomic=True)
+        super().update(one, failed)
 
-    def write(
-        self,
-        order: ThreadOrder,
-        index: NDArray[np.intp],
-        values: Lanes,
-        mask: Mask,
-        size: int,
-        line: int,
-        manner: Manner = Manner.WRITE,
-        parts: int = 1,
-    ) -> None:
+    def write(self, one: MemoryOperation, values: Lanes) -> None:
         """As `Shadow.write`."""
-        place, who = spread(order, index, mask)
-        self._witness.note_write(self._watched, place, who, size, line, atomic=False)
-        super().write(order, index, values, mask, size, line, manner, parts)
-
-    def write_at(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
-    ) -> None:
-        """As `Shadow.write_at`."""
-        self._witness.note_write(self._watched, place, who, size, line, atomic=False)
-        super().write_at(order, place, who, values, size, line)
-
-    def read_at(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
-        """As `Shadow.read_at`."""
-        self._witness.note_read(self._watched, place, who, size, line)
-        super().read_at(order, place, who, size, line)
+        self._witness.note_write(self._watched, one, atomic=False)
+        super().write(one, values)

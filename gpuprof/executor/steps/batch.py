@@ -26,7 +26,7 @@ from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import MovingFootprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
@@ -321,11 +321,13 @@ class Batch:
             if (shadow := self.shadows.get(buffer.address)) is None:
                 return
             who = self.order.first * self.order.block_threads + threads
+            manner = Manner.STRONG_WRITE if values is None else Manner.WRITE
+            one = MemoryOperation(self.order, place, None, size, line, manner, by=who)
             with self.without_values() if hollow else nullcontext():
                 if values is None:
-                    shadow.update(self.order, place, who, size, line, Manner.STRONG_WRITE)
+                    shadow.update(one)
                 else:
-                    shadow.write_at(self.order, place, who, values, size, line)
+                    shadow.write(one, values)
 
         return BulkStores(self.bulk, self.warps, judge)
 

@@ -12,6 +12,7 @@ from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_accesses import MemoryOperation
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.mbarriers import Columns
@@ -163,7 +164,7 @@ def _judge(
     shape = np.broadcast_shapes(who.shape, addresses.shape)
     who, place = np.broadcast_to(who, shape), np.broadcast_to((addresses - buffer.address) // size, shape)
     chosen = np.ones(shape, dtype=np.bool_) if wanted is None else np.broadcast_to(wanted, shape)
-    shadow.read_at(batch.order, place[chosen], who[chosen], size, line)
+    shadow.read(MemoryOperation(batch.order, place[chosen], None, size, line, by=who[chosen]))
 
 
 def outside(

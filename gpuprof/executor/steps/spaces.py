@@ -20,7 +20,7 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import Footprint, MovingFootprint, PatternMemo, atomic_sectors
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.grid_trace import ValueNeeded
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern, differ
@@ -52,6 +52,10 @@ class Request:
     events: Collection[Event] = frozenset(Event)
     remote: bool = False
     parts: int = 1
+
+    def operation(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> MemoryOperation:
+        """Return what lanes do to one buffer."""
+        return MemoryOperation(batch.order, index, mask, self.size, self.line, self.manner, self.parts)
 
     def __hash__(self) -> int:
         """The same for equal requests, and computed once: a batch looks them up at each access."""
@@ -154,16 +158,7 @@ class GlobalSpace:
                     self._fault(batch, address, changed, "writes", "which is read-only")
                 continue  # what is stored stands there already: no card can tell
             if (shadow := batch.shadows.get(target.address)) is not None:
-                shadow.write(
-                    batch.order,
-                    places,
-                    values,
-                    part,
-                    request.size,
-                    request.line,
-                    request.manner,
-                    request.parts,
-                )
+                shadow.write(request.operation(batch, places, part), values)
             if not batch.hollow:
                 index, chosen = scatter(places, values, part)
                 target.store(index, chosen, self.request.size)
@@ -182,7 +177,8 @@ class GlobalSpace:
             if buffer.read_only:
                 self._fault(batch, address, part.lanes, "updates", "which is read-only")
             lanes = np.broadcast_to(part.lanes, old.shape)
-            index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
+            places = self._index(buffer, address, part)
+            index = np.broadcast_to(places, old.shape)[lanes]
             buffer.combined = True
             failed = None
             if not batch.hollow:
@@ -191,17 +187,7 @@ class GlobalSpace:
                 buffer.store(index, content[index], self.request.size)
                 failed = _failed(old, lanes, expected)
             if (shadow := batch.shadows.get(buffer.address)) is not None:
-                who, request = batch.order.threads[lanes], self.request
-                shadow.update(
-                    batch.order,
-                    index,
-                    who,
-                    request.size,
-                    request.line,
-                    request.manner,
-                    failed,
-                    request.parts,
-                )
+                shadow.update(self.request.operation(batch, places, part), failed)
         return old
 
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
@@ -264,9 +250,8 @@ class GlobalSpace:
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         buffer.loaded = True
-        shadow, request = batch.shadows.get(buffer.address), self.request
-        if shadow is not None:
-            shadow.read(batch.order, index, mask, request.size, request.line, request.manner, request.parts)
+        if (shadow := batch.shadows.get(buffer.address)) is not None:
+            shadow.read(self.request.operation(batch, index, mask))
 
     def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))

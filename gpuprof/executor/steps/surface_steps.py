@@ -18,7 +18,7 @@ from gpuprof.executor.arithmetic.atomics import apply_in_turn, atomic_operation
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.texture_objects import SurfaceObject
 from gpuprof.executor.program.ptx import Instruction, Operand, Vec
@@ -115,8 +115,8 @@ def update(coder: Coder, item: Instruction) -> Step:
             lanes = np.broadcast_to(place.mask.lanes, shape)
             index = np.broadcast_to(place.index(0), shape)[lanes]
             if (shadow := batch.shadows.get(place.buffer.address)) is not None:
-                who = batch.order.threads[lanes]
-                shadow.update(batch.order, index, who, access.size, item.line, Manner.STRONG_WRITE)
+                given = place.index(0), place.mask, access.size, item.line, Manner.STRONG_WRITE
+                shadow.update(MemoryOperation(batch.order, *given))
             content = place.buffer.view(access.size)
             place.buffer.combined = True
             apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
@@ -154,13 +154,14 @@ class _Place:
         """Look for races with a load."""
         shadow = batch.shadows.get(self.buffer.address)
         if shadow is not None and not self.mask.empty:
-            shadow.read(batch.order, self.index(0), self.mask, self.granule, line)
+            shadow.read(MemoryOperation(batch.order, self.index(0), self.mask, self.granule, line))
 
     def write(self, batch: Batch, part: int, values: Lanes, line: int) -> None:
         """Store a piece of each lane, and look for races."""
         index = self.index(part)
         if (shadow := batch.shadows.get(self.buffer.address)) is not None:
-            shadow.write(batch.order, index, values, self.mask, self.granule, line)
+            one = MemoryOperation(batch.order, index, self.mask, self.granule, line, Manner.WRITE)
+            shadow.write(one, values)
         where, chosen = scatter(index, values, self.mask)
         self.buffer.store(where, chosen, self.granule)
         if batch.stored is not None:

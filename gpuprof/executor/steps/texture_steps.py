@@ -29,6 +29,7 @@ from gpuprof.executor.arithmetic.texel_values import as_read, mean, with_all_cha
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_accesses import MemoryOperation
 from gpuprof.executor.memory.texture_objects import SurfaceObject, TextureObject
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
@@ -299,7 +300,8 @@ class _Reader:
             detail += " not see what this launch has written there"
             batch.fault(FaultKind.GLOBAL_RACE, detail, self.line, position, start)
         if (shadow := batch.shadows.get(buffer.address)) is not None and used.any():
-            shadow.read(batch.order, np.where(used, where, 0), self.mask.of(used), size, self.line)
+            index, mask = np.where(used, where, 0), self.mask.of(used)
+            shadow.read(MemoryOperation(batch.order, index, mask, size, self.line))
 
     def _point(self, place: Sequence[Integers]) -> list[Lanes]:
         index, inside = self._texel(place)
