@@ -39,7 +39,7 @@ from gpuprof.executor.memory.accesses import (
     first_hit,
     warp_of,
 )
-from gpuprof.executor.memory.races import Interval, Lasting, Verdict
+from gpuprof.executor.memory.races import Interval, Verdict
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 #: Moments of each warp, in the last dimension; 0 where it did nothing.
@@ -93,11 +93,14 @@ class PhasedInterval(Interval):
     fencer: NDArray[np.int32]
 
     def __init__(
-        self, lasting: Lasting, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
+        self, granules: int, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
     ) -> None:
-        super().__init__(lasting, granule, report, layout)
-        self._warps = warps = layout.bits_of_block * layout.blocks
-        self._now = 0
+        super().__init__(granules, granule, report, layout)
+        self._warps = layout.bits_of_block * layout.blocks
+        self._begin()
+
+    def _begin(self) -> None:
+        warps, self._now = self._warps, 0
         self._moments: Times = np.zeros((1, warps), dtype=np.int32)
         #: Until when what each warp did is settled for each: shape (blocks or 1, warps, warps).
         self._clock: Times = np.zeros((1, warps, warps), dtype=np.int32)
@@ -173,6 +176,8 @@ class PhasedInterval(Interval):
     def settle(self) -> None:
         """All passed a barrier."""
         self.unfenced[self.fencer_times != 0] = 0
+        super().settle()
+        self._begin()
 
     def apply(self, entry: Entry) -> None:
         """Judge one entry and remember it."""

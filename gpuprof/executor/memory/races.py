@@ -41,9 +41,6 @@ from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, Sh
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
 
-#: What outlives a barrier, per granule.
-Lasting = dict[str, NDArray[Any]]
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -81,7 +78,6 @@ class RaceDetector:
         layout: ClusterLayout = LONE_BLOCK,
     ) -> None:
         self.blocks = blocks
-        self.kind = interval or Interval
         self.granule = granule
         self.report = report
         self.layout = layout
@@ -89,21 +85,15 @@ class RaceDetector:
         #: Whether accesses are still looked at.
         self.judges = True
         self.log: list[Entry] = []
-        granules = size // granule + 1
-        self._states = [{name: np.zeros((1, granules), dtype) for name, dtype in self.kind.LASTING.items()}]
-        self._state_ids = {_state_key(self._states[0]): 0}
-        self._state = 0
-        self._known: dict[tuple[int, tuple[tuple[Access, int], ...]], int] = {}
-        self._interval: Interval | None = None
-        #: What is known of long intervals, which are judged in pieces, and the state reached, if numbered.
+        #: What is known of pieces of the log; and the state that is reached: its number, or the interval.
         self._pieces: RepeatedPieces[Interval] = RepeatedPieces()
-        self._reached: int | None = None
+        self._reached = 0
+        self._interval: Interval | None = (interval or Interval)(size // granule + 1, granule, report, layout)
 
     def assume_written(self, start: int, count: int) -> None:
         """Say before anything is logged that some bytes hold something already."""
-        (first,) = self._states
-        first["written"][:, start // self.granule : (start + count) // self.granule] = True
-        self._state_ids = {_state_key(first): 0}
+        assert self._interval is not None
+        self._interval.written[:, start // self.granule : (start + count) // self.granule] = True
 
     def record(
         self,
@@ -154,58 +144,33 @@ class RaceDetector:
             return
         if released is not None:
             self._judge().forget(released)
-        elif self._interval is not None or self._reached is not None:
-            self._settle(self._judge())
-        elif self.log:
-            key = (self._state, tuple((entry.access, entry.pattern.serial) for entry in self.log))
-            known = self._known.get(key)
-            if known is not None:
-                self._state, self.log = known, []
-                return
+        elif self._interval is not None:
             interval = self._judge()
-            self._settle(interval)
-            if not interval.values_matter:
-                self._known[key] = self._state
+            interval.settle()
+            self._reached, self._interval = self._pieces.number(interval), None
+        else:
+            self._look_up(barrier=True)
 
     def _judge(self) -> "Interval":
-        interval = self._interval = self._present()
+        """Judge the log so far without looking it up; return the interval, to be changed."""
+        if self._interval is None:
+            self._interval = self._pieces.state(self._reached)
         log, self.log = self.log, []
-        interval.replay(log, self.blocks)
-        return interval
+        self._interval.replay(log, self.blocks)
+        return self._interval
 
     def _judge_piece(self) -> None:
         """Judge the log so far, in an interval that goes on."""
         if self._pieces.hopeless:
             self._judge()
             return
-        if self._reached is None:
-            self._reached = self._pieces.number(self._present())
-            self._interval = None
+        if self._interval is not None:
+            self._reached, self._interval = self._pieces.number(self._interval), None
+        self._look_up()
+
+    def _look_up(self, *, barrier: bool = False) -> None:
         log, self.log = self.log, []
-        self._reached = self._pieces.after(self._reached, log, self.blocks)
-
-    def _present(self) -> "Interval":
-        """Return the interval in its present state, to be changed."""
-        if self._reached is not None:
-            self._interval, self._reached = self._pieces.state(self._reached), None
-        if self._interval is None:
-            lasting = self._states[self._state]
-            self._interval = self.kind(lasting, self.granule, self.report, self.layout)
-        return self._interval
-
-    def _settle(self, interval: "Interval") -> None:
-        interval.settle()
-        lasting = {name: getattr(interval, name) for name in interval.LASTING}
-        key = _state_key(lasting)
-        if key not in self._state_ids:
-            self._state_ids[key] = len(self._states)
-            self._states.append(lasting)
-        self._state = self._state_ids[key]
-        self._interval = None
-
-
-def _state_key(lasting: Lasting) -> tuple[bytes, ...]:
-    return tuple(array.tobytes() for array in lasting.values())
+        self._reached = self._pieces.after(self._reached, log, self.blocks, barrier=barrier)
 
 
 class Interval:
@@ -227,15 +192,13 @@ class Interval:
     updater: Owners
 
     def __init__(
-        self, lasting: Lasting, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
+        self, granules: int, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
     ) -> None:
         self.report = report
         self.granule = granule
         self.layout = layout
-        for name, array in lasting.items():
-            setattr(self, name, array.copy())
-        for name, dtype in self.PASSING.items():
-            setattr(self, name, np.zeros(self.written.shape, dtype))
+        for name, dtype in (self.LASTING | self.PASSING).items():
+            setattr(self, name, np.zeros((1, granules), dtype))
         self.values_matter = False
 
     def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
@@ -264,7 +227,9 @@ class Interval:
             getattr(self, name)[released] = 0
 
     def settle(self) -> None:
-        """All passed a barrier: what is settled by that is forgotten with the interval."""
+        """All passed a barrier."""
+        for name in self.PASSING:
+            getattr(self, name)[...] = 0
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judge a piece of the log of shared-memory accesses once, however often it comes again.
 
-A kernel whose threads are ordered by mbarriers may never pass a barrier of its whole block: its loop then
-logs the same accesses for ever, in an interval that does not end. But what a piece of the log does follows
-from the state that it starts from, and in a loop those states come again too. So states are numbered, by all
-that can matter later, and a piece that is known from the state at hand leads straight to the next one.
+What a piece does follows from the state that it starts from, and in a loop those states come again too. So
+states are numbered, by all that can matter later, and a piece that is known from the state at hand leads
+straight to the next one. Pieces end at barriers; but a kernel whose threads are ordered by mbarriers may
+never pass one of its whole block, so that they also end after a number of accesses.
 """
 
 import copy
@@ -39,6 +39,9 @@ class State(Protocol):
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through accesses in order and report the first that is wrong."""
 
+    def settle(self) -> None:
+        """All passed a barrier."""
+
 
 S = TypeVar("S", bound=State)
 T = TypeVar("T")
@@ -56,7 +59,7 @@ class RepeatedPieces(Generic[S]):
     def __init__(self) -> None:
         self._states: list[S] = []
         self._numbers: dict[bytes, int] = {}
-        self._known: dict[tuple[int, Piece], int] = {}
+        self._known: dict[tuple[int, bool, Piece], int] = {}
         self._bytes = 0
         self._vain = 0
 
@@ -70,6 +73,8 @@ class RepeatedPieces(Generic[S]):
         digest, size = state.normalise()
         number = self._numbers.get(digest)
         if number is None:
+            if self._bytes > _KEPT_BYTES:  # start anew: no number is valid any more
+                self._states, self._numbers, self._known, self._bytes = [], {}, {}, 0
             number = len(self._states)
             self._states.append(state)
             self._numbers[digest] = number
@@ -80,27 +85,24 @@ class RepeatedPieces(Generic[S]):
         """Return a copy of a state, to be changed."""
         return self._states[number].copied()
 
-    def after(self, number: int, log: list[Entry], blocks: int) -> int:
-        """Return the number of the state to which a piece of the log leads from a numbered one."""
-        key = number, tuple((entry.access, entry.pattern.serial) for entry in log)
+    def after(self, number: int, log: list[Entry], blocks: int, *, barrier: bool) -> int:
+        """Return the number of the state to which a piece, perhaps ended by a barrier, leads from one."""
+        key = number, barrier, tuple((entry.access, entry.pattern.serial) for entry in log)
         known = self._known.get(key)
         if known is not None:
             self._vain = max(0, self._vain - 1)
             return known
-        self._vain += 1
+        self._vain += not barrier
         state = self.state(number)
         state.values_matter = False
         state.replay(log, blocks)
-        if self._bytes > _KEPT_BYTES:
-            self.forget()
-        elif not state.values_matter:
-            reached = self._known[key] = self.number(state)
-            return reached
-        return self.number(state)
-
-    def forget(self) -> None:
-        """Start anew: no number is valid any more."""
-        self._states, self._numbers, self._known, self._bytes = [], {}, {}, 0
+        if barrier:
+            state.settle()
+        states = self._states
+        reached = self.number(state)
+        if states is self._states and not state.values_matter:
+            self._known[key] = reached
+        return reached
 
 
 def copied_state(state: T) -> T:
