@@ -21,12 +21,12 @@ from gpuprof.analysis.kinds import is_ceiling
 from gpuprof.cli import app
 from gpuprof.comparison.comparison_document import ComparisonDocument
 from gpuprof.comparison.fleet import FleetDocument
-from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.measure.options import GROUPS, RunOptions, options_of
 from gpuprof.report.shown import show_run
 from gpuprof.results import Run
+from gpuprof.schema import json_schema
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -267,12 +267,10 @@ def _type(field: dict[str, Any]) -> str:
         return f"[{name}](#{name.lower()})" if name in READ_MOST else f"`{name}`"
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
-    if isinstance(field.get("type"), list):
-        return " or ".join(field["type"])
     if "type" not in field:
         return " or ".join(_type(kind) for kind in field.get("anyOf", ())) or "any"
     if field["type"] == "array":
-        held = field.get("items") or {}
+        held = field.get("items") or field.get("prefixItems", [{}])[0]
         return f"list of {_type(held)}" if held else "list"
     if field["type"] == "object" and field.get("additionalProperties"):
         return f"object of {_type(field['additionalProperties'])}"

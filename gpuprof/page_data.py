@@ -11,8 +11,8 @@ import re
 import zlib
 from typing import Any
 
-from gpuprof import decoding
 from gpuprof.files import encoded
+from gpuprof.schema import loads
 
 #: The element with the run's data: an object whose `run` is a whole results file.
 RUN_BLOCK = "gpuprof-data"
@@ -60,7 +60,7 @@ def run_of_page(text: str) -> Any:
     if not found:
         raise ValueError("it has no data block")
     kind, block = found.groups()
-    document = decoding.loads(unpacked(block) if kind == "gzip" else block)
+    document = loads(unpacked(block) if kind == "gzip" else block)
     if not isinstance(document, dict) or "run" not in document:
         raise ValueError("its data block holds no run")
     return document["run"]

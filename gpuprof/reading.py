@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpuprof import decoding, page_data
+from gpuprof import page_data
 from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
 from gpuprof.files import MOST_RESULTS_BYTES, RESULTS_NAME, read_content
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
-from gpuprof.schema import SchemaError, from_json, to_json
+from gpuprof.schema import SchemaError, decoded, from_json, loads, to_json
 from gpuprof.text import cut
 
 #: The largest double: a larger integer is a number to JSON.
@@ -58,7 +58,7 @@ def read_run(path: Path) -> Run:
         content = read_content(path, MOST_RESULTS_BYTES)
     except PATH_ERRORS as error:
         raise _unreadable(path, error) from error
-    run = decoding.decoded(Run, content)
+    run = decoded(Run, content)
     if run is not None and run.schema_version == SCHEMA_VERSION:
         return _checked(run, str(path))
     try:
@@ -165,14 +165,14 @@ def _document(text: str) -> Any:
         json.JSONDecodeError: It is none, and was not cut off in a case either.
     """
     try:
-        return decoding.loads(text)
+        return loads(text)
     except json.JSONDecodeError:
         if CASES_BEGIN not in text:
             raise
         begin = text.index(CASES_BEGIN)
         ends = [match.end() for match in _CASE_END.finditer(text, begin)]
         whole = text[: ends[-1] if ends else begin + len(CASES_BEGIN)]
-        document = decoding.loads(whole + (CASES_END if ends else NO_CASES_END).decode())
+        document = loads(whole + (CASES_END if ends else NO_CASES_END).decode())
         return {**document, "complete": False}
 
 

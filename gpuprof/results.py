@@ -7,7 +7,6 @@ Units live in the field's name. A block that was not measured is None, and the f
 recomputed from the raw samples kept beside them.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,11 +14,11 @@ from functools import cached_property
 from math import prod
 from typing import Annotated, Any, Literal
 
-from gpuprof.constraints import AtLeast, AtMost, NotEmpty
+from msgspec import Meta
+
 from gpuprof.devices.device import Device
 from gpuprof.operation import Operation
-from gpuprof.quantities import Count, Error, Extent, Integer, NonNegative, Positive, Tally
-from gpuprof.schema import to_json
+from gpuprof.schema import Count, Error, Extent, Integer, NonNegative, Positive, Tally, to_text
 
 SCHEMA_VERSION = 2
 
@@ -65,13 +64,17 @@ class ProblemRecord:
     """
 
     operation: str
-    sizes: Annotated[Mapping[str, Extent], NotEmpty()]
+    sizes: Annotated[Mapping[str, Extent], Meta(min_length=1)]
     dtype: str
     scalars: Mapping[str, float]
     options: Mapping[str, str]
-    flops: Annotated[int, AtLeast(0), AtMost(10**60)]
-    min_bytes: Annotated[int, AtLeast(1), AtMost(10**60)]
-    output_bytes: Annotated[int, AtLeast(0), AtMost(10**60)] | None = None
+    flops: Annotated[int, Meta(ge=0)]
+    min_bytes: Annotated[int, Meta(ge=1)]
+    output_bytes: Annotated[int, Meta(ge=0)] | None = None
+
+    def __post_init__(self) -> None:
+        if max(self.flops, self.min_bytes, self.output_bytes or 0) > 10**60:
+            raise ValueError("flops and bytes must be at most 1e60")
 
     @property
     def label(self) -> str:
@@ -799,12 +802,12 @@ class Run:
         cases: Every case, by device, then by size, then in rung order, references last.
     """
 
-    schema_version: Annotated[int, AtLeast(1), AtMost(SCHEMA_VERSION)]
+    schema_version: Annotated[int, Meta(ge=1, le=SCHEMA_VERSION)]
     tool: Tool
     created_utc: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
-    devices: Annotated[tuple[Device, ...], NotEmpty()]
+    devices: Annotated[tuple[Device, ...], Meta(min_length=1)]
     backend: BackendName
     backend_reason: str | None
     complete: bool
@@ -875,7 +878,7 @@ def dumps_case(measurement: Measurement) -> str:
 
 
 def _text_of(value: Any) -> str:
-    text = json.dumps(to_json(value), indent=1, ensure_ascii=False, allow_nan=False)
+    text = to_text(value, indent=1, ensure_ascii=False)
     return _TEXT_OR_NUMBERS.sub(_on_one_line, text)
 
 

@@ -1,197 +1,164 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Strict conversion between frozen dataclasses and JSON values.
+"""Frozen dataclasses to JSON and back, held to their types, and the published schema of them.
 
-Reading checks every key and every type, so that a damaged or foreign file is refused with the path of the
-offending value instead of failing later. Unknown keys are ignored, so that added fields stay readable.
+msgspec checks every key, type and constraint (`Meta`), so that a damaged or foreign file is refused with the
+path of the offending value instead of failing later. Unknown keys are ignored, so that added fields stay
+readable.
 """
 
-import base64
-import dataclasses
+import inspect
+import json
 import math
-import types
-from collections.abc import Mapping
+import re
+from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, cast
 
-from gpuprof import decoding
-from gpuprof.constraints import MOST_QUOTED, complaint_about, quoted
+import msgspec
+from msgspec import Meta
+
 from gpuprof.text import cut
 
 T = TypeVar("T")
-_SCALARS = frozenset((bool, int, float, str))
+
+# Ranges of the numbers that a results file may hold: what lies outside is no measurement. They are wide, so
+# that nothing real is ever refused, and still narrow enough that a reader may divide by any that is not 0,
+# and multiply several, without leaving the range of a double.
+
+#: Every double above 4e-21 is a multiple of it, and of those below, which measure nothing, only few are.
+_STEP = 2.0**-120
+#: Any integer of 64 bits.
+Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+#: Events, bytes, samples, or a limit of a device.
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+#: A side of a problem, a block or a grid, or what there is at least one of: up to CUDA's largest grid extent.
+Extent = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+#: A time, a rate or a clock that others are divided by, in whatever unit its name ends with.
+Positive = Annotated[float, Meta(ge=1e-18, le=1e18)]
+#: The same where it may be 0, and a share in percent, which may exceed 100.
+NonNegative = Annotated[float, Meta(ge=0.0, le=1e30, multiple_of=_STEP)]
+#: An error or its bound, which a wrong kernel may drive as far as a double goes.
+Error = Annotated[float, Meta(ge=0.0)]
+#: What a counter counted, scaled up from a sample perhaps.
+Tally = Annotated[int, Meta(ge=0, le=2**63 - 1)] | Annotated[float, Meta(ge=0.0, le=1e30, multiple_of=_STEP)]
+
+#: What msgspec raises at a text or a value that it does not take.
+_OBJECTIONS = (msgspec.MsgspecError, ValueError, RecursionError)
+#: Most characters of a message that quotes a file.
+_MOST_QUOTED = 240
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+#: One entry of a docstring's section `Args:`, with its continuation lines.
+_ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 class SchemaError(ValueError):
-    """A JSON value that does not have the shape of its type; `path` says where it stands."""
+    """A JSON value that does not have the shape of its type; the message begins with where it stands."""
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{cut(path, 3 * MOST_QUOTED) or 'top level'}: {problem}")
-        self.path = path
+        super().__init__(f"{path or 'top level'}: {cut(problem, _MOST_QUOTED)}")
 
 
-#: Kinds of values that JSON has too. Most values are of these, so that they are looked for first.
-_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
-
-
-#: Names of the fields of each class met; none for one that is no dataclass.
-_FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def _field_names(kind: type) -> tuple[str, ...]:
-    found = _FIELDS.get(kind)
-    if found is None:
-        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-        found = _FIELDS[kind] = tuple(field.name for field in fields)
-    return found
-
-
-def to_json(value: Any) -> Any:
-    """Turn dataclasses, tuples and mappings into plain JSON values, bytes into base 64.
+def to_text(value: Any, **how: Any) -> str:
+    """The JSON text of dataclasses, tuples and mappings, bytes in base 64; `how` is for `json.dumps`.
 
     Raises:
         ValueError: A float is NaN or infinite; JSON has neither, and no measurement may be one.
     """
-    kind = type(value)
-    if kind in _AS_THEY_ARE:
-        return value
-    if kind is float:
-        if not math.isfinite(value):
-            raise ValueError(f"{value} has no JSON form")
-        return value
-    if names := _field_names(kind):
-        return {name: to_json(getattr(value, name)) for name in names}
+    return json.dumps(msgspec.to_builtins(value, enc_hook=_plain), allow_nan=False, **how)
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        # Samples, which are most of a run.
-        if set(map(type, value)) == {float} and all(map(math.isfinite, value)):
-            return list(value)
-        return [to_json(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} has no JSON form")
-    return value
+        return dict(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def from_json(kind: type[T], value: Any, path: str = "") -> T:
-    """Build an instance of `kind` from a JSON value.
+def to_json(value: Any) -> Any:
+    """The same as plain values.
 
-    Args:
-        kind: A dataclass, or any type its fields may have.
-        value: What `json.load` returned.
-        path: Where the value stands in the document, for messages.
+    Raises:
+        ValueError: As `to_text`.
+    """
+    return json.loads(to_text(value))
+
+
+def loads(text: str | bytes) -> Any:
+    """The plain values of a JSON text.
+
+    Raises:
+        json.JSONDecodeError: It is no JSON.
+        ValueError: A number is not finite, or has too many digits.
+        RecursionError: It is nested too deeply.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (
+        _OBJECTIONS
+    ):  # half of a surrogate pair, as a path's stray bytes become, or no JSON, in Python's words
+        return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
+
+
+def decoded(kind: type[T], text: bytes) -> T | None:
+    """An instance of `kind` from a JSON text in UTF-8, without plain values between; None where it is none.
+
+    Of what no field of `kind` is named after, only the shape is looked at.
+    """
+    try:
+        found: T = _decoder(cast(Hashable, kind)).decode(text)
+    except _OBJECTIONS:
+        return None
+    return found
+
+
+@cache
+def _decoder(kind: Hashable) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(cast(Any, kind))
+
+
+def from_json(kind: type[T], value: Any) -> T:
+    """An instance of a dataclass, or of any type that its fields may have, from what `loads` returns.
 
     Raises:
         SchemaError: A key is missing, or a value has the wrong type or breaks a constraint of its type.
     """
-    found = decoding.converted(kind, value)
-    if found is None:
-        found = _convert(kind, value, path)
-    return cast(T, found)
-
-
-@cache
-def _field_types(kind: type[Any]) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
-
-
-def _convert(kind: Any, value: Any, path: str) -> Any:
-    if kind is Any:
-        return value
-    if isinstance(value, (int, float)) and not _is_finite(value):
-        raise SchemaError(path, "not a finite number")
-    if kind in _SCALARS:  # first, because a run has a million samples
-        return _convert_scalar(kind, value, path)
-    origin = get_origin(kind)
-    if origin is Annotated:
-        return _convert_constrained(kind, value, path)
-    if origin is Literal:
-        if value not in get_args(kind):
-            raise SchemaError(path, f"{quoted(value)} is none of {', '.join(map(repr, get_args(kind)))}")
-        return value
-    if origin in (Union, types.UnionType):
-        return _convert_union(kind, value, path)
-    if origin is tuple:
-        return _convert_tuple(get_args(kind), value, path)
-    if origin in (dict, Mapping) or getattr(origin, "__name__", "") == "Mapping":
-        if not isinstance(value, dict):
-            raise SchemaError(path, f"expected an object, found {_name(value)}")
-        item_kind = get_args(kind)[1]
-        return {key: _convert(item_kind, item, f"{path}.{key}") for key, item in value.items()}
-    if dataclasses.is_dataclass(kind):
-        return _convert_dataclass(kind, value, path)
-    return _convert_scalar(kind, value, path)
-
-
-def _convert_constrained(kind: Any, value: Any, path: str) -> Any:
-    converted = _convert(get_args(kind)[0], value, path)
-    complaint = complaint_about(kind, converted)
-    if complaint:
-        raise SchemaError(path, complaint)
-    return converted
-
-
-def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
-    if kind is bytes and isinstance(value, str):
-        try:
-            return base64.b64decode(value, validate=True)
-        except ValueError as error:
-            raise SchemaError(path, "not base 64") from error
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise SchemaError(path, f"expected {kind.__name__}, found {_name(value)}")
-    return value
-
-
-def _convert_tuple(arguments: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise SchemaError(path, f"expected a list, found {_name(value)}")
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_convert(arguments[0], item, f"{path}[{i}]") for i, item in enumerate(value))
-    if len(value) != len(arguments):
-        raise SchemaError(path, f"expected {len(arguments)} items, found {len(value)}")
-    return tuple(
-        _convert(kind, item, f"{path}[{i}]")
-        for i, (kind, item) in enumerate(zip(arguments, value, strict=True))
-    )
-
-
-def _convert_union(kind: Any, value: Any, path: str) -> Any:
-    choices = get_args(kind)
-    if value is None and type(None) in choices:
-        return None
-    choices = tuple(choice for choice in choices if choice is not type(None))
-    if len(choices) == 1:
-        return _convert(choices[0], value, path)
-    for choice in choices:
-        if isinstance(choice, type) and type(value) is choice:
-            return value
-    raise SchemaError(path, f"expected one of {', '.join(getattr(c, '__name__', str(c)) for c in choices)}")
-
-
-def _convert_dataclass(kind: Any, value: Any, path: str) -> Any:
-    if not isinstance(value, dict):
-        raise SchemaError(path, f"expected an object, found {_name(value)}")
-    hints = _field_types(kind)
-    arguments: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):
-        where = f"{path}.{field.name}" if path else field.name
-        if field.name in value:
-            arguments[field.name] = _convert(hints[field.name], value[field.name], where)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise SchemaError(where, "missing")
-    return kind(**arguments)
-
-
-def _is_finite(value: float) -> bool:
     try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond every float
-        return False
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        raise SchemaError(path.strip(".`"), problem[:1].lower() + problem[1:]) from error
 
 
-def _name(value: Any) -> str:
-    return "null" if value is None else type(value).__name__
+def complaint_about(kind: Any, value: Any) -> str | None:
+    """What is wrong with a value of an annotated type, as the rest of a sentence; None when nothing is."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return f"is {cut(repr(value), 80)}: {str(error)[:1].lower()}{str(error)[1:]}"
+    return None
+
+
+def json_schema(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of one dataclass; each class that it holds is a definition of its own.
+
+    Docstrings give the descriptions: their first paragraph, and of each field its entry in `Args:`.
+
+    Raises:
+        TypeError: A field has a type that has no JSON form.
+    """
+    _, definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    for definition in definitions.values():
+        text = inspect.cleandoc(definition.get("description", ""))
+        definition["description"] = " ".join(text.split("\n\n")[0].split())
+        properties = definition["properties"]
+        for name, words in _ARGUMENT.findall(text):
+            properties[name] = {"description": " ".join(words.split()), **properties[name]}
+    return {"$schema": _DIALECT, **definitions.pop(kind.__name__), "$defs": dict(sorted(definitions.items()))}

@@ -6,11 +6,8 @@ A case costs the writing of that case only, however many stand before it. The fi
 append; should the process die within one, what stood before is still there, and `reading.read_run` finds it.
 """
 
-import errno
 import fcntl
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,29 +16,25 @@ from gpuprof.errors import InputError, OutputError, reason
 from gpuprof.files import encoded, open_beside, replace_text
 from gpuprof.results import CASES_END, NO_CASES_END, Measurement, Run, dumps, dumps_case
 
-#: Told why rows could not be written where they were asked for, and where they are instead.
-OnRescue = Callable[[str, Path], None]
-
 
 class ResultsFile:
     """The results of one run on disk; nobody else writes there until it is closed.
 
-    Where the disk is full, or the folder is removed meanwhile, the rows move: back to where they were asked
-    for if that can be, else to a folder for temporary files, and `place` says where they are.
+    Where the folder is removed meanwhile, it comes back with every row; where the disk is full, the file
+    holds what was there before.
 
     Args:
         path: Where they stand. A symbolic link is followed; its directory is made.
         run: The run so far: before its first case, or as it was stopped.
         replace: Whether an existing file may be replaced.
-        on_rescue: Told when the rows move elsewhere, why and where to.
 
     Raises:
         InputError: The file exists and may not be replaced, another run is writing it, or it cannot be
             written.
     """
 
-    def __init__(self, path: Path, run: Run, *, replace: bool, on_rescue: OnRescue | None = None) -> None:
-        self._set_up(path, on_rescue)
+    def __init__(self, path: Path, run: Run, *, replace: bool) -> None:
+        self._set_up(path)
         self._begin(run)
         if path.exists() and not path.is_file():  # a device or a pipe takes the finished run only
             return
@@ -51,40 +44,35 @@ class ResultsFile:
             raise self._refused(error) from error
 
     @classmethod
-    def resumed(cls, path: Path, read: Callable[[], Run], on_rescue: OnRescue | None = None) -> "ResultsFile":
+    def resumed(cls, path: Path, read: Callable[[], Run]) -> "ResultsFile":
         """Go on with the file of a run that was stopped.
 
         Args:
             path: The file.
             read: Reads it, when nobody else can write it any more, and gives the run as it goes on.
-            on_rescue: As above.
 
         Raises:
             InputError: Another run is writing it, it cannot be written, or `read` refuses it.
         """
         file = cls.__new__(cls)
-        file._set_up(path, on_rescue)
+        file._set_up(path)
         try:
             with _locked(file._target):
                 file.continues = read()
                 file._begin(file.continues)
-                file._replace(file._content, file._target)
+                file._write(file._content, os.replace)
         except OSError as error:
             raise file._refused(error) from error
         return file
 
-    def _set_up(self, path: Path, on_rescue: OnRescue | None) -> None:
-        #: Where the rows were asked for, and where they are.
-        self.path = self.place = path
+    def _set_up(self, path: Path) -> None:
+        self.path = path
         #: The run that was in the file and goes on; None for a new one.
         self.continues: Run | None = None
         self._target = Path(os.path.realpath(path))
         self._descriptor: int | None = None
         #: The file that this run has put where it was asked for: its device and number.
         self._ours: tuple[int, int] | None = None
-        #: What was left there when the rows had to move.
-        self._abandoned: int | None = None
-        self._on_rescue = on_rescue
 
     def _begin(self, run: Run) -> None:
         self._content = encoded(dumps(run))
@@ -92,37 +80,33 @@ class ResultsFile:
         self._tail = CASES_END if run.cases else NO_CASES_END
         self._end = len(self._content) - len(self._tail)
 
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether the rows could not stay where they were asked for."""
-        return self.place != self.path
-
     def append(self, measurement: Measurement) -> None:
         """Add a case, or what is known better of one.
 
         Raises:
-            OutputError: It cannot be written here or elsewhere; the file holds the cases before it.
+            OutputError: It cannot be written; the file holds the cases before it.
         """
         if self._descriptor is None:
             return
         comma = "," if self._tail == CASES_END else ""
         added = encoded(f"{comma}\n{dumps_case(measurement)}")
         try:
-            if not os.fstat(self._descriptor).st_nlink:
-                raise FileNotFoundError(errno.ENOENT, "it was removed while the run went on")
-            _write_all(self._descriptor, added + CASES_END, self._end)
+            if os.fstat(self._descriptor).st_nlink:
+                _write_all(self._descriptor, added + CASES_END, self._end)
+            else:
+                self._write_whole(os.pread(self._descriptor, self._end, 0) + added + CASES_END)
         except OSError as error:
             with suppress(OSError):  # what was there before, as if nothing had been tried
                 os.pwrite(self._descriptor, self._tail, self._end)
                 os.ftruncate(self._descriptor, self._end + len(self._tail))
-            self._move(added, error)
+            raise self._full(error) from error
         self._end, self._tail = self._end + len(added), CASES_END
 
     def compact(self, run: Run) -> None:
         """Write the run so far in the place of what was appended, each case once.
 
         Raises:
-            OutputError: It cannot be written here or elsewhere; the file holds what was appended.
+            OutputError: It cannot be written; the file holds what was appended.
         """
         if self._descriptor is not None:
             self.finish(run)
@@ -131,135 +115,67 @@ class ResultsFile:
         """Write the whole run in the place of what was appended.
 
         Raises:
-            OutputError: It cannot be written here or elsewhere; the file holds what was appended.
+            OutputError: It cannot be written; the file holds what was appended.
         """
         content = encoded(dumps(run))
         try:
             if self._descriptor is None:
                 replace_text(self.path, dumps(run))
                 return
-            self._put_back(content)
+            self._write_whole(content)
         except OSError as error:
-            self._rescue(content, error)
+            raise self._full(error) from error
         self._tail = CASES_END if run.cases else NO_CASES_END
         self._end = len(content) - len(self._tail)
 
     def close(self) -> None:
         """Let others write the file."""
-        for descriptor in (self._descriptor, self._abandoned):
-            if descriptor is not None:
-                os.close(descriptor)
-        self._descriptor = self._abandoned = None
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
 
     def _claim(self, may_replace: bool) -> None:
         self._target.parent.mkdir(parents=True, exist_ok=True)
         if may_replace and self._target.exists():
             with _locked(self._target):
-                self._replace(self._content, self._target)
+                self._write(self._content, os.replace)
             return
-        self._take_free(self._target, self._content)
+        self._write(self._content, _place)
 
-    def _take_free(self, target: Path, content: bytes) -> None:
-        """Write a new file, locked before anybody can see it.
+    def _write(self, content: bytes, into_place: Callable[[Path, Path], None]) -> None:
+        """Write a new file and give it its name, locked before anybody can see it.
 
         Raises:
-            FileExistsError: Somebody else has put one there.
+            FileExistsError: Somebody else has put one there, and `into_place` does not replace it.
         """
-        descriptor, temporary = open_beside(target)
+        descriptor, temporary = open_beside(self._target)
         try:
             _lock(descriptor)
             _write_all(descriptor, content, 0)
-            _place(temporary, target)
+            into_place(temporary, self._target)
         except BaseException:
             os.close(descriptor)
             raise
         finally:
             temporary.unlink(missing_ok=True)
-        self._hold(descriptor, target)
+        self._hold(descriptor)
 
-    def _replace(self, content: bytes, target: Path) -> None:
-        """Put a new file in the place of the old one, locked before anybody can see it."""
-        descriptor, temporary = open_beside(target)
-        try:
-            _lock(descriptor)
-            _write_all(descriptor, content, 0)
-            os.replace(temporary, target)
-        except BaseException:
-            os.close(descriptor)
-            temporary.unlink(missing_ok=True)
-            raise
-        self._hold(descriptor, target)
-
-    def _hold(self, descriptor: int, target: Path) -> None:
-        if target == self._target:
-            self.close()
-            self._ours = _identity(target)
-        elif self._abandoned is None:  # kept open: while it is, no other file gets its number
-            self._abandoned = self._descriptor
-        elif self._descriptor is not None:
-            os.close(self._descriptor)
+    def _hold(self, descriptor: int) -> None:
+        self.close()
+        self._ours = _identity(self._target)
         self._descriptor = descriptor
 
-    def _put_back(self, content: bytes) -> None:
-        """Write everything where it was asked for, wherever it is now and whatever became of the folder."""
+    def _write_whole(self, content: bytes) -> None:
+        """Write everything anew, whatever became of the folder, and never over another run's file."""
         self._target.parent.mkdir(parents=True, exist_ok=True)
-        if self._ours is not None and _identity(self._target) == self._ours:
-            self._replace(content, self._target)
-        else:
-            self._take_free(self._target, content)
-        if self.is_elsewhere:
-            shutil.rmtree(self.place.parent, ignore_errors=True)
-            self.place = self.path
+        is_ours = self._ours is not None and _identity(self._target) == self._ours
+        self._write(content, os.replace if is_ours else _place)
 
-    def _move(self, added: bytes, error: OSError) -> None:
-        """Take everything that was written, and one row more, to where there is room.
-
-        Raises:
-            OutputError: There is none.
-        """
-        assert self._descriptor is not None
-        try:
-            whole = os.pread(self._descriptor, self._end, 0) + added + CASES_END
-        except OSError as worse:
-            raise self._lost(worse) from error
-        if isinstance(error, FileNotFoundError) and not self.is_elsewhere:
-            with suppress(OSError):
-                self._target.parent.mkdir(parents=True, exist_ok=True)
-                self._take_free(self._target, whole)
-                return
-        self._rescue(whole, error)
-
-    def _rescue(self, content: bytes, error: OSError) -> None:
-        """Write everything into a folder for temporary files: the one that was named already, if that can be.
-
-        Raises:
-            OutputError: There is no room either.
-        """
-        if self.is_elsewhere:
-            with suppress(OSError):
-                self._replace(content, self.place)
-                return
-        before = self.place.parent if self.is_elsewhere else None
-        try:
-            folder = Path(tempfile.mkdtemp(prefix="gpuprof-rescued-"))
-            try:
-                self._take_free(folder / self.path.name, content)
-            except OSError:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
-        except OSError:
-            raise self._lost(error) from error
-        self.place = folder / self.path.name
-        if before is not None:
-            shutil.rmtree(before, ignore_errors=True)
-        if self._on_rescue is not None:
-            self._on_rescue(f"Cannot write {self.path}: {reason(error)}.", self.place)
-
-    def _lost(self, error: OSError) -> OutputError:
+    def _full(self, error: OSError) -> OutputError:
         return OutputError(
-            f"Cannot write {self.path}: {reason(error)}, and there is no room in {tempfile.gettempdir()}.",
-            fix=f"What was written before is in {self.place}: make room, and continue with"
-            f" --resume {self.place.parent}.",
+            f"Cannot write {self.path}: {reason(error)}.",
+            fix=f"What was written before is in {self.path}: make room, and continue with --resume"
+            f" {self.path.parent}.",
         )
 
     def _refused(self, error: OSError) -> InputError:

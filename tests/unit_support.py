@@ -3,21 +3,21 @@
 """What several unit tests share: a device, kernel files, and hypothesis strategies for the results types."""
 
 import dataclasses
+import math
 import os
 import subprocess
 import sys
 import types
 from collections.abc import Mapping
 from functools import cache
-from math import ceil, floor
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from command_server import command_server
 from hypothesis import strategies as st
+from msgspec import Meta
 
 from gpuprof.commands.texts import choose_kernels
-from gpuprof.constraints import AtLeast, AtMost, Constraint, Matches, NotEmpty
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder, shipped_names, shipped_operation
@@ -181,24 +181,17 @@ def values_of(kind: Any, fewest: int = 0) -> st.SearchStrategy[Any]:
     return scalars[kind]
 
 
-def _constrained(kind: Any, *constraints: Constraint) -> st.SearchStrategy[Any]:
-    """Values of a type that its constraints allow, which includes the ends of every range."""
-    if NotEmpty() in constraints:
-        return values_of(kind, fewest=1)
-    if get_origin(kind) is Union or isinstance(kind, types.UnionType):
-        return st.one_of(*(_constrained(choice, *constraints) for choice in get_args(kind)))
-    bounds = [item for item in constraints if isinstance(item, AtLeast)]
-    if any(item.or_zero for item in bounds):
-        bare = (*(AtLeast(item.minimum) for item in bounds), *(set(constraints) - set(bounds)))
-        return st.one_of(st.just(kind(0)), _constrained(kind, *bare))
-    least = max((item.minimum for item in bounds), default=None)
-    most = min((item.maximum for item in constraints if isinstance(item, AtMost)), default=None)
+def _constrained(kind: Any, limit: Meta) -> st.SearchStrategy[Any]:
+    """Values of a type that its constraint allows, which includes the ends of every range."""
+    if limit.min_length:
+        return values_of(kind, fewest=limit.min_length)
     if kind is int:
-        return st.integers(None if least is None else ceil(least), None if most is None else floor(most))
+        return st.integers(limit.ge, limit.le or 10**60)
     if kind is float:
-        return st.floats(least, most, allow_nan=False, allow_infinity=False)
-    (pattern,) = (item.pattern for item in constraints if isinstance(item, Matches))
-    return st.from_regex(pattern, fullmatch=True)
+        floats = st.floats(limit.ge, limit.le, allow_nan=False, allow_infinity=False)
+        step = limit.multiple_of
+        return floats.map(lambda value: value - math.fmod(value, step)) if step else floats
+    return st.from_regex(limit.pattern or "")
 
 
 def runs() -> st.SearchStrategy[Run]:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure from Python, and read results back."""
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -225,12 +224,8 @@ class _File:
         path = self.path
         assert path is not None
         if self.resume is None:
-            return ResultsFile(path, run, replace=False, on_rescue=_warn)
-        return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path), _warn)
-
-
-def _warn(why: str, place: Path) -> None:
-    warnings.warn(f"{why} The rows are in {place}.", RuntimeWarning, stacklevel=2)
+            return ResultsFile(path, run, replace=False)
+        return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path))
 
 
 def _measured(
@@ -275,7 +270,7 @@ def _counted(
 
     with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
         file = (
-            ResultsFile.resumed(save, lambda: record, _warn)
+            ResultsFile.resumed(save, lambda: record)
             if save is not None
             else ResultsFile(Path(folder) / RESULTS_NAME, record, replace=False)
         )
@@ -290,7 +285,7 @@ def _counted(
                 given_arrays=options.given_arrays,
             )[0]
         except KeyboardInterrupt:
-            raise Interrupted(Run(read_run(file.place))) from None
+            raise Interrupted(Run(read_run(file.path))) from None
         finally:
             file.close()
 

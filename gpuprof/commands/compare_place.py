@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gpuprof.commands.compare_runs import Outputs
-from gpuprof.commands.resuming import finished_run, go_on, refuse_what_was_stopped, tell_rescue
+from gpuprof.commands.resuming import finished_run, go_on, refuse_what_was_stopped
 from gpuprof.errors import InputError
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request
@@ -102,6 +102,6 @@ class ComparePlace:
             if self.goes_on and path.exists():
                 return go_on(path, run)
             path.parent.mkdir(parents=True, exist_ok=True)
-            return ResultsFile(path, run, replace=replace_it, on_rescue=tell_rescue)
+            return ResultsFile(path, run, replace=replace_it)
 
         return keep

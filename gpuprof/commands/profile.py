@@ -32,7 +32,6 @@ from gpuprof.commands.resuming import (
     go_on,
     how_to_go_on,
     refuse_what_was_stopped,
-    tell_rescue,
 )
 from gpuprof.console import hand_over, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
@@ -125,7 +124,7 @@ class Destination:
         if self.resume is not None:
             return go_on(path, run)
         if self.is_named:
-            return ResultsFile(path, run, replace=self.force, on_rescue=tell_rescue)
+            return ResultsFile(path, run, replace=self.force)
         directory = self._directory(operation)
         for number in itertools.count(2):
             try:
@@ -137,7 +136,7 @@ class Destination:
                 raise InputError(
                     f"Cannot write {directory}: {reason(error)}.", fix="Name another place with -o."
                 ) from error
-        return ResultsFile(self._paths(directory)[0], run, replace=False, on_rescue=tell_rescue)
+        return ResultsFile(self._paths(directory)[0], run, replace=False)
 
     def report_beside(self, json: Path) -> Path:
         """Where the report of a results file goes."""
@@ -259,7 +258,7 @@ def profile(
             if error.run is not None and not quiet:
                 _print(error.run, table=table, aside=piped)
             raise
-    json_path = kept[-1].place if kept else destination.paths(name)[0]
+    json_path = kept[-1].path if kept else destination.paths(name)[0]
     html_path = destination.report_beside(json_path)
     written = [json_path, html_path, *reports]
     if not quiet:
@@ -277,9 +276,6 @@ def profile(
     print_written(*written, aside=piped)
     if browser:
         open_report(html_path)
-    if kept and kept[-1].is_elsewhere:
-        tell(f"gpuprof: {destination.paths(name)[0]} could not be written: the files above hold the run.")
-        return ExitCode.ENVIRONMENT
     if not run.complete:
         tell("Stopped early: the files hold what was measured until then.")
         tell(f"  {how_to_go_on(json_path)}")
@@ -344,11 +340,9 @@ def _with_counters(
         return run, [], True
     from gpuprof.ncu.profile import add_counters
 
-    place = kept[-1].place
+    place = kept[-1].path
     file = (
-        ResultsFile.resumed(place, lambda: run, tell_rescue)
-        if place.is_file()
-        else ResultsFile(place, run, replace=False, on_rescue=tell_rescue)
+        ResultsFile.resumed(place, lambda: run) if place.is_file() else ResultsFile(place, run, replace=False)
     )
     kept.append(file)
     try:
@@ -361,7 +355,7 @@ def _with_counters(
             progress=progress.profiling,
         )
     except KeyboardInterrupt:
-        return read_run(file.place) if file.place.is_file() else run, [], False
+        return read_run(file.path) if file.path.is_file() else run, [], False
     finally:
         file.close()
     if outcome.problem is not None:

@@ -32,7 +32,7 @@ def go_on(path: Path, now: Run) -> ResultsFile:
         tell(f"{path} holds {_cases(len(run.cases))}: they are not measured again.")
         return run
 
-    return ResultsFile.resumed(path, read, tell_rescue)
+    return ResultsFile.resumed(path, read)
 
 
 def finished_run(path: Path, request: Request, options: RunOptions, *, counters: bool) -> Run | None:
@@ -86,11 +86,6 @@ def how_to_go_on(path: Path) -> str:
     """What to type when a run was stopped."""
     named = path.parent if path.name == RESULTS_NAME else path
     return f"Continue with the same command, and --resume {shlex.quote(str(named))} in the place of -o"
-
-
-def tell_rescue(why: str, place: Path) -> None:
-    """Say at once where the rows are that could not stay where they were asked for."""
-    tell(f"gpuprof: {why} The run goes on, its rows are in {place}")
 
 
 def _cases(count: int) -> str:

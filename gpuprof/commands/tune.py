@@ -11,7 +11,6 @@ from gpuprof import signals
 from gpuprof.commands.browser import open_report
 from gpuprof.commands.latest import RUNS, link_latest
 from gpuprof.commands.output import print_written, write_report_beside
-from gpuprof.commands.resuming import tell_rescue
 from gpuprof.commands.search_progress import watch_search
 from gpuprof.commands.texts import choose_kernels, choose_references, parse_values
 from gpuprof.commands.tune_writing import check_sources, found_by, write_found
@@ -99,16 +98,18 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
         try:
             run = tuner.search()
         except OutputError as error:
-            fix = f"What was written before is in {place.json}: make room, and the same command continues."
-            raise OutputError(error.what, fix=fix) from error
+            before = f"What was written before is in {place.asked_for}"
+            raise OutputError(
+                error.what, fix=f"{before}: make room, and the same command continues."
+            ) from error
     if not outputs.quiet:
         from gpuprof.report.shown import show_run
 
         show_run(run, file=sys.stdout)
-    written = [place.json, place.json.with_name(REPORT_NAME)]
+    written = [place.asked_for, place.asked_for.with_name(REPORT_NAME)]
     write_report_beside(run, *written)
     if outputs.directory is None:
-        link_latest(place.json.parent)
+        link_latest(place.asked_for.parent)
     if outputs.write and run.complete:
         found = found_by(
             [run], {axes.kernel.id: axes.kernel for axes in plan.space.axes}, plan.request.ladder, sources
@@ -117,9 +118,6 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
     print_written(*written)
     if outputs.browser:
         open_report(written[1])
-    if place.is_elsewhere:
-        tell(f"gpuprof: {place.asked_for} could not be written: the files above hold the search.")
-        return ExitCode.ENVIRONMENT
     if not run.complete:
         tell("Stopped early: the best until then is kept, and the same command continues from there.")
         return ExitCode.INTERRUPTED
@@ -220,7 +218,6 @@ class _Place:
         self._problem = problem
         self._name = name
         self._earlier: Continued | None = None
-        self._file: ResultsFile | None = None
         #: Where the results are asked for.
         self.asked_for = (outputs.directory or RUNS / f"tune-{name}") / RESULTS_NAME
         check_writable(self.asked_for, force=True)
@@ -253,15 +250,4 @@ class _Place:
     def keep(self, run: Run) -> ResultsFile:
         """Open the results file."""
         replace = self._outputs.force or self._earlier is not None
-        self._file = ResultsFile(self.asked_for, run, replace=replace, on_rescue=tell_rescue)
-        return self._file
-
-    @property
-    def json(self) -> Path:
-        """Where the results are: elsewhere than they were asked for, if there was no room."""
-        return self._file.place if self._file else self.asked_for
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether they could not stay where they were asked for."""
-        return self._file is not None and self._file.is_elsewhere
+        return ResultsFile(self.asked_for, run, replace=replace)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A comparison as a JSON document with a version of its own; docs/compare.schema.json is its schema."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,9 +12,8 @@ from gpuprof.comparison.gates import Answer, GateResult
 from gpuprof.comparison.gates import Outcome as GateOutcome
 from gpuprof.comparison.judging import Verdict, times_of
 from gpuprof.comparison.surroundings import Difference
-from gpuprof.quantities import Count, Extent, Integer, NonNegative
 from gpuprof.results import BackendName, Measurement, Outcome, Run, Tool
-from gpuprof.schema import to_json
+from gpuprof.schema import Count, Extent, Integer, NonNegative, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +181,7 @@ def document(
 
 def dumps(found: object) -> str:
     """The text of a document, of a comparison or a fleet."""
-    return json.dumps(to_json(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return to_text(found, indent=1, ensure_ascii=False) + "\n"
 
 
 def most_rounds(run: Run) -> int:

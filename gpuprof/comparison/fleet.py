@@ -19,8 +19,8 @@ from gpuprof.comparison.compared import name_on_any_device
 from gpuprof.comparison.judging import times_of
 from gpuprof.comparison.outliers import Outlier, Series, judge_cards, spread_of
 from gpuprof.errors import InputError
-from gpuprof.quantities import Count, NonNegative, Positive
 from gpuprof.results import Measurement, Run, Tool
+from gpuprof.schema import Count, NonNegative, Positive
 
 #: The label by which several files are of one card: their rounds are then taken together.
 CARD_LABEL = "card"

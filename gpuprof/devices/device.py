@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from gpuprof.constraints import Matches
+from msgspec import Meta
+
 from gpuprof.errors import InputError
-from gpuprof.quantities import Count, Extent, NonNegative, Positive
+from gpuprof.schema import Count, Extent, NonNegative, Positive
 
 DeviceSource = Literal["driver", "table"]
 
@@ -114,7 +115,7 @@ class Device:
     """
 
     name: str
-    compute_capability: Annotated[str, Matches("[0-9]{1,2}[.][0-9]", "9.0")]
+    compute_capability: Annotated[str, Meta(pattern=r"^[0-9]{1,2}[.][0-9]$(?!\n)")]
     sm_count: Extent
     sm_clock_mhz: NonNegative
     memory_clock_mhz: Positive | None

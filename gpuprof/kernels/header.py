@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
 
-from gpuprof.constraints import complaint_about
 from gpuprof.counters import COUNTERS
 from gpuprof.cuda_source.masking import uncommented
 from gpuprof.errors import HeaderError, InputError
@@ -37,8 +36,8 @@ from gpuprof.operation import Operation
 from gpuprof.problems.declaration import declares_operation, read_operation
 from gpuprof.problems.dtypes import RUN_TYPES
 from gpuprof.problems.formulas import ExpressionError, variables
-from gpuprof.quantities import Positive
 from gpuprof.results import Choice, Direction, PublishedFigure
+from gpuprof.schema import Positive, complaint_about
 from gpuprof.tables import Place, TableReader, is_identifier, is_integer, read_toml
 
 _OPENING = re.compile(r"/\*gpuprof\b")

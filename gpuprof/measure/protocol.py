@@ -19,7 +19,7 @@ from gpuprof.measure.symptoms import Question
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, SourceLine
-from gpuprof.schema import from_json, to_json
+from gpuprof.schema import from_json, to_text
 
 T = TypeVar("T")
 #: Status of a worker process that ends because an allocation failed; the last line that it prints says which.
@@ -202,7 +202,7 @@ MESSAGES: dict[str, type[Any]] = {
 
 def encode(message: Any) -> str:
     """One line of text, newline included."""
-    return json.dumps({"type": type(message).__name__, "body": to_json(message)}) + "\n"
+    return to_text({"type": type(message).__name__, "body": message}) + "\n"
 
 
 def decode(line: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from gpuprof.measure.case import Case
 from gpuprof.ncu.metrics import Copies
-from gpuprof.schema import SchemaError, from_json, to_json
+from gpuprof.schema import SchemaError, from_json, to_text
 from gpuprof.text import Extent
 
 
@@ -92,7 +92,7 @@ class Event:
 
 def write_job(job: Job, path: Path) -> None:
     """Store a job for `read_job`."""
-    path.write_text(json.dumps(to_json(job)), encoding="utf-8")
+    path.write_text(to_text(job), encoding="utf-8")
 
 
 def read_job(path: Path) -> Job:
@@ -112,7 +112,7 @@ class JournalWriter:
 
     def write(self, event: Event) -> None:
         """Append one event."""
-        self._file.write(json.dumps(to_json(event)) + "\n")
+        self._file.write(to_text(event) + "\n")
         self._file.flush()
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuprof.bounds import with_bounds
-from gpuprof.constraints import complaint_about
 from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, OPCODES, CounterInfo
 from gpuprof.measure.case import Case
 from gpuprof.ncu.diagnosis import NcuError
 from gpuprof.ncu.metrics import Copies
 from gpuprof.ncu.read import Cell, ProfiledLaunch
-from gpuprof.quantities import Tally
 from gpuprof.results import Counter, Measurement, Run
+from gpuprof.schema import Tally, complaint_about
 
 #: Base units with what turns them into the unit shown; a count's unit is the name of what it counts.
 _FACTORS: dict[str, dict[str, float]] = {

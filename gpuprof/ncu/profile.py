@@ -136,7 +136,7 @@ def add_counters(
         run = merge(run, NcuOutcome(profiles, version=version))
         file.compact(run)
 
-    path = file.place
+    path = file.path
     for number in range(len(run.devices)):
         ordinal = run.place(number).selector or device
         name = path.stem if number == 0 else f"{path.stem}-gpu{ordinal}"

@@ -6,7 +6,6 @@ import base64
 import functools
 import gc
 import hashlib
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from gpuprof.report.shortened import shortened
 from gpuprof.report.svg.sample_strip import sample_strip
 from gpuprof.report.text import bound, linked
 from gpuprof.results import Run
-from gpuprof.schema import to_json
+from gpuprof.schema import to_text
 
 _SCRIPTS = ("charts.js", "page.js", "tables.js", "highlight.js", "lazy.js", "glossary.js")
 
@@ -70,7 +69,7 @@ def _rendered(run: Run) -> str:
     with ThreadPoolExecutor(1) as beside:
         # Compressing takes as long as half of the page, and holds no lock while it does.
         plotly = beside.submit(_plotly)
-        data = beside.submit(page_data.packed, _json({"run": to_json(run)}))
+        data = beside.submit(page_data.packed, _json({"run": run}))
         page = build_page(shown)
         charts = {view.key: view.data for view in page.charts.values()}
         block = data.result()
@@ -162,4 +161,4 @@ def _policy(hashes: list[str]) -> str:
 
 
 def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document, allow_nan=False, separators=(",", ":"))
+    return to_text(document, separators=(",", ":"))

@@ -21,14 +21,13 @@ from gpuprof.comparison.comparison_document import ComparisonDocument, document,
 from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.comparison.matching import pooled
 from gpuprof.errors import InputError
-from gpuprof.json_schema import json_schema
 from gpuprof.reading import read_run
 from gpuprof.report.compared_text import comparison_page, comparison_report, sources
 from gpuprof.report.junit import render_junit
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Counter, Resources, Tool
-from gpuprof.schema import from_json
+from gpuprof.schema import from_json, json_schema
 from gpuprof.statistics import joined, round_medians_us, summarise, with_round
 
 SAMPLES = Path(__file__).parents[2] / "samples"

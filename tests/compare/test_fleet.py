@@ -17,11 +17,10 @@ import gpuprof
 from gpuprof.comparison.comparison_document import dumps as dumped
 from gpuprof.comparison.fleet import FleetBuilder, FleetDocument
 from gpuprof.errors import ExitCode, InputError
-from gpuprof.json_schema import json_schema
 from gpuprof.report.fleet_text import cautions, fleet_page, fleet_report
 from gpuprof.report.markdown import markdown_of
 from gpuprof.results import Clocks, Condition, Place, Tool, dumps
-from gpuprof.schema import from_json
+from gpuprof.schema import from_json, json_schema
 
 CARDS = 24
 

@@ -35,12 +35,8 @@ HOUSE: dict[str, str] = {
     "console": "Everything that is printed goes through it.",
     "files": "Writing files whole or not at all.",
     "private_folder": "A folder that this user alone writes to.",
-    "json_schema": "The published schema of dataclasses.",
-    "constraints": "What a value must be besides its type.",
-    "decoding": "JSON to dataclasses the quick way, for what is right.",
-    "schema": "Dataclasses to JSON and back, with constraints.",
+    "schema": "Dataclasses to JSON and back, held to their types; the published schema of them.",
     "page_data": "What a report keeps compressed, written and read.",
-    "quantities": "Ranges of numbers that make sense.",
     "tables": "Typed fields out of TOML.",
     "devices": "What a device is, the known cards, theoretical occupancy.",
     "results": "The one contract between measuring and showing.",
@@ -81,7 +77,7 @@ FEWER: dict[str, set[str]] = {
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
     "comparison": {
-        *("text", "errors", "quantities", "schema", "devices", "results", "bounds", "statistics", "analysis"),
+        *("text", "errors", "schema", "devices", "results", "bounds", "statistics", "analysis"),
     },
     "report": {"text", "schema", "page_data", "devices", "results", "analysis", "comparison"},
     # The two backends know nothing of each other.
@@ -89,7 +85,7 @@ FEWER: dict[str, set[str]] = {
     # What a problem is does not depend on how it is computed, measured or kept.
     "problems": {"errors", "files", "operation", "results", "tables"},
     "kernels": set(HOUSE) - {"toolchain", "executor", "store", "statistics"},
-    "results": {"constraints", "devices", "operation", "quantities", "schema"},
+    "results": {"devices", "operation", "schema"},
     # Floors follow from what a results file holds, wherever it came from.
     "bounds": {"counters", "devices", "results"},
 }
@@ -105,7 +101,7 @@ LIBRARIES: dict[str, set[str]] = {
     "jinja2": {"report"},
     "markupsafe": {"report"},
     "ml_dtypes": {"problems"},
-    "msgspec": {"decoding"},
+    "msgspec": {"devices", "results", "schema"},
     "pandas": {"api"},
     "plotly": {"report"},
     "pytest": {"pytest_plugin"},

@@ -66,5 +66,5 @@ def test_text_with_line_breaks_stays_one_line():
 
 
 def test_infinite_time_is_never_sent():
-    with pytest.raises(ValueError, match="no JSON form"):
+    with pytest.raises(ValueError, match="not JSON compliant"):
         encode(Open(device="auto", arch=None, seed=0, seconds_per_case=float("inf")))

@@ -1,84 +1,219 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Constraints stand in the types; reading honours them and names the place of what breaks one."""
+"""Types and constraints are honoured, with the place of what breaks one, by the published schema too."""
 
+import copy
 import dataclasses
+import json
 from collections.abc import Mapping
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import jsonschema
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
-from unit_support import values_of
+from msgspec import Meta
+from unit_support import runs, values_of
 
-from gpuprof.constraints import AtLeast, AtMost, Matches, complaint_about
-from gpuprof.quantities import Count, Extent, NonNegative, Positive, Tally
-from gpuprof.schema import SchemaError, from_json, to_json
+from gpuprof.reading import read_run
+from gpuprof.results import SCHEMA_VERSION, Run, dumps
+from gpuprof.schema import (
+    Count,
+    Extent,
+    NonNegative,
+    Positive,
+    SchemaError,
+    Tally,
+    complaint_about,
+    decoded,
+    from_json,
+    json_schema,
+    loads,
+    to_json,
+)
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = sorted((ROOT / "samples").glob("*.json"))
+VALIDATOR = jsonschema.Draft202012Validator(
+    json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """A leaf.
+
+    Args:
+        size: How large it is,
+            in metres.
+    """
+
+    size: Count = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """One field of each kind of annotation that the results types use."""
+    """One field of each kind that the results types use."""
 
+    word: str
+    number: float = 0.0
+    flag: bool = False
+    raw: bytes = b""
+    kind: Literal["oak", "fir"] | None = None
     extent: Extent = 1
-    extents: tuple[Extent, Extent] = (1, 1)
-    samples: tuple[NonNegative, ...] = ()
+    corner: tuple[Extent, Extent, Extent] = (1, 1, 1)
+    samples: tuple[NonNegative | None, ...] = ()
     rate: Positive | None = None
     counts: Mapping[str, Tally] = dataclasses.field(default_factory=dict)
-    version: Annotated[str, Matches("[0-9][.][0-9]", "9.0")] = "9.0"
+    leaves: Annotated[tuple[Leaf, ...], Meta(min_length=1)] = (Leaf(),)
+    version: Annotated[str, Meta(pattern=r"^[0-9][.][0-9]$(?!\n)")] = "9.0"
+    large: Annotated[int, Meta(ge=0)] | None = None
 
 
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ({"extent": 0}, "extent: must be at least 1, not 0"),
-        ({"extent": 2**31}, "extent: must be at most 2,147,483,647, not 2147483648"),
-        ({"extent": True}, "extent: expected int, found bool"),
-        ({"extents": [1, -7]}, "extents[1]: must be at least 1, not -7"),
-        ({"samples": [0.0, 1e-30]}, "samples[1]: must be 0 or at least 1e-18, not 1e-30"),
-        ({"samples": [-0.5]}, "samples[0]: must be 0 or at least 1e-18, not -0.5"),
-        ({"rate": 0}, "rate: must be at least 1e-18, not 0.0"),
-        ({"rate": 1e300}, "rate: must be at most 1e+18, not 1e+300"),
-        ({"counts": {"x": 10**200}}, "counts.x: must be at most 1e+30, not 1000000"),
-        ({"counts": {"x": "3"}}, "counts.x: expected one of float, int"),
-        ({"version": "9.0\n"}, "version: must be written like 9.0, not '9.0\\n'"),
-        ({"version": "9"}, "version: must be written like 9.0, not '9'"),
-    ],
+@each(
+    more=[
+        {},
+        {"number": 3, "large": 2**70, "flag": True, "raw": "AQ==", "kind": "oak"},
+        {"extent": 2**31 - 1, "corner": [1, 2, 3], "samples": [None, 0, 1e-18, 1e30], "rate": 1e-18},
+        {"counts": {"a": 0, "b": 1.5}, "leaves": [{"size": 1}, {}]},
+        {"unknown": {"deep": [1, None]}, "word": "\ud800"},
+    ]
 )
-def test_value_that_breaks_a_constraint_is_refused_with_its_place(document, words):
+def test_what_is_right_is_taken_and_valid(more):
+    document = {"word": "x", **more}
+    held = from_json(Held, document)
+    again = from_json(Held, loads(json.dumps(document)))
+    assert held == again
+    jsonschema.validate(document, json_schema(Held))
+
+
+@each(
+    wrong=[
+        ({"word": 1}, "word"),
+        ({"number": True}, "number"),
+        ({"number": "1"}, "number"),
+        ({"flag": 1}, "flag"),
+        ({"kind": "ash" * 1_000_000}, "kind"),
+        ({"extent": 0}, "extent"),
+        ({"extent": 2**31}, "extent"),
+        ({"extent": 10**400}, "extent"),
+        ({"extent": True}, "extent"),
+        ({"extent": 1.5}, "extent"),
+        ({"corner": [1, -7, 1]}, "corner[1]"),
+        ({"corner": [1, 1]}, "corner"),
+        ({"samples": [0.0, -0.5]}, "samples[1]"),
+        ({"samples": 5}, "samples"),
+        ({"rate": 0}, "rate"),
+        ({"rate": 1e300}, "rate"),
+        ({"counts": {"x" * 1_000_000: -1}}, "counts[...]"),
+        ({"counts": {"x": 10**200}}, "counts[...]"),
+        ({"counts": [1]}, "counts"),
+        ({"leaves": []}, "leaves"),
+        ({"leaves": [{}, {"size": -1}]}, "leaves[1].size"),
+        ({"version": "9.0\n"}, "version"),
+        ({"version": "9"}, "version"),
+        ({"large": -1}, "large"),
+    ]
+)
+def test_what_is_wrong_is_refused_with_its_place_in_few_words_and_invalid(wrong):
+    more, place = wrong
+    document = {"word": "x", **more}
     with pytest.raises(SchemaError) as caught:
         from_json(Held, document)
-    assert str(caught.value).startswith(words)
+    assert str(caught.value).startswith(f"{place}: ")
+    assert len(str(caught.value)) < 500
+    assert decoded(Held, json.dumps(document).encode()) is None
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, json_schema(Held))
 
 
-def test_message_quotes_no_more_than_it_must():
-    for document in (
-        {"extent": 10**300},
-        {"version": "9" * 10_000_000},
-        {"counts": {"x" * 10_000_000: -1}},
-        {"extents": [[1] * 1_000_000, 1]},
-    ):
-        with pytest.raises(SchemaError) as caught:
-            from_json(Held, document)
-        assert len(str(caught.value)) < 500
-
-
-def test_ends_of_a_range_belong_to_it():
-    document = {"extent": 2**31 - 1, "extents": [1, 1], "samples": [0, 1e-18, 1e18], "rate": 1e-18}
-    held = from_json(Held, document)
-    assert (held.extent, held.samples, held.rate) == (2**31 - 1, (0.0, 1e-18, 1e18), 1e-18)
+def test_what_is_missing_is_named():
+    with pytest.raises(SchemaError, match=r"top level: .*word"):
+        from_json(Held, {})
 
 
 @given(values_of(Held))
-def test_generated_values_keep_every_constraint(held):
+def test_generated_values_are_read_back(held):
     assert from_json(Held, to_json(held)) == held
 
 
 @given(st.integers())
-def test_complaint_is_about_the_first_constraint_that_breaks(value):
-    complaint = complaint_about(Annotated[int, AtLeast(0), AtMost(9)], value)
-    if 0 <= value <= 9:
-        assert complaint is None
-    else:
-        assert complaint.startswith("must be at least 0" if value < 0 else "must be at most 9")
+def test_complaint_is_about_what_lies_outside(value):
     assert (complaint_about(Count, value) is None) == (0 <= value < 2**63)
+
+
+@pytest.mark.deep
+@given(runs())
+def test_generated_runs_are_read_back(run):
+    assert decoded(Run, dumps(run).encode()) == run
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        st.lists,
+        max_leaves=5,
+    )
+)
+def test_json_is_read_as_python_reads_it(value):
+    text = json.dumps(value)
+    assert repr(loads(text)) == repr(json.loads(text))
+
+
+def test_half_of_a_surrogate_pair_is_read_and_what_is_not_finite_is_refused():
+    assert loads('["\\ud800", 1e-400, 2.5]') == ["\ud800", 0.0, 2.5]
+    for text in ("NaN", "1e999", "-Infinity", '["\\ud800", Infinity]', '["\\ud800", 1e999]'):
+        with pytest.raises(ValueError, match="is no number"):
+            loads(text)
+
+
+@each(text=["", "{", "[1,]", "01", '"\t"', "1 2", "\ufeff1", "9" * 5000, "[" * 100_000])
+def test_what_is_no_json_is_refused_in_pythons_words(text):
+    errors = []
+    for read in (json.loads, loads):
+        with pytest.raises((ValueError, RecursionError)) as caught:
+            read(text)
+        errors.append((caught.type, str(caught.value)))
+    assert errors[0] == errors[1]
+
+
+def test_descriptions_come_from_docstrings():
+    leaf = json_schema(Held)["$defs"]["Leaf"]
+    assert leaf["description"] == "A leaf."
+    assert leaf["properties"]["size"]["description"] == "How large it is, in metres."
+    assert json_schema(Held)["required"] == ["word"]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_samples_are_read_at_once_and_valid(path):
+    run = read_run(path)
+    some = run.cases[:: max(1, len(run.cases) // 16)]
+    VALIDATOR.validate(to_json(dataclasses.replace(run, cases=some)))
+    content = path.read_bytes()
+    if json.loads(content)["schema_version"] == SCHEMA_VERSION:
+        assert decoded(Run, content) is not None
+
+
+def test_a_results_file_with_a_fault_is_invalid():
+    VALIDATOR.check_schema(VALIDATOR.schema)
+    document = to_json(read_run(ROOT / "samples" / "transpose-h200.json"))
+    for path, value in (
+        (("devices", 0, "sm_count"), 0),
+        (("cases", 0, "timing", "cold", "median_us"), -1.0),
+        (("cases", 0, "outcome"), "fine"),
+        (("schema_version",), 3),
+    ):
+        broken = copy.deepcopy(document)
+        place: Any = broken
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+        assert not VALIDATOR.is_valid(broken), path
+        with pytest.raises(SchemaError):
+            from_json(Run, broken)

@@ -201,7 +201,7 @@ def test_worker_that_dies_is_a_row_and_the_rest_completes(run_kernels, what, rea
 def test_answer_that_makes_no_sense_is_a_row_and_the_rest_completes(run_kernels):
     run, _ = run_kernels("good", "lies", "good")
     assert outcomes(run) == ["ok", "failed", "ok"]
-    assert "its reply is invalid (measurement.verification.bound: must be at least 0" in run.cases[1].reason
+    assert "its reply is invalid (measurement.verification.bound: " in run.cases[1].reason
     assert run.complete
 
 

@@ -96,7 +96,7 @@ def test_full_disk_costs_the_case_that_did_not_fit(tmp_path, monkeypatch, cases,
         return real(descriptor, taken, offset)
 
     monkeypatch.setattr(store.os, "pwrite", full)
-    with pytest.raises(OutputError, match=r"Cannot write .*r\.json: No space left on device, and"):
+    with pytest.raises(OutputError, match=r"Cannot write .*r\.json: No space left on device"):
         file.append(case(77))
     assert path.read_bytes() == before
     monkeypatch.undo()
@@ -122,51 +122,33 @@ def full_below(monkeypatch):
     return full
 
 
-def test_rows_move_to_where_there_is_room_and_the_run_goes_on(tmp_path, full_below, monkeypatch):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(store.tempfile, "tempdir", str(temporary))
-    told = []
+def test_full_disk_keeps_what_was_written_and_goes_on_when_there_is_room(tmp_path, full_below):
     path = tmp_path / "out" / "r.json"
-    file = ResultsFile(path, EMPTY, replace=False, on_rescue=lambda *what: told.append(what))
+    file = ResultsFile(path, EMPTY, replace=False)
     file.append(case(1))
     full_below.append(str(path.parent))
-    file.append(case(2))
-    file.append(case(3))
-    ((why, place),) = told
-    assert why == f"Cannot write {path}: No space left on device."
-    assert (file.is_elsewhere, file.place) == (True, place)
-    assert temporary in place.parents
-    assert read_run(place).cases == (case(1), case(2), case(3))
-    assert read_run(path).cases == (case(1),)
-    whole = dataclasses.replace(EMPTY, cases=(case(1), case(2), case(3)), complete=True)
-    file.finish(whole)
-    assert read_run(place) == whole  # where the user was told that they are
-    assert os.listdir(temporary) == [place.parent.name]
-    # There is room again: the rows go where they were asked for, and nothing stays elsewhere.
+    whole = dataclasses.replace(EMPTY, cases=(case(1), case(2)), complete=True)
+    for refused in (lambda: file.append(case(2)), lambda: file.finish(whole)):
+        with pytest.raises(OutputError) as caught:
+            refused()
+        assert caught.value.what == f"Cannot write {path}: No space left on device."
+        assert f"--resume {path.parent}" in caught.value.fix
+        assert read_run(path).cases == (case(1),)
     full_below.clear()
     file.finish(whole)
     file.close()
-    assert not file.is_elsewhere
     assert read_run(path) == whole
-    assert os.listdir(temporary) == []
     assert os.listdir(path.parent) == ["r.json"]
 
 
-def test_rows_do_not_take_the_place_of_another_run_that_came_meanwhile(tmp_path, full_below, monkeypatch):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(store.tempfile, "tempdir", str(temporary))
+def test_rows_do_not_take_the_place_of_another_run_that_came_meanwhile(tmp_path):
     path = tmp_path / "out" / "r.json"
     file = ResultsFile(path, EMPTY, replace=False)
-    full_below.append(str(path.parent))
-    file.append(case(1))
-    full_below.clear()
     path.unlink()
     path.write_text("somebody else's")
-    file.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
+    with pytest.raises(OutputError, match="Cannot write"):
+        file.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
     assert path.read_text() == "somebody else's"
-    assert read_run(file.place).cases == (case(1),)
 
 
 @pytest.mark.parametrize("rows_after", [0, 2])
@@ -181,22 +163,6 @@ def test_folder_that_is_removed_meanwhile_comes_back_with_every_row(tmp_path, ro
     cases = tuple(map(case, range(1, 2 + rows_after)))
     file.finish(dataclasses.replace(EMPTY, cases=cases, complete=True))
     assert read_run(path).cases == cases
-    assert not file.is_elsewhere
-
-
-def test_folder_that_cannot_come_back_costs_no_row(tmp_path, monkeypatch):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(store.tempfile, "tempdir", str(temporary))
-    path = tmp_path / "out" / "r.json"
-    file = ResultsFile(path, EMPTY, replace=False)
-    file.append(case(1))
-    shutil.rmtree(path.parent)
-    path.parent.write_text("a file now")
-    file.append(case(2))
-    assert read_run(file.place).cases == (case(1), case(2))
-    file.finish(dataclasses.replace(EMPTY, cases=(case(1), case(2)), complete=True))
-    assert read_run(file.place).complete
 
 
 def test_a_later_row_of_a_case_takes_the_place_of_the_earlier_one(tmp_path):
