@@ -63,9 +63,10 @@ def emulated(tmp_path_factory):
 
 
 def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
-    process, run = emulated(
-        tmp_path, "gemm", "-k", "naive,smem_tiled", "--sizes", "24x40x32", "--device", "0"
-    )
+    trace = tmp_path / "trace.json"
+    command = ("gemm", "-k", "naive,smem_tiled", "--sizes", "24x40x32", "--device", "0")
+    fresh = {"GPUPROF_CACHE_DIR": str(tmp_path / "cache"), "GPUPROF_TIMELINE": str(trace)}
+    process, run = emulated(tmp_path, *command, **fresh)
     assert process.returncode == 0, process.stderr
     assert run.backend == "gpu"
     for case in run.cases:
@@ -75,14 +76,7 @@ def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
         # Its events are a microsecond apart with nothing between them.
         assert case.event_pair_us == 1.0
         assert case.timing.warm is not None
-
-
-def test_each_source_of_the_measuring_side_is_compiled_once_while_the_device_opens(emulated, tmp_path):
-    trace = tmp_path / "trace.json"
-    command = ("gemm", "-k", "naive,smem_tiled", "--sizes", "24,32", "--device", "0")
-    cache = {"GPUPROF_CACHE_DIR": str(tmp_path / "cache"), "GPUPROF_TIMELINE": str(trace)}
-    process, _ = emulated(tmp_path, *command, **cache)
-    assert process.returncode == 0, process.stderr
+    # Each source of the measuring side is compiled once, while the device opens.
     events = json.loads(trace.read_text(encoding="utf-8").rstrip().rstrip(",") + "]")
     compiled = [event for event in events if event["name"] == "compile" and ".cu" in event["args"]["of"]]
     assert sorted(event["args"]["of"] for event in compiled) == [
@@ -145,18 +139,8 @@ def test_gate_that_something_waits_behind_opens_by_itself(emulated, tmp_path, bl
 
 
 def test_every_round_is_kept(emulated, tmp_path):
-    _, run = emulated(
-        tmp_path,
-        "transpose",
-        "-k",
-        "naive_row,smem_padded",
-        "--sizes",
-        "32",
-        "--device",
-        "0",
-        "--rounds",
-        "2",
-    )
+    what = ("transpose", "-k", "naive_row,smem_padded", "--sizes", "32")
+    _, run = emulated(tmp_path, *what, "--device", "0", "--rounds", "2")
     for case in run.cases:
         assert case.outcome == "ok", case.reason
         assert len(case.timing.cold.rounds_us) == 2

@@ -11,6 +11,7 @@ import stat
 import sys
 from pathlib import Path
 
+from hurried_clock import hang
 from problem_support import find_kernel, problem_for
 
 from gpuprof.counters import OF_NCU, OPCODES
@@ -138,7 +139,7 @@ def play(arguments: list[str], plan_path: Path) -> None:
             os._exit(9)
         if plan.get("hangs") == name:
             report.write_text(json.dumps(launches))
-            time.sleep(60)
+            hang(plan_path.with_name("hangs"))
         journal.write(Event("done", task.index))
         kernel = "other" if "wrong" in plan else task.case.name
         launches.append(_row(kernel, launched.block, launched.grid))

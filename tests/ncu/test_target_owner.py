@@ -27,7 +27,7 @@ def test_target_ends_with_its_owner():
         assert target.stdout.readline() == "waiting\n"
         owner.kill()
         owner.wait()
-        assert target.wait(timeout=30) == 1
+        assert target.wait(timeout=300) == 1
     finally:
         target.kill()
 
@@ -37,4 +37,4 @@ def test_target_whose_owner_is_gone_does_not_begin():
     owner.wait()
     target = start(owner.pid)
     assert target.stdout.read() == ""
-    assert target.wait(timeout=30) == 1
+    assert target.wait(timeout=300) == 1

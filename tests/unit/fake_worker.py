@@ -62,6 +62,10 @@ class FakeBackend(CompileOnlyBackend):
         if what == "raises":
             raise RuntimeError("a bug in the backend")
         if what == "hangs":
+            if place := os.environ.get("FAKE_WORKER_HANGS"):
+                from hurried_clock import hang
+
+                hang(place)
             time.sleep(600)
         if what == "prints":
             os.write(1, b"hello from the kernel\n{}\n")

@@ -68,7 +68,7 @@ def cluster():
 def run_on(tmp_path):
     """Compiles a few kernels on a cluster; gives the run, which its file holds too."""
 
-    def run(address, count=4, device="none:h200", watcher=None, timeout_s=60.0):
+    def run(address, count=4, device="none:h200", watcher=None, timeout_s=300.0):
         paths = [str(write_transpose_kernel(tmp_path, f"k{number}", number)) for number in range(count)]
         request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
         path = tmp_path / "results.json"
@@ -180,7 +180,7 @@ def test_lost_cluster_leaves_a_row_for_every_case(monkeypatch, run_on):
 def test_no_process_stays_behind(cluster, run_on):
     run_on(cluster.scheduler_address, count=2, device="none:h200,none:a100")
     client = distributed.Client(cluster, set_as_default=False)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while any(client.run(_children).values()):
         assert time.monotonic() < deadline, "a worker process outlived its run"
         time.sleep(0.2)

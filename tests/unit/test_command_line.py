@@ -361,7 +361,7 @@ def test_did_you_mean():
 # Colour and width.
 
 
-@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+@pytest.mark.parametrize("columns", [40, 120])
 @pytest.mark.parametrize("arguments", [["list", "softmax"], ["devices"], ["report", "r.json"]])
 def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
     process = gpuprof(*arguments, cwd=measured, environment={"COLUMNS": str(columns), "TERM": "dumb"})

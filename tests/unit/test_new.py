@@ -71,8 +71,13 @@ def own_operation(folder, shape='"n"'):
     return folder
 
 
-@pytest.mark.parametrize("stem", ["mine", "my-kernel", "in", "real", "new"])
-@pytest.mark.parametrize("name", shipped_names())
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        *((name, "mine") for name in shipped_names()),
+        *(("transpose", stem) for stem in ("my-kernel", "in", "real")),
+    ],
+)
 def test_starting_point_of_every_shipped_operation_is_right(tmp_path, backend, name, stem):
     path = tmp_path / f"{stem}.cu"
     write_starting_point(name, path, force=False)

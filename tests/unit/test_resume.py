@@ -27,7 +27,7 @@ from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
 
-OPTIONS = RunOptions(device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=False)
+OPTIONS = RunOptions(device="0", timeout_s=300.0, seconds_per_case=0.1, explain=False, lines=False)
 
 
 class Watcher:
@@ -133,17 +133,16 @@ def test_what_nothing_is_known_of_is_measured_again_and_what_failed_is_not(runs)
     ]
 
 
-@pytest.mark.parametrize("stop_after", [1, 5])
-def test_rounds_go_on_too(runs, stop_after):
+def test_rounds_go_on_too(runs):
     request = runs.request(["a_good", "b_good"])
     options = replace(OPTIONS, rounds=3)
-    first, _ = runs.begin(request, stop_after, options)
-    done = sum(len(case.timing.cold.rounds_us) for case in first.cases)
-    assert done == stop_after
-    whole, watcher = runs.go_on(request, options)
-    assert len(watcher.names) == watcher.announced == 6 - done
-    assert [len(case.timing.cold.rounds_us) for case in whole.cases] == [3, 3]
-    assert whole.complete
+    run, _ = runs.begin(request, 1, options)
+    for more, done in ((4, 1), (None, 5)):
+        assert sum(len(case.timing.cold.rounds_us) for case in run.cases) == done
+        run, watcher = runs.go_on(request, options, more)
+        assert watcher.announced == 6 - done
+    assert [len(case.timing.cold.rounds_us) for case in run.cases] == [3, 3]
+    assert run.complete
 
 
 def test_each_round_is_on_disk_at_once(runs):
@@ -161,8 +160,7 @@ def test_each_round_is_on_disk_at_once(runs):
     assert seen == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("stop_after", [1, 4, 7])
-def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path, stop_after):
+def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path):
     """Rounds go first, second, second, first: wherever it is cut, both have all of theirs in the end."""
     requests = runs.request(["a_good", "b_good"]), runs.request(["b_good", "c_good"])
     options = replace(OPTIONS, rounds=2)
@@ -179,17 +177,23 @@ def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path, stop_after):
     def measured(watcher):
         return measure_in_turns(requests, options, watcher, keep=tuple(map(keeper, paths)))
 
-    first = measured(Watcher(stop_after))
-    times = [case.timing.cold.rounds_us for run in first for case in run.cases]
-    assert sum(map(len, times)) == stop_after
-    watcher = Watcher()
-    whole = measured(watcher)
-    assert len(watcher.names) == 8 - stop_after
-    assert all(run.complete for run in whole)
-    for before, run, path in zip(first, whole, paths, strict=True):
-        assert [len(case.timing.cold.rounds_us) for case in run.cases] == [2, 2]
-        for case, kept in zip(run.cases, before.cases, strict=False):
-            assert case.timing.cold.rounds_us[: len(kept.timing.cold.rounds_us)] == kept.timing.cold.rounds_us
+    def rounds_of(run):
+        return [case.timing.cold.rounds_us for case in run.cases]
+
+    before, done = ((), ()), 0
+    for stop_after in (1, 3, 3, None):
+        watcher = Watcher(stop_after)
+        found = measured(watcher)
+        done += len(watcher.names)
+        for kept, run in zip(before, found, strict=True):
+            for old, new in zip(kept, rounds_of(run), strict=False):
+                assert new[: len(old)] == old
+        before = tuple(map(rounds_of, found))
+        assert sum(len(rounds) for run in before for rounds in run) == done
+    assert done == 8
+    assert all(run.complete for run in found)
+    assert [[len(rounds) for rounds in run] for run in before] == [[2, 2], [2, 2]]
+    for run, path in zip(found, paths, strict=True):
         assert read_run(path) == run
 
 

@@ -4,7 +4,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 import signal
 import subprocess
@@ -15,13 +14,14 @@ from pathlib import Path
 
 import fake_worker
 import pytest
+from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
 from unit_support import DEVICE, parse_kernel, write_transpose_kernel
 
 from gpuprof.commands.texts import build_request
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure import session
+from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
@@ -73,7 +73,7 @@ def run_kernels(tmp_path, monkeypatch):
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
 
-    def run(*whats, timeout_s=30.0, on_finished=lambda done: None, starts=99, references="none"):
+    def run(*whats, timeout_s=300.0, on_finished=lambda done: None, starts=99, references="none"):
         monkeypatch.setenv("FAKE_WORKER_STARTS", str(starts))
         names = [f"k{number}_{what}" for number, what in enumerate(whats)]
         paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
@@ -154,7 +154,7 @@ def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tm
     def timed(run):
         events.append(("timed", len(run.cases), {case.outcome for case in run.cases}))
 
-    options = RunOptions(device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=True)
+    options = RunOptions(device="0", timeout_s=300.0, seconds_per_case=0.1, explain=False, lines=True)
     run = measure(request, options, watcher, on_timed=timed)
     hosts = {case.kernel for case in run.cases if case.is_reference}
     assert hosts
@@ -227,13 +227,13 @@ def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it():
     assert (lost.kernel, lost.chosen, lost.has_launch, lost.reason) == ("mine", "", False, "It fell.")
 
 
-def test_hang_is_a_timeout_and_the_rest_completes(run_kernels):
-    begin = time.monotonic()
-    run, _ = run_kernels("good", "hangs", "good", timeout_s=1.5)
-    assert time.monotonic() - begin < 20
-    assert outcomes(run) == ["ok", "timeout", "ok"]
+def test_hang_is_a_timeout_and_the_rest_completes(run_kernels, monkeypatch, tmp_path):
+    monkeypatch.setenv("FAKE_WORKER_HANGS", str(tmp_path / "hangs"))
+    monkeypatch.setattr(process, "time", HurriedClock(tmp_path / "hangs"))
+    run, _ = run_kernels("good", "hangs", "crashes", "hangs", "good", timeout_s=300.0)
+    assert outcomes(run) == ["ok", "timeout", "failed", "timeout", "ok"]
     assert (
-        run.cases[1].reason == "The case did not end within 1.5 s and was stopped. Allow more with --timeout."
+        run.cases[1].reason == "The case did not end within 300 s and was stopped. Allow more with --timeout."
     )
     assert run.complete
 
@@ -259,12 +259,6 @@ def test_failures_that_leave_the_context_alone_keep_the_worker(run_kernels):
 def test_output_of_a_kernel_does_not_disturb_the_answers(run_kernels):
     run, _ = run_kernels("prints", "good")
     assert outcomes(run) == ["ok", "ok"]
-
-
-def test_everything_at_once(run_kernels):
-    run, _ = run_kernels("hangs", "crashes", "loses_context", "wrong", "exits", "good", timeout_s=1.5)
-    assert outcomes(run) == ["timeout", "failed", "failed", "incorrect", "failed", "ok"]
-    assert run.complete
 
 
 def test_kernel_that_does_not_compile_is_a_row(run_kernels, tmp_path):
@@ -336,21 +330,17 @@ def test_interrupt_keeps_what_is_done(run_kernels):
 
     begin = time.monotonic()
     run, watcher = run_kernels("good", "good", "hangs", "good", on_finished=interrupt)
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 300
     assert [case.kernel for case in run.cases] == ["k0_good", "k1_good"]
     assert not run.complete
     assert len(watcher.on_disk) == 2
 
 
-def _wait_for(condition, seconds=30.0):
+def _wait_for(condition, seconds=300.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.02)
-
-
-def _cases(path):
-    return json.loads(path.read_text())["cases"] if path.exists() else []
 
 
 def _alive(pid):
@@ -359,45 +349,6 @@ def _alive(pid):
         return status.read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "kill -INT"])
-def test_ctrl_c_on_the_command_line_writes_both_files(tmp_path, whole_group):
-    paths = [write_transpose_kernel(tmp_path, name, rung) for rung, name in enumerate(["k_good", "k_hangs"])]
-    command = [
-        sys.executable,
-        fake_worker.__file__,
-        "transpose",
-        "--sizes",
-        "64",
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    log = tmp_path / "log"
-    process = subprocess.Popen(
-        [*command, *(argument for path in paths for argument in ("--kernel", str(path)))],
-        env={**os.environ, "FAKE_WORKER_LOG": str(log)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    results = tmp_path / "out" / "results.json"
-    try:
-        _wait_for(lambda: len(_cases(results)) == 1 or process.poll() is not None)
-        os.killpg(process.pid, signal.SIGINT) if whole_group else process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert "Stopped early: the files hold what was measured until then." in errors
-    assert "Traceback" not in errors
-    assert output.splitlines()[-2:] == [f"Wrote {results}", f"Wrote {results.parent / 'report.html'}"]
-    document = json.loads(results.read_text())
-    assert [case["kernel"] for case in document["cases"]] == ["k_good"]
-    assert document["complete"] is False
-    _wait_for(lambda: not _alive(log.read_text().strip()))
 
 
 def test_worker_ends_with_a_run_that_is_killed(tmp_path):

@@ -51,6 +51,17 @@ class Watcher:
 @pytest.fixture
 def run_kernels(tmp_path, monkeypatch):
     """Measures kernels that do as named on stand-ins for GPUs; gives the run and its watcher."""
+    return runner(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Two kernels on two GPUs."""
+    with pytest.MonkeyPatch.context() as patch:
+        return runner(tmp_path_factory.mktemp("two"), patch)("a", "b")
+
+
+def runner(tmp_path, monkeypatch):
     fake_worker.take_the_workers_place(monkeypatch.setattr)
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
@@ -63,7 +74,7 @@ def run_kernels(tmp_path, monkeypatch):
         path = tmp_path / "results.json"
         watcher = watcher or Watcher()
         options = RunOptions(
-            device=device, timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=False, rounds=rounds
+            device=device, timeout_s=300.0, seconds_per_case=0.1, explain=False, lines=False, rounds=rounds
         )
         result = measure(request, options, watcher, keep=lambda run: ResultsFile(path, run, replace=True))
         assert read_run(path) == result
@@ -73,8 +84,8 @@ def run_kernels(tmp_path, monkeypatch):
     return run
 
 
-def test_each_gpu_measures_every_case_in_its_own_process(run_kernels):
-    run, watcher = run_kernels("a", "b")
+def test_each_gpu_measures_every_case_in_its_own_process(two):
+    run, watcher = two
     assert [(case.device, case.kernel) for case in run.cases] == [
         (0, "k0_a"),
         (0, "k1_b"),
@@ -128,8 +139,8 @@ def test_slower_gpu_is_named_with_what_its_driver_says(run_kernels, monkeypatch)
     )
 
 
-def test_gpus_that_agree_are_said_to_agree(run_kernels):
-    run, _ = run_kernels("a")
+def test_gpus_that_agree_are_said_to_agree(two):
+    run, _ = two
     codes = [banner.code for banner in banners(run)]
     assert "cards" in codes
     assert "card_outlier" not in codes
@@ -148,11 +159,11 @@ def test_interrupted_run_keeps_what_every_gpu_measured(run_kernels, monkeypatch)
     assert len(watcher.finished_cases) == len(run.cases)
 
 
-def test_every_renderer_shows_a_ladder_a_card(run_kernels):
-    run, _ = run_kernels("a", "b")
+def test_every_renderer_shows_a_ladder_a_card(two):
+    run, _ = two
     labels = [run.device_label(number) for number in (0, 1)]
     assert [group.device_label for group in groups(run)] == labels
-    for width in (60, 80, 120, None):
+    for width in (60, None):
         text = io.StringIO()
         print_document(run_report(run), file=text, width=width)
         lines = text.getvalue().splitlines()
@@ -166,8 +177,8 @@ def test_every_renderer_shows_a_ladder_a_card(run_kernels):
         assert label in page
 
 
-def test_cases_of_two_runs_are_matched_card_by_card(run_kernels):
-    run, _ = run_kernels("a", "b")
+def test_cases_of_two_runs_are_matched_card_by_card(two):
+    run, _ = two
     pairs = match(run, run)
     assert all(pair.base is pair.new for pair in pairs)
     assert len(pairs) == 4
