@@ -73,7 +73,6 @@ from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 from gpuprof.executor.steps.hollow_steps import hollow, shared_accesses
 from gpuprof.executor.steps.member_mask import names_all
 from gpuprof.executor.steps.memory_steps import STRONG
-from gpuprof.executor.steps.motions import Motion, motion_of, motion_of_end
 
 _U32 = np.dtype(np.uint32)
 #: Bytes behind a constant variable that belong to nobody.
@@ -176,8 +175,6 @@ class RunnableBlock:
         reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
         skeleton: What is left of its instructions without values, of a program that has a skeleton.
-        motions: For each step of the skeleton how what it writes follows from what it reads; `ending`, of the
-            instruction that ends it.
         turns: Where it goes back to the header of a loop that may be there to wait, by that header.
         meets: How many of its steps are done after each access that may meet others without order.
     """
@@ -199,8 +196,6 @@ class RunnableBlock:
     aligned: bool = True
     turns: dict[int, Turn] = field(default_factory=dict)
     skeleton: list[Step] = field(default_factory=list)
-    motions: list[Motion] = field(default_factory=list)
-    ending: Motion = field(default_factory=Motion)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
     meets: frozenset[int] = frozenset()
@@ -392,11 +387,7 @@ class _Decoder:
         if has_skeleton:
             bones_of_blocks, self.deciding = skeleton(self.flow, _PURE)
             for block, bones in zip(blocks, bones_of_blocks, strict=True):
-                decoded = [(step, bone) for bone in bones if (step := self._bone(bone)) is not None]
-                block.skeleton = [step for step, _ in decoded]
-                block.motions = [motion_of(self.coder, bone) for _, bone in decoded]
-            for block, one in zip(blocks, self.flow, strict=True):
-                block.ending = motion_of_end(self.coder, one.last) if one.last else block.ending
+                block.skeleton = [step for bone in bones if (step := self._bone(bone)) is not None]
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
         return Program(

@@ -31,7 +31,6 @@ from gpuprof.executor.divergence.block_barriers import BlockBarriers
 from gpuprof.executor.divergence.cluster_waits import ClusterWaits
 from gpuprof.executor.divergence.joins import Joins
 from gpuprof.executor.divergence.polling import Polling
-from gpuprof.executor.divergence.recurring_turns import RecurringTurns
 from gpuprof.executor.divergence.strands import Join, Registers, Strand
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.divergence.warp_turns import WarpTurns
@@ -97,8 +96,6 @@ class Scheduler:
     _joins: Joins = field(init=False)
     _barriers: BlockBarriers = field(init=False)
     _cluster_waits: ClusterWaits = field(init=False)
-    #: Of a batch that runs without values, at least at times.
-    _turns: RecurringTurns | None = None
     #: How often parked strands were tried in vain, and the state of the mbarriers then.
     _tries: int = 0
     _tried_version: int = -1
@@ -109,8 +106,6 @@ class Scheduler:
         self._joins = Joins(self.batch)
         self._barriers = BlockBarriers(self.batch, self._joins)
         self._cluster_waits = ClusterWaits(self.batch)
-        if self.batch.guide is not None and not self.program.clocks:
-            self._turns = RecurringTurns(self.program, self.batch)
 
     def run(self, help_from: Help = Help.NOBODY) -> bool:
         """Run to the end, or until only other batches can help.
@@ -179,7 +174,7 @@ class Scheduler:
 
     def _advance(self, strand: Strand) -> Generator[None, None, None]:
         """Run one strand until it ends, splits, or stops at a barrier."""
-        batch, blocks, tally, turns = self.batch, self.program.blocks, self.batch.tally, self._turns
+        batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
         batch.mask = strand.mask
         batch.alone = self._is_alone(strand.mask)
         stirred, self._polling.stirred = self._polling.stirred, True
@@ -193,9 +188,6 @@ class Scheduler:
             if waiting is not None and strand.block not in waiting.body:
                 waiting = None
             if strand.registers is None:
-                if turns is not None and batch.skeletal:
-                    turns.come(strand, self, [*self._ready, *self._stuck()], self.budget)
-                    turns.ran(strand.block, strand.mask)
                 tally.ran(strand.block, strand.mask)
                 self.lane_instructions += block.length * strand.mask.total_threads
                 self.steps += block.length
@@ -204,12 +196,8 @@ class Scheduler:
                     self._endless(block, strand.mask)
                 if batch.guide is not None:
                     batch.guide.advance(batch, strand.block, strand.mask)
-                if turns is not None and not batch.skeletal:
-                    turns.forget()
                 steps = iter(self._steps(block))
             else:
-                if turns is not None:
-                    turns.forget()
                 steps = iter(self._resumed(block, strand))
             try:
                 if self.order is not None:
@@ -226,8 +214,6 @@ class Scheduler:
                 number = len(self._steps(block)) - length_hint(steps) - 1
                 self._ready += self._meetings.come(strand, number, arrival)
                 return
-            if turns is not None:
-                turns.ends(block)
             if block.end in (End.BRANCH, End.SWITCH):
                 before = len(self._ready)
                 follow = self._branch if block.end is End.BRANCH else self._switch
@@ -236,7 +222,7 @@ class Scheduler:
                         self._park(batch.stall, self._ready[before:])
                     if block.turns:
                         split = self._ready[before:]
-                        self._ready[before:] = [s for s in split if not self._rests(s, block)]
+                        self._ready[before:] = [s for s in split if not self._polling.rest(s, block)]
                     return
             elif block.end in (End.BARRIER, End.CLUSTER_WAIT):
                 waits = self._barriers if block.end is End.BARRIER else self._cluster_waits
@@ -254,7 +240,7 @@ class Scheduler:
                 self._park(batch.stall, [strand])
                 return
             if block.turns and strand.block != strand.rejoin:
-                if self._rests(strand, block):
+                if self._polling.rest(strand, block):
                     if waiting is not None:
                         self._polling.stirred = stirred
                         self.progress -= 1
@@ -274,12 +260,6 @@ class Scheduler:
         strand.step, strand.registers = done, Registers.of(self.batch)
         self._ready.append(strand)
         return True
-
-    def _rests(self, strand: Strand, block: RunnableBlock) -> bool:
-        rests = self._polling.rest(strand, block)
-        if rests and self._turns is not None:
-            self._turns.meet()
-        return rests
 
     def _exit(self, mask: Mask) -> None:
         batch, live = self.batch, self.batch.live
@@ -376,8 +356,6 @@ class Scheduler:
     def _park(self, stall: Stall, strands: list[Strand]) -> None:
         """Take those strands from the ready ones whose lanes cannot get through their wait yet."""
         self.batch.stall = None
-        if self._turns is not None:
-            self._turns.meet()
         for strand in strands:
             if (strand.mask.lanes & stall.lanes).any():
                 self._ready.remove(strand)
@@ -415,9 +393,7 @@ class Scheduler:
 
     def _steps(self, block: RunnableBlock) -> list[Step]:
         """Return what is run of a basic block."""
-        if not self.batch.skeletal:
-            return block.steps
-        return block.skeleton if self._turns is None else self._turns.steps(block)
+        return block.skeleton if self.batch.skeletal else block.steps
 
     def _unpark(self, chosen: list[_Parked]) -> None:
         for parked in chosen:

@@ -26,14 +26,14 @@ from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.shared_memory import SharedMemory
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.sampling import Sample, Stratum
-from gpuprof.executor.steps.batch import MOST_PERIODS, Batch, EndOfSample
+from gpuprof.executor.steps.batch import Batch, EndOfSample
 
 #: Batches of a sample, of which each may wait for all others.
 _FEW_BATCHES = 12
 #: What a batch takes however few blocks it has, in blocks.
 _BATCH_COSTS = 8
-#: Instructions of a batch, those of turns that are passed over among them. What keeps it from going on for
-#: ever is how many steps it may take, or how far it is wanted.
+#: Instructions of a batch. What keeps it from going on for ever is how many steps it may take, or how far it
+#: is wanted.
 _BUDGET = 1000 * DEFAULT_BUDGET
 
 
@@ -73,7 +73,7 @@ class GridLaunch:
         Args:
             args: As for `launch`.
             memory: As for `launch`; what is stored as a float does not get there.
-            most_steps: Steps of single lanes that this may take; turns that are passed over take none.
+            most_steps: Steps of single lanes that this may take.
 
         Returns:
             What the launch counts, and who did what to global memory.
@@ -203,19 +203,6 @@ class _Traced:
             now += mask.warp_count
         return now
 
-    def now(self, batch: Batch) -> NDArray[np.int64]:
-        """As a guide does."""
-        return self._now[batch.order.first]
-
-    def most_periods(self, batch: Batch, passed: NDArray[np.int64]) -> int:
-        """As a guide does."""
-        return MOST_PERIODS
-
-    def let_pass(self, batch: Batch, time: NDArray[np.int64]) -> None:
-        """As a guide does."""
-        now = self._now[batch.order.first]
-        now += time
-
 
 class _WithoutValues(_Traced):
     """Runs the skeleton of every block; nothing is judged."""
@@ -301,9 +288,3 @@ class _AsFarAsWanted(_Traced):
         batch.skeletal = bool(((now < ahead) & (now > early)).all())
         if batch.skeletal and batch.races.judges:
             batch.races.dismiss()  # what is not seen cannot be judged later on
-
-    def most_periods(self, batch: Batch, passed: NDArray[np.int64]) -> int:
-        """As a guide does: what it looks for next must be looked at in time."""
-        first = batch.order.first
-        room = self._seen[first][1] - self._now[first] - 1
-        return int((room // np.maximum(passed, 1)).min()) - 1

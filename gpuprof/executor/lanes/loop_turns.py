@@ -40,20 +40,6 @@ class LoopTurns:
             self._add(self._now)
             self._now = None
 
-    def copy(self) -> "LoopTurns":
-        """Return the same, to tell later what has been counted since."""
-        found = LoopTurns()
-        found.entries.update(self.entries)
-        found._now = None if self._now is None else self._now.copy()
-        return found
-
-    def repeat(self, times: Counts, before: "LoopTurns") -> None:
-        """Count what has been counted since so many times more, of each block."""
-        for turns, count in self.entries.items():
-            self.entries[turns] = count + times * (count - before.entries.get(turns, 0))
-        if self._now is not None:
-            self._now += times[:, None, None] * (self._now - (0 if before._now is None else before._now))
-
     def _add(self, turns: NDArray[np.int64]) -> None:
         for count in np.unique(turns).tolist():
             if count:

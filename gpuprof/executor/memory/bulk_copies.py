@@ -181,16 +181,6 @@ class BulkCopies:
             sent[:, : before.shape[1]] += before
         self._hollow = sent
 
-    @property
-    def hollow_bytes(self) -> NDArray[np.int64] | None:
-        """Bytes in flight for each block's barriers, where no copy in flight brings values; else None."""
-        if self._loads or self.tracked:
-            return None
-        found = np.zeros_like(self.barriers.phase)
-        if self._hollow is not None:
-            found[:, : self._hollow.shape[1]] = self._hollow
-        return found
-
     def deliver(self, which: Columns, lanes: Bools) -> NDArray[np.intp]:
         """Let all copies arrive that count for barriers of some lanes.
 

@@ -104,17 +104,6 @@ class SharedGroup:
             self._pattern, self._span, self._used = pattern, (low, high), self._runs[key]
         return True
 
-    def counted(self) -> dict[tuple[bytes, tuple[int, ...]], NDArray[np.int64]]:
-        """Return what has been counted so far."""
-        return {key: runs.copy() for key, runs in self._runs.items()}
-
-    def repeat(
-        self, times: NDArray[np.int64], before: dict[tuple[bytes, tuple[int, ...]], NDArray[np.int64]]
-    ) -> None:
-        """Count what has been counted since so many times more, of each block."""
-        for key, runs in self._runs.items():
-            runs += times[:, None] * (runs - before.get(key, 0))
-
     def settle(self, tally: Tally) -> None:
         """Add to a tally what was counted."""
         for (content, shape), runs in self._runs.items():

@@ -45,9 +45,6 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.memory.warpgroup_products import WarpgroupProducts
 from gpuprof.executor.steps.clock import Clock
 
-#: More periods of a loop than are ever passed over together.
-MOST_PERIODS = 1 << 20
-
 
 @dataclass(frozen=True)
 class Geometry:
@@ -108,20 +105,6 @@ class Guide(Protocol):
 
         Raises:
             EndOfSample: Nothing more of the batch is to be run.
-        """
-
-    def now(self, batch: "Batch") -> NDArray[np.int64]:
-        """Return the time of each block of a batch."""
-
-    def most_periods(self, batch: "Batch", passed: NDArray[np.int64]) -> int:
-        """Return how often so much time of each block may pass before anything changes in how it runs."""
-
-    def let_pass(self, batch: "Batch", time: NDArray[np.int64]) -> None:
-        """Turns are passed over, because they are known.
-
-        Args:
-            batch: The batch.
-            time: The time of each block that they would take.
         """
 
 
