@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counters
 from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Counter, Measurement, Run
 
+#: `arbitration`: cycles that neighbouring instructions lose to each other count as bank conflicts.
+#: `passes`: L1's own count of sectors varies from pass to pass.
+#: `least`: waiting threads poll again and again, and machine code has slow paths that the PTX does not show.
 Kind = Literal["agrees", "arbitration", "passes", "predicated", "least", "incomparable", "unexplained"]
 
 #: Nsight Compute shows two digits of a percentage.
@@ -20,64 +23,22 @@ _PASSES = 0.005
 _L1_COUNT = "l1tex__t_sectors"
 #: Accesses whose wavefronts and bank conflicts explain each other.
 _SHARED = ("shared_load", "shared_store")
-#: Why a card executes more than the least.
-_WAITS = "waiting threads poll again and again; the least is one poll each"
-_SLOW_PATHS = "the machine code also has paths that the PTX does not show"
+#: The executor counts PTX branches at which lanes diverge; ptxas turns many into predicates.
 _INCOMPARABLE = "branch_divergent_warps"
-_FEWER = (
-    "of copies whose size is in a register Nsight Compute counts fewer in some kernels,"
-    " and other sectors in a second run; the cause is not known"
-)
-#: Of copies whose size is in a register, as `cp.async … 16, %size` says.
+#: Of copies whose size is in a register, as `cp.async … 16, %size` says, Nsight Compute counts fewer in some
+#: kernels, and others in a second run; the cause is not known.
 _OF_PREDICATED = ("async_copy_sectors", "async_copy_shared_wavefronts")
 _PREDICATED = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s*\[[^;\]]*\]\s*,\s*\[[^;\]]*\]\s*,\s*\d+\s*,\s*%")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a comparison came to: a word, and a symbol that means the same."""
-
-    word: str
-    symbol: str
-
-
-VERDICTS: dict[Kind, Verdict] = {
-    "agrees": Verdict("agrees", "✓"),
-    "arbitration": Verdict("arbitration", "≈"),
-    "passes": Verdict("pass to pass", "≈"),
-    "predicated": Verdict("predicated copies", "≈"),
-    "least": Verdict("at least", "≈"),
-    "incomparable": Verdict("not comparable", "○"),
-    "unexplained": Verdict("unexplained", "✗"),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
-    """One counter of one case, counted twice.
-
-    Args:
-        label: What was counted.
-        unit: `%`, or what the events are.
-        executor: The executor's value.
-        hardware: Nsight Compute's value.
-        kind: What the difference is.
-        note: What explains the difference; empty where there is none.
-        metric: Nsight Compute's name.
-    """
+    """One counter of one case, counted by both, and what their difference is."""
 
     label: str
-    unit: str
     executor: float
     hardware: float
     kind: Kind
-    note: str = ""
-    metric: str = ""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The kind in a word and a symbol."""
-        return VERDICTS[self.kind]
 
     @property
     def difference_pct(self) -> float | None:
@@ -91,7 +52,6 @@ class CaseAgreement:
 
     case: Measurement
     comparisons: tuple[Comparison, ...]
-    zero: int
 
     def of_kind(self, *kinds: Kind) -> tuple[Comparison, ...]:
         """The comparisons with one of these verdicts."""
@@ -125,7 +85,7 @@ def _agreement(case: Measurement, predicated: bool) -> CaseAgreement | None:
         *(item for space in _SHARED for item in _shared(space, both)),
     ]
     shown = tuple(item for item in compared if item.executor or item.hardware)
-    return CaseAgreement(case, shown, len(compared) - len(shown))
+    return CaseAgreement(case, shown)
 
 
 def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
@@ -144,30 +104,25 @@ def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
 
 def _compare(name: str, ours: Counter, theirs: Counter, predicated: bool) -> Comparison:
     executor, hardware = ours.value or 0.0, theirs.value or 0.0
-    kind, note = _judge(name, executor, hardware, theirs.metric or "")
+    kind = _judge(name, executor, hardware, theirs.metric or "")
     if kind == "unexplained" and ours.is_least and hardware > executor:
-        kind, note = "least", _WAITS if ours.has_waits else _SLOW_PATHS
+        kind = "least"
     if kind == "unexplained" and predicated and name in _OF_PREDICATED and hardware < executor:
-        kind, note = "predicated", _FEWER
-    unit = theirs.unit
-    return Comparison(describe(name).label, unit, executor, hardware, kind, note, theirs.metric or "")
+        kind = "predicated"
+    return Comparison(describe(name).label, executor, hardware, kind)
 
 
-def _judge(name: str, executor: float, hardware: float, metric: str) -> tuple[Kind, str]:
+def _judge(name: str, executor: float, hardware: float, metric: str) -> Kind:
     if name == _INCOMPARABLE:
-        return "incomparable", (
-            "the executor counts PTX branches at which lanes diverge; ptxas turns many into predicates"
-        )
+        return "incomparable"
     difference = abs(hardware - executor)
     if difference <= (_ROUNDING_PCT if name.endswith("_pct") else 0):
-        return "agrees", ""
+        return "agrees"
     if metric.startswith(_L1_COUNT) and difference <= _PASSES * executor:
-        return "passes", (
-            "counted by the L1 cache in another pass than the rest: its count varies from pass to pass"
-        )
+        return "passes"
     if name == "async_copy_shared_bank_conflicts" and hardware > executor:
-        return "arbitration", "the hardware counts cycles lost to arbitration as bank conflicts"
-    return "unexplained", ""
+        return "arbitration"
+    return "unexplained"
 
 
 def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Comparison]:
@@ -184,32 +139,12 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
     left = executor - (our_extra.value or 0.0), hardware - (their_extra.value or 0.0)
     surplus = (their_extra.value or 0.0) - (our_extra.value or 0.0)
     kind: Kind = "agrees"
-    note = ""
-    if left[0] != left[1]:
+    if left[0] != left[1] or surplus < 0 or surplus > counters.ARBITRATION * hardware:
         kind = "unexplained"
-    elif surplus < 0:
-        kind, note = "unexplained", "fewer than the executor's; arbitration can only add"
-    elif surplus > counters.ARBITRATION * hardware:
-        kind, note = "unexplained", "more than arbitration has been seen to add"
     elif surplus:
         kind = "arbitration"
-        lost = f"{numbers.exact(surplus)} wavefronts lost"
-        note = f"{lost}, {numbers.percent(100 * surplus / hardware)} of all"
     label = describe(names[0]).label
-    yield Comparison(
-        f"{label} − bank conflicts",
-        theirs.unit,
-        left[0],
-        left[1],
-        "agrees" if left[0] == left[1] else "unexplained",
-    )
-    yield Comparison(label, theirs.unit, executor, hardware, kind, note, theirs.metric or "")
-    yield Comparison(
-        describe(names[1]).label,
-        theirs.unit,
-        our_extra.value or 0.0,
-        their_extra.value or 0.0,
-        kind,
-        "the same cycles, as bank conflicts" if kind == "arbitration" else note,
-        their_extra.metric or "",
-    )
+    alone: Kind = "agrees" if left[0] == left[1] else "unexplained"
+    yield Comparison(f"{label} − bank conflicts", *left, alone)
+    yield Comparison(label, executor, hardware, kind)
+    yield Comparison(describe(names[1]).label, our_extra.value or 0.0, their_extra.value or 0.0, kind)

@@ -5,8 +5,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuprof.results import Measurement
-
 Level = Literal["bad", "warning", "note"]
 
 
@@ -20,8 +18,6 @@ class Banner:
         title: What is the matter, in a few words.
         detail: Measured against threshold, and which cases.
         fix: What to do; empty when there is nothing to do.
-        cases: Those that it speaks of; empty where it speaks of the whole run.
-        tag: The caution in a word, to stand beside those cases; empty where their rows say it themselves.
     """
 
     code: str
@@ -29,5 +25,3 @@ class Banner:
     title: str
     detail: str
     fix: str = ""
-    cases: tuple[Measurement, ...] = ()
-    tag: str = ""

@@ -120,7 +120,6 @@ def _outcomes(run: Run) -> Iterator[Banner]:
             f"{_cases(len(wrong))} computed a wrong result",
             f"{_some(wrong)}{_worst_error(wrong)}. A wrong kernel gets no speed.",
             "The kernel's section names the first wrong element.",
-            cases=tuple(wrong),
         )
     ended = [case for case in run.cases if case.outcome in ("failed", "timeout")]
     stopped = [case for case in ended if not case.over_limit]
@@ -133,7 +132,6 @@ def _outcomes(run: Run) -> Iterator[Banner]:
             f"{_cases(len(stopped))} of {len(run.cases)} did not run to the end ({counts})",
             f"{_some(stopped)}. All other cases are unaffected.",
             "Each row states its reason.",
-            cases=tuple(stopped),
         )
     over = [case for case in ended if case.over_limit]
     if over:
@@ -144,7 +142,6 @@ def _outcomes(run: Run) -> Iterator[Banner]:
             f"{_cases(len(over))} {'exceeds' if len(over) == 1 else 'exceed'} the {limits}",
             f"{_some(over)}. All other cases are unaffected.",
             "Choose a smaller size or block for it.",
-            cases=tuple(over),
         )
 
 
@@ -170,8 +167,6 @@ def _unverified(run: Run) -> Iterator[Banner]:
             "warning",
             f"{_cases(len(blind))} not verified",
             f"{_some(blind)}: {reason or 'no reason was recorded'}.",
-            cases=tuple(blind),
-            tag="not verified",
         )
 
 
@@ -205,12 +200,6 @@ def _throttled(run: Run) -> Iterator[Banner]:
         "The GPU was throttled",
         f"{'; '.join(parts)}.",
         "Let it cool, check its power supply, and measure again.",
-        cases=tuple(
-            {
-                id(case): case for case in (*held, *kept, *(case for case, cold in colds if cold.dropped))
-            }.values()
-        ),
-        tag="throttled",
     )
 
 
@@ -229,8 +218,6 @@ def _beyond_peak(run: Run) -> Iterator[Banner]:
             f"{_name(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or counted"
             " work was not done.",
             "Check the kernel, or measure a size that exceeds the L2 cache.",
-            cases=tuple(case for _, case in beyond),
-            tag="beyond the peak",
         )
 
 
@@ -253,8 +240,6 @@ def _noise(run: Run) -> Iterator[Banner]:
         f" ±{numbers.percent(100 * interval, 2)} (threshold ±{numbers.percent(100 * NOISE_LIMIT, 1)})."
         " Such rows carry a ~.",
         "Stop other work on the GPU and lock its clocks (nvidia-smi --lock-gpu-clocks), then measure again.",
-        cases=tuple(case for _, case in noisy),
-        tag="noisy",
     )
 
 
@@ -275,8 +260,6 @@ def _few_samples(run: Run) -> Iterator[Banner]:
         f"Longest: {_name(case)}, {taken} {'sample' if taken == 1 else 'samples'} of"
         f" {numbers.time_us(sample_us)} each; an interval needs {FEWEST_SAMPLES}.",
         f"Measure longer: --seconds {needed:g}.",
-        cases=tuple(case for _, _, case in found),
-        tag="few samples",
     )
 
 
@@ -301,8 +284,6 @@ def _clocks(run: Run) -> Iterator[Banner]:
             f" (threshold {100 * CLOCK_LIMIT:.0f} %): {_name(case)}. Shares of the compute peak assume the"
             " boost clock.",
             "Raise the power limit or the application clocks, or read shares of the peak as lower bounds.",
-            cases=tuple(case for _, case in slow),
-            tag="low clock",
         )
     blind = [case for case in timed if case.clocks is None]
     if blind:
@@ -312,8 +293,6 @@ def _clocks(run: Run) -> Iterator[Banner]:
             "note",
             f"Clocks unknown for {_cases(len(blind))}",
             f"{reason or 'No reason was recorded'}. Throttling would go undetected.",
-            cases=tuple(blind),
-            tag="clocks unknown",
         )
 
 
@@ -349,8 +328,6 @@ def _counters(run: Run) -> Iterator[Banner]:
             f"No hardware counters for {_cases(len(without))} of {len(run.cases)}",
             f"{'; '.join(reasons) or 'They were not asked for'}. Explanations rest on {stand_in}.",
             "Add --ncu where Nsight Compute is installed.",
-            cases=tuple(without),
-            tag="no hardware counters",
         )
     scaled = [(case, sampled(case)) for case in run.cases]
     partial = [(case, blocks) for case, blocks in scaled if blocks]
@@ -361,8 +338,6 @@ def _counters(run: Run) -> Iterator[Banner]:
             "note",
             f"Counts of {_cases(len(partial))} extrapolated from sampled blocks",
             f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {_name(case)}.",
-            cases=tuple(case for case, _ in partial),
-            tag="extrapolated counts",
         )
 
 
@@ -384,6 +359,4 @@ def _disagreement(run: Run) -> Iterator[Banner]:
         f"First: {item.label} of {_name(found.case)}: executor {numbers.exact(item.executor)}, hardware"
         f" {numbers.exact(item.hardware)}{size}.{scaled}",
         f"Trust the hardware's counts, and {advice}.",
-        cases=tuple({id(found.case): found.case for _, found in apart}.values()),
-        tag="counts differ",
     )

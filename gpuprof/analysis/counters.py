@@ -59,12 +59,6 @@ def names_in(cases: tuple[Measurement, ...]) -> tuple[str, ...]:
     )
 
 
-def left_out(cases: tuple[Measurement, ...]) -> int:
-    """How many foreign counters `names_in` leaves out."""
-    foreign = {name for case in cases for name in held(case)} - COUNTERS.keys()
-    return max(0, len(foreign) - MOST_FOREIGN)
-
-
 def value(case: Measurement, name: str) -> float | None:
     """A counter's value, or None where it was not measured."""
     counter = find(case, name)

@@ -14,6 +14,7 @@ from importlib.resources import files
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.bounds.parts import PARTS
 from gpuprof.devices.measured import MEASURED_RATES
+from gpuprof.results import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +37,28 @@ class Entry:
 
 
 class Glossary:
-    """The words that one report mentions, gathered while it is written."""
+    """The words that one report mentions, gathered while it is written.
 
-    def __init__(self) -> None:
+    Args:
+        run: Tells Nsight Compute's names of its counters; None for what is no report of a run.
+    """
+
+    def __init__(self, run: Run | None = None) -> None:
         self._metrics: dict[str, dict[str, None]] = {}
+        for case in run.cases if run else ():
+            for name, counter in case.counters.items():
+                if counter.metric:
+                    self._metrics.setdefault(name, {})[counter.metric] = None
         self._used: dict[str, None] = {}
         self._reasons: dict[str, int] = {}
 
-    def anchor(self, key: str, metric: str | None = None) -> str:
+    def anchor(self, key: str) -> str:
         """The id that a mention of a word leads to; from then on the word is in `entries`.
 
         Args:
             key: Of a term, a figure, a counter, a part of the GPU (`part_KEY`) or a rate (`rate_KEY`).
-            metric: Nsight Compute's name, to be told with the definition.
         """
         self._used[key] = None
-        if metric:
-            self._metrics.setdefault(key, {}).update(dict.fromkeys(metric.split(", ")))
         return _anchor(key)
 
     def reason(self, text: str | None) -> str:

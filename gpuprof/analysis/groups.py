@@ -151,6 +151,14 @@ def kernel_record(run: Run, kernel_id: str) -> KernelRecord:
         )
 
 
+def name_of(run: Run, kernel: KernelRecord) -> str:
+    """A reference's title without the operation's, which every kernel of a ladder computes; else the id."""
+    operation = run.operations.get(kernel.operation)
+    if not kernel.is_reference or operation is None:
+        return kernel.id
+    return kernel.title.removesuffix(f" {operation.title}") or kernel.id
+
+
 def _slices(cases: list[Measurement], device_label: str) -> tuple[SizeSlice, ...]:
     by_label: dict[str, list[Measurement]] = {}
     for case in cases:

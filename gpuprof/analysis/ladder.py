@@ -9,14 +9,13 @@ from gpuprof.analysis.actions import Action, actions_of
 from gpuprof.analysis.banners import NOISE_LIMIT
 from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
-from gpuprof.analysis.groups import SizeSlice, kernel_record
+from gpuprof.analysis.groups import SizeSlice, kernel_record, name_of
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limiter import Limiter, limiter_of
 from gpuprof.analysis.limits import LatencyShift, Limits, Shift, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.verdict import Verdict, verdict_of
 from gpuprof.results import KernelRecord, Measurement, Run
 
 _OUTCOME_ORDER = {"ok": 0, "incorrect": 1, "failed": 2, "timeout": 3, "skipped": 4}
@@ -42,7 +41,6 @@ class Rung:
         claims: What its header says moves, held against `previous` where the header speaks of that rung.
         vs_reference: How many times as fast as the fastest reference that solves the same problem on the GPU.
         vs_fastest: How many times as fast as the fastest rung.
-        verdict: Which theoretical peak it is near, if any.
         limits: Its bounds by exact counts, None where those are missing.
         limiter: What limits it; None where that is not known.
         actions: What to do about that, the most telling first.
@@ -60,7 +58,6 @@ class Rung:
     changes: tuple[Change, ...]
     vs_reference: float | None
     vs_fastest: float | None
-    verdict: Verdict | None
     limits: Limits | None
     limiter: Limiter | None
     is_reference: bool
@@ -115,7 +112,7 @@ def build_ladder(run: Run, size: SizeSlice) -> Ladder:
         size=size,
         rungs=tuple(finished),
         reference=reference.kernel.id if reference else None,
-        reference_name=_name(run, reference) if reference else "",
+        reference_name=name_of(run, reference.kernel) if reference else "",
         fastest=fastest.kernel.id if fastest else None,
     )
 
@@ -139,7 +136,6 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
                 changes=(),
                 vs_reference=None,
                 vs_fastest=None,
-                verdict=verdict_of(run, case),
                 limits=limits_of(run, case),
                 limiter=limiter_of(run, case),
                 actions=actions_of(run, case),
@@ -154,12 +150,6 @@ def _standing(run: Run, case: Measurement, default: Mapping[str, int]) -> tuple[
     speed = speed_of(run, case)
     other = any(case.params.get(name) != value for name, value in default.items())
     return _OUTCOME_ORDER[case.outcome], speed.median_us if speed else float("inf"), other
-
-
-def _name(run: Run, reference: Rung) -> str:
-    """A reference's title without the operation's, which every kernel of the ladder computes."""
-    operation = run.operations[reference.case.problem.operation]
-    return reference.kernel.title.removesuffix(f" {operation.title}") or reference.kernel.id
 
 
 def _fastest(rungs: list[Rung]) -> Rung | None:

@@ -9,7 +9,6 @@ from gpuprof.analysis.kinds import blocks_of, is_reference
 from gpuprof.analysis.limits import FAR, Limits, limits_of
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
-from gpuprof.analysis.verdict import verdict_of
 from gpuprof.bounds.parts import DRAM
 from gpuprof.results import Measurement, Run
 
@@ -17,6 +16,8 @@ from gpuprof.results import Measurement, Run
 _MUCH_OVERHEAD = 0.25
 #: A grid of fewer blocks than this share of the SMs is too small for the device.
 _FEW_BLOCKS = 0.9
+#: Share of a theoretical peak from which that peak is called the limit.
+_NEAR_PEAK_PCT = 60.0
 #: No time can be below its bound; what is within the noise of one is not below it.
 _BELOW = 0.99
 _SHARED = ("shared_load_wavefronts", "shared_store_wavefronts")
@@ -128,11 +129,12 @@ def _name(case: Measurement, limits: Limits) -> str:
 
 def _by_roof(run: Run, case: Measurement) -> Limiter | None:
     """Without counts: the peak that a case is near, or a grid too small for the device."""
-    verdict, speed = verdict_of(run, case), speed_of(run, case)
-    if verdict is None or speed is None:
+    speed = speed_of(run, case)
+    if speed is None or speed.pct_of_peak_bandwidth is None:
         return None
-    if verdict.kind in ("memory", "compute"):
-        return _roof(speed)
+    near = _roof(speed)
+    if near is not None and near.share_pct is not None and near.share_pct >= _NEAR_PEAK_PCT:
+        return near
     return _small_grid(run, case)
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Why a case takes its time: floors of its parts, what binds, and where."""
+"""What limits a case: floors of its parts, what binds, and where."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel that ran with several sets of parameters, as small multiples."""
+"""A kernel that ran with several blocks or sets of parameters, as small multiples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from itertools import product
 
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
-from gpuprof.analysis.groups import Group, SizeSlice, kernel_record
+from gpuprof.analysis.groups import Group, kernel_record
 from gpuprof.analysis.kinds import is_reference
 from gpuprof.analysis.ladder import uncertainty
 from gpuprof.analysis.speed import speed_of
@@ -24,15 +24,18 @@ _TELLING = {
 #: Counts within this share are alike.
 _ALIKE = 1e-3
 
+#: Names of a block's extents among those of parameters.
+_EXTENTS = ("block.x", "block.y", "block.z")
+
 Params = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One set of parameters.
+    """One block, or one set of parameters.
 
     Args:
-        case: The best case with it, over blocks.
+        case: The best case with it, over the others.
         value: The figure that is compared; None where the case has none.
         is_best: No other set of this size is better.
         is_default: The set is the header's.
@@ -59,13 +62,13 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class ParameterSweep:
-    """All sets of parameters of one kernel at one size.
+    """All blocks, or all sets of parameters, of one kernel at one size.
 
     Args:
         kernel: The kernel's id.
         size: The size's label.
         metric: Key of the figure that is compared.
-        names: Parameters that have several values, in the header's order.
+        names: What has several values: parameters in the header's order, or extents of the block.
         default: The header's values, of these and of others that differ from it; empty where unknown.
         xs: Values of the first parameter, ascending.
         ys: Values of the second, ascending; empty where there is none.
@@ -80,6 +83,11 @@ class ParameterSweep:
     xs: tuple[int, ...]
     ys: tuple[int, ...]
     panels: tuple[Panel, ...]
+
+    @property
+    def is_of_blocks(self) -> bool:
+        """Whether blocks were varied, and not parameters."""
+        return self.names[0] in _EXTENTS
 
     @property
     def figure(self) -> Figure:
@@ -105,15 +113,21 @@ class ParameterSweep:
 
 
 def build_parameter_sweeps(run: Run, group: Group) -> tuple[ParameterSweep, ...]:
-    """Every kernel of a group that ran with several sets of parameters, at each of its sizes."""
+    """Every kernel of a group that ran with several blocks or sets of parameters, at each of its sizes."""
     cases = [case for size in group.sizes for case in size.cases]
     sweeps = []
     for kernel in dict.fromkeys(case.kernel for case in cases):
         own = [case for case in cases if case.kernel == kernel]
-        names = varying(own)
-        if names and not is_reference(run, own[0]):
-            metric = _metric(run, own)
-            sweeps += [_sweep(run, size, kernel, metric, names) for size in group.sizes if _has(size, kernel)]
+        if is_reference(run, own[0]) or any(case.chosen for case in own):
+            continue
+        names, metric = varying(own), _metric(run, own)
+        for size in group.sizes:
+            held = [case for case in size.cases if case.kernel == kernel]
+            if names and held:
+                default = kernel_record(run, kernel).parameters
+                sweeps.append(_sweep(run, size.label, held, metric, names, default))
+            if blocks := _varying_blocks(held):
+                sweeps.append(_sweep(run, size.label, held, metric, blocks, {}))
     return tuple(sweeps)
 
 
@@ -125,16 +139,24 @@ def varying(cases: list[Measurement]) -> tuple[str, ...]:
     return tuple(name for name in names if len({case.params[name] for case in cases}) > 1)
 
 
+def _varying_blocks(cases: list[Measurement]) -> tuple[str, ...]:
+    """Extents of the block that vary; none where each set of parameters ran with one block only."""
+    sets = {tuple(case.params.items()): case.block for case in cases}
+    if len(sets) > 1 and all(sets[tuple(case.params.items())] == case.block for case in cases):
+        return ()
+    return tuple(name for name in _EXTENTS if len({_value_of(case, name) for case in cases}) > 1)
+
+
+def _value_of(case: Measurement, name: str) -> int:
+    return case.block[_EXTENTS.index(name)] if name in _EXTENTS else case.params[name]
+
+
 def is_clear_gain(run: Run, first: Measurement, second: Measurement) -> bool:
     """Whether two times differ by more than their intervals and the noise threshold allow by chance."""
     fast, slow = speed_of(run, first), speed_of(run, second)
     if fast is None or slow is None:
         return False
     return abs(slow.median_us / fast.median_us - 1.0) > uncertainty(fast) + uncertainty(slow)
-
-
-def _has(size: SizeSlice, kernel: str) -> bool:
-    return any(case.kernel == kernel for case in size.cases)
 
 
 def _metric(run: Run, cases: list[Measurement]) -> str:
@@ -152,15 +174,14 @@ def _value(run: Run, case: Measurement, metric: str) -> float | None:
     return FIGURES[metric].value(Subject(run, case)) if status_of(run, case).usable else None
 
 
-def _sweep(run: Run, size: SizeSlice, kernel: str, metric: str, names: tuple[str, ...]) -> ParameterSweep:
+def _sweep(
+    run: Run, size: str, cases: list[Measurement], metric: str, names: tuple[str, ...], default: Params
+) -> ParameterSweep:
     best: dict[tuple[int, ...], Point] = {}
     sign = 1.0 if FIGURES[metric].better == "lower" else -1.0
-    default = kernel_record(run, kernel).parameters
-    for case in size.cases:
-        if case.kernel != kernel:
-            continue
+    for case in cases:
         value = _value(run, case, metric)
-        key = tuple(case.params[name] for name in names)
+        key = tuple(_value_of(case, name) for name in names)
         older = best.get(key)
         if older is None or older.value is None or (value is not None and sign * value < sign * older.value):
             alike = bool(default) and all(case.params.get(name) == value for name, value in default.items())
@@ -175,11 +196,11 @@ def _sweep(run: Run, size: SizeSlice, kernel: str, metric: str, names: tuple[str
         if any(point for row in rows for point in row):
             panels.append(Panel(dict(zip(names[2:], others, strict=True)), rows))
     return ParameterSweep(
-        kernel,
-        size.label,
+        cases[0].kernel,
+        size,
         metric,
         names,
-        _told_default(size, kernel, names, default),
+        _told_default(cases, names, default),
         tuple(xs),
         tuple(ys),
         tuple(panels),
@@ -206,9 +227,8 @@ def _with_best(
     }
 
 
-def _told_default(size: SizeSlice, kernel: str, names: tuple[str, ...], default: Params) -> Params:
+def _told_default(cases: list[Measurement], names: tuple[str, ...], default: Params) -> Params:
     """The default, without parameters that every case has as the header says."""
-    cases = [case for case in size.cases if case.kernel == kernel]
     return {
         name: value
         for name, value in default.items()

@@ -10,6 +10,9 @@ from gpuprof.counters import COUNTERS
 from gpuprof.results import Measurement
 
 _LOW_EFFICIENCY_PCT = 50.0
+_LOW_OCCUPANCY_PCT = 35.0
+#: Reasons that the counters give, of which the first ones tell most.
+_MOST_REASONS = 2
 #: Unused bytes of one kind of access, as a share of the bytes of all sectors.
 _MUCH_WASTE = 0.1
 #: Bank conflicts of one kind of access, as a share of all shared-memory passes.
@@ -47,21 +50,28 @@ class Share:
     Args:
         name: gpuprof's name of the counter.
         label: For the reader.
-        meaning: One sentence.
         pct: The share.
-        metric: Nsight Compute's name.
     """
 
     name: str
     label: str
-    meaning: str
     pct: float
-    metric: str
 
 
 def reasons(case: Measurement) -> tuple[str, ...]:
     """What the counters show to cost time, most telling first; empty without counters."""
     return (*wasted_sectors(case), *_conflicts(case), *_intensity(case), *observed(case))
+
+
+def clues_of(case: Measurement) -> tuple[str, ...]:
+    """The figures that cost time most; causes are suggested, not proven."""
+    clues = list(reasons(case)[:_MOST_REASONS])
+    if case.resources and case.resources.spill_bytes:
+        clues.append(f"{numbers.size(case.resources.spill_bytes)} of registers spilled per thread")
+    if case.occupancy and case.occupancy.theoretical_pct < _LOW_OCCUPANCY_PCT:
+        occupancy = numbers.percent(case.occupancy.theoretical_pct)
+        clues.append(f"occupancy {occupancy}, limited by {case.occupancy.limiter}")
+    return tuple(clues)
 
 
 def observed(case: Measurement) -> tuple[str, ...]:
@@ -77,7 +87,7 @@ def stalls(case: Measurement) -> tuple[Share, ...]:
         if name.startswith("stall_") and name in COUNTERS and (value := counters.value(case, name))
     }
     whole = sum(spent.values())
-    return _sorted({name: 100.0 * value / whole for name, value in spent.items()}, case, "Stall: ")
+    return _sorted({name: 100.0 * value / whole for name, value in spent.items()}, "Stall: ")
 
 
 def speed_of_light(case: Measurement) -> tuple[Share, ...]:
@@ -87,19 +97,12 @@ def speed_of_light(case: Measurement) -> tuple[Share, ...]:
         for name in case.counters
         if name.startswith("sol_") and name in COUNTERS and (value := counters.value(case, name)) is not None
     }
-    return _sorted(shares, case, " speed of light")
+    return _sorted(shares, " speed of light")
 
 
-def _sorted(shares: dict[str, float], case: Measurement, said: str) -> tuple[Share, ...]:
+def _sorted(shares: dict[str, float], said: str) -> tuple[Share, ...]:
     found = [
-        Share(
-            name=name,
-            label=_capital(COUNTERS[name].label.replace(said, "")),
-            meaning=COUNTERS[name].meaning,
-            pct=share,
-            metric=case.counters[name].metric or "",
-        )
-        for name, share in shares.items()
+        Share(name, _capital(COUNTERS[name].label.replace(said, "")), pct) for name, pct in shares.items()
     ]
     return tuple(sorted(found, key=lambda item: -item.pct))
 

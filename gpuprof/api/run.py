@@ -19,7 +19,7 @@ from gpuprof.analysis.groups import SizeSlice, groups
 from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.verdict import clues_of
+from gpuprof.analysis.why import clues_of
 from gpuprof.api.finding import CaseFinder
 from gpuprof.commands.browser import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError

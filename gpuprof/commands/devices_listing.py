@@ -88,23 +88,10 @@ def _cards() -> dict[str, Device]:
 
 
 def _rates(title: str, device: Device) -> Section:
-    from gpuprof.report.device_facts import rate_rows
+    from gpuprof.report.device_facts import rates_table
 
-    rows = tuple(
-        Row((Cell(row.label), *map(Cell, (row.measured or "–", row.theoretical, row.share)), Cell(row.unit)))
-        for row in rate_rows(device)
-    )
-    columns = (
-        Column("rate", right=False),
-        Column("measured"),
-        Column("theoretical"),
-        Column("of it", rank=1),
-    )
     reason = device.measured_rates_reason
-    return Section(
-        title,
-        (Table(columns, rows), *([Sentence.of(reason)] if reason else [])),
-    )
+    return Section(title, (rates_table(device), *([Sentence.of(reason)] if reason else [])))
 
 
 def _section(title: str, devices: Mapping[str, Device]) -> Section:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a run's cases: every case with every column, and the figures that both tables of a run share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuprof.analysis.figure import Figure, Subject
@@ -93,20 +93,36 @@ def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]],
     )
 
 
-def case_table(run: Run, ladders: Sequence[Ladder]) -> Table:
-    """Every case of some sizes, with the columns that the backend of the run can fill."""
+def case_table(
+    run: Run, ladders: Sequence[Ladder], anchors: Mapping[str, str] | None = None, caption: str = ""
+) -> Table:
+    """Every case of some sizes, with the columns that the backend of the run can fill.
+
+    Args:
+        run: The run.
+        ladders: One a size.
+        anchors: Where a kernel's name leads.
+        caption: What the table shows.
+    """
     slices = [[CaseRow(run, rung, case) for rung in held.rungs for case in rung.cases] for held in ladders]
-    return filled_table(_columns(run, ladders), slices)
+    columns = _columns(run, ladders, anchors or {})
+    if anchors:  # long parameters must not hide what they did, and cards have the resources
+        columns.sort(key=lambda filled: filled[0].label == "block")
+        columns = [filled for filled in columns if run.backend != "gpu" or filled not in _RESOURCES]
+    return filled_table(columns, slices, caption)
 
 
-def _columns(run: Run, ladders: Sequence[Ladder]) -> list[Filled]:
+def _columns(run: Run, ladders: Sequence[Ladder], anchors: Mapping[str, str]) -> list[Filled]:
     # Where a kernel has several rows, only sizes and blocks tell them apart: they stay longest.
     several = any(len(rung.cases) > 1 for ladder in ladders for rung in ladder.rungs)
     extents = f"{_extents(run, ladders)}; one number for all."
     launch = "Threads of a block, and the kernel's parameters."
     outcome = "ok is a right result, element by element; the others say why."
     case: list[Filled] = [
-        (Column("kernel", False, 0, "In rung order; (ref) is a library's, to compare with."), _kernel),
+        (
+            Column("kernel", False, 0, "In rung order; (ref) is a library's, to compare with."),
+            lambda row: _kernel(row, anchors),
+        ),
         (Column("size", False, 0, extents), lambda row: Cell(row.case.problem.label)),
         (
             Column("block", False, 1 if several else 7, launch),
@@ -121,8 +137,11 @@ def _columns(run: Run, ladders: Sequence[Ladder]) -> list[Filled]:
     return [*case, *(_COUNTED if run.backend == "sim" else ()), *_RESOURCES]
 
 
-def _kernel(row: CaseRow) -> Cell:
-    return Cell(f"{row.case.kernel} (ref)") if row.rung.is_reference else Cell(row.case.kernel, code=True)
+def _kernel(row: CaseRow, anchors: Mapping[str, str]) -> Cell:
+    name, own = row.case.kernel, not row.rung.is_reference
+    return Cell(
+        name if own else f"{name} (ref)", row.rung.kernel.rung, anchor=anchors.get(name, ""), code=own
+    )
 
 
 def _outcome(row: CaseRow) -> Cell:

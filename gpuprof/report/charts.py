@@ -14,8 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.blocks import Sweep
-from gpuprof.analysis.groups import Group
+from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.parameters import Panel, ParameterSweep, Point
 from gpuprof.analysis.roofline import Level, Roofline
@@ -44,13 +43,6 @@ _MOST_POINTS = 7
 _COLOURS, _DASHES = 8, 4
 #: Share of an axis' span that is left free at both ends.
 _MARGIN = 0.04
-
-SWEEP_LABELS = {
-    "gflops": "GFLOP/s",
-    "gbps": "GB/s",
-    "sector_ratio": "sectors requested, × minimum",
-    "theoretical_occupancy_pct": "theoretical occupancy, %",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +105,7 @@ def _standing(rung: Rung) -> float:
     return rung.limits.least_us if rung.limits is not None else float("inf")
 
 
-def scaling_chart(group: Group, series: tuple[Series, ...], anchors: dict[str, str]) -> Chart:
+def scaling_chart(run: Run, group: Group, series: tuple[Series, ...], anchors: dict[str, str]) -> Chart:
     """Rates over the size of the problem, on a linear and on a logarithmic axis."""
     flops = group.rate_is_flops
     write = numbers.gflops if flops else numbers.gbps
@@ -123,7 +115,7 @@ def scaling_chart(group: Group, series: tuple[Series, ...], anchors: dict[str, s
     ranked = sorted(series, key=lambda item: not item.is_shown)
     drawn = [
         {
-            **_series(item.kernel, anchors, ranked.index(item), item.is_reference, item.is_shown),
+            **_series(run, item.kernel, anchors, ranked.index(item), item.is_reference, item.is_shown),
             "line": "dashed" if item.is_reference else f"dash-{ranked.index(item) // _COLOURS % _DASHES}",
             "x": [point.edge for point in item.points],
             "y": [point.rate / divisor for point in item.points],
@@ -154,11 +146,12 @@ def scaling_chart(group: Group, series: tuple[Series, ...], anchors: dict[str, s
 
 
 def roofline_chart(
-    group: Group, roofline: Roofline, anchors: dict[str, str], telling: Sequence[str]
+    run: Run, group: Group, roofline: Roofline, anchors: dict[str, str], telling: Sequence[str]
 ) -> Chart:
     """Roofs and points of each level, for two logarithmic axes.
 
     Args:
+        run: The run.
         group: What is computed.
         roofline: Its roofs and points.
         anchors: Of kernels.
@@ -168,7 +161,7 @@ def roofline_chart(
         "kind": "lines",
         "title": f"Roofline, {group.title}",
         "height": 420,
-        "choices": [_level(level, roofline.peak_gflops, anchors, telling) for level in roofline.levels],
+        "choices": [_level(run, level, roofline.peak_gflops, anchors, telling) for level in roofline.levels],
     }
 
 
@@ -182,8 +175,8 @@ def telling_kernels(ladder: Ladder, winner: Rung | None) -> tuple[str, ...]:
     return tuple(key for key in found if key)[:_MOST_POINTS]
 
 
-def _series(kernel: str, anchors: dict[str, str], look: int, reference: bool, shown: bool) -> Chart:
-    name = visible(kernel)
+def _series(run: Run, kernel: str, anchors: dict[str, str], look: int, reference: bool, shown: bool) -> Chart:
+    name = visible(name_of(run, kernel_record(run, kernel)))
     return {"name": name, "anchor": anchors[kernel], "look": look, "reference": reference, "shown": shown}
 
 
@@ -191,7 +184,7 @@ def _axis(title: str, low: float, high: float, logarithmic: bool = False) -> Cha
     return {"title": title, "low": low, "high": high, "logarithmic": logarithmic}
 
 
-def _level(level: Level, peak: float, anchors: dict[str, str], telling: Sequence[str]) -> Chart:
+def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling: Sequence[str]) -> Chart:
     last = level.points[-1].size
     held: dict[str, list[RoofPoint]] = {}
     for point in level.points:
@@ -229,7 +222,7 @@ def _level(level: Level, peak: float, anchors: dict[str, str], telling: Sequence
         ],
         "series": [
             {
-                **_series(kernel, anchors, look, held[kernel][0].is_reference, kernel in drawn),
+                **_series(run, kernel, anchors, look, held[kernel][0].is_reference, kernel in drawn),
                 "open": held[kernel][-1].is_bound,
                 "last": True,
                 "x": [point.flop_per_byte for point in held[kernel]],
@@ -262,34 +255,6 @@ def _steps(level: Level, last: str, drawn: list[str]) -> list[list[float]]:
             if place[:2] != place[2:]:
                 found.append(place)
     return found
-
-
-def sweep_chart(sweep: Sweep) -> Chart:
-    """A matrix with a text in each cell."""
-    values = [cell.value for row in sweep.cells for cell in row if cell and cell.value is not None]
-    texts = [
-        [
-            "" if cell is None else cell.case.outcome if cell.value is None else sweep_text(cell.value)
-            for cell in row
-        ]
-        for row in sweep.cells
-    ]
-    return {
-        "kind": "matrix",
-        "logarithmic": False,
-        "caption": f"{SWEEP_LABELS[sweep.metric]}: {visible(sweep.kernel)} at {sweep.size}",
-        "reversed": sweep.lower_is_better,
-        "x_title": "block.x",
-        "y_title": "block.y",
-        "xs": list(sweep.xs),
-        "ys": list(sweep.ys),
-        "low": min(values, default=0.0),
-        "high": max(values, default=0.0),
-        "z": [[cell.value if cell else None for cell in row] for row in sweep.cells],
-        "text": texts,
-        "best": [[bool(cell and cell.is_best) for cell in row] for row in sweep.cells],
-        "default": [[False for _ in row] for row in sweep.cells],
-    }
 
 
 def parameter_chart(sweep: ParameterSweep, panel: Panel) -> Chart:
@@ -326,16 +291,13 @@ def parameter_text(sweep: ParameterSweep, point: Point | None) -> str:
     return point.case.outcome if point.value is None else sweep.figure.write(point.value)
 
 
-def sweep_text(value: float) -> str:
-    """A cell's figure without its unit, which the chart's title carries."""
-    return numbers.significant(value, 4 if value >= 1000 else 3)
-
-
 def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
     status = status_of(run, rung.case)
     return {
         # The kernel that ran stands before what chose it.
-        "name": visible(f"{rung.case.chosen} ({rung.kernel.id})" if rung.case.chosen else rung.kernel.id),
+        "name": visible(
+            f"{rung.case.chosen} ({rung.kernel.id})" if rung.case.chosen else name_of(run, rung.kernel)
+        ),
         "anchor": anchors[rung.kernel.id],
         "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
         "status": f"{status.symbol} {status.word}",

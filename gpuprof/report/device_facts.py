@@ -4,35 +4,12 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import MEASURED_RATES, theoretical
+from gpuprof.report.document import Cell, Column, Row, Table
 from gpuprof.results import Run
-
-
-@dataclass(frozen=True, slots=True)
-class RateRow:
-    """One rate of a device: what was reached, and what its documents promise.
-
-    Args:
-        key: Its name, which its definition goes by.
-        label: For a reader.
-        measured: Empty where it was not.
-        theoretical: Empty where no document tells.
-        share: Of the theoretical one; empty without both.
-        unit: Of both.
-        reason: Why it was not measured.
-    """
-
-    key: str
-    label: str
-    measured: str
-    theoretical: str
-    share: str
-    unit: str
-    reason: str
 
 
 def names_text(run: Run) -> str:
@@ -48,28 +25,36 @@ def devices_text(run: Run) -> str:
     return ", ".join(name if number == 1 else f"{number} x {name}" for name, number in count.items())
 
 
-def rate_rows(device: Device) -> tuple[RateRow, ...]:
-    """Every rate of `MEASURED_RATES`, in its order.
+def rates_table(device: Device, caption: str = "") -> Table:
+    """Every rate of `MEASURED_RATES`, in its order: what was reached, and what the documents promise.
 
     Args:
         device: With its measured rates.
+        caption: What it shows.
     """
     limits = theoretical(device)
     rows = []
     for key, info in MEASURED_RATES.items():
         reached, limit = device.measured_rates.get(key), limits.get(key)
-        rows.append(
-            RateRow(
-                key,
-                info.label,
-                "" if reached is None else numbers.significant(reached, 4),
-                "" if limit is None else numbers.significant(limit, 4),
-                "" if limit is None or reached is None else numbers.percent(100 * reached / limit),
-                info.unit,
-                device.measured_rates_reason or "no reason was recorded",
-            )
+        share = "–" if limit is None or reached is None else numbers.percent(100 * reached / limit)
+        cells = (
+            Cell(info.label, term=f"rate_{key}"),
+            Cell(
+                None if reached is None else numbers.significant(reached, 4),
+                reason=device.measured_rates_reason or "no reason was recorded",
+            ),
+            Cell("–" if limit is None else numbers.significant(limit, 4)),
+            Cell(share),
+            Cell(info.unit),
         )
-    return tuple(rows)
+        rows.append(Row(cells))
+    columns = (
+        Column("Rate", right=False),
+        *map(Column, ("Measured", "Theoretical")),
+        Column("Share", rank=1),
+        Column("Unit", right=False),
+    )
+    return Table(columns, tuple(rows), caption)
 
 
 def device_facts(device: Device) -> tuple[tuple[str, str], ...]:

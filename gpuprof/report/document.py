@@ -122,6 +122,7 @@ class Cell:
         tone: What supports the text.
         anchor: Id that it leads to; empty for none.
         code: Whether the text is an identifier.
+        term: Key of its definition in the glossary; empty for none.
         share: Part of a whole, 0 to 1, that a small bar shows; None for none.
         mark: Sign before the text.
         drawing: SVG that a page shows below the text.
@@ -133,6 +134,7 @@ class Cell:
     tone: Tone = ""
     anchor: str = ""
     code: bool = False
+    term: str = ""
     share: float | None = None
     mark: Mark | None = None
     drawing: Markup | str = ""

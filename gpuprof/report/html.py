@@ -14,17 +14,12 @@ from typing import Any
 from jinja2 import Environment
 
 from gpuprof import page_data
-from gpuprof.analysis import numbers
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.analysis.status import status_of
-from gpuprof.report.agreement_text import agreement_headline, counted_twice, format_difference
-from gpuprof.report.cells import block_phrase, format_block
 from gpuprof.report.filling import assets, templates
 from gpuprof.report.kept import PARTS_BLOCK, Parts
 from gpuprof.report.page import build_page
 from gpuprof.report.pieces import Pieces
 from gpuprof.report.plotly_part import plotly_part
-from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
 from gpuprof.report.svg.sample_strip import sample_strip
 from gpuprof.report.text import bound, linked
@@ -76,7 +71,7 @@ def _rendered(run: Run) -> str:
         # Without a chart its absence is no error.
         packed_plotly, plotly_hash = plotly.result() if charts else ("", "")
     script = assets(*_SCRIPTS)
-    pieces, parts = Pieces(Glossary()), Parts()
+    pieces, parts = Pieces(Glossary(shown)), Parts()
     return (
         _environment()
         .get_template("report.html.j2")
@@ -85,13 +80,10 @@ def _rendered(run: Run) -> str:
             run=shown,
             glossary=pieces.glossary,
             term=pieces.term,
-            not_measured=pieces.not_measured,
             parts=parts,
             parts_block=PARTS_BLOCK,
-            cell=pieces.cell,
-            cells=pieces.cells,
+            content=pieces.content,
             table=pieces.table,
-            sortable_cells=pieces.sortable_cells,
             policy=_policy([_hash(script), *([plotly_hash] if charts else [])]),
             style=assets("style.css", "charts.css"),
             dark=assets("dark.css", "charts-dark.css"),
@@ -119,22 +111,7 @@ def _environment() -> Environment:
     """The templates with all that they call; kept, because compiling them takes longer than filling them."""
     environment = templates()
     environment.filters["linked"] = linked
-    environment.globals.update(
-        status_of=status_of,
-        agreement_headline=agreement_headline,
-        counted_twice=counted_twice,
-        format_difference=format_difference,
-        format_block=format_block,
-        block_phrase=block_phrase,
-        profile_columns=PROFILE_COLUMNS,
-        sample_strip=sample_strip,
-        count=numbers.count,
-        bound=bound,
-        exact=numbers.exact,
-        percent=numbers.percent,
-        significant=numbers.significant,
-        time_us=numbers.time_us,
-    )
+    environment.globals.update(sample_strip=sample_strip, bound=bound)
     return environment
 
 

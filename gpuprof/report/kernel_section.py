@@ -4,39 +4,20 @@
 
 import re
 from dataclasses import dataclass
-from itertools import groupby
 
 from markupsafe import Markup
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import numbers
 from gpuprof.analysis.changes import counted
-from gpuprof.analysis.claims import Claim
 from gpuprof.analysis.groups import kernel_record
-from gpuprof.analysis.kinds import blocks_of, waves
 from gpuprof.analysis.ladder import Ladder, Rung
-from gpuprof.analysis.status import Status, status_of
-from gpuprof.analysis.why import Share, speed_of_light, stalls
+from gpuprof.analysis.status import status_of
 from gpuprof.report.bound_picture import BoundPicture, picture_of
-from gpuprof.report.cells import (
-    BRIEF_TIME,
-    CHECK,
-    RATE,
-    RESOURCE,
-    FigureColumn,
-    counter_columns,
-    format_block,
-)
-from gpuprof.report.document import Cell
+from gpuprof.report.document import Table
+from gpuprof.report.kernel_tables import kernel_tables, zero_counters
 from gpuprof.report.ladder_table import explanation
-from gpuprof.report.occupancy_table import OccupancyTable, occupancy_tables
 from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
 from gpuprof.results import KernelRecord, Measurement, Run
-from gpuprof.text import format_extent
-
-#: Counters that are shares of one whole or of a peak, shown as bars.
-_AS_BARS = ("sol_", "stall_")
-_LEAST_SHARE_PCT = 1.0
-_COUNTERS_OF = {"sim": "SIMT executor", "ncu": "Nsight Compute"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,41 +25,9 @@ class SizeColumn:
     """A kernel at one size: the case that stands for it."""
 
     label: str
-    block: str
-    grid: str
-    launches: tuple[str, ...]
-    waves: str
-    status: Status
     case: Measurement
     explanation: tuple[str, ...]
     bounds: BoundPicture | None
-
-
-@dataclass(frozen=True, slots=True)
-class ShareList:
-    """Shares of one case as a list of bars: each part of the GPU against its peak, and where cycles went."""
-
-    label: str
-    speed_of_light: tuple[Share, ...]
-    stalls: tuple[Share, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FigureRow:
-    """One figure across sizes."""
-
-    column: FigureColumn
-    counted_by: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRow:
-    """One figure that the header says moves: what it says, and what each size measured."""
-
-    label: str
-    says: str
-    sizes: tuple[Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,39 +39,28 @@ class KernelSection:
         header: Licence and header of its source; None where there is neither, or nothing else.
         code: The rest of it, with counts; None without a source.
         counted_size: The size whose counts stand beside the lines, empty without any.
-        bound_by: The part that binds at that size; empty where no line is known to work for it.
-        claims: What the header says that its step moves.
-        claims_measured: Whether any size measured any of it.
-        figures: By the heading their columns share.
-        occupancy: The arithmetic of each launch shape.
-        shares: Sizes with Nsight Compute's shares, the largest size first.
+        claims: What the header says that its step moves, where no size measured any of it.
+        tables: Its figures, counters and shares.
         zero_counters: Counters that were counted and are 0 at every size.
         before: Id of the rung it is compared with, whose source `difference` starts from.
-        other_cases: How many further blocks or parameters only the table of all figures shows.
     """
 
     anchor: str
     record: KernelRecord
     is_reference: bool
     sizes: tuple[SizeColumn, ...]
-    claims: tuple[ClaimRow, ...]
-    claims_measured: bool
+    claims: tuple[str, ...]
     brief: str
-    figures: tuple[tuple[str, tuple[FigureRow, ...]], ...]
-    occupancy: tuple[OccupancyTable, ...]
-    counters: tuple[FigureRow, ...]
-    shares: tuple[ShareList, ...]
+    tables: tuple[Table, ...]
     zero_counters: tuple[str, ...]
     no_counters: tuple[str, ...]
     header: Listing | None
     code: Listing | None
     counted_size: str
-    bound_by: str
     before: str | None
     difference: Markup
     options: tuple[str, ...]
     logs: tuple[str, ...]
-    other_cases: int
 
 
 def anchors_of(run: Run) -> dict[str, str]:
@@ -168,31 +106,16 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         "",
     )
     header, code = _listings(record, anchors[record.id], shown, binding, rungs)
-    counted_rows = [
-        row for row in _rows(run, counter_columns(cases), cases) if not row.column.key.startswith(_AS_BARS)
-    ]
+    claimed = any(claim.step for rung in rungs for claim in rung.claims)
     return KernelSection(
         anchor=anchors[record.id],
         record=record,
         is_reference=rungs[0].is_reference,
         sizes=tuple(_size(run, ladder, rung) for ladder, rung in found),
-        claims=tuple(
-            ClaimRow(held[0].label, held[0].says, held)
-            for held in zip(*(rung.claims for rung in rungs), strict=True)
-        ),
-        claims_measured=any(claim.step for rung in rungs for claim in rung.claims),
-        figures=tuple(
-            (name, tuple(rows))
-            for name, rows in groupby(
-                _rows(run, (*BRIEF_TIME, *RATE, *RESOURCE, *CHECK), cases),
-                key=lambda row: row.column.group,
-            )
-        ),
-        counters=tuple(row for row in counted_rows if not _is_zero(row)),
+        claims=() if claimed else tuple(f"{claim.label}: {claim.says}" for claim in rungs[0].claims),
         brief=_brief(run, found),
-        occupancy=occupancy_tables(run, cases),
-        shares=_shares(found),
-        zero_counters=tuple(row.column.label for row in counted_rows if _is_zero(row)),
+        tables=tuple(kernel_tables(run, found, record, before)),
+        zero_counters=zero_counters(cases),
         no_counters=tuple(
             dict.fromkeys(
                 case.counters_reason or "no reason was recorded"
@@ -203,14 +126,12 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         header=header,
         code=code,
         counted_size=shown.problem.label if shown else "",
-        bound_by=binding,
         before=before,
         difference=difference(old, record.source) if old and record.source else Markup(""),
         options=tuple(
             dict.fromkeys(" ".join(case.compile_options) for case in cases if case.compile_options)
         ),
         logs=tuple(dict.fromkeys(case.log for case in cases if case.log)),
-        other_cases=sum(len(rung.cases) - 1 for rung in rungs),
     )
 
 
@@ -238,56 +159,10 @@ def _brief(run: Run, found: list[tuple[Ladder, Rung]]) -> str:
     return f"{ladder.size.heading}: {status_of(run, rung.case).word}"
 
 
-def _shares(found: list[tuple[Ladder, Rung]]) -> tuple[ShareList, ...]:
-    """Bars of each size that has any; reasons that are next to nothing only lengthen the list."""
-    lists = (
-        ShareList(
-            ladder.size.heading,
-            speed_of_light(rung.case),
-            tuple(share for share in stalls(rung.case) if share.pct >= _LEAST_SHARE_PCT),
-        )
-        for ladder, rung in reversed(found)
-    )
-    return tuple(item for item in lists if item.speed_of_light or item.stalls)
-
-
 def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
-    case = rung.case
-    blocks, filled = blocks_of(case), waves(run, case)
     return SizeColumn(
         label=ladder.size.heading,
-        block=format_block(case, brief=True),
-        grid=f"{format_extent(case.grid)} ({numbers.count(blocks)})" if case.grid and blocks else "",
-        launches=tuple(
-            f"{one.entry}: {format_extent(one.grid)} blocks of {format_extent(one.block)},"
-            f" {one.resources.registers_per_thread} registers"
-            for one in case.launches
-        ),
-        waves=numbers.significant(filled) if filled is not None else "",
-        status=status_of(run, case),
-        case=case,
+        case=rung.case,
         explanation=() if rung.limits else explanation(run, rung),
         bounds=picture_of(ladder, rung),
     )
-
-
-def _rows(
-    run: Run, columns: tuple[FigureColumn, ...], cases: tuple[Measurement, ...]
-) -> tuple[FigureRow, ...]:
-    """Figures that at least one case has."""
-    rows = []
-    for column in columns:
-        cells = tuple(column.read(run, case) for case in cases)
-        if any(cell.text is not None for cell in cells):
-            rows.append(FigureRow(column, _counted_by(column.key, cases), cells))
-    return tuple(rows)
-
-
-def _is_zero(row: FigureRow) -> bool:
-    return all(cell.sort == 0 for cell in row.cells if cell.text is not None)
-
-
-def _counted_by(key: str, cases: tuple[Measurement, ...]) -> str:
-    """Who counted; the tool's own name for the counter stands in its hint."""
-    sources = {counter.source for case in cases if (counter := counters.find(case, key))}
-    return " and ".join(_COUNTERS_OF[source] for source in sorted(sources))

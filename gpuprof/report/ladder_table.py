@@ -1,54 +1,18 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The ladder as a table: one row per rung, with what changed and what that did."""
+"""The steps of a ladder, and what each did: why a rung stands where it stands."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.actions import Action
-from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import FIGURES, headline_rate
-from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.verdict import clues_of
+from gpuprof.analysis.why import clues_of
 from gpuprof.report import document
-from gpuprof.report.cells import cell_of, format_block
 from gpuprof.report.document import Cell, Table
 from gpuprof.results import Run
-
-
-@dataclass(frozen=True, slots=True)
-class RungColumn:
-    """One column of the ladder's table.
-
-    Args:
-        label: Heading.
-        term: Key of its definition in the glossary.
-        read: Makes a rung's cell.
-        bar: True where the cell is a share that a small bar supports.
-    """
-
-    label: str
-    term: str
-    read: Callable[[Rung], Cell]
-    bar: bool = False
-
-
-def rung_columns(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
-    """The columns between a rung's name and its explanation, by what the backend can know."""
-    block = RungColumn(
-        "Block",
-        "block",
-        # An arrow alone on its line would point at nothing.
-        lambda rung: Cell(format_block(rung.case, brief=True).replace("→ ", "→\u00a0")),
-    )
-    if run.backend == "gpu":
-        return (block, *_timed(run, group, ladder))
-    keys = COUNTED if run.backend == "sim" else COMPILED
-    return (block, *(_column(run, key, bar=FIGURES[key].unit == "%") for key in keys))
 
 
 def steps_to(ladder: Ladder, winner: Rung) -> tuple[Rung, ...]:
@@ -120,14 +84,10 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     told = tuple(change.label for change in rung.changes)
     # What a change has just said needs no second mention.
     clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
-    if rung.verdict and rung.verdict.kind in ("memory", "compute"):
-        lines.append(rung.verdict.text)
-    elif rung.verdict and rung.verdict.kind == "grid":
-        lines.append("; ".join([rung.verdict.text, *clues]))
+    if rung.limiter:
+        lines.append("; ".join([rung.limiter.text, *(clues if rung.limiter.share_pct is None else ())]))
     elif clues:
         lines.append("; ".join(clues))
-    elif rung.verdict and lines == [*rung.case.remarks] and not rung.is_reference:
-        lines.append(rung.verdict.text)
     return tuple(lines)
 
 
@@ -157,64 +117,3 @@ def of_limits(limits: Limits, actions: tuple[Action, ...]) -> Iterator[str]:
 def _hot_line(limits: Limits) -> Iterator[str]:
     if limits.hot:
         yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
-
-
-def _column(run: Run, key: str, *, label: str = "", bar: bool = False) -> RungColumn:
-    """A column of one figure."""
-    figure = FIGURES[key]
-    return RungColumn(
-        label or figure.short,
-        key,
-        lambda rung: cell_of(figure, Subject(run, rung.case, rung)),
-        bar,
-    )
-
-
-def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
-    def time(rung: Rung) -> Cell:
-        subject = Subject(run, rung.case, rung)
-        median, interval = (cell_of(FIGURES[key], subject) for key in ("median_us", "ci95_pct"))
-        if median.text is None:
-            return median
-        value, mark = median.text.removesuffix(" ~"), " ~" if median.text.endswith(" ~") else ""
-        return Cell(f"{value} {interval.text or 'n/a'}{mark}", median.sort)
-
-    def rate(rung: Rung) -> Cell:
-        return cell_of(headline_rate(run, rung.case), Subject(run, rung.case, rung))
-
-    def gain(rung: Rung) -> Cell:
-        if rung.speed is not None and rung.gain is None:
-            return Cell("")
-        cell = cell_of(FIGURES["gain"], Subject(run, rung.case, rung))
-        if cell.text is None:
-            return cell
-        return Cell(f"{_sign(rung)} {cell.text}", cell.sort)
-
-    columns = [
-        RungColumn("Time", "median", time),
-        RungColumn("Rate", "gflops" if group.rate_is_flops else "gbps", rate),
-        _column(run, "pct_of_limit", bar=True),
-    ]
-    if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:
-        columns.append(_column(run, "pct_of_copy", bar=True))
-    if any(rung.limits is not None for rung in ladder.rungs):
-        columns += [_column(run, "bound_by"), _column(run, "pct_of_bound", bar=True)]
-    columns.append(RungColumn(FIGURES["gain"].short, "gain", gain))
-    if ladder.reference is not None:
-        columns.append(_column(run, "vs_reference", label=f"vs {ladder.reference_name}"))
-    elif ladder.fastest is not None:
-        columns.append(_column(run, "vs_fastest"))
-    return tuple(columns)
-
-
-#: What a ladder shows where nothing is timed: on the executor, and where kernels are compiled only.
-COUNTED = (
-    "bound_us",
-    "bound_by",
-    "sector_ratio",
-    "global_load_efficiency_pct",
-    "global_store_efficiency_pct",
-    "shared_wavefronts_per_step",
-    "bank_conflicts",
-)
-COMPILED = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")

@@ -4,30 +4,26 @@
 
 import shlex
 from collections import Counter as Tally
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.banner import Banner, Level
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.between_cards import Kind, kinds_of_cards
-from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.card_banners import signed_percent
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.limits import rate_sources
-from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
-from gpuprof.analysis.status import status_of
-from gpuprof.report.blocks_text import block_sentence
 from gpuprof.report.bound_picture import BoundPicture, picture_of
+from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
     ChartView,
     chart_view,
@@ -35,19 +31,24 @@ from gpuprof.report.charts import (
     parameter_chart,
     roofline_chart,
     scaling_chart,
-    sweep_chart,
     telling_kernels,
 )
-from gpuprof.report.device_facts import RateRow, device_facts, devices_text, names_text, rate_rows
-from gpuprof.report.document import Table
-from gpuprof.report.figures_table import FiguresTable, figures_table
+from gpuprof.report.device_facts import device_facts, devices_text, names_text, rates_table
+from gpuprof.report.document import Cell, Column, Content, Row, Sentence, Table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
-from gpuprof.report.ladder_table import RungColumn, rung_columns, steps_table
+from gpuprof.report.ladder_table import steps_table
 from gpuprof.report.parameters_text import sweep_sentence
-from gpuprof.report.profile_table import ProfileRow, profile_rows
+from gpuprof.report.run_text import reasons
 from gpuprof.report.svg.drawings import drawings
-from gpuprof.report.tuned_section import TunedView, tuned_views
-from gpuprof.results import Run
+from gpuprof.report.tuned_text import search_content
+from gpuprof.results import BackendName, Run
+
+#: Between what ran and the device's name.
+WHERE: dict[BackendName, str] = {
+    "gpu": "on",
+    "sim": "executed without a GPU, as",
+    "none": "compiled for",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,49 +57,36 @@ class SizeView:
 
     Args:
         anchor: Id of its panel.
-        common: Cautions that concern most rows, each with how many.
-        tags: Those that concern single rows, by kernel.
-        winner: The rung that the answer names.
-        bounds: Its bounds; None without exact counts.
+        bounds: Those of the rung that the answer names; None without exact counts.
         code: Where its source stands; empty without one.
         steps: What each step to it gained.
+        cases: Every case.
+        reasons: Why cases have no figures, and what stands beside those of others.
     """
 
     label: str
     anchor: str
-    common: tuple[tuple[str, Banner], ...]
-    tags: Mapping[str, tuple[Banner, ...]]
     ladder: Ladder
-    columns: tuple[RungColumn, ...]
     answer: Answer
-    winner: Rung | None
     bounds: BoundPicture | None
     code: str
     steps: Table | None
     chart: ChartView | None
-    profile: tuple[ProfileRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SweepView:
-    """One heat map."""
-
-    sweep: Sweep
-    sentence: str
-    table: Markup
+    cases: Table
+    reasons: tuple[Sentence, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ParametersView:
-    """All sets of parameters of one kernel: sizes, each with its sentence, its panels and their charts."""
+    """All blocks and sets of parameters of one kernel: sweeps, each with its sentence and its charts."""
 
     kernel: str
-    sizes: tuple[tuple[ParameterSweep, str, tuple[Markup, ...]], ...]
+    sweeps: tuple[tuple[ParameterSweep, str, tuple[Markup, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """One problem family: its ladders and the charts across sizes and blocks."""
+    """One problem family: its ladders and the charts across sizes, blocks and parameters."""
 
     title: str
     short: str
@@ -110,22 +98,12 @@ class GroupView:
     scaling_chart: ChartView | None
     roofline: Roofline | None
     roofline_chart: ChartView | None
-    sweeps: tuple[SweepView, ...]
-    opened_sweep: int
     parameters: tuple[ParametersView, ...]
 
     @property
     def has_more(self) -> bool:
         """Whether anything is shown across its sizes and shapes."""
-        return bool(self.scaling_chart or self.roofline_chart or self.sweeps or self.parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class KindView:
-    """Cards of one kind: a sentence, and a row of texts for each card, its label first."""
-
-    sentence: str
-    rows: tuple[tuple[str, ...], ...]
+        return bool(self.scaling_chart or self.roofline_chart or self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +111,16 @@ class Page:
     """Everything the template shows; what `charts` hold goes into a block of the page's too."""
 
     title: str
-    mode: str
     date: str
-    environment: tuple[tuple[str, str], ...]
-    rates: tuple[tuple[str, tuple[RateRow, ...]], ...]
-    rate_sources: tuple[tuple[str, str], ...]
+    environment: tuple[Table, ...]
     banners: tuple[Banner, ...]
     caution: str
     groups: tuple[GroupView, ...]
-    agreements: tuple[CaseAgreement, ...]
-    figures: FiguresTable
     kernels: tuple[KernelSection, ...]
-    kinds: tuple[KindView, ...]
+    cards: tuple[Table, ...]
     anchors: dict[str, str]
     charts: dict[str, ChartView]
-    tuned: tuple[TunedView, ...] = ()
+    search: tuple[Content, ...]
 
 
 def build_page(run: Run) -> Page:
@@ -155,45 +128,40 @@ def build_page(run: Run) -> Page:
     charts: dict[str, ChartView] = {}
     anchors = anchors_of(run)
     cautions = banners(run)
-    held = groups(run)
     views = tuple(
-        _group_view(run, group, f"group-{index}", anchors, charts, cautions)
-        for index, group in enumerate(held, 1)
+        _group_view(run, group, f"group-{index}", anchors, charts)
+        for index, group in enumerate(groups(run), 1)
     )
     ladders = [size.ladder for view in views for size in view.sizes]
-    names = dict.fromkeys(view.group.operation.title for view in views)
+    names = dict.fromkeys(view.short for view in views)
     return Page(
-        title=f"{' and '.join(names) or 'Empty run'} {MODES[run.backend].where} {names_text(run)}",
-        mode=MODES[run.backend].ran,
+        title=f"{' and '.join(names) or 'Empty run'} {WHERE[run.backend]} {names_text(run)}",
         date=run.created_utc.replace("T", " ").replace("Z", " UTC"),
-        environment=_environment(run),
-        rates=tuple(
-            (run.device_label(number), rate_rows(device))
-            for number, device in enumerate(run.devices)
-            if device.measured_rates
-        ),
-        rate_sources=rate_sources(run),
+        environment=tuple(_environment(run)),
         banners=cautions,
         caution=_counted(cautions),
         groups=views,
-        agreements=agreements(run),
-        figures=figures_table(run, ladders, anchors),
         kernels=kernel_sections(run, ladders, anchors),
-        kinds=tuple(map(_kind_view, kinds_of_cards(run))),
+        cards=tuple(map(_cards, kinds_of_cards(run))),
         anchors=anchors,
         charts=charts,
-        tuned=tuned_views(run),
+        search=tuple(search_content(run)),
     )
 
 
-def _kind_view(kind: Kind) -> KindView:
+def _cards(kind: Kind) -> Table:
+    """Cards of one kind, a row each."""
     rows = []
     for card in kind.cards:
         why = "; ".join(card.causes) or ("no reading tells why" if card.is_outlier else "")
         off = [signed_percent(share) for share in (card.slower, card.least, card.most)]
         chance = f"± {numbers.percent(100 * card.uncertainty)}"
-        rows.append((card.label, *off, chance, f"off: {why}" if card.is_outlier else "within its kind"))
-    return KindView(kind.sentence, tuple(rows))
+        verdict = f"off: {why}" if card.is_outlier else "within its kind"
+        rows.append(Row(tuple(map(Cell, (card.label, *off, chance, verdict)))))
+    heads = ("Card", "Median case", "Fastest case", "Slowest case", "Chance", "Verdict")
+    columns = tuple(Column(head, right=head not in ("Card", "Verdict")) for head in heads)
+    against = "Each is held against the middle of its kind, of two against the faster one; + takes longer."
+    return Table(columns, tuple(rows), f"{kind.sentence} {against}")
 
 
 def _counted(cautions: tuple[Banner, ...]) -> str:
@@ -208,37 +176,12 @@ def _counted(cautions: tuple[Banner, ...]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
-def _tagged(
-    run: Run, ladder: Ladder, cautions: tuple[Banner, ...]
-) -> tuple[tuple[tuple[str, Banner], ...], dict[str, tuple[Banner, ...]]]:
-    """Cautions that concern most of a ladder's rows, with how many, and those of single rows, by kernel.
-
-    A note that stands beside more than half of the rows would hide the warnings that stand beside a few.
-    """
-    own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
-    common: list[tuple[str, Banner]] = []
-    tags: dict[str, tuple[Banner, ...]] = {}
-    for banner in cautions:
-        cases = {id(case) for case in banner.cases} if banner.tag else set()
-        found = [rung for rung in ladder.rungs if id(rung.case) in cases]
-        count = sum(id(rung.case) in cases for rung in own)
-        if len(own) > 1 and count == len(own):
-            common.append(("Every row", banner))
-        elif len(own) > 1 and banner.level == "note" and 2 * count > len(own):
-            common.append((f"{count} of {len(own)} rows", banner))
-        else:
-            for rung in found:
-                tags[rung.kernel.id] = (*tags.get(rung.kernel.id, ()), banner)
-    return tuple(common), tags
-
-
 def _group_view(
     run: Run,
     group: Group,
     anchor: str,
     anchors: dict[str, str],
     charts: dict[str, ChartView],
-    cautions: tuple[Banner, ...],
 ) -> GroupView:
     def add(chart: Any) -> ChartView:
         key = f"chart-{len(charts) + 1}"
@@ -248,7 +191,6 @@ def _group_view(
     sizes = []
     for index, size in enumerate(group.sizes, 1):
         ladder = build_ladder(run, size)
-        common, tags = _tagged(run, ladder, cautions)
         chart = ladder_chart(run, group, ladder, anchors)
         answer = answer_of(run, ladder)
         winner = ladder.rung(answer.kernel) if answer.kernel else None
@@ -256,22 +198,18 @@ def _group_view(
             SizeView(
                 label=size.label,
                 anchor=f"{anchor}-size-{index}",
-                common=common,
-                tags=tags,
                 ladder=ladder,
-                columns=rung_columns(run, group, ladder),
                 answer=answer,
-                winner=winner,
                 bounds=picture_of(ladder, winner) if winner else None,
                 code=anchors[winner.case.ran] if winner and winner.case.ran in anchors else "",
                 steps=steps_table(ladder, winner, anchors) if winner else None,
                 chart=add(chart) if chart["choices"] else None,
-                profile=profile_rows(run, ladder),
+                cases=case_table(run, [ladder], anchors, f"Every case at {size.label}, {group.title}"),
+                reasons=tuple(reasons(run, [ladder])),
             )
         )
+        telling = telling_kernels(ladder, winner)
     opened = max(range(len(sizes)), key=lambda index: (_has_bars(sizes[index].ladder), index))
-    # A search looks at few points of many: its own section shows them better than maps full of holes.
-    sweeps = () if run.tuning else build_sweeps(run, group)
     scaling = build_scaling(run, group)
     roofline = build_roofline(run, group)
     return GroupView(
@@ -282,17 +220,10 @@ def _group_view(
         sizes=tuple(sizes),
         opened=opened,
         scaling=scaling,
-        scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
+        scaling_chart=add(scaling_chart(run, group, scaling, anchors)) if scaling else None,
         roofline=roofline,
-        roofline_chart=add(
-            roofline_chart(group, roofline, anchors, telling_kernels(sizes[-1].ladder, sizes[-1].winner))
-        )
-        if roofline
-        else None,
-        sweeps=tuple(
-            SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps
-        ),
-        opened_sweep=_most_telling(sweeps, sizes[opened]),
+        roofline_chart=add(roofline_chart(run, group, roofline, anchors, telling)) if roofline else None,
+        # A search looks at few points of many: its own section shows them better than maps full of holes.
         parameters=() if run.tuning else _parameters(run, group),
     )
 
@@ -316,24 +247,32 @@ def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:
     )
 
 
-def _most_telling(sweeps: tuple[Sweep, ...], size: SizeView) -> int:
-    """The sweep of the fastest kernel at the size shown first, if there is one."""
-    wanted = (size.ladder.fastest, size.label)
-    return next((index for index, sweep in enumerate(sweeps) if (sweep.kernel, sweep.size) == wanted), 0)
-
-
 def _has_bars(ladder: Ladder) -> bool:
     """True when a ladder has any speed: the largest such size is the one opened first."""
     return any(rung.speed is not None for rung in ladder.rungs)
 
 
-def _environment(run: Run) -> tuple[tuple[str, str], ...]:
+def _environment(run: Run) -> Iterator[Table]:
+    """What the figures depend on, and the rates of the devices with their sources."""
     named = run.argv and run.argv[0].endswith("gpuprof")
-    asked = (
+    facts = (
         ("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))),
         ("Devices" if len(run.devices) > 1 else "Device", devices_text(run)),
+        *_surroundings(run),
+        ("seed", str(run.seed)),
     )
-    return (*asked, *_surroundings(run), ("seed", str(run.seed)))
+    yield _pairs(facts, "What the figures depend on, as recorded when they were taken.")
+    for number, device in enumerate(run.devices):
+        if device.measured_rates:
+            name = run.device_label(number)
+            yield rates_table(device, f"What small kernels reached on {name}, beside rates at boost clock")
+    if sources := rate_sources(run):
+        yield _pairs(sources, "Where the rates of the bounds come from")
+
+
+def _pairs(facts: Iterable[tuple[str, str]], caption: str) -> Table:
+    columns = (Column("", right=False), Column("", right=False))
+    return Table(columns, tuple(Row(tuple(map(Cell, fact))) for fact in facts), caption, headed=False)
 
 
 def _surroundings(run: Run) -> tuple[tuple[str, str], ...]:

@@ -1,18 +1,31 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of HTML that occur by the thousand: cells, and links to definitions and reasons.
+"""A document's sentences and tables as HTML, with links to definitions and reasons.
 
-A template would spend most of its time on them. What they hold is escaped here, as a template would.
+Cells occur by the thousand, and a template would spend most of its time on them. What they hold is escaped
+here, as a template would.
 """
 
 import functools
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 
 from markupsafe import Markup, escape
 
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.report.document import Cell, Row, Table, Tone
+from gpuprof.report.document import (
+    Cell,
+    CodeBlock,
+    Content,
+    Drawing,
+    Inline,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    Tone,
+)
 from gpuprof.report.text import bound
 from gpuprof.text import visible
 
@@ -23,36 +36,50 @@ class Pieces:
     def __init__(self, glossary: Glossary) -> None:
         self.glossary = glossary
 
-    def term(self, key: str, label: str, metric: str | None = None) -> Markup:
+    def term(self, key: str, label: str) -> Markup:
         """A word as a link to its definition.
 
         Args:
             key: As `Glossary.anchor` takes it.
             label: The word as it is written here.
-            metric: Nsight Compute's names for it.
         """
-        return Markup(f'<a class="term" href="#{self.glossary.anchor(key, metric)}">{_text(label)}</a>')
+        return Markup(f'<a class="term" href="#{self.glossary.anchor(key)}">{_text(label)}</a>')
 
-    def not_measured(self, reason: str | None) -> Markup:
-        """What stands where there is no figure: a link to the reason."""
-        return Markup(f'<a class="missing" href="#{self.glossary.reason(reason)}">not measured</a>')
+    def content(self, content: Iterable[Content], level: int = 4, kind: str = "fit") -> Markup:
+        """Items of a document one after the other; sentences that have a sign are points of a list.
 
-    def cell(self, cell: Cell) -> Markup:
-        """What stands in a cell."""
-        return self.not_measured(cell.reason) if cell.text is None else _text(cell.text)
-
-    def cells(self, row: Iterable[Cell]) -> Markup:
-        """Cells of numbers, one element each."""
-        return Markup("".join(f'<td class="num">{self.cell(cell)}</td>' for cell in row))
-
-    def sortable_cells(self, row: Iterable[tuple[Cell, bool]]) -> Markup:
-        """Cells that carry the raw value that they sort by, each with whether it is a number."""
+        Args:
+            content: The items.
+            level: Of the titles of sections among them.
+            kind: Classes of their tables.
+        """
         found = []
-        for cell, numeric in row:
-            kind = ' class="num"' if numeric else ""
-            sort = "" if cell.text is None or cell.sort is None else f' data-sort="{_text(str(cell.sort))}"'
-            found.append(f"<td{kind}{sort}>{self.cell(cell)}</td>")
-        return Markup("".join(found))
+        for is_list, held in groupby(content, lambda item: isinstance(item, Sentence) and bool(item.mark)):
+            inner = "\n".join(self._item(item, level, kind) for item in held)
+            found.append(f'<ul class="plain">{inner}</ul>' if is_list else inner)
+        return Markup("\n".join(found))
+
+    def _item(self, item: Content, level: int, kind: str) -> str:
+        match item:
+            case Section():
+                inner: str = self.content(item.content, level + bool(item.title), kind)
+                # The target of a link stands inside: then a browser opens what holds it.
+                inner = f'<div id="{item.anchor}" tabindex="-1">{inner}</div>' if item.anchor else inner
+                if item.folded:
+                    return f"<details><summary>{_text(item.title)}</summary>{inner}</details>"
+                return f"<h{level}>{_text(item.title)}</h{level}>{inner}" if item.title else inner
+            case Sentence(mark=None):
+                return f"<p{class_of(TONES[item.tone])}>{_sentence(item)}</p>"
+            case Sentence(mark=mark):
+                sign = _text(mark.symbol if mark else "")
+                return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{_sentence(item)}</li>"
+            case Table():
+                return self.table(item, kind)
+            case CodeBlock():
+                return f'<pre tabindex="0" role="region" aria-label="Text">\n{_text(item.text)}</pre>'
+            case Drawing():
+                return item.html
+        return ""
 
     def table(self, table: Table, kind: str = "fit", *, is_named: bool = True) -> Markup:
         """A table of a document, which scrolls where it is wider than the page.
@@ -86,8 +113,9 @@ class Pieces:
             classes = ["num" if column.right else "", TONES[cell.tone], "why" if column.folds else ""]
             classes.append("sign" if cell.mark else "")
             sort = "" if cell.sort is None else f' data-sort="{_text(str(cell.sort))}"'
+            bar = "" if cell.share is None else f' style="--share:{100 * cell.share:.1f}%"'
             name, scope = ("th", ' scope="row"') if place == head else ("td", "")
-            held = f"{name}{scope}{class_of(*classes)}{sort}"
+            held = f"{name}{scope}{class_of(*classes, 'bar' if bar else '')}{sort}{bar}"
             cells.append(f"<{held}>{self._content(cell)}</{name}>")
         if detailed:
             cells.append(
@@ -101,12 +129,12 @@ class Pieces:
             text = self._content(replace(cell, mark=None, drawing=""))
             return f"{sign}{text}{cell.drawing}"
         if cell.text is None:
-            return self.not_measured(cell.reason)
-        text = f"<bdi>{_text(cell.text)}</bdi>" if cell.code else _text(cell.text)
-        kind = class_of("mono" if cell.code else "")
-        if cell.anchor:
-            return f'<a{kind} href="#{_text(cell.anchor)}">{text}</a>'
-        return f"<bdi{kind}>{_text(cell.text)}</bdi>" if cell.code else text
+            reason = self.glossary.reason(cell.reason)
+            return f'<a class="missing" href="#{reason}">not measured</a>'
+        text = f'<bdi class="mono">{_text(cell.text)}</bdi>' if cell.code else _text(cell.text)
+        if cell.term:
+            return self.term(cell.term, cell.text)
+        return f'<a href="#{_text(cell.anchor)}">{text}</a>' if cell.anchor else text
 
 
 TONES: dict[Tone, str] = {
@@ -123,6 +151,17 @@ def class_of(*names: str) -> str:
     """An attribute with these classes; empty without any."""
     held = " ".join(filter(None, names))
     return f' class="{held}"' if held else ""
+
+
+def _sentence(sentence: Sentence) -> str:
+    return "".join(map(_inline, sentence.parts))
+
+
+def _inline(part: Inline) -> str:
+    if isinstance(part, str):
+        return _text(part)
+    text = f'<bdi class="mono">{_text(part.text)}</bdi>' if part.code else _text(part.text)
+    return f'<a href="#{part.anchor}">{text}</a>' if part.anchor else text
 
 
 @functools.lru_cache(maxsize=8192)

@@ -7,31 +7,21 @@ from collections.abc import Iterator, Sequence
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.banners import banners
-from gpuprof.analysis.blocks import build_sweeps
-from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.status import status_of
 from gpuprof.report.answer_text import answer_content, run_title
-from gpuprof.report.blocks_text import BLOCK_COLUMNS, block_sentence
-from gpuprof.report.case_table import case_table, heading
-from gpuprof.report.cells import cell_of, format_block, format_outcome
+from gpuprof.report.case_table import case_table
 from gpuprof.report.document import (
-    Cell,
-    Column,
     Content,
     Document,
     Legend,
     Mark,
     Note,
-    Row,
     Section,
     Sentence,
-    Table,
 )
 from gpuprof.report.parameters_text import parameter_lines
-from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
 from gpuprof.report.shortened import shortened
 from gpuprof.report.tuned_text import search_content
 from gpuprof.results import Run
@@ -74,9 +64,6 @@ def _group(run: Run, group: Group) -> Iterator[Content]:
     for ladder in ladders:
         for text in parameter_lines(run, group, ladder.size.label):
             yield Sentence.of(f"{ladder.size.label}: {text}", mark=_MARK, tone="strong")
-    yield from _blocks(run, group)
-    for ladder in ladders:
-        yield from _profile(run, ladder)
 
 
 def reasons(run: Run, ladders: Sequence[Ladder]) -> Iterator[Sentence]:
@@ -92,29 +79,3 @@ def reasons(run: Run, ladders: Sequence[Ladder]) -> Iterator[Sentence]:
             remarked.setdefault(remark, []).append(name)
     for remark, names in remarked.items():
         yield Sentence.of(f"{', '.join(dict.fromkeys(names))}: {remark}", mark=Mark("!", "!"), tone="warning")
-
-
-def _blocks(run: Run, group: Group) -> Iterator[Content]:
-    """Every block of each kernel that ran with several, the best in bold."""
-    for sweep in build_sweeps(run, group):
-        keys = (sweep.metric, *BLOCK_COLUMNS[run.backend])
-        rows = []
-        for cell in sweep.all_cells:
-            found = (cell_of(FIGURES[key], Subject(run, cell.case)) for key in keys)
-            cells = [Cell(format_block(cell.case)), *found]
-            if not status_of(run, cell.case).usable:
-                cells[1:] = [Cell(format_outcome(run, cell.case)), *[Cell("–")] * (len(keys) - 1)]
-            rows.append(Row(tuple(cells), "strong" if cell.is_best else ""))
-        columns = (Column("block", right=False), *(Column(heading(key)) for key in keys))
-        text = f"{sweep.kernel} {sweep.size}: {block_sentence(run, sweep)}"
-        yield Sentence.of(text, mark=_MARK, tone="strong")
-        yield Section("", (Table(columns, tuple(rows)),))
-
-
-def _profile(run: Run, ladder: Ladder) -> Iterator[Content]:
-    """The columns that optimisation studies print, where Nsight Compute counted."""
-    rows = [Row((Cell(row.rung.kernel.id, code=True), *row.cells)) for row in profile_rows(run, ladder)]
-    if rows:
-        columns = tuple(Column(column.label, rank=at) for at, column in enumerate(PROFILE_COLUMNS))
-        table = Table((Column("kernel", right=False), *columns), tuple(rows))
-        yield Section(f"{ladder.size.heading}, counted by Nsight Compute", (table,))

@@ -59,7 +59,7 @@ def _table(size: TunedSize, rows: tuple[TunedRow, ...]) -> Table:
         Column("of the best"),
         Column("point", right=False, folds=20),
     )
-    return Table(columns, tuple(_row(size, row, best) for row in rows))
+    return Table(columns, tuple(_row(size, row, best) for row in rows), f"Points at {size.title}")
 
 
 def _row(size: TunedSize, row: TunedRow, best: float) -> Row:

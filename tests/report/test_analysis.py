@@ -27,21 +27,20 @@ from synthetic_runs import (
     transpose_run,
 )
 
-from gpuprof.analysis.agreement import CaseAgreement, agreements
+from gpuprof.analysis.agreement import agreements
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners
-from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.changes import changes
 from gpuprof.analysis.claims import Claim, direction
 from gpuprof.analysis.counters import conflict_share_pct, sector_ratio, shared_wavefronts_per_step, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import limit_of, speed_of
-from gpuprof.analysis.verdict import verdict_of
-from gpuprof.analysis.why import reasons, speed_of_light, stalls
+from gpuprof.analysis.why import clues_of, reasons, speed_of_light, stalls
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
@@ -323,7 +322,7 @@ class TestReferences:
         assert speed is not None
         assert speed.gflops == pytest.approx(2 * 4096**3 / 181_000 / 1e3)
         assert (speed.pct_of_limit, speed.limit, speed.pct_of_peak_compute) == (None, None, None)
-        assert verdict_of(referenced_run(), case) is None
+        assert limiter_of(referenced_run(), case) is None
 
     def test_the_cpu_does_not_stand_under_the_gpus_roofs(self) -> None:
         (gemm, _) = groups(referenced_run())
@@ -472,16 +471,6 @@ class TestWhy:
 
 
 class TestAgreement:
-    def one(self, hardware: dict[str, float], executor: dict[str, float], **fields: object) -> CaseAgreement:
-        case = replace(
-            gemm_run().cases[0],
-            counters=counters("ncu", **hardware),
-            executor_counters=counters("sim", **executor),
-        )
-        case = replace(case, **fields)  # type: ignore[arg-type]
-        (found,) = agreements(replace(gemm_run(), cases=(case,)))
-        return found
-
     def test_the_real_run_agrees(self) -> None:
         found = agreements(counted_run())
         assert [item.case.kernel for item in found] == ["naive", "smem_tiled", "reg_2x1"]
@@ -489,53 +478,6 @@ class TestAgreement:
         assert [len(item.of_kind("arbitration")) for item in found] == [0, 4, 4]
         assert all(not item.of_kind("unexplained") for item in found)
         assert found[0].sampled == (6, 16_384)
-
-    def test_the_surplus_of_arbitration_stands_apart(self) -> None:
-        found = self.one(
-            {"shared_load_wavefronts": 1100, "shared_load_bank_conflicts": 600},
-            {"shared_load_wavefronts": 1000, "shared_load_bank_conflicts": 500},
-        )
-        left, wavefronts, conflicts = found.comparisons
-        assert (left.executor, left.hardware, left.kind) == (500, 500, "agrees")
-        assert (wavefronts.kind, wavefronts.note) == (
-            "arbitration",
-            "100 wavefronts lost, 9.09 % of all",
-        )
-        assert wavefronts.difference_pct == pytest.approx(10)
-        assert conflicts.kind == "arbitration"
-
-    @pytest.mark.parametrize(
-        ("wavefronts", "conflicts"),
-        [
-            pytest.param(1100, 500, id="more passes without conflicts"),
-            pytest.param(900, 400, id="fewer than the executor"),
-            pytest.param(2000, 1500, id="more than arbitration adds"),
-        ],
-    )
-    def test_what_arbitration_cannot_explain_is_unexplained(self, wavefronts: int, conflicts: int) -> None:
-        found = self.one(
-            {"shared_load_wavefronts": wavefronts, "shared_load_bank_conflicts": conflicts},
-            {"shared_load_wavefronts": 1000, "shared_load_bank_conflicts": 500},
-        )
-        assert found.of_kind("unexplained")
-
-    def test_divergent_branches_are_not_compared(self) -> None:
-        (item,) = self.one({"branch_divergent_warps": 3}, {"branch_divergent_warps": 900}).comparisons
-        assert item.kind == "incomparable"
-        assert "predicates" in item.note
-
-    def test_a_percentage_agrees_to_the_digits_shown(self) -> None:
-        near = self.one({"global_load_efficiency_pct": 13.24}, {"global_load_efficiency_pct": 13.2353})
-        far = self.one({"global_load_efficiency_pct": 13.25}, {"global_load_efficiency_pct": 13.2353})
-        assert (near.comparisons[0].kind, far.comparisons[0].kind) == ("agrees", "unexplained")
-
-    def test_only_the_l1_caches_own_count_may_vary(self) -> None:
-        ours = {"global_store_sectors": 524_288}
-        theirs = counters("ncu", global_store_sectors=524_374)
-        assert self.one({}, ours, counters=theirs).comparisons[0].kind == "unexplained"
-        metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
-        l1 = {name: replace(counter, metric=metric) for name, counter in theirs.items()}
-        assert self.one({}, ours, counters=l1).comparisons[0].kind == "passes"
 
     def test_an_unexplained_difference_raises_a_banner(self) -> None:
         assert "disagreement" not in codes(counted_run())
@@ -572,31 +514,23 @@ class TestExplanations:
         case = sim_run().cases[0]
         assert changes(run("gpu", [], []), case, case) == ()
 
-    def test_verdicts(self) -> None:
+    def test_without_counts_the_peak_that_is_near_or_a_small_grid_limits(self) -> None:
         of = gemm_run()
-        kinds = {
-            (case.kernel, case.problem.label): verdict.kind
-            for case in of.cases
-            for verdict in [verdict_of(of, case)]
-            if verdict
-        }
-        assert kinds["naive", "128"] == "grid"
-        assert kinds["naive", "4096"] == "neither"
-        assert kinds["cublas", "4096"] == "compute"
+        found = {(case.kernel, case.problem.label): limiter_of(of, case) for case in of.cases}
+        keys = {name: limiter.key if limiter else None for name, limiter in found.items()}
+        assert keys["naive", "128"] == "grid"
+        assert keys["naive", "4096"] is None
+        assert keys["cublas", "4096"] == "compute"
 
     def test_a_copy_near_peak_is_memory_bound(self) -> None:
         of = transpose_run()
         fast = replace(of.cases[0], timing=TimingPair(timing(8.0), None))
-        verdict = verdict_of(of, fast)
-        assert verdict is not None
-        assert verdict.kind == "memory"
-        assert "85.3 % of theoretical peak bandwidth" in verdict.text
+        limiter = limiter_of(of, fast)
+        assert limiter is not None
+        assert limiter.text == "DRAM-bound: 85.3 % of theoretical peak bandwidth"
 
     def test_poor_coalescing_is_a_clue(self) -> None:
-        of = transpose_run()
-        verdict = verdict_of(of, of.cases[2])
-        assert verdict is not None
-        assert verdict.clues == ("store efficiency only 25.0 %",)
+        assert clues_of(transpose_run().cases[2]) == ("store efficiency only 25.0 %",)
 
 
 class TestCounters:
@@ -680,50 +614,6 @@ class TestCharts:
     def test_one_size_does_not_scale(self) -> None:
         (group,) = groups(transpose_run())
         assert build_scaling(transpose_run(), group) == ()
-
-    def test_a_sweep_marks_the_best_block_and_keeps_the_wrong_one_empty(self) -> None:
-        (group,) = groups(transpose_run())
-        (sweep,) = build_sweeps(transpose_run(), group)
-        assert (sweep.kernel, sweep.xs, sweep.ys) == ("naive_col", (8, 16, 32), (8, 16, 32))
-        best = [cell.case.block for row in sweep.cells for cell in row if cell and cell.is_best]
-        assert best == [(8, 32, 1)]
-        wrong = sweep.cells[0][0]
-        assert wrong is not None
-        assert wrong.value is None
-
-    def test_without_a_gpu_a_sweep_compares_traffic_of_right_results(self) -> None:
-        like = sim_run().cases[0]
-        sectors = {(32, 8): 4000, (16, 16): 3000, (8, 32): 2000}
-        cases = [
-            replace(like, block=(*block, 1), counters=counters(global_load_sectors=count))
-            for block, count in sectors.items()
-        ]
-        cases[2] = replace(cases[2], outcome="incorrect")
-        of = replace(sim_run(), cases=tuple(cases))
-        (sweep,) = build_sweeps(of, groups(of)[0])
-        assert (sweep.metric, sweep.lower_is_better) == ("sector_ratio", True)
-        assert (sweep.xs, sweep.ys) == ((8, 16, 32), (8, 16, 32))
-        shown = {cell.case.block[:2]: cell for row in sweep.cells for cell in row if cell}
-        ideal = 3 * 128 * 128 * 4
-        assert {block: cell.value for block, cell in shown.items()} == {
-            (32, 8): 4000 * 32 / ideal,
-            (16, 16): 3000 * 32 / ideal,
-            (8, 32): None,
-        }
-        assert [block for block, cell in shown.items() if cell.is_best] == [(16, 16)]
-
-    def test_what_was_only_compiled_is_swept_by_occupancy(self) -> None:
-        like = compiled_run().cases[0]
-        cases = [replace(like, block=(x, 8, 1)) for x in (8, 16)]
-        assert cases[0].occupancy is not None
-        cases[0] = replace(cases[0], occupancy=replace(cases[0].occupancy, theoretical_pct=50.0))
-        of = replace(compiled_run(), cases=tuple(cases))
-        (sweep,) = build_sweeps(of, groups(of)[0])
-        assert (sweep.metric, sweep.lower_is_better) == ("theoretical_occupancy_pct", False)
-        assert [(cell.value, cell.is_best) for cell in sweep.cells[0] if cell] == [
-            (50.0, False),
-            (100.0, True),
-        ]
 
 
 class TestBanners:

@@ -80,12 +80,11 @@ def ends_of(path: str) -> list[tuple[int, int]]:
 def test_every_drawing_is_whole_xml_without_a_script(name: str) -> None:
     page = page_of(name)
     found = [drawing for view in page.charts.values() for drawing in drawings(view.data)]
-    found += [item.table for view in page.groups for item in view.sweeps]
     found += [
         panel
         for view in page.groups
         for item in view.parameters
-        for _, _, panels in item.sizes
+        for _, _, panels in item.sweeps
         for panel in panels
     ]
     for drawing in found:
@@ -360,23 +359,24 @@ def test_a_roofline_of_many_draws_those_that_tell_most() -> None:
 
 
 def test_a_map_has_every_figure_on_the_colour_it_stands_for() -> None:
-    (item,) = page_of("transpose").groups[0].sweeps
-    cells = {cell.case.block[:2]: cell for cell in item.sweep.all_cells}
-    tree = parsed(item.table)
-    head, *rows = [row for row in tree.iter("tr") if list(row.iter("td")) or len(row) == len(item.sweep.xs)]
+    (item,) = page_of("transpose").groups[0].parameters
+    ((sweep, _, (table,)),) = item.sweeps
+    points = {point.case.block[:2]: point for point in sweep.points}
+    tree = parsed(table)
+    head, *rows = [row for row in tree.iter("tr") if list(row.iter("td")) or len(row) == len(sweep.xs)]
     xs = [int(words(one)) for one in head]
-    assert xs == list(item.sweep.xs)
+    assert xs == list(sweep.xs)
     shades = {}
     for row in rows:
         y = int(words(row[0]))
         for x, one in zip(xs, list(row)[1:], strict=True):
-            cell = cells.get((x, y))
-            if cell is None or cell.value is None:
+            point = points.get((x, y))
+            if point is None or point.value is None:
                 assert one.get("class") == "none"
                 continue
-            shades[cell.value] = int(one.attrib["class"].split()[0].removeprefix("shade-"))
-            assert words(one).startswith(f"{cell.value:,.0f}")
-            assert ("best" in one.attrib["class"].split()) == cell.is_best == words(one).endswith("★")
+            shades[-point.value] = int(one.attrib["class"].split()[0].removeprefix("shade-"))
+            assert words(one).startswith(sweep.figure.write(point.value))
+            assert ("best" in one.attrib["class"].split()) == point.is_best == words(one).endswith("★")
     ordered = [shades[value] for value in sorted(shades)]
     assert ordered == sorted(ordered)
     assert (ordered[0], ordered[-1]) == (0, SHADES - 1)

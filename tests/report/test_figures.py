@@ -19,17 +19,18 @@ from synthetic_runs import (
     timing,
 )
 
-from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.changes import change, changes
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.kinds import waves
 from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.lines import line_figures
+from gpuprof.analysis.parameters import build_parameter_sweeps
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.verdict import clues_of, verdict_of
+from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
 from gpuprof.results import (
     Measurement,
@@ -324,28 +325,32 @@ def test_three_changes_are_told_and_the_most_telling_first() -> None:
     assert [one.text for one in changes(of, before, more)] == ["registers 40 → 80 (×2.00)"]
 
 
-def verdict(median_us: float, **fields: object) -> tuple[str, str] | None:
+def limiter(median_us: float, **fields: object) -> tuple[str, str] | None:
     of, _ = measured()
     case = replace(
-        CASE, counters={}, resources=None, occupancy=None, timing=TimingPair(timing(median_us), None)
+        CASE,
+        counters={},
+        bounds={},
+        resources=None,
+        occupancy=None,
+        timing=TimingPair(timing(median_us), None),
     )
-    found = verdict_of(of, replace(case, **fields))  # type: ignore[arg-type]
-    return (found.kind, found.evidence) if found else None
+    found = limiter_of(of, replace(case, **fields))  # type: ignore[arg-type]
+    return (found.key, found.evidence) if found else None
 
 
-def test_verdict_names_the_roof_from_sixty_percent() -> None:
+def test_without_counts_the_limiter_is_the_roof_from_sixty_percent() -> None:
     compute_us = 2e9 / 66_908.2e3  # at the peak
-    assert verdict(compute_us / 0.601) == ("compute", "60.1 % of theoretical peak compute")
-    assert verdict(compute_us / 0.599) == ("neither", "")
+    assert limiter(compute_us / 0.601) == ("compute", "60.1 % of theoretical peak compute")
+    assert limiter(compute_us / 0.599) is None
     moved = Transpose(4096, 4096)
     copy_us = 2 * 4096**2 * 4 / 4916.7e3
-    assert verdict(copy_us / 0.601, problem=moved) == ("memory", "60.1 % of theoretical peak bandwidth")
-    assert verdict(copy_us / 0.599, problem=moved) == ("neither", "")
-    assert verdict(compute_us / 0.3, grid=(131, 1, 1)) == ("grid", "131 blocks for 132 SMs")
-    assert verdict(compute_us / 0.3, grid=(1, 1, 1)) == ("grid", "1 block for 132 SMs")
-    assert verdict(compute_us / 0.3, grid=(132, 1, 1)) == ("neither", "")
-    assert verdict(compute_us / 0.3, grid=(1, 1, 1), is_reference=True) == ("neither", "")
-    assert verdict(1.0, outcome="incorrect") is None
+    assert limiter(copy_us / 0.601, problem=moved) == ("dram", "60.1 % of theoretical peak bandwidth")
+    assert limiter(copy_us / 0.599, problem=moved) is None
+    assert limiter(compute_us / 0.3, grid=(118, 1, 1)) == ("grid", "118 of 132 SMs have a block")
+    assert limiter(compute_us / 0.3, grid=(119, 1, 1)) is None
+    assert limiter(compute_us / 0.3, grid=(1, 1, 1), is_reference=True) is None
+    assert limiter(1.0, outcome="incorrect") is None
 
 
 def test_clues_are_two_of_the_counters_then_spills_then_occupancy() -> None:
@@ -397,10 +402,11 @@ def test_sweep_may_vary_along_either_side_of_the_block() -> None:
     def shapes(*blocks: tuple[int, int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         cases = [replace(gemm_case("a", SIZE, 9.0 + x + y), block=(x, y, 1)) for x, y in blocks]
         of = run("gpu", [record("a", "gemm", 1)], cases)
-        return [(sweep.xs, sweep.ys) for sweep in build_sweeps(of, groups(of)[0])]
+        return [(sweep.xs, sweep.ys) for sweep in build_parameter_sweeps(of, groups(of)[0])]
 
-    assert shapes((16, 8), (16, 4)) == [((16,), (4, 8))]
-    assert shapes((16, 8), (32, 8)) == [((16, 32), (8,))]
+    assert shapes((16, 8), (16, 4)) == [((4, 8), ())]
+    assert shapes((16, 8), (32, 8)) == [((16, 32), ())]
+    assert shapes((16, 8), (32, 4)) == [((16, 32), (4, 8))]
     assert shapes((16, 8), (16, 8)) == []
 
 

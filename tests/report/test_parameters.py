@@ -6,9 +6,19 @@ from dataclasses import replace
 
 import pytest
 from page_reader import PageReader
-from synthetic_runs import Gemm, Transpose, compiled_run, counters, gemm_case, record, run, sim_run, tuned_run
+from synthetic_runs import (
+    Gemm,
+    Transpose,
+    compiled_run,
+    counters,
+    gemm_case,
+    record,
+    run,
+    sim_run,
+    transpose_run,
+    tuned_run,
+)
 
-from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.report.charts import parameter_chart
@@ -72,7 +82,8 @@ class TestPanels:
 
     def test_of_several_blocks_the_best_stands_for_a_set(self) -> None:
         slow = replace(timed(A=1), block=(64, 4, 1), timing=timed(A=5).timing)
-        (sweep,) = sweeps(of([slow, timed(A=1), timed(A=2)]))
+        sweep, blocks = sweeps(of([slow, timed(A=1), timed(A=2)]))
+        assert (blocks.names, blocks.is_of_blocks) == (("block.x", "block.y"), True)
         assert [point.value for point in sweep.points] == [100.0, 200.0]
         assert sweep.points[0].case.block == (32, 32, 1)
 
@@ -80,7 +91,6 @@ class TestPanels:
         "cases",
         [
             [timed(A=1)],
-            [timed(A=1), replace(timed(A=1), block=(64, 4, 1))],
             [replace(timed(A=1), chosen="x"), replace(timed(A=2), chosen="y")],
             [replace(timed(A=1), is_reference=True), replace(timed(A=2), is_reference=True)],
             [timed(A=1), timed(B=2)],
@@ -91,11 +101,9 @@ class TestPanels:
 
     def test_blocks_that_follow_from_parameters_are_no_sweep_over_blocks(self) -> None:
         cases = [replace(timed(A=x), block=(x * 32, 1, 1)) for x in (1, 2, 4)]
-        (group,) = groups(of(cases))
-        assert build_sweeps(of(cases), group) == ()
+        assert [sweep.names for sweep in sweeps(of(cases))] == [("A",)]
         cases.append(replace(cases[0], block=(512, 1, 1)))
-        (group,) = groups(of(cases))
-        assert len(build_sweeps(of(cases), group)) == 1
+        assert [sweep.names for sweep in sweeps(of(cases))] == [("A",), ("block.x",)]
 
 
 class TestFigure:
@@ -144,10 +152,10 @@ class TestFigure:
     def test_case_without_a_figure_gives_way_to_one_that_has_it(self) -> None:
         failed = replace(timed(A=1), outcome="failed", timing=None, block=(64, 4, 1))
         for cases in ([failed, timed(A=1), timed(A=2)], [timed(A=1), failed, timed(A=2)]):
-            (sweep,) = sweeps(of(cases))
+            sweep, _ = sweeps(of(cases))
             assert [point.value for point in sweep.points] == [100.0, 200.0]
         tied = replace(timed(A=1), block=(64, 4, 1))
-        (sweep,) = sweeps(of([timed(A=1), tied, timed(A=2)]))
+        sweep, _ = sweeps(of([timed(A=1), tied, timed(A=2)]))
         assert sweep.points[0].case.block == (32, 32, 1)
 
     def test_default_is_the_set_of_which_every_value_is_the_headers(self) -> None:
@@ -181,7 +189,7 @@ class TestSentence:
         [
             ({"A": 2}, "that is the default"),
             ({"A": 9}, "the default, A=9, did not run"),
-            ({}, "what its default is, this file does not say"),
+            ({}, "2.00× as fast as the worst, A=4"),
             ({"A": 7}, "the default, A=7, gave none: failed"),
         ],
     )
@@ -203,6 +211,42 @@ class TestSentence:
         cases = tuple(replace(like, params={"A": value}) for value in (1, 2, 3))
         (sentence,) = sentences(replace(sim_run(), cases=cases))
         assert sentence.startswith(f"All 3 sets of parameters of {like.kernel} have the same traffic: ")
+
+
+class TestBlocks:
+    def block(self, x: int, y: int, time_us: float, **fields: object) -> Measurement:
+        case = gemm_case("k", Gemm(512, 512, 512), time_us, (x, y, 1))
+        return replace(case, counters={}, **fields)  # type: ignore[arg-type]
+
+    def test_the_best_against_the_worst_with_what_counts_differ_in(self) -> None:
+        slow = self.block(32, 32, 15.0)
+        slow = replace(slow, counters=counters("ncu", global_load_sectors=4000, barriers=7))
+        fast = self.block(8, 32, 10.0)
+        fast = replace(fast, counters=counters("ncu", global_load_sectors=1000, barriers=7))
+        assert sentences(of([fast, slow, self.block(16, 32, 12.0)])) == [
+            "Best of 3 blocks of k: 8x32, 10.0 µs; 1.50× as fast as the worst, 32x32:"
+            " global sectors 4,000 → 1,000 (÷4.00)."
+        ]
+
+    def test_a_gain_within_the_noise_is_none_and_uncounted_blocks_have_no_reason(self) -> None:
+        near = [self.block(8, 32, 10.0), self.block(32, 32, 10.01)]
+        assert sentences(of(near)) == [
+            "Best of 2 blocks of k: 8x32, 10.0 µs; within the noise of the worst, 32x32."
+        ]
+        assert sentences(of([near[0], self.block(32, 32, 20.0)]))[0].endswith("the worst, 32x32.")
+
+    def test_blocks_without_a_figure(self) -> None:
+        failed = [self.block(x, 8, 1.0, outcome="failed", reason="no", timing=None) for x in (8, 16)]
+        assert sentences(of(failed)) == ["None of 2 blocks of k gave a figure to compare."]
+        assert sentences(of([failed[0], self.block(16, 8, 10.0)])) == [
+            "Best of 2 blocks of k: 16x8, 10.0 µs; no other gave a figure."
+        ]
+        (sweep,) = sweeps(of([failed[0], self.block(16, 8, 10.0)]))
+        assert [(point.value, point.is_best) for point in sweep.points] == [(None, False), (10.0, True)]
+
+    def test_the_page_says_it_before_the_map(self) -> None:
+        page = render_html(transpose_run())
+        assert page.index("blocks of naive_col: 8x32, ") < page.index('class="heat-table"')
 
 
 def test_the_page_has_a_chart_and_a_row_for_each() -> None:

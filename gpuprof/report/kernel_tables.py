@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel's card folds away, a column a size: figures, counters, shares, and what its header claims."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.kinds import blocks_of
+from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.status import status_of
+from gpuprof.analysis.why import Share, speed_of_light, stalls
+from gpuprof.report.cells import cell_of, format_block, missing
+from gpuprof.report.document import Cell, Column, Mark, Row, Table
+from gpuprof.results import KernelRecord, Measurement, Run
+from gpuprof.text import format_extent
+
+_SHOWN = (
+    *("median_us", "ci95_pct", "warm_us", "gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth"),
+    *("pct_of_copy", "pct_of_measured_limit", "registers_per_thread", "static_shared_bytes"),
+    *("dynamic_shared_bytes", "spill_bytes", "theoretical_occupancy_pct", "achieved_occupancy_pct"),
+    *("occupancy_limiter", "waves", "max_rel_error", "error_bound"),
+)
+#: Counters that are shares of one whole or of a peak, shown as bars.
+_AS_BARS = ("sol_", "stall_")
+_LEAST_SHARE_PCT = 1.0
+_COUNTED_BY = {"sim": "the SIMT executor", "ncu": "Nsight Compute"}
+
+Found = Sequence[tuple[Ladder, Rung]]
+
+
+def kernel_tables(run: Run, found: Found, record: KernelRecord, before: str | None) -> Iterator[Table]:
+    """The tables of one kernel.
+
+    Args:
+        run: The run.
+        found: The kernel's rung at each size.
+        record: The kernel.
+        before: Id of the rung that it is compared with.
+    """
+    yield from _claims(found, record.after or before or "")
+    yield _figures(run, found)
+    for ladder, rung in reversed(found):
+        size = ladder.size.heading
+        yield from _shares(f"Share of each part's own peak at {size}", speed_of_light(rung.case))
+        spent = [share for share in stalls(rung.case) if share.pct >= _LEAST_SHARE_PCT]
+        yield from _shares(f"Where the cycles of resident warps went at {size}", spent)
+    yield from _counters(run, found)
+    if record.published:
+        yield _published(record)
+
+
+def zero_counters(cases: Sequence[Measurement]) -> tuple[str, ...]:
+    """Labels of counters that were counted and are 0 at every size."""
+    return tuple(counter_figure(name).label for name in _counted(cases) if _is_zero(cases, name))
+
+
+def _sizes(found: Found) -> list[Column]:
+    return [Column(ladder.size.heading) for ladder, _ in found]
+
+
+def _claims(found: Found, before: str) -> Iterator[Table]:
+    """What the header says of the step, beside what each size measured of it; nothing where none did."""
+    held = list(zip(*(rung.claims for _, rung in found), strict=True))
+    if not any(claim.step for claims in held for claim in claims):
+        return
+    rows = []
+    for claims in held:
+        cells = [Cell(claims[0].label), Cell(claims[0].says)]
+        for claim in claims:
+            if claim.step is None:
+                cells.append(missing(claim.reason))
+            elif claim.contradicted:
+                cells.append(Cell(f"{claim.step.figures} not here: {claim.moved}", tone="bad"))
+            else:
+                cells.append(Cell(claim.step.figures))
+        rows.append(Row(tuple(cells)))
+    caption = f"What its header says of the step from {before}, and what this run measured"
+    columns = (Column("Figure", right=False), Column("Header", right=False), *_sizes(found))
+    yield Table(columns, tuple(rows), caption)
+
+
+def _figures(run: Run, found: Found) -> Table:
+    cases = [rung.case for _, rung in found]
+    rows = [
+        _row(cases, "Outcome", "", lambda case: _outcome(run, case)),
+        _row(cases, "Block", "block", lambda case: Cell(format_block(case, brief=True))),
+        _row(cases, "Grid (blocks)", "grid", _grid),
+    ]
+    if any(case.launches for case in cases):
+        rows.append(_row(cases, "Launches in order, timed as one", "", _launches))
+    for figure in map(FIGURES.__getitem__, _SHOWN):
+        row = _row(cases, f"{figure.group}: {figure.label}", figure.key, _reading(run, figure))
+        rows += [row] if any(cell.text is not None for cell in row.cells[1:]) else []
+    others = sum(len(rung.cases) - 1 for _, rung in found)
+    note = f", best block of each size; {others} more in the tables of all cases" if others else ""
+    return Table((Column("Size", right=False), *_sizes(found)), tuple(rows), f"Figures{note}")
+
+
+def _row(cases: Sequence[Measurement], label: str, term: str, read: Callable[[Measurement], Cell]) -> Row:
+    return Row((Cell(label, term=term), *map(read, cases)))
+
+
+def _reading(run: Run, figure: Figure) -> Callable[[Measurement], Cell]:
+    return lambda case: cell_of(figure, Subject(run, case), fine=True)
+
+
+def _outcome(run: Run, case: Measurement) -> Cell:
+    status = status_of(run, case)
+    return Cell(status.word, tone=status.tone, mark=Mark(status.symbol, status.ascii_symbol))
+
+
+def _grid(case: Measurement) -> Cell:
+    blocks = blocks_of(case)
+    if not case.grid or not blocks:
+        return missing("the launch was never worked out")
+    return Cell(f"{format_extent(case.grid)} ({numbers.count(blocks)})")
+
+
+def _launches(case: Measurement) -> Cell:
+    """Block, grid and resources of the other rows are those of the launch with the most threads."""
+    told = (
+        f"{one.entry}: {format_extent(one.grid)} blocks of {format_extent(one.block)},"
+        f" {one.resources.registers_per_thread} registers"
+        for one in case.launches
+    )
+    return Cell("; ".join(told))
+
+
+def _shares(caption: str, shares: Sequence[Share]) -> Iterator[Table]:
+    if shares:
+        rows = (
+            Row(
+                (
+                    Cell(share.label, term=share.name),
+                    Cell(numbers.percent(share.pct), share=min(1.0, share.pct / 100)),
+                )
+            )
+            for share in shares
+        )
+        columns = (Column("Part", right=False), Column("Share"))
+        yield Table(columns, tuple(rows), f"{caption}, by Nsight Compute", headed=False)
+
+
+def _counted(cases: Sequence[Measurement]) -> list[str]:
+    return [name for name in counters.names_in(tuple(cases)) if not name.startswith(_AS_BARS)]
+
+
+def _is_zero(cases: Sequence[Measurement], name: str) -> bool:
+    values = [counters.value(case, name) for case in cases]
+    return any(value is not None for value in values) and not any(values)
+
+
+def _counters(run: Run, found: Found) -> Iterator[Table]:
+    """A table for each source of counts."""
+    cases = [rung.case for _, rung in found]
+    rows: dict[tuple[str, ...], list[Row]] = {}
+    for name in _counted(cases):
+        row = _row(cases, counter_figure(name).label, name, _reading(run, counter_figure(name)))
+        if not _is_zero(cases, name) and any(cell.text is not None for cell in row.cells[1:]):
+            held = {counter.source for case in cases if (counter := counters.find(case, name))}
+            rows.setdefault(tuple(sorted(held)), []).append(row)
+    for sources, own in rows.items():
+        caption = f"Counters, by {' and '.join(_COUNTED_BY[source] for source in sources)}"
+        yield Table((Column("Counter", right=False), *_sizes(found)), tuple(own), caption)
+
+
+def _published(record: KernelRecord) -> Table:
+    columns = (Column("Size", right=False), Column("Time"), Column("Note", right=False))
+    rows = (
+        Row(
+            (
+                Cell(figure.size),
+                missing("not published")
+                if figure.time_ms is None
+                else Cell(numbers.time_us(figure.time_ms * 1000, 4)),
+                Cell(figure.note),
+            )
+        )
+        for figure in record.published
+    )
+    return Table(columns, tuple(rows), "As published by the authors, on their GPU: context, not a target")
