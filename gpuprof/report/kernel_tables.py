@@ -158,7 +158,7 @@ def _counters(run: Run, found: Found) -> Iterator[Table]:
     rows: dict[tuple[str, ...], list[Row]] = {}
     for name in _counted(cases):
         row = _row(cases, counter_figure(name).label, name, _reading(run, counter_figure(name)))
-        if not _is_zero(cases, name) and any(cell.text is not None for cell in row.cells[1:]):
+        if not _is_zero(cases, name):
             held = {counter.source for case in cases if (counter := counters.find(case, name))}
             rows.setdefault(tuple(sorted(held)), []).append(row)
     for sources, own in rows.items():
