@@ -35,17 +35,7 @@ from gpuprof.tuning.tuner import Tuner
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a command line asks for, as far as it is text.
-
-    Args:
-        what: A shipped operation or kernel, folders or `.cu` files.
-        select: What of it, and of what size and type.
-        values: As behind `--values`.
-        blocks: Blocks to try besides.
-        scalars: Numbers besides the sizes.
-        command: What the preprocessor is told.
-        budget: As behind `--budget`.
-    """
+    """What a command line asks for, as far as it is text."""
 
     what: tuple[str, ...]
     select: SelectOptions = field(default_factory=SelectOptions)
@@ -58,15 +48,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where what was found goes.
-
-    Args:
-        directory: `-o`; None for one below `gpuprof-results` that is named after the kernel.
-        force: Whether to begin anew where results stand already, and to replace files.
-        quiet: Whether to leave out progress and table.
-        write: Whether to write kernel files.
-        browser: Whether to open the report.
-    """
+    """Where what was found goes: `-o`, or a folder below `gpuprof-results` that is named after the kernel."""
 
     directory: Path | None
     force: bool = False

@@ -22,16 +22,7 @@ _MOST_NAMED = 3
 
 
 def write_again(asked: Asked, files: Sequence[Path], outputs: Outputs, into: str | None) -> ExitCode:
-    """Write what earlier runs found, and measure nothing.
-
-    Args:
-        asked: The kernels; those that are named are the only ones that count.
-        files: Results of searches or of other runs, of any devices.
-        outputs: Whether to write, or only to show what would be written.
-        into: A kernel that chooses already, to get these choices; None for a file beside the kernels.
-
-    Returns:
-        The command's exit status.
+    """Write what earlier runs found, and measure nothing; without `write`, show what would be written.
 
     Raises:
         GpuprofError: For bad input.

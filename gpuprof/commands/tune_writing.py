@@ -44,16 +44,7 @@ def check_sources(kernels: Sequence[Kernel], sources: Mapping[str, Path]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is to be written.
-
-    Args:
-        findings: What is best at each size on each device.
-        fastest: Points to fall back on, the best first.
-        kernels: The kernels that took part, by id.
-        ladder: All kernels that the files' neighbours hold.
-        operation: What they compute.
-        sources: The file of each kernel.
-    """
+    """What is to be written: points by size and device, those to fall back on, and the kernels' files."""
 
     findings: Sequence[Finding]
     fastest: Sequence[Point]
@@ -62,18 +53,132 @@ class Found:
     operation: Operation
     sources: Mapping[str, Path]
 
+    def common(self) -> Point | None:
+        """The point that is among the best everywhere, where there is one kernel and one such point."""
+        first, *others = self.findings
+        shared = [point for point in first.best if all(point in other.best for other in others)]
+        if len(self.kernels) > 1 or not shared:
+            return None
+        return next((point for point in shared if self._is_default(point)), shared[0])
+
+    def _is_default(self, point: Point) -> bool:
+        kernel = self.kernels[point.kernel]
+        return dict(point.params) == dict(kernel.parameters) and point.block == kernel.launch.block
+
+    def _read(self, text: str, path: Path) -> KernelFile:
+        return read_kernels(text, path, shipped_operation, self.operation)
+
+    def _reader(self, path: Path) -> Callable[[str], KernelFile]:
+        return lambda text: self._read(text, path)
+
+    def defaults(self, point: Point) -> dict[Path, str]:
+        """The kernel's file with the point as its default."""
+        path = self.sources[point.kernel]
+        source = _text_of(path)
+        kernel = self._in_file(source, path, point.kernel)
+        return {path: with_defaults(source, kernel, point, self._reader(path))}
+
+    def _in_file(self, source: str, path: Path, name: str) -> Kernel:
+        """A kernel as its file says it, without what the command line adds."""
+        return next(kernel for kernel in self._read(source, path).kernels if kernel.id == name)
+
+    def chooser(self, into: Path | None) -> dict[Path, str]:
+        """Kernel files with an id for every point that is chosen somewhere, and the file that chooses."""
+        dimensions = self.operation.dimensions
+        kinds = _kinds(self.findings)
+        ruled = {key: self._rules(held) for key, held in kinds.items()}
+        names: dict[Point, str] = {}
+        for rule in (rule for rules in ruled.values() for rule in rules):
+            names.setdefault(rule.target, self._name(rule.target, names))
+        texts = self._with_names(names)
+        chosen = {name: self._chosen(point, name) for point, name in names.items()}
+        first, *further = kinds
+        # Devices that nobody measured follow the first that somebody did: its rules are the last.
+        parts = [
+            Part(
+                " and ".join(dict.fromkeys(finding.device.name for finding in kinds[key])),
+                "" if key == first else _condition(key),
+                [Rule(rule.conditions, names[rule.target], rule.samples) for rule in ruled[key]],
+            )
+            for key in (*further, first)
+        ]
+        options = next(iter(chosen.values())).kernel.options
+        fallback = {**{point: names.get(point, point.kernel) for point in self.fastest}, **names}
+        others = [
+            self._chosen(point, name)
+            for point, name in fallback.items()
+            if (point in names or self._is_default(point)) and self.kernels[point.kernel].options == options
+        ]
+        source = self.sources[next(iter(names)).kernel]
+        target = into or source.with_name(CHOOSER.format(self._stem(source)))
+        text = (
+            with_choices(_text_of(into), parts, chosen, dimensions, others)
+            if into
+            else chooser_text(parts, chosen, dimensions, others)
+        )
+        made = self._read(text, target).kernels[0]
+        read = [kernel for file, source in texts.items() for kernel in self._read(source, file).kernels]
+        check_choices(made, [*read, *self.ladder])
+        return {**texts, target: text}
+
+    def _rules(self, findings: Sequence[Finding]) -> list[Rule[Point]]:
+        """Rules for devices that nothing a header can say tells apart."""
+        best: dict[tuple[tuple[str, int], ...], tuple[Point, ...]] = {}
+        for finding in findings:
+            place = tuple(finding.sizes.items())
+            before = best.get(place, finding.best)
+            # Where the devices have no best point in common, that of the first holds.
+            best[place] = tuple(point for point in before if point in finding.best) or before
+        samples = [Sample(dict(place), points) for place, points in best.items()]
+        points = dict.fromkeys(point for sample in samples for point in sample.targets)
+        of_size = [self._chosen(point, "").of_size(self.operation.dimensions) for point in points]
+        return rules_of(samples, list(dict.fromkeys(text for texts in of_size for text in texts)))
+
+    def _chosen(self, point: Point, name: str) -> Chosen:
+        return Chosen(name, self.kernels[point.kernel], dict(point.params), point.block)
+
+    def _with_names(self, names: Mapping[Point, str]) -> dict[Path, str]:
+        """Kernel files in which every point has its name."""
+        texts: dict[Path, str] = {}
+        for kernel_id in dict.fromkeys(point.kernel for point in names):
+            path = self.sources[kernel_id]
+            source = texts.get(path) or _text_of(path)
+            new = [
+                Variant(name, point)
+                for point, name in names.items()
+                if point.kernel == kernel_id and name != kernel_id
+            ]
+            kernel = self._in_file(source, path, kernel_id)
+            texts[path] = with_variants(source, kernel, new, self._reader(path)) if new else source
+        return texts
+
+    def _stem(self, path: Path) -> str:
+        return path.stem if len(self.kernels) == 1 else self.operation.name
+
+    def _name(self, point: Point, taken: Mapping[Point, str]) -> str:
+        """The id of a point: its kernel's where it is the default, else with the values that differ."""
+        if self._is_default(point):
+            return point.kernel
+        default = self.kernels[point.kernel]
+        words = [
+            f"{name.lower()}{value}".replace("-", "m")
+            for name, value in point.params
+            if value != default.parameters[name]
+        ]
+        if point.block != default.launch.block and not default.launches:
+            words.append(
+                "block"
+                + "x".join(str(extent) for extent in point.block).removesuffix("x1").removesuffix("x1")
+            )
+        wanted = "_".join((point.kernel, *words))
+        ids = {*taken.values(), *(kernel.id for kernel in self.ladder)}
+        return next(name for name in (wanted, *(f"{wanted}_{n}" for n in range(2, 1000))) if name not in ids)
+
 
 def found_by(
     runs: Sequence[Run], kernels: Mapping[str, Kernel], ladder: Ladder, sources: Mapping[str, Path]
 ) -> Found:
-    """What runs found best among some kernels.
-
-    Args:
-        runs: Searches, or other runs.
-        kernels: By id.
-        ladder: Operation and all kernels.
-        sources: The file of each kernel.
-    """
+    """What runs found best among some kernels."""
     return Found(
         [finding for run in runs for finding in findings_of(run, kernels)],
         fastest_first(runs, kernels),
@@ -106,9 +211,8 @@ def write_found(
         return []
     if not all(finding.timed for finding in found.findings):
         tell("Not everything was timed: some of what is written is the best by its bound only.")
-    writing = _Writing(found)
-    common = None if into else writing.common()
-    texts = writing.defaults(common) if common else writing.chooser(into)
+    common = None if into else found.common()
+    texts = found.defaults(common) if common else found.chooser(into)
     changed = {path: text for path, text in texts.items() if text != _text_of(path)}
     for path, text in changed.items():
         say_lines("".join(_difference(path, _text_of(path), text)).rstrip("\n"))
@@ -130,137 +234,6 @@ def _text_of(path: Path) -> str:
 def _difference(path: Path, before: str, after: str) -> list[str]:
     lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return list(difflib.unified_diff(*lines, str(path), str(path), n=2))
-
-
-class _Writing:
-    """Texts of the files, before any is written."""
-
-    def __init__(self, found: Found) -> None:
-        self._found = found
-        self._kernels = found.kernels
-        self._sources = found.sources
-        self._operation = found.operation
-
-    def common(self) -> Point | None:
-        """The point that is among the best everywhere, where there is one kernel and one such point."""
-        first, *others = self._found.findings
-        shared = [point for point in first.best if all(point in other.best for other in others)]
-        if len(self._kernels) > 1 or not shared:
-            return None
-        return next((point for point in shared if self._is_default(point)), shared[0])
-
-    def _is_default(self, point: Point) -> bool:
-        kernel = self._kernels[point.kernel]
-        return dict(point.params) == dict(kernel.parameters) and point.block == kernel.launch.block
-
-    def _read(self, text: str, path: Path) -> KernelFile:
-        return read_kernels(text, path, shipped_operation, self._operation)
-
-    def _reader(self, path: Path) -> Callable[[str], KernelFile]:
-        return lambda text: self._read(text, path)
-
-    def defaults(self, point: Point) -> dict[Path, str]:
-        """The kernel's file with the point as its default."""
-        path = self._sources[point.kernel]
-        source = _text_of(path)
-        kernel = self._in_file(source, path, point.kernel)
-        return {path: with_defaults(source, kernel, point, self._reader(path))}
-
-    def _in_file(self, source: str, path: Path, name: str) -> Kernel:
-        """A kernel as its file says it, without what the command line adds."""
-        return next(kernel for kernel in self._read(source, path).kernels if kernel.id == name)
-
-    def chooser(self, into: Path | None) -> dict[Path, str]:
-        """Kernel files with an id for every point that is chosen somewhere, and the file that chooses."""
-        dimensions = self._operation.dimensions
-        kinds = _kinds(self._found.findings)
-        ruled = {key: self._rules(held) for key, held in kinds.items()}
-        names: dict[Point, str] = {}
-        for rule in (rule for rules in ruled.values() for rule in rules):
-            names.setdefault(rule.target, self._name(rule.target, names))
-        texts = self._with_names(names)
-        chosen = {name: self._chosen(point, name) for point, name in names.items()}
-        first, *further = kinds
-        # Devices that nobody measured follow the first that somebody did: its rules are the last.
-        parts = [
-            Part(
-                " and ".join(dict.fromkeys(finding.device.name for finding in kinds[key])),
-                "" if key == first else _condition(key),
-                [Rule(rule.conditions, names[rule.target], rule.samples) for rule in ruled[key]],
-            )
-            for key in (*further, first)
-        ]
-        options = next(iter(chosen.values())).kernel.options
-        fallback = {**{point: names.get(point, point.kernel) for point in self._found.fastest}, **names}
-        others = [
-            self._chosen(point, name)
-            for point, name in fallback.items()
-            if (point in names or self._is_default(point)) and self._kernels[point.kernel].options == options
-        ]
-        source = self._sources[next(iter(names)).kernel]
-        target = into or source.with_name(CHOOSER.format(self._stem(source)))
-        text = (
-            with_choices(_text_of(into), parts, chosen, dimensions, others)
-            if into
-            else chooser_text(parts, chosen, dimensions, others)
-        )
-        made = self._read(text, target).kernels[0]
-        read = [kernel for file, source in texts.items() for kernel in self._read(source, file).kernels]
-        check_choices(made, [*read, *self._found.ladder])
-        return {**texts, target: text}
-
-    def _rules(self, findings: Sequence[Finding]) -> list[Rule[Point]]:
-        """Rules for devices that nothing a header can say tells apart."""
-        best: dict[tuple[tuple[str, int], ...], tuple[Point, ...]] = {}
-        for finding in findings:
-            place = tuple(finding.sizes.items())
-            before = best.get(place, finding.best)
-            # Where the devices have no best point in common, that of the first holds.
-            best[place] = tuple(point for point in before if point in finding.best) or before
-        samples = [Sample(dict(place), points) for place, points in best.items()]
-        points = dict.fromkeys(point for sample in samples for point in sample.targets)
-        of_size = [self._chosen(point, "").of_size(self._operation.dimensions) for point in points]
-        return rules_of(samples, list(dict.fromkeys(text for texts in of_size for text in texts)))
-
-    def _chosen(self, point: Point, name: str) -> Chosen:
-        return Chosen(name, self._kernels[point.kernel], dict(point.params), point.block)
-
-    def _with_names(self, names: Mapping[Point, str]) -> dict[Path, str]:
-        """Kernel files in which every point has its name."""
-        texts: dict[Path, str] = {}
-        for kernel_id in dict.fromkeys(point.kernel for point in names):
-            path = self._sources[kernel_id]
-            source = texts.get(path) or _text_of(path)
-            new = [
-                Variant(name, point)
-                for point, name in names.items()
-                if point.kernel == kernel_id and name != kernel_id
-            ]
-            kernel = self._in_file(source, path, kernel_id)
-            texts[path] = with_variants(source, kernel, new, self._reader(path)) if new else source
-        return texts
-
-    def _stem(self, path: Path) -> str:
-        return path.stem if len(self._kernels) == 1 else self._operation.name
-
-    def _name(self, point: Point, taken: Mapping[Point, str]) -> str:
-        """The id of a point: its kernel's where it is the default, else with the values that differ."""
-        if self._is_default(point):
-            return point.kernel
-        default = self._kernels[point.kernel]
-        words = [
-            f"{name.lower()}{value}".replace("-", "m")
-            for name, value in point.params
-            if value != default.parameters[name]
-        ]
-        if point.block != default.launch.block and not default.launches:
-            words.append(
-                "block"
-                + "x".join(str(extent) for extent in point.block).removesuffix("x1").removesuffix("x1")
-            )
-        wanted = "_".join((point.kernel, *words))
-        ids = {*taken.values(), *(kernel.id for kernel in self._found.ladder)}
-        return next(name for name in (wanted, *(f"{wanted}_{n}" for n in range(2, 1000))) if name not in ids)
 
 
 def _kinds(findings: Sequence[Finding]) -> dict[tuple[int, int], list[Finding]]:

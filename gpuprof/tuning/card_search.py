@@ -42,16 +42,7 @@ class Listener(Protocol):
 
 
 class CardSearch:
-    """One device's part of a search.
-
-    Args:
-        card: The device.
-        transports: Where its workers can be had at a time.
-        plan: What is asked for.
-        request: What is measured.
-        listener: Told what is done.
-        alone: Whether no other device takes part: then nothing is left to do once this one is lost.
-    """
+    """One device's part of a search; once the only device is lost, nothing is left to do."""
 
     def __init__(
         self,
@@ -99,11 +90,7 @@ class CardSearch:
         )
 
     def explore(self, seconds: float | None) -> None:
-        """Measure point after point, each where the model hopes for most.
-
-        Args:
-            seconds: Time after which no further point is begun; None for no such limit.
-        """
+        """Measure point after point, each where most is hoped for, and begin none after so many seconds."""
         until = None if seconds is None else time.monotonic() + seconds
         workers = len(self._transports)
         batch = FIRST_BATCH if self.timed else max(FIRST_BATCH, workers)

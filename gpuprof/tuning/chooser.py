@@ -5,12 +5,11 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import header_span
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.problems.formulas import ExpressionError, evaluate, variables
+from gpuprof.problems.formulas import variables
 from gpuprof.results import size_label
 from gpuprof.text import Extent
 from gpuprof.tuning.size_rules import Rule
@@ -22,14 +21,7 @@ _TABLE = re.compile(r"^[ \t]*\[\[?[ \t]*([\w.\"' -]+?)[ \t]*\]\]?[ \t]*(?:#.*)?$
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A kernel to choose, as its header will say it.
-
-    Args:
-        id: Its id.
-        kernel: What its requirements are.
-        params: Values of its parameters.
-        block: Its block.
-    """
+    """A kernel to choose, as its header will say it."""
 
     id: str
     kernel: Kernel
@@ -45,27 +37,13 @@ class Chosen:
         return [text for text in self.requirements(dimensions) if variables(text) <= {*dimensions}]
 
 
-#: What conditions may read besides the size, with values that kernels tell apart.
-_DEVICE_VALUES = {
-    "arch": (60, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121),
-    "sm_count": (16, 64, 108, 132, 160),
-    "real_bytes": (2, 4, 8),
-}
-_OF_DEVICES = tuple(_DEVICE_VALUES)
-_EXTENTS = (1, 5, 31, 64, 100, 257, 1000, 1024, 4095, 4096, 20_000, 100_001)
-#: Sizes and devices that are tried.
-_TRIED = 2000
+#: What conditions may read besides the size.
+_OF_DEVICES = ("arch", "sm_count", "real_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rules that devices of one kind gave.
-
-    Args:
-        device: Their name, or names.
-        condition: What tells them from the others; empty for what holds on any other device too.
-        rules: Which of the chosen kernels to take when, by the id.
-    """
+    """The rules that devices of one kind gave; without a condition they hold on any other device too."""
 
     device: str
     condition: str
@@ -107,13 +85,6 @@ def with_choices(
 ) -> str:
     """The text of a file that chooses already, with other choices; what stands above them stays.
 
-    Args:
-        source: The file's text.
-        parts: As of `chooser_text`.
-        chosen: As of `chooser_text`.
-        dimensions: As of `chooser_text`.
-        others: As of `chooser_text`.
-
     Raises:
         InputError: Its choices are not the last thing in its header.
     """
@@ -148,31 +119,13 @@ def _tables(
                 return "\n".join(tables)  # it takes whatever is left over
     for one in others:
         needed = one.requirements(dimensions)
-        if needed and _is_covered(needed, listed, dimensions):
-            continue
+        if any({*conditions} <= {*needed} for conditions in listed):
+            continue  # what it can take, a kernel that is listed takes
         listed.append(needed)
         tables.append(_table(one.id, needed, "For every other size."))
         if not needed:
             break
     return "\n".join(tables)
-
-
-def _is_covered(needed: Sequence[str], listed: Sequence[Sequence[str]], dimensions: Sequence[str]) -> bool:
-    """Whether some of the kernels that are listed take every size and device, of many, that another takes."""
-    random = Random(0)
-    for _ in range(_TRIED):
-        values = {name: random.choice(held) for name, held in _DEVICE_VALUES.items()}
-        values |= {name: random.choice(_EXTENTS) for name in dimensions}
-        if _hold(needed, values) and not any(_hold(conditions, values) for conditions in listed):
-            return False
-    return True
-
-
-def _hold(conditions: Sequence[str], values: Mapping[str, int]) -> bool:
-    try:
-        return all(evaluate(text, values) for text in conditions)
-    except ExpressionError:  # it divides by a dimension that is too small
-        return False
 
 
 def _table(kernel: str, conditions: Sequence[str], because: str) -> str:

@@ -15,25 +15,14 @@ _OF_NO_CONSEQUENCE = ("python", "numpy", "platform")
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """What stands in a results file.
-
-    Args:
-        cases: Points that were measured, references aside.
-        why_not: Why they are of another search, as a clause; empty where they are not.
-    """
+    """Points that were measured, references aside; or why they are of another search, as a clause."""
 
     cases: tuple[Measurement, ...] = ()
     why_not: str = ""
 
 
 def find_earlier(path: Path, run: Run, problem: ProblemRecord) -> Continued:
-    """What an earlier part of a search measured.
-
-    Args:
-        path: A results file that exists.
-        run: The search as it begins.
-        problem: What it computes, at any of its sizes.
-    """
+    """What an earlier part of a search measured, by a results file that exists."""
     try:
         old = read_run(path)
     except ResultsError:

@@ -16,14 +16,7 @@ from gpuprof.tuning.ties import tied_by_bound, tied_by_time, value_of
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is best at one size on one device.
-
-    Args:
-        device: The device.
-        sizes: Extents by dimension.
-        best: The best point, then those that cannot be told apart from it.
-        timed: Whether times tell so; else bounds do.
-    """
+    """What is best at one size on one device, with all that cannot be told apart from it."""
 
     device: Device
     sizes: Mapping[str, int]
@@ -32,12 +25,7 @@ class Finding:
 
 
 def findings_of(run: Run, kernels: Mapping[str, Kernel]) -> list[Finding]:
-    """What a run found best among some kernels.
-
-    Args:
-        run: A search, whose ties are taken as they stand, or any other run.
-        kernels: By id.
-    """
+    """What a run found best among some kernels; the ties of a search are taken as they stand."""
     if run.tuning is not None:
         return [
             Finding(
@@ -67,12 +55,7 @@ def findings_of(run: Run, kernels: Mapping[str, Kernel]) -> list[Finding]:
 
 
 def fastest_first(runs: Sequence[Run], kernels: Mapping[str, Kernel]) -> list[Point]:
-    """All points that runs measured well, those first that lack the fewest sizes and are nearest to the best.
-
-    Args:
-        runs: Measured with the same kernels.
-        kernels: By id.
-    """
+    """All points that runs measured well: first what lacks the fewest sizes and is nearest to the best."""
     distances: dict[Point, list[float]] = {}
     for run in runs:
         timed = run.backend == "gpu"

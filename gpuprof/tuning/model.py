@@ -48,12 +48,7 @@ def corrected(features: Vector, guesses: Vector, times_us: Sequence[float | None
 
 
 def features_of(points: Sequence[Built], device: Device) -> Vector:
-    """A row of numbers for each point; columns have mean 0 and deviation 1.
-
-    Args:
-        points: All of a search.
-        device: What they run on.
-    """
+    """A row of numbers for each point of a search; columns have mean 0 and deviation 1."""
     columns = [_column(points, name) for name in _names(points)]
     kernels = list(dict.fromkeys(one.candidate.point.kernel for one in points))
     columns += [[float(one.candidate.point.kernel == kernel) for one in points] for kernel in kernels]

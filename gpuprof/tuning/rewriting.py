@@ -24,12 +24,7 @@ _BY_HAND = "Write them there by hand."
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A point that gets an id of its own.
-
-    Args:
-        id: The id.
-        point: The point.
-    """
+    """A point that gets an id of its own."""
 
     id: str
     point: Point
@@ -37,12 +32,6 @@ class Variant:
 
 def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
     """A file's text in which a point's values are a kernel's defaults.
-
-    Args:
-        source: The file's text.
-        kernel: The kernel, as it was read from there.
-        point: Gives parameters and block.
-        read: Reads a file's text.
 
     Raises:
         InputError: The header is written in a way that this cannot follow.
@@ -55,13 +44,7 @@ def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
 
 
 def with_variants(source: str, kernel: Kernel, variants: Sequence[Variant], read: Read) -> str:
-    """A file's text with further kernels of the same code.
-
-    Args:
-        source: The file's text.
-        kernel: The kernel that they differ from.
-        variants: The others.
-        read: Reads a file's text.
+    """A file's text with further kernels of the same code, which differ from one that is there.
 
     Raises:
         InputError: The header cannot take them.

@@ -20,12 +20,7 @@ _LONGEST_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a search ends.
-
-    Args:
-        points: Points timed at each size; counted, where there is no GPU.
-        seconds: Time after which no further point is begun; None for no such limit.
-    """
+    """Points to time at each size, or to count without a GPU; and when to begin no further one."""
 
     points: int = USUAL_POINTS
     seconds: float | None = None
@@ -67,14 +62,7 @@ def checked_budget(points: int, seconds: float | None = None) -> Budget:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A search.
-
-    Args:
-        request: Operation, kernels, sizes, types and references.
-        space: Among what.
-        options: How cases are measured; `rounds` are those of the last stage.
-        budget: When it ends.
-    """
+    """What is searched; the `rounds` of its options are those of the last stage."""
 
     request: Request
     space: Space

@@ -22,12 +22,7 @@ Target = TypeVar("Target")
 
 @dataclass(frozen=True, slots=True)
 class Sample(Generic[Target]):
-    """What is best at one size.
-
-    Args:
-        sizes: Extents by dimension.
-        targets: The best, and those that cannot be told apart from it.
-    """
+    """What is best at one size, and what cannot be told apart from it."""
 
     sizes: Mapping[str, int]
     targets: tuple[Target, ...]
@@ -35,13 +30,7 @@ class Sample(Generic[Target]):
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[Target]):
-    """What to take where a condition holds.
-
-    Args:
-        conditions: All of them must hold; none for the last rule.
-        target: What to take.
-        samples: The measured sizes that it stands for.
-    """
+    """What to take where all conditions hold, and the measured sizes that it stands for."""
 
     conditions: tuple[str, ...]
     target: Target

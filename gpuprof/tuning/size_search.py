@@ -29,16 +29,7 @@ _PATIENCE = 2
 
 
 class SizeSearch:
-    """One size of a search.
-
-    Args:
-        space: Among what.
-        problem: What is computed.
-        device: Where.
-        seed: Of the order in which candidates are compiled, and of choices among equals.
-        timed: Whether times decide, not bounds.
-        number: Which of the run's devices it is.
-    """
+    """One size of a search; the seed orders its candidates."""
 
     def __init__(
         self, space: Space, problem: Problem, device: Device, seed: int, *, timed: bool, number: int = 0
@@ -81,11 +72,7 @@ class SizeSearch:
             self._built[candidate.point] = Built(candidate, measurement)
 
     def begin(self, uncompiled: int) -> None:
-        """All that is to be compiled was; the search can begin.
-
-        Args:
-            uncompiled: How many candidates were left for want of time.
-        """
+        """All was compiled but for so many candidates, for want of time: the search can begin."""
         self._uncompiled = uncompiled
         # In the order of the candidates: compilers on several cores end in any order.
         self._points = [one.point for one in self.candidates if one.point in self._built]
@@ -122,12 +109,7 @@ class SizeSearch:
         return [self._points[index] for index in np.argsort(self._expected(), kind="stable")]
 
     def next_cases(self, budget: int, batch: int) -> list[Case]:
-        """The cases to measure next, none where the search at this size is done.
-
-        Args:
-            budget: Points that may end well.
-            batch: Most at once.
-        """
+        """The cases to measure next, none where the search at this size is done; `budget` may end well."""
         used = sum(1 for case in self.measured.values() if self._value(case) is not None)
         count = min(batch, budget - used, _PATIENCE * budget - len(self.measured))
         own = [point for point in self._defaults if point in self._built]

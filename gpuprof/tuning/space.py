@@ -27,13 +27,7 @@ _MOST_REASONS = 12
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One way to run one kernel.
-
-    Args:
-        kernel: Its id.
-        params: Values of all its parameters, in the header's order.
-        block: Threads in x, y and z.
-    """
+    """One way to run one kernel: values of all its parameters in the header's order, and a block."""
 
     kernel: str
     params: tuple[tuple[str, int], ...]
@@ -61,13 +55,7 @@ def point_of_case(case: Case) -> Point:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The values that are searched of one kernel.
-
-    Args:
-        kernel: The kernel.
-        values: Of each parameter, the default first; one value for a parameter that keeps its default.
-        blocks: At least one, the kernel's own first.
-    """
+    """The values that are searched of one kernel, the header's own first."""
 
     kernel: Kernel
     values: Mapping[str, tuple[int, ...]]
@@ -106,13 +94,7 @@ class Axes:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A point that a problem and a device allow.
-
-    Args:
-        point: The point.
-        case: What measures it.
-        shape: Its launches.
-    """
+    """A point that a problem and a device allow."""
 
     point: Point
     case: Case
@@ -121,11 +103,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Everything that is searched.
-
-    Args:
-        axes: Of each kernel.
-    """
+    """Everything that is searched."""
 
     axes: tuple[Axes, ...]
 
@@ -135,12 +113,7 @@ class Space:
         return sum(each.count for each in self.axes)
 
     def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Counter[str]]:
-        """The points that can be launched, and how many of the others are ruled out, by the reason.
-
-        Args:
-            problem: What they compute.
-            device: Where.
-        """
+        """The points that can be launched, and how many of the others are ruled out, by the reason."""
         found, ruled_out = [], Counter[str]()
         for axes in self.axes:
             own = problem.with_options(axes.kernel.options)
@@ -163,12 +136,7 @@ def rule_out(reasons: Counter[str], reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a user adds to the candidates of headers.
-
-    Args:
-        values: Of parameters, for every kernel that has them.
-        blocks: For every kernel whose block may be chosen.
-    """
+    """What a user adds to the candidates of headers."""
 
     values: Mapping[str, Sequence[int]] = field(default_factory=dict)
     blocks: tuple[Extent, ...] = ()

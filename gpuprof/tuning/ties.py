@@ -15,11 +15,7 @@ ALIKE_BOUNDS = 1e-3
 
 
 def tied_by_time(cases: Mapping[Key, Measurement]) -> list[Key]:
-    """The best of timed cases, then those that are not slower for certain, by their rounds.
-
-    Args:
-        cases: Cases that ended well, with their times.
-    """
+    """The best of cases that ended well, then those that are not slower for certain, by their rounds."""
     times = {key: found for key, case in cases.items() if (found := times_of(case)).medians_us}
     order = sorted(times, key=lambda key: time_of(cases[key]) or 0.0)
     if not order:

@@ -37,12 +37,7 @@ _Ask = Callable[[WorkerProcess, Case], Any]
 
 
 class WorkerPool:
-    """Executors, one on each core.
-
-    Args:
-        request: What each opens.
-        workers: How many; as many as there are cores when None.
-    """
+    """Executors, one on each core."""
 
     def __init__(self, request: OpenExecutor, workers: int | None = None) -> None:
         self._request = request
@@ -94,20 +89,7 @@ class WorkerPool:
         return self._each(cases, ask, done, until)
 
     def count(self, built: Sequence[tuple[Case, Measurement]], on_done: OnDone, until: float) -> int:
-        """Count compiled cases on the executor.
-
-        Args:
-            built: Cases with what `build` told of them.
-            on_done: As of `build`: called with the case's bounds; of one that could not be counted, with the
-                reason.
-            until: As of `build`.
-
-        Returns:
-            How many were begun.
-
-        Raises:
-            KeyboardInterrupt: The run was asked to end.
-        """
+        """Count cases that `build` told of, as it does: with bounds, or why they could not be counted."""
 
         def ask(worker: WorkerProcess, case: Case) -> Counted:
             answer: Counted = worker.ask(Count(case), COUNT_SECONDS)
@@ -135,12 +117,7 @@ class WorkerPool:
     ) -> int:
         """Ask about each case; the answer, or an exception's text, goes to `on_done`.
 
-        Args:
-            cases: What to ask about.
-            ask: How.
-            on_done: Told of each.
-            until: When to begin no further one.
-            together: Cases that a worker is given at a time, to prepare them all.
+        A worker is given some at a time, to prepare them together.
         """
         jobs: SimpleQueue[range] = SimpleQueue()
         for first in range(0, len(cases), together):

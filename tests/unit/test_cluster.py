@@ -23,7 +23,7 @@ from gpuprof.measure.cluster import connection as connections
 from gpuprof.measure.cluster import local, offer
 from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.offer import checked_software, sites_in
-from gpuprof.measure.cluster.workers import Seat
+from gpuprof.measure.cluster.workers import WorkerSlot
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import child_environment
 from gpuprof.measure.run import measure
@@ -147,7 +147,7 @@ def test_killed_worker_comes_back_and_nothing_is_lost(cluster, run_on):
 
 
 def test_worker_that_does_not_come_back_leaves_its_cases_to_others(monkeypatch, run_on, tmp_path):
-    monkeypatch.setattr(Seat.__init__, "__kwdefaults__", {"patience_s": 1.0})
+    monkeypatch.setattr(WorkerSlot.__init__, "__kwdefaults__", {"patience_s": 1.0})
     with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as made:
         command = [sys.executable, "-m", "distributed.cli.dask_worker", made.scheduler_address]
         command += ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--memory-limit", "0"]

@@ -19,7 +19,7 @@ from gpuprof.measure.cluster.remote import software
 _PULSE_S = 1.0
 #: A cluster that has said nothing for so long is gone.
 _SILENCE_S = 15.0
-#: A worker whose heart has not beaten for so long hangs, or its machine does.
+#: The heartbeat timeout: a worker that sends none for so long hangs, or its machine does.
 _HEARTBEAT_S = 60.0
 #: How long connecting, and asking all workers for their software, may take.
 _CONNECT_S = 20.0
@@ -109,7 +109,7 @@ class Connection:
         self._watcher.start()
 
     def members(self) -> list[Member]:
-        """Those that work there now, and whose heart beats."""
+        """Those that work there now and send heartbeats."""
         now = time.monotonic()
         return [
             member

@@ -10,7 +10,7 @@ from gpuprof.backends.select import named_devices
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.measure.cluster.connection import Connection, Member
 from gpuprof.measure.cluster.local import connect
-from gpuprof.measure.cluster.workers import Seat
+from gpuprof.measure.cluster.workers import WorkerSlot
 from gpuprof.measure.side_by_side import Site, Sites
 
 #: What every worker with a GPU is started with.
@@ -85,7 +85,7 @@ def checked_software(
 def _gpus(connection: Connection, members: list[Member]) -> tuple[Site, ...]:
     """A site for each GPU that a worker offers, by the number that the worker's own driver gives it."""
     sites = tuple(
-        Site(str(number), (Seat(connection, member, uses_gpu=True),), _where(member, members))
+        Site(str(number), (WorkerSlot(connection, member, uses_gpu=True),), _where(member, members))
         for member in members
         for number in range(member.gpus)
     )
@@ -105,15 +105,15 @@ def _where(member: Member, members: list[Member]) -> str:
 
 def _executors(connection: Connection, members: list[Member], selectors: tuple[str, ...]) -> tuple[Site, ...]:
     """A site for each simulated card, with its share of what the workers take at a time."""
-    seats = [
-        Seat(connection, member, uses_gpu=False)
-        # One of each worker first: the first seat of a card opens before the others.
+    slots = [
+        WorkerSlot(connection, member, uses_gpu=False)
+        # One of each worker first: the first slot of a card opens before the others.
         for turn in range(max(member.threads for member in members))
         for member in members
         if turn < member.threads
     ]
     count = len(selectors)
     return tuple(
-        Site(selector, tuple(seats[number::count]) or (seats[number % len(seats)],))
+        Site(selector, tuple(slots[number::count]) or (slots[number % len(slots)],))
         for number, selector in enumerate(selectors)
     )

@@ -24,7 +24,7 @@ _OPEN_S = 180.0
 _RETURN_S = 30.0
 
 
-class Seat:
+class WorkerSlot:
     """One place on one of a cluster's workers: it runs one worker process at a time.
 
     Args:
@@ -95,7 +95,7 @@ class ClusterWorker:
     """A worker process on a cluster's machine.
 
     Args:
-        seat: Where.
+        slot: Where.
         address: Its worker's address.
         request: What to open.
 
@@ -105,14 +105,14 @@ class ClusterWorker:
         KeyboardInterrupt: The run was asked to end.
     """
 
-    def __init__(self, seat: Seat, address: str, request: Open) -> None:
-        self._seat = seat
+    def __init__(self, slot: WorkerSlot, address: str, request: Open) -> None:
+        self._slot = slot
         self._address = address
         self._closed = threading.Event()
         arrays = _files(request.given_arrays)
-        self._held = seat.submit(address, remote.Held, encode(request), arrays, _OPEN_S)
+        self._held = slot.submit(address, remote.Held, encode(request), arrays, _OPEN_S)
         try:
-            opened = self._answer(seat.submit(address, remote.opened, self._held))
+            opened = self._answer(slot.submit(address, remote.opened, self._held))
             assert isinstance(opened, Opened)
         except BaseException:
             self.close()
@@ -129,15 +129,15 @@ class ClusterWorker:
             KeyboardInterrupt: The run was asked to end.
         """
         return self._answer(
-            self._seat.submit(self._address, remote.ask, self._held, encode(request), timeout_s, compile_s)
+            self._slot.submit(self._address, remote.ask, self._held, encode(request), timeout_s, compile_s)
         )
 
     def tell(self, request: Any) -> None:
         """Send a request that has no answer."""
-        if not self._seat.connection.is_there(self._address):
+        if not self._slot.connection.is_there(self._address):
             raise WorkerDied("its machine was lost")
         # Nobody waits for it: the cluster keeps it until it is done, however soon this reference ends.
-        future = self._seat.submit(self._address, remote.tell, self._held, encode(request))
+        future = self._slot.submit(self._address, remote.tell, self._held, encode(request))
         import_distributed().fire_and_forget(future)
 
     def close(self) -> None:
@@ -178,18 +178,18 @@ class ClusterWorker:
         signals.check()
         if future.status == "error":
             raise WorkerDied(f"the cluster's worker failed: {future.exception()!r}")
-        raise WorkerVanished(self._seat.connection.lost or self._vanished)
+        raise WorkerVanished(self._slot.connection.lost or self._vanished)
 
     def _check_worth_waiting(self) -> None:
         signals.check()
         if self._closed.is_set():
             raise WorkerDied("the run ends")
-        if not self._seat.connection.is_there(self._address):
-            raise WorkerVanished(self._seat.connection.lost or self._vanished)
+        if not self._slot.connection.is_there(self._address):
+            raise WorkerVanished(self._slot.connection.lost or self._vanished)
 
     @property
     def _vanished(self) -> str:
-        return f"the cluster's worker {self._seat.member.name} at {self._address} was lost"
+        return f"the cluster's worker {self._slot.member.name} at {self._address} was lost"
 
 
 def _files(folder: str) -> Mapping[str, bytes]:
