@@ -47,12 +47,7 @@ _TRIAL_ELEMENTS = 1 << 16
 
 
 def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Check]:
-    """Every check, one at a time, since some take seconds.
-
-    Args:
-        device_ordinal: The GPU to profile on for the last check.
-        cluster: A Dask cluster to look at, too.
-    """
+    """Every check, one at a time, since some take seconds."""
     yield Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield from _packages()
     yield from host_checks()

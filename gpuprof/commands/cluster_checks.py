@@ -18,11 +18,7 @@ _SHOWN = 3
 
 
 def cluster_checks(address: str) -> Iterator[Check]:
-    """Every check of a cluster that `--cluster` would use.
-
-    Args:
-        address: As `--cluster`.
-    """
+    """Every check of a cluster that `--cluster` would use."""
     from gpuprof.measure.cluster.local import connect
     from gpuprof.measure.cluster.offer import OFFER_FIX
 

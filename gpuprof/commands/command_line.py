@@ -39,16 +39,7 @@ Parameter = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A command line, read.
-
-    Args:
-        select: What to run.
-        run: How.
-        gate: What to hold it against.
-        output: Where it goes.
-        count: How Nsight Compute counts.
-        argv: All that holds as it is typed, for the record.
-    """
+    """A command line, read."""
 
     select: SelectOptions
     run: RunOptions
@@ -144,15 +135,7 @@ def measuring_command(
     operation: "Operation | None" = None,
     **more: Parameter,
 ) -> Callable[..., None]:
-    """A command that measures a ladder.
-
-    Args:
-        find_ladder: Gives the ladder, from the values of `more` and, as `command`, what the preprocessor is
-            told.
-        help_text: The command's help.
-        operation: What is measured, where it is known before the command runs: its scalars become options.
-        more: Further parameters in front of the shared ones.
-    """
+    """A command that measures a ladder."""
     changes: dict[str, dict[str, Any]] = {}
     scalars: dict[str, Parameter] = {}
     if operation is not None:

@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to measure of both versions, as the command line says it.
-
-    Args:
-        paths: Folders and files of kernels, or one operation of a gpuprof checkout.
-        select: What to run of them.
-        scalars: As `--set`.
-        command: As `-I` and `-D`.
-    """
+    """What to measure of both versions, as the command line says it."""
 
     paths: tuple[Path, ...]
     select: SelectOptions
@@ -67,19 +60,6 @@ def compare_against(
 
     Both versions are compiled and measured by this gpuprof: only kernels differ, their headers and what they
     include from the repository included.
-
-    Args:
-        revision: A commit, branch or tag of the repository that the kernels are in.
-        wanted: What to measure.
-        options: How.
-        gates: Conditions that no case may meet.
-        outputs: What to write besides both results files.
-        place: Where those go.
-        strict: Whether what stays uncertain counts.
-        quiet: Whether to leave out progress and tables.
-
-    Returns:
-        The command's exit status.
     """
     signals.postpone()
     repository = Repository.around(wanted.paths)

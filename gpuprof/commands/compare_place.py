@@ -18,12 +18,7 @@ from gpuprof.store import ResultsFile
 
 @dataclass(frozen=True, slots=True)
 class ComparePlace:
-    """Where both results files of a comparison stand.
-
-    Args:
-        folder: Their folder.
-        goes_on: Whether it is that of a comparison that was stopped.
-    """
+    """Where both results files of a comparison stand, and whether it goes on."""
 
     folder: Path
     goes_on: bool = False

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 class Outputs:
     """Files to write besides what the terminal shows; None for none.
 
-    Args:
-        html: The page.
-        json: The document of docs/compare.schema.json.
-        markdown: Tables.
-        junit: Tests for a CI system.
-        force: Whether existing files may be replaced.
-
     One of them may be `-`, standard output, in place of what the terminal shows.
     """
 
@@ -116,19 +109,7 @@ def compare_files(
     strict: bool,
     quiet: bool,
 ) -> ExitCode:
-    """Compare results files with a base.
-
-    Args:
-        base: A results file, or a folder of them.
-        new: Likewise, each compared with the base.
-        gates: Conditions that no case may meet.
-        outputs: What to write; its `force` also compares what misleads.
-        strict: Whether what stays uncertain counts.
-        quiet: Whether to print gates that failed only.
-
-    Returns:
-        The command's exit status.
-    """
+    """Compare results files with a base."""
     from gpuprof.comparison.compared import compare_runs
 
     outputs.check([base, *new])

@@ -40,9 +40,6 @@ def print_measured_rates() -> None:
 def print_devices_as_json(*, measure: bool) -> None:
     """The same for programs: what `--device` takes, and all that is known of the device behind it.
 
-    Args:
-        measure: Whether to measure first what each GPU here reaches.
-
     Raises:
         BackendUnavailable: There is no GPU to measure.
     """

@@ -24,11 +24,6 @@ _WIDEST, _NARROWEST = 110, 30
 def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = False) -> ExitCode:
     """Print every check as it is made, or all of them as one JSON document.
 
-    Args:
-        device_ordinal: The GPU to try Nsight Compute on.
-        cluster: A Dask cluster to look at, too.
-        as_json: Whether a program reads it.
-
     Returns:
         `CASES_FAILED` when something is broken; what gpuprof does without, or only disturbs, is no failure.
     """

@@ -42,19 +42,7 @@ def hold(
     markdown: bool = False,
     aside: bool = False,
 ) -> ExitCode:
-    """Hold one run against gates, and say what became of them.
-
-    Args:
-        run: The run.
-        gates: Conditions that no case may meet.
-        strict: Whether a gate that stays uncertain counts.
-        quiet: Whether to say so only where the status is not 0.
-        markdown: Whether to say it in Markdown.
-        aside: Whether standard output holds a file, so that standard error is told.
-
-    Returns:
-        The exit status that they decide.
-    """
+    """Hold one run against gates, and say what became of them; `aside` where standard output holds a file."""
     if not gates:
         return ExitCode.OK
     from gpuprof.comparison.gates import hold_run

@@ -16,14 +16,7 @@ from gpuprof.store import write_run
 def import_report(
     report: Path, results: Path, output: Path | None, ncu_path: str | None, *, force: bool = False
 ) -> None:
-    """Read a report, give its launches to cases, and write the results.
-
-    Args:
-        report: A `.ncu-rep` file.
-        results: The results file that it belongs to.
-        output: Where to write; None to replace `results`.
-        ncu_path: The ncu that reads the report; None to look for one.
-        force: Whether another existing file may be replaced.
+    """Read a report, give its launches to cases, and write the results: in place where no output is named.
 
     Raises:
         GpuprofError: The report or the results cannot be read, or no launch belongs to a case.

@@ -17,9 +17,6 @@ from gpuprof.text import format_extent
 def print_ladders(operation: str | None) -> None:
     """Every shipped rung in order, the names of its other shapes, and where its study was published.
 
-    Args:
-        operation: One ladder only; None for all.
-
     Raises:
         InputError: There is no such operation.
     """

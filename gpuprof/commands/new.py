@@ -18,11 +18,6 @@ from gpuprof.problems.declaration import FILE_NAME, load_operation
 def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     """Write a kernel file, and say how to measure it.
 
-    Args:
-        what: The name of an operation that comes with gpuprof, or a folder with an `operation.toml`.
-        path: The file.
-        force: Whether an existing file may be replaced.
-
     Raises:
         InputError: There is no such operation, or the file cannot be written.
     """

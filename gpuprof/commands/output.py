@@ -36,12 +36,6 @@ def write_report(run: Run, path: Path) -> None:
 def write_report_beside(run: Run, results: Path, page: Path, *, aside: bool = False) -> None:
     """Render a run whose results file is written, and see to it that both stand there at the end.
 
-    Args:
-        run: The run.
-        results: Its results file.
-        page: Where the report goes.
-        aside: Whether standard output holds a file, as in `print_written`.
-
     Raises:
         OutputError: The report cannot be written; the results file has been named.
     """
@@ -68,10 +62,6 @@ def write_file(path: Path, text: str) -> None:
 
 def check_report_path(path: Path, force: bool) -> None:
     """Refuse a report's path before any work is done; an earlier report of gpuprof's may be replaced.
-
-    Args:
-        path: Where the report shall stand.
-        force: Whether any other file may be replaced too.
 
     Raises:
         InputError: Another file is there and `force` is False, or the path cannot be written.

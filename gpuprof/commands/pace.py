@@ -15,12 +15,7 @@ _SHORTEST_S = 2.0
 
 
 class Pace:
-    """Times of a run's cases, several of which may run side by side.
-
-    Args:
-        cases: How many there are.
-        clock: Seconds, counted from anywhere.
-    """
+    """Times of a run's cases, several of which may run side by side."""
 
     def __init__(self, cases: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._cases = cases

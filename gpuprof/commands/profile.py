@@ -53,18 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where the files of a run go.
-
-    Args:
-        directory: `-o`: holds results.json and report.html.
-        json: `--json`, when given.
-        html: `--html`, when given.
-        force: Whether existing files may be replaced.
-        started: Names the directory of a run that names none.
-        csv: `--csv`, when given.
-        prints: Which of json, html and csv standard output gets, in place of a file; empty for none.
-        resume: `--resume`, when given: the directory of a run that was stopped, or its results file.
-    """
+    """Where the files of a run go; `prints` is what standard output gets in the place of a file."""
 
     directory: Path | None
     json: Path | None
@@ -203,21 +192,6 @@ def profile(
     strict: bool = False,
 ) -> ExitCode:
     """Measure, print the answer, write the report, name the files and hold the run against gates.
-
-    Args:
-        request: What to measure.
-        options: How.
-        destination: Where the files go.
-        ncu: How to profile with Nsight Compute afterwards, or None.
-        quiet: Whether to leave out progress and answer.
-        table: Whether to print every row, and not the answer alone.
-        argv: The command line, for the record.
-        browser: Whether to open the report in a browser at the end.
-        gates: Conditions that no case may meet.
-        strict: Whether a gate that stays uncertain counts.
-
-    Returns:
-        The command's exit status.
 
     Raises:
         GpuprofError: For bad input or a missing device, or where the disk is full; nothing measured is lost.

@@ -33,19 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What to make of a results file.
-
-    Args:
-        output: The page, or the Markdown; `-` for standard output, None for the usual place.
-        csv: The file of CSV, `-` for standard output; None for none.
-        markdown: Whether Markdown is made instead of the page.
-        force: Whether existing files may be replaced.
-        quiet: Whether to leave out the table.
-        browser: Whether to open the page in a browser.
-        gates: Conditions that no case may meet, as typed.
-        strict: Whether a gate that stays uncertain counts.
-        table: Whether every row is printed, and not the answer alone.
-    """
+    """What to make of a results file; files are None where none is wanted, and `-` for standard output."""
 
     output: Path | None = None
     csv: Path | None = None
@@ -68,11 +56,7 @@ class Rendering:
         return not self.markdown and (self.csv is None or self.output is not None or self.browser)
 
     def beside(self, source: Path) -> "Rendering":
-        """The same, with a file in each folder that was named in the place of one.
-
-        Args:
-            source: The results file, whose name the files take.
-        """
+        """The same, with a file in each folder that was named in the place of one."""
         page = f"{source.stem}.md" if self.markdown else _page_name(source)
         return replace(
             self,
@@ -98,14 +82,7 @@ class Rendering:
 
 
 def render(results: Path | None, wanted: Rendering) -> ExitCode:
-    """Make what is wanted of a results file, name the files, and hold the run against gates.
-
-    Args:
-        results: The file, or the folder of a run; None for that of the newest run.
-        wanted: What to make.
-
-    Returns:
-        The exit status that the gates decide.
+    """Make what is wanted of a results file, by default of the newest; hold the run against gates.
 
     Raises:
         InputError: A gate or the results cannot be read, or a file cannot be written.

@@ -31,12 +31,7 @@ _NOT_IN_ONE = "--against needs a git repository."
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The git repository that kernels are in.
-
-    Args:
-        root: Its working tree.
-        paths: The kernels' folders and files, from there.
-    """
+    """The git repository that kernels are in."""
 
     root: Path
     paths: tuple[Path, ...]
@@ -101,10 +96,6 @@ class Repository:
 
         Files are as git keeps them: no filter runs. Links that lead out of the version are left out. The
         repository knows nothing of it: a kill leaves nothing behind there.
-
-        Args:
-            commit: The commit.
-            folders: Other folders of the repository, from its root, that are wanted too.
 
         Raises:
             InputError: It holds too much.
@@ -245,10 +236,6 @@ def _environment() -> dict[str, str]:
 
 def _git(where: Path, *arguments: str) -> bytes:
     """What a git command prints.
-
-    Args:
-        where: A folder of the repository.
-        arguments: The command.
 
     Raises:
         InputError: It fails, as it does outside of a repository.

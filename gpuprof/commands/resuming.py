@@ -19,10 +19,6 @@ from gpuprof.store import ResultsFile, is_being_written
 def go_on(path: Path, now: Run) -> ResultsFile:
     """Open the file of a run that was stopped, and say what it holds.
 
-    Args:
-        path: The file.
-        now: The run that would be begun now, without cases.
-
     Raises:
         InputError: The run is another one, or another run of gpuprof is writing the file.
     """
@@ -37,12 +33,6 @@ def go_on(path: Path, now: Run) -> ResultsFile:
 
 def finished_run(path: Path, request: Request, options: RunOptions, *, counters: bool) -> Run | None:
     """A run to which nothing is left to add; None for one that goes on.
-
-    Args:
-        path: The file.
-        request: What is asked for.
-        options: How.
-        counters: Whether Nsight Compute's are wanted too.
 
     Raises:
         InputError: It was asked for otherwise.
@@ -62,10 +52,6 @@ def finished_run(path: Path, request: Request, options: RunOptions, *, counters:
 
 def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
     """Name `--resume` where a new run would stand in the place of one that was stopped.
-
-    Args:
-        path: The file to be written.
-        named: What `--resume` takes; None for the file, or its folder.
 
     Raises:
         InputError: There is one.

@@ -50,12 +50,7 @@ _NAME_A_FILE = ("csv", "html", "json", "junit", "markdown", "ncu-path")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a project's file says for one command.
-
-    Args:
-        path: The file.
-        values: As written, by the command's parameters.
-    """
+    """What a project's file says for one command."""
 
     path: Path
     values: Mapping[str, Any]
@@ -121,10 +116,6 @@ def siblings_of(command: ConfiguredCommand, parent: Any) -> dict[str, Configured
 
 def find_settings(command: ConfiguredCommand, commands: Mapping[str, ConfiguredCommand]) -> Settings | None:
     """The settings of the nearest file that has any, checked.
-
-    Args:
-        command: The command that runs.
-        commands: All that take settings, by name.
 
     Raises:
         InputError: The file cannot be read, or holds a key or a value that no option takes.

@@ -144,10 +144,6 @@ def _named_kernels(text: str) -> list[tuple[str, dict[str, list[int]]]]:
 def choose_references(operation: Operation, text: str) -> tuple[ReferenceDeclaration, ...]:
     """The references that `--reference` names.
 
-    Args:
-        operation: Declares them.
-        text: `vendor`, `cpu`, `all` or `none`, or a list of them.
-
     Raises:
         InputError: A word is none of these.
     """
