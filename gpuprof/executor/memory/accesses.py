@@ -54,11 +54,7 @@ class Access(Enum):
 class Signal:
     """What a wait for an mbarrier, or an arrival at it, orders.
 
-    Attributes:
-        serial: A number that identifies the signal.
-        lanes: The threads that wait or arrive; broadcasts to the batch.
-        phase: The barrier, and the parity of its phase.
-        copy: The bulk copy or asynchronous store that is waited for, of an `OBSERVED`.
+    `phase` is the barrier, and the parity of its phase; `copy` the one that an `OBSERVED` waited for.
     """
 
     serial: int
@@ -100,11 +96,7 @@ class Signals:
 class Entry:
     """One logged access.
 
-    Attributes:
-        access: What was done.
-        pattern: Where and by whom.
-        line: Source line.
-        changed: For a write, whether each lane found another value than it wrote: broadcasts to the batch.
+    `changed` is, of a write, whether each lane found another value than it wrote.
     """
 
     access: Access
@@ -134,11 +126,6 @@ class Touch:
 
     A read at one address by all lanes of a warp, or by the same lane of all warps, needs one row, not one
     for each thread: nothing that is asked here can tell its threads apart.
-
-    Args:
-        entry: The entry.
-        granule: Bytes of a granule.
-        blocks: Blocks that are told apart.
     """
 
     def __init__(self, entry: Entry, granule: int, blocks: int) -> None:
@@ -206,10 +193,8 @@ class Touch:
     def conflict(self, owners: Owners, settled: Bools | None = None, only: Bools | None = None) -> Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
 
-        Args:
-            owners: Who touched each granule.
-            settled: The touched granules where all that was done before is settled for these threads.
-            only: Lanes that count, of shape (blocks or 1, warps or 1, 32 or 1).
+        Not where what was done before is `settled`; and of the lanes that are true in `only`, if that is
+        given.
         """
         held = self.held(owners)
         hit = held != 0
@@ -229,9 +214,7 @@ class Touch:
     def position(self, hit: Hit, met: int = 0) -> tuple[tuple[int, int, int], int]:
         """Return ((block, warp, lane), byte address) of a hit.
 
-        Args:
-            hit: The hit.
-            met: The owner that it met. Of the threads that a row stands for, another one is named.
+        Of the threads that a row stands for, another one is named than the owner that it `met`.
         """
         row, column = hit
         block, warp, lane = int(self.block[row]), int(self.warp[row]), int(self.lane[row])

@@ -27,10 +27,7 @@ from gpuprof.executor.memory.shared_order import SharedOrder
 class Source:
     """What copies read of global memory.
 
-    Attributes:
-        start: Address of the first byte of each lane's: shape (blocks or 1, warps or 1, 32 or 1).
-        length: Bytes of each lane's.
-        lanes: The lanes that read.
+    Shapes (blocks or 1, warps or 1, 32 or 1).
     """
 
     start: Lanes
@@ -47,13 +44,7 @@ class Source:
     def first_in(
         self, start: NDArray[np.int64], size: int, waiting: Bools
     ) -> tuple[int, int, int, int] | None:
-        """Return the number of the first of some places that waiting lanes read, and where such a lane is.
-
-        Args:
-            start: Address of each place.
-            size: Bytes of each.
-            waiting: The lanes that wait for their copies.
-        """
+        """Return the number of the first of some places that waiting lanes read, and where such a lane is."""
         shape = np.broadcast_shapes(self.start.shape, self.length.shape, self.lanes.shape, waiting.shape)
         who = np.argwhere(np.broadcast_to(self.lanes & waiting, shape))
         place = tuple(who.T)

@@ -36,15 +36,8 @@ _REMEMBERED_CHUNKS = 1 << 20
 class _Load:
     """One copy to shared memory, of some lanes.
 
-    Attributes:
-        pattern: Where to.
-        land: Brings it there; None when it has.
-        bytes_moved: How many bytes that is in each block: shape (blocks or 1,).
-        column: The mbarrier that counts its bytes.
-        phase: The phase of that barrier when the copy was started or, if later, arrived: shape (blocks,).
-        line: Source line.
-        observers: The threads that have waited for it; broadcasts to the batch.
-        flight: What it reads of global memory.
+    `land` brings it there, and is None when it has; `column` is the mbarrier that counts its bytes, and
+    `phase` that barrier's when the copy was started or, if later, arrived.
     """
 
     pattern: ChunkPattern | SharedPattern
@@ -66,11 +59,7 @@ class _Load:
 class TrackedArrival:
     """An arrival of some lanes at mbarriers that waits for what they copy by `cp.async`.
 
-    Attributes:
-        columns: The barrier of each lane.
-        mask: The lanes.
-        land: Lets what lanes had started by then land, for those that are true.
-        line: Source line.
+    `land` lets what lanes had started by then land, for those that are true.
     """
 
     columns: Columns
@@ -186,12 +175,7 @@ class BulkCopies:
 
         Those that bring no values arrive in the blocks of these lanes only.
 
-        Args:
-            which: The barrier of each lane.
-            lanes: The lanes that count.
-
-        Returns:
-            The different barriers.
+        Returns the different barriers.
         """
         shape = (len(self.barriers.phase), *np.broadcast_shapes(which.shape, lanes.shape)[1:])
         rows, warps, places = np.nonzero(np.broadcast_to(lanes, shape))
@@ -232,14 +216,7 @@ class BulkCopies:
                 self.tracked.append(replace(arrival, mask=arrival.mask.of(left)))
 
     def observe(self, columns: Columns, lanes: Bools, live: Bools, line: int) -> None:
-        """The threads in `lanes` have seen a phase of each one's barrier end.
-
-        Args:
-            columns: The barrier of each lane.
-            lanes: Who waited with success.
-            live: The lanes that have not ended.
-            line: Source line of the wait.
-        """
+        """The threads in `lanes` have seen a phase of each one's barrier end."""
         if not self.races.judges:
             self._loads = [copy for copy in self._loads if not copy.arrived]
             return
@@ -338,9 +315,7 @@ class BulkCopies:
     def pieces(self, pattern: ChunkPattern, wanted: Bools) -> ChunkPattern:
         """Return the pattern of some pieces of its chunks: the same object for the same pieces.
 
-        Args:
-            pattern: A pattern of whole chunks.
-            wanted: Which pieces: shape (blocks or 1, chunks, pieces of a chunk).
+        `wanted` has shape (blocks or 1, chunks, pieces of a chunk).
         """
         key = (pattern.serial, np.packbits(wanted).tobytes(), wanted.shape)
         if key not in self._patterns:

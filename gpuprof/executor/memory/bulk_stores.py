@@ -33,9 +33,7 @@ Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes | None, int
 class Combination:
     """How a copy changes what is there.
 
-    Attributes:
-        dtype: Of an element.
-        apply: Changes elements of content, at places, by given ones, one after the other.
+    `apply` changes elements of content, at places, by given ones, one after the other.
     """
 
     dtype: np.dtype[Any]
@@ -46,16 +44,8 @@ class Combination:
 class _Store:
     """One copy from shared memory.
 
-    Attributes:
-        pattern: Where from.
-        targets: Where to.
-        values: What was there when it began.
-        combine: What is done with what is there; None where it is replaced.
-        line: Source line.
-        group: The number of the group that it belongs to, in each lane.
-        reading: The lanes whose sources may still be read.
-        flight: Which lanes may still write, and where.
-        hollow: Whether no values move.
+    `values` were there when it began; `combine` is None where they replace what is in the targets. Sources
+    may still be read by the lanes in `reading`, and no values move if it is `hollow`.
     """
 
     pattern: ChunkPattern
@@ -70,13 +60,7 @@ class _Store:
 
 
 class BulkStores:
-    """The copies from shared memory in flight of one batch.
-
-    Args:
-        copies: Those to shared memory.
-        warps: Warps of a block.
-        judge: Looks for races in global memory.
-    """
+    """The copies from shared memory in flight of one batch."""
 
     def __init__(self, copies: BulkCopies, warps: int, judge: Judge) -> None:
         self._copies = copies

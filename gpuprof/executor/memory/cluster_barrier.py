@@ -46,10 +46,7 @@ class ClusterBarrier:
     def arrive(self, lanes: Bools, logged: int, *, relaxed: bool) -> None:
         """Threads arrive.
 
-        Args:
-            lanes: The threads: shape (clusters, warps, 32).
-            logged: How many accesses have been logged.
-            relaxed: Whether they release nothing by that.
+        `logged` accesses have been logged by then.
         """
         here = lanes.any(axis=(1, 2))
         first = here & ~self._arrived.any(axis=(1, 2))
@@ -72,10 +69,7 @@ class ClusterBarrier:
     def quiet(self, lanes: Bools, live: Bools, logged: int) -> Bools:
         """Return the clusters that go on as one, with nothing done by anybody since the first arrival.
 
-        Args:
-            lanes: The threads that go on, all at once.
-            live: Those that have not ended.
-            logged: How many accesses have been logged.
+        `lanes` go on, all at once; `logged` accesses have been logged by now.
         """
         whole = (lanes | ~live).all(axis=(1, 2)) & lanes.any(axis=(1, 2))
         return np.asarray(whole & ~self.relaxed & (self._logged == logged))

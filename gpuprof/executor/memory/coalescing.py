@@ -114,11 +114,6 @@ def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Count
 
     Lanes of a warp that change one address do so in turn; each turn passes a sector once, whatever lanes of
     other addresses it holds. A sector therefore counts as often as its busiest address has lanes.
-
-    Args:
-        address: Byte addresses of shape (blocks or 1, warps or 1, 32 or 1), without the offset.
-        offset: Bytes to add to every address.
-        mask: The lanes that take part; at least one.
     """
     shape = np.broadcast_shapes(address.shape, mask.lanes.shape, (1, 1, WARP))
     active = np.broadcast_to(mask.lanes, shape).reshape(-1, WARP)
@@ -175,15 +170,7 @@ def _part(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What each of many warps touches with the same active lanes: one row of addresses for each warp.
-
-    Attributes:
-        sectors: Distinct sectors of each row.
-        distinct: Distinct addresses of each row.
-        low: Lowest address.
-        high: Highest address plus the access size.
-        aligned: Whether all addresses are multiples of the access size.
-    """
+    """What each of many warps touches with the same active lanes: one row of addresses for each warp."""
 
     sectors: Counts
     distinct: Counts

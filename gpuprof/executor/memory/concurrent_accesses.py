@@ -90,15 +90,9 @@ class ConcurrentAccesses:
     ) -> tuple[int, int] | None:
         """Return the first access of another thread that is not ordered before those of `who` at `place`.
 
-        Args:
-            order: The order of the batch's threads.
-            place: Elements.
-            who: The thread that touches each.
-            settled: What they can rely on; by default what they can now.
-            elsewhere: Whether only threads of other blocks count.
+        They rely on what is `settled`, by default now; `elsewhere` only threads of other blocks count.
 
-        Returns:
-            Which of the places, and the stamp of who else was there; or None.
+        Returns which of the places, and the stamp of who else was there; or None.
         """
         for stamps in (self._first, self._second):
             if stamps is None:

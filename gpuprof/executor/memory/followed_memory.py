@@ -50,14 +50,7 @@ class Moved:
         return cls(whole.view(np.uint8), origins)
 
     def element(self, number: int, size: int, start: NDArray[np.int64], line: int) -> Undefined | None:
-        """Return what of one element is undefined.
-
-        Args:
-            number: Which of the elements that the access moves.
-            size: Bytes of an element.
-            start: Where each lane's access starts.
-            line: Its source line, for what has no other origin.
-        """
+        """Return what of one element is undefined."""
         first = number * size
         part = self.content[..., first : first + size]
         if not part.any():
@@ -167,11 +160,7 @@ class FollowedSharedMemory(SharedMemory):
 
 
 class FollowedLocalMemory:
-    """The undefined bits of local memory: of undefined values stored there, since it starts as zeros.
-
-    Args:
-        size: Bytes of all lanes together.
-    """
+    """The undefined bits of local memory: of undefined values stored there, since it starts as zeros."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -220,14 +209,7 @@ class UndefinedRead:
 
 @dataclass(eq=False)
 class Followed:
-    """What is undefined of a batch.
-
-    Attributes:
-        shared: Its shared memory.
-        local: Of its local memory.
-        registers: Of the registers that have such bits, by slot.
-        first_read: The first read of what nobody had written.
-    """
+    """What is undefined of a batch."""
 
     shared: FollowedSharedMemory
     local: FollowedLocalMemory

@@ -98,11 +98,7 @@ class BulkPlaces:
 class Flight:
     """One copy in flight.
 
-    Attributes:
-        places: Where.
-        line: Its source line.
-        waiting: The lanes whose copies are in flight: shape (blocks or 1, warps, 32).
-        writes: Whether it writes there; else it reads.
+    `waiting` are the lanes whose copies are in flight: shape (blocks or 1, warps, 32).
     """
 
     places: Places
@@ -145,14 +141,7 @@ class GlobalFlights:
         self.writing = any(flight.writes for flight in self._flying)
 
     def met(self, start: Addresses, size: int, blocks: NDArray[np.intp], *, writes: bool) -> Meeting | None:
-        """Return the first access that meets a copy in flight, one of the two a write.
-
-        Args:
-            start: Address of each access.
-            size: Bytes of each.
-            blocks: Its block in the batch.
-            writes: Whether it writes.
-        """
+        """Return the first access that meets a copy in flight, one of the two a write."""
         for flight in self._flying:
             low, high = flight.places.bounds if writes or flight.writes else (0, 0)
             if low < int(start.max()) + size and int(start.min()) < high:

@@ -77,14 +77,7 @@ class GlobalRace:
 
 
 class GlobalRaces:
-    """Judges the global memory accesses of one launch.
-
-    Args:
-        buffers: What to judge.
-        releases: Whether the program has fences, so that its blocks may wait for each other.
-        report: Called with what was found; raises.
-        meetings: Told of strong accesses that nothing orders, which are no race.
-    """
+    """Judges the global memory accesses of one launch."""
 
     def __init__(
         self,
@@ -142,13 +135,8 @@ class Judged(Protocol):
 class Shadow:
     """Who touched what of one buffer in the present launch.
 
-    Args:
-        buffer: The memory.
-        races: To whom races are reported.
-        at_once: Whether every access is judged when it happens; else plain stores are only logged at first.
-
-    Attributes:
-        variables: What was released by strong writes to this buffer, by byte.
+    Plain stores are only logged at first, unless all are judged `at_once`. `variables` are what was released
+    by strong writes to this buffer, by byte.
     """
 
     def __init__(self, buffer: Judged, races: GlobalRaces, *, at_once: bool = False) -> None:

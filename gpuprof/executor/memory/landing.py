@@ -90,13 +90,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Landing:
-    """What one copy of a batch costs, in each block: shapes (blocks or 1,).
-
-    Attributes:
-        sectors: Sectors of global memory, of a copy past the L1 cache.
-        wavefronts: Wavefronts.
-        conflicts: Those that conflicts cost.
-    """
+    """What one copy of a batch costs, in each block: shapes (blocks or 1,)."""
 
     sectors: Counts
     wavefronts: Counts
@@ -136,23 +130,12 @@ class MovingLanding:
 
 
 def landing_cost(pieces: Pieces, memo: LandingMemo) -> tuple[Counts, Counts]:
-    """Count the sectors and the wavefronts of a copy of 16 bytes past the L1 cache, in each block.
-
-    Args:
-        pieces: What is copied.
-        memo: Patterns seen before by this instruction; added to.
-    """
+    """Count the sectors and the wavefronts of a copy of 16 bytes past the L1 cache, in each block."""
     return pieces.costs(memo, _landing)
 
 
 def cached_copy_cost(pieces: Pieces, size: int, memo: LandingMemo) -> tuple[Counts, Counts]:
-    """Count the wavefronts of a copy through the L1 cache, and those that conflicts cost, in each block.
-
-    Args:
-        pieces: What is copied.
-        size: Bytes of each lane: 4, 8 or 16.
-        memo: Patterns seen before by this instruction; added to.
-    """
+    """Count the wavefronts of a copy through the L1 cache, and those that conflicts cost, in each block."""
     return pieces.costs(memo, partial(_served, size))
 
 

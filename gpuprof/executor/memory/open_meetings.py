@@ -26,15 +26,8 @@ Named = Callable[[int], tuple[Index, Index]]
 class Meeting:
     """Two accesses of different warps to one place, in the order of one run.
 
-    Attributes:
-        launch: The number of the launch, from 0.
-        line: Source line of the later access.
-        thread: Its thread's threadIdx and blockIdx.
-        earlier_line: Source line of the earlier one.
-        earlier: Its thread.
-        detail: What they did, as a clause with the later thread as its subject.
-        waits: Whether one of them is repeated until it finds what it waits for.
-        reads: Whether one of them is a read.
+    `line` and `thread` are of the later access; `detail` is a clause with that thread as its subject. One
+    that `waits` is repeated until it finds what it waits for.
     """
 
     launch: int
@@ -50,14 +43,7 @@ class Meeting:
 class OpenMeetings:
     """Those of the launches of one case.
 
-    Args:
-        keeps: Whether to keep them.
-
-    Attributes:
-        keeps: Whether they are kept.
-        any: Whether there was one, other than of those that wait and are waited for, or of atomic operations
-            among themselves.
-        kept: The meetings, if they are kept.
+    `any` leaves out those that wait and are waited for, and atomic operations among themselves.
     """
 
     def __init__(self, *, keeps: bool = False) -> None:
@@ -71,9 +57,7 @@ class OpenMeetings:
     def begin(self, named: Named, polled: Set[int]) -> None:
         """A launch begins.
 
-        Args:
-            named: Names its threads.
-            polled: Source lines of loads that are repeated until they find what they wait for.
+        `polled` are the lines of loads that are repeated until they find what they wait for.
         """
         self._launches += 1
         self._named, self._polled = named, polled
@@ -96,14 +80,7 @@ class OpenMeetings:
     ) -> None:
         """Note that threads meet what stamps tell, with nothing to order them.
 
-        Args:
-            timeline: Of the launch.
-            moment: Of the later accesses.
-            who: Their threads.
-            stamps: What they meet.
-            places: The name of each place.
-            does: What the later ones do, and what the earlier ones did.
-            reads: Whether one of each two is a read.
+        `does` is what the later ones do, and what the earlier ones did.
         """
         earlier, lately, then = thread_of(stamps), timeline.lines[moment], moment_of(stamps)
         apart = earlier // WARP != who // WARP

@@ -9,11 +9,7 @@ _MOST_CALLS = 4096
 
 
 class Printed:
-    """Collects what `printf` prints.
-
-    Attributes:
-        calls: How often it was called.
-    """
+    """Collects what `printf` prints."""
 
     def __init__(self) -> None:
         self.calls = 0

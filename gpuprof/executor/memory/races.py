@@ -56,16 +56,8 @@ class Verdict:
 class RaceDetector:
     """Judges the shared-memory accesses of one batch of blocks.
 
-    Args:
-        blocks: Blocks in the batch.
-        size: Bytes of shared memory per block.
-        granule: Bytes of the smallest access of the program: all others are multiples of it, and aligned.
-        report: Called with what was found; raises.
-        interval: What keeps track between two barriers; by default nothing but barriers orders accesses.
-        layout: The blocks of each cluster.
-
-    Attributes:
-        recorded: Accesses logged so far, signals apart.
+    All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers;
+    by default nothing but barriers orders accesses. `recorded` accesses were logged so far, signals apart.
     """
 
     def __init__(
@@ -334,10 +326,8 @@ class Interval:
     def require_landed(self, touch: Touch, text: str, spared: Bools | None = None) -> None:
         """Report a place to which a copy is in flight: when it lands, and before or after what, is open.
 
-        Args:
-            touch: What is touched: not even the copy's own thread may do so, nor start another one there.
-            text: What it does, with {0} for the byte.
-            spared: Which of the touched granules do not matter.
+        Not even the copy's own thread may touch it, nor start another one there. Granules that are `spared`
+        do not matter.
         """
         flying = touch.held(self.in_flight)
         if hit := first_hit(flying != 0 if spared is None else (flying != 0) & ~spared):

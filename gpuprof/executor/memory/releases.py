@@ -79,14 +79,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Published:
-    """What a warp's strong write published, to everybody and to its own block.
-
-    Attributes:
-        threads: The threads that wrote, as bytes.
-        settled: What they could rely on.
-        fences: How many fences there had been.
-        content: The two sets.
-    """
+    """What a warp's strong write published, to everybody and to its own block."""
 
     threads: bytes
     settled: object
@@ -147,10 +140,7 @@ class Releases:
     def floors(self, sets: list[int], which: _Numbers, blocks: _Numbers) -> _Numbers:
         """Return until when everything that blocks did is part of sets of releases.
 
-        Args:
-            sets: The sets.
-            which: The number of a set, for each block.
-            blocks: The blocks.
+        `which` is the number of a set, for each block.
         """
         tables = [self._table(chosen) for chosen in sets]
         lengths = np.array([len(table) for table in tables], dtype=np.int64)
@@ -177,13 +167,8 @@ class Releases:
 class Knowledge:
     """What the threads of one batch have fenced, and what its warps have acquired.
 
-    Args:
-        releases: Those of the launch.
-        first: How many blocks of the launch ran in batches before.
-        blocks: Clusters of the batch, which a block by itself also is. What is released is released of a
-            cluster: the numbers of blocks in `Releases` are those of clusters then.
-        warps: Warps of a cluster.
-        of_cluster: Blocks of a cluster.
+    What is released is released of a cluster, which a block by itself also is: the numbers of blocks in
+    `Releases` are those of clusters then.
     """
 
     def __init__(self, releases: Releases, first: int, blocks: int, warps: int, of_cluster: int = 1) -> None:
@@ -276,17 +261,8 @@ class Knowledge:
     ) -> None:
         """Threads of this batch use variables, in this order; see `ThreadOrder.signal`.
 
-        Args:
-            variables: As there.
-            place: As there.
-            threads: The threads, by their number in the batch.
-            moment: The present one.
-            limits: Tells until when threads are ordered before others.
-            settled: What that follows from: while it is the same object, so is that, but for those others.
-            reads: As there.
-            writes: As there.
-            near: As there.
-            relaxed: As there.
+        `limits` follow from `settled`: while that is the same object, they change only by what these threads
+        do.
         """
         fenced = np.asarray(self._fenced[1].any(axis=(1, 2))) if writes else None
         if not variables and (fenced is None or not fenced.any()):

@@ -22,11 +22,7 @@ from gpuprof.executor.memory.banks import PERIOD, wavefronts
 class SharedAccess:
     """One access of the group.
 
-    Attributes:
-        site: Its number in the tally.
-        offset: Its distance from the common address, in bytes.
-        size: Bytes per lane.
-        load: Whether it is a load.
+    `offset` is its distance from the common address.
     """
 
     site: int
@@ -36,12 +32,7 @@ class SharedAccess:
 
 
 class SharedGroup:
-    """The patterns of a group in one batch, and how often each was used.
-
-    Args:
-        accesses: The group.
-        size: Bytes of a block's shared memory.
-    """
+    """The patterns of a group in one batch, and how often each was used."""
 
     def __init__(self, accesses: list[SharedAccess], size: int) -> None:
         self._accesses = accesses

@@ -27,13 +27,7 @@ _WORD_BYTES = 4
 
 
 class _AllBlocks:
-    """The shared memory of a batch's blocks, one after the other, as if it were one buffer.
-
-    Attributes:
-        address: Of its first byte: faults name places within a block.
-        item_bytes: As for a buffer.
-        size: Bytes of all blocks together.
-    """
+    """The shared memory of a batch's blocks, one after the other, as if it were one buffer."""
 
     address = 0
     item_bytes = _WORD_BYTES
@@ -58,13 +52,7 @@ class _AllBlocks:
 
 @dataclass(frozen=True)
 class LuckyRead:
-    """A volatile or relaxed load of what another lane of its warp stores so, with nothing to order them.
-
-    Attributes:
-        line: Its source line.
-        thread: Its thread's number in the launch.
-        store_line: Source line of the store.
-    """
+    """A volatile or relaxed load of what another lane of its warp stores so, with nothing to order them."""
 
     line: int
     thread: int
@@ -74,14 +62,8 @@ class LuckyRead:
 class SharedOrder:
     """Judges every access to the shared memory of one batch.
 
-    Args:
-        shared: The memory.
-        order: The order of the batch's threads.
-        races: To whom races are reported.
-        polled: Source lines of loads that are repeated until they find what they wait for.
-
-    Attributes:
-        lucky: The first other load that is no race, but finds what the card's order of lanes decides.
+    `polled` are the lines of loads that are repeated until they find what they wait for. `lucky` is the first
+    other load that is no race, but finds what the card's order of lanes decides.
     """
 
     def __init__(

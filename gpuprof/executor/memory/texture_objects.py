@@ -27,12 +27,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class SurfaceObject:
-    """A surface: a buffer of texels that kernels read and write by place.
-
-    Attributes:
-        buffer: Holds the texels row by row, without gaps.
-        texels: How.
-    """
+    """A surface: a buffer of texels that kernels read and write by place."""
 
     buffer: Buffer
     texels: Texels
@@ -40,13 +35,7 @@ class SurfaceObject:
 
 @dataclass(frozen=True, eq=False)
 class TextureObject:
-    """A texture: a buffer of texels, and how values are made of them.
-
-    Attributes:
-        buffer: Holds the texels row by row, without gaps.
-        texels: How.
-        sampling: How coordinates give a value.
-    """
+    """A texture: a buffer of texels, and how values are made of them."""
 
     buffer: Buffer
     texels: Texels

@@ -34,13 +34,8 @@ from gpuprof.executor.memory.releases import Knowledge, Releases, Variable
 class ThreadOrder:
     """The order of what the threads of one batch do, among themselves and after what earlier batches did.
 
-    Args:
-        timeline: The moments of the launch.
-        first: How many blocks of the launch ran in batches before.
-        blocks: Clusters of the batch, which a block by itself also is.
-        warps: Warps of a cluster.
-        releases: What is released in this launch, of a program that has fences; else None.
-        layout: The blocks of a cluster.
+    `blocks` are clusters of the batch, which a block by itself also is; `first` blocks of the launch ran in
+    batches before.
     """
 
     def __init__(
@@ -259,13 +254,7 @@ class ThreadOrder:
     def _limits(self, block: int, lanes: Bools, now: int) -> Numbers:
         """Return until when every thread of a cluster is ordered before what `lanes` of it do now.
 
-        Args:
-            block: Its place in the batch.
-            lanes: Shape (warps, 32).
-            now: The present moment.
-
-        Returns:
-            Moments of shape (warps, 32).
+        Shapes (warps, 32).
         """
         settled = self.settled
         limits = self._limits_by_barriers(block, lanes)

@@ -24,12 +24,7 @@ class _Product:
 
 
 class WarpgroupProducts:
-    """The products in flight of one batch.
-
-    Args:
-        copies: Keeps the patterns of what is read, and the race detector.
-        warps: Warps of a block.
-    """
+    """The products in flight of one batch."""
 
     def __init__(self, copies: BulkCopies, warps: int) -> None:
         self._copies = copies

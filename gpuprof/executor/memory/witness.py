@@ -30,15 +30,7 @@ Named = Callable[[int], tuple[Index, Index]]
 
 @dataclass(frozen=True)
 class Deed:
-    """What a thread did to an element.
-
-    Attributes:
-        launch: The number of the launch, from 0.
-        line: Source line.
-        thread: Index (x, y, z) of the thread in its block.
-        block: Index (x, y, z) of the block.
-        atomic: Whether it was an atomic operation.
-    """
+    """What a thread did to an element."""
 
     launch: int
     line: int
@@ -49,13 +41,7 @@ class Deed:
 
 @dataclass(frozen=True)
 class UnwrittenRead:
-    """The first read of an element that nobody had written.
-
-    Attributes:
-        buffer: The buffer.
-        element: Which of its elements.
-        deed: Who read it, and where.
-    """
+    """The first read of an element that nobody had written."""
 
     buffer: Buffer
     element: int
