@@ -17,8 +17,7 @@ from gpuprof.executor.divergence.strands import Strand, as_one, in_batch, leave
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.accesses import Access, Signal
-from gpuprof.executor.memory.shared_memory import next_serial
+from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.steps.barrier_steps import Agreement, Reduction, check_operands
 from gpuprof.executor.steps.batch import Batch
 
@@ -216,11 +215,6 @@ class BlockBarriers:
     def _record(self, access: Access, lanes: Bools, identity: int, line: int) -> None:
         """Tell the race detector of threads at a barrier of some of a block's warps."""
         batch = self.batch
-        if not batch.layout.several:
-            told_apart = np.broadcast_to(lanes, (len(lanes), batch.warps, WARP))
-            signal = Signal(next_serial(), told_apart, _phase_of(identity, 0))
-            batch.races.record(access, signal, line)
-            return
         for rank in range(batch.layout.blocks):
             part = in_batch(lanes, batch) & (batch.layout.rank_of_warp == rank)
             if part.any():

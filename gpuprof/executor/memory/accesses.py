@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern, next_serial
 
 # Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 16384 that thread of the
@@ -80,15 +81,16 @@ class Signals:
     """Signals that are the same object for the same threads, so that verdicts hold."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bytes, tuple[int, ...], tuple[int, int]], Signal] = {}
+        self._known: dict[tuple[object, ...], Signal] = {}
 
-    def of(self, lanes: Bools, phase: tuple[int, int]) -> Signal:
-        """Return the signal of some threads, of shape (blocks, warps, 32), at a phase."""
-        if (lanes == lanes[:1]).all():
-            lanes = lanes[:1]
-        key = (lanes.tobytes(), lanes.shape, phase)
+    def of(
+        self, lanes: Bools, phase: tuple[int, int], copy: ChunkPattern | SharedPattern | None = None
+    ) -> Signal:
+        """Return the signal of some threads, of shape (blocks or 1, warps, 32), at a phase."""
+        lanes = uniform_blocks(lanes)
+        key = (lanes.tobytes(), lanes.shape, phase, copy.serial if copy else None)
         if key not in self._known:
-            self._known[key] = Signal(next_serial(), lanes.copy(), phase)
+            self._known[key] = Signal(next_serial(), lanes.copy(), phase, copy)
         return self._known[key]
 
 

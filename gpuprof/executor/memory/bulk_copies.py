@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
-from gpuprof.executor.memory.accesses import Access, Signal
+from gpuprof.executor.memory.accesses import Access, Signal, Signals
 from gpuprof.executor.memory.global_flights import BulkPlaces, Flight, GlobalFlights
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
 from gpuprof.executor.memory.races import RaceDetector
@@ -24,7 +24,6 @@ from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
     SharedMemory,
     SharedPattern,
-    next_serial,
 )
 
 _PatternKey = tuple[object, ...]
@@ -87,7 +86,7 @@ class BulkCopies:
         self._loads: list[_Load] = []
         self._newest: dict[int, _Load] = {}
         self._patterns: dict[_PatternKey, ChunkPattern] = {}
-        self._signals: dict[_PatternKey, Signal] = {}
+        self._signals = Signals()
         self._chunks = 0
         self.tracked: list[TrackedArrival] = []
         #: Bytes of copies in flight that bring nothing else, for each block's barriers; None before any.
@@ -109,7 +108,7 @@ class BulkCopies:
         self._chunks += len(pattern.start)
         if self._chunks > _REMEMBERED_CHUNKS:
             self._patterns.clear()
-            self._signals.clear()
+            self._signals = Signals()
             self._newest = {load.pattern.serial: load for load in self._loads}
             self._chunks = len(pattern.start)
         self._patterns[key] = pattern
@@ -270,13 +269,9 @@ class BulkCopies:
         copy: ChunkPattern | SharedPattern | None = None,
         live: Bools | None = None,
     ) -> Signal:
-        """Return a signal: the same object for the same threads, so that verdicts hold."""
         if live is not None and not (live & ~lanes).any():
             lanes = np.ones((1, *self._shape[1:]), dtype=np.bool_)
-        key = (lanes.tobytes(), lanes.shape, phase, copy.serial if copy else None)
-        if key not in self._signals:
-            self._signals[key] = Signal(next_serial(), lanes, phase, copy)
-        return self._signals[key]
+        return self._signals.of(lanes, phase, copy)
 
     def fence(self, mask: Mask, line: int) -> None:
         """The threads in `mask` make what is ordered before them visible to copies."""

@@ -107,15 +107,6 @@ class Flight:
     writes: bool = False
 
 
-@dataclass(frozen=True)
-class Meeting:
-    """An access that meets a copy in flight: its number, the copy, and (block, warp, lane) of the copy's."""
-
-    number: int
-    flight: Flight
-    position: tuple[int, int, int]
-
-
 class GlobalFlights:
     """The copies in flight of one batch."""
 
@@ -140,13 +131,18 @@ class GlobalFlights:
         self._flying = [flight for flight in self._flying if flight.waiting.any()]
         self.writing = any(flight.writes for flight in self._flying)
 
-    def met(self, start: Addresses, size: int, blocks: NDArray[np.intp], *, writes: bool) -> Meeting | None:
-        """Return the first access that meets a copy in flight, one of the two a write."""
+    def met(
+        self, start: Addresses, size: int, blocks: NDArray[np.intp], *, writes: bool
+    ) -> tuple[int, Flight, tuple[int, int, int]] | None:
+        """Return the first access that meets a copy in flight, one of the two a write.
+
+        Returns its number, the copy, and (block, warp, lane) of the copy's.
+        """
         for flight in self._flying:
             low, high = flight.places.bounds if writes or flight.writes else (0, 0)
             if low < int(start.max()) + size and int(start.min()) < high:
                 hit = flight.places.first_in(start, size, flight.waiting)
                 # Stores of other blocks may meet where they store the same.
                 if hit is not None and (not flight.writes or hit[1] == blocks[hit[0]]):
-                    return Meeting(hit[0], flight, hit[1:])
+                    return hit[0], flight, hit[1:]
         return None

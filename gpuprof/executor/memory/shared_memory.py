@@ -7,10 +7,12 @@ everything about such an access that does not depend on the data: where the word
 takes part. Each instruction keeps the few patterns that it used last.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import count
+from operator import is_
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +23,7 @@ from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.banks import wavefronts
 from gpuprof.executor.memory.global_memory import moved_dtype
 
-#: Address elements that one instruction remembers: many small patterns, or a few large ones.
-_REMEMBERED_ELEMENTS = 1 << 16
-_REMEMBERED_PATTERNS = 128
+T = TypeVar("T")
 _serial = count(1)
 
 #: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
@@ -219,39 +219,38 @@ class ChunkPattern:
         self.bytes_moved = np.bincount(self.block, minlength=self.leading) * self.size
 
 
-class PatternCache:
-    """The patterns that each instruction of a batch used, by its site number."""
+class Remembered(Generic[T]):
+    """What an instruction, or several together, made of its last operands and lanes.
 
-    def __init__(self) -> None:
-        #: The address operand and the mask of each instruction's last access, as they came.
-        self._last: dict[int, tuple[Lanes, Mask]] = {}
-        self._pattern: dict[int, SharedPattern] = {}
-        self._known: dict[int, dict[tuple[bytes, tuple[int, ...], bytes], SharedPattern]] = {}
+    It is found again by identity, else by content: as many as have `elements` together, or `times` of them.
+    """
 
-    def find(self, site: int, source: Lanes, mask: Mask) -> SharedPattern | None:
-        """Return the pattern of this access if it is remembered: by identity, else by content."""
-        last = self._last.get(site)
-        if last is not None and last[0] is source and last[1] is mask and site in self._pattern:
-            return self._pattern[site]
-        self._last[site] = source, mask
-        self._pattern.pop(site, None)
-        pattern = self._known.get(site, {}).get(_key(uniform_blocks(source), mask.with_uniform_blocks()))
-        if pattern is not None:
-            self._pattern[site] = pattern
-        return pattern
+    def __init__(self, times: int = 128, elements: int = 1 << 16) -> None:
+        self._times, self._elements = times, elements
+        self._last: tuple[Sequence[Lanes], Mask, T | None] | None = None
+        self._known: dict[tuple[object, ...], T] = {}
 
-    def add(self, site: int, pattern: SharedPattern) -> None:
-        """Remember the access that was asked for last, in place of the oldest one if there are too many."""
-        known = self._known.setdefault(site, {})
-        room = max(2, min(_REMEMBERED_PATTERNS, _REMEMBERED_ELEMENTS // pattern.source.size))
-        if len(known) >= room:
-            del known[next(iter(known))]
-        known[_key(pattern.source, pattern.mask)] = pattern
-        self._pattern[site] = pattern
+    def find(self, operands: Sequence[Lanes], mask: Mask) -> T | None:
+        """Return what was made of these operands by these lanes, if it is remembered."""
+        last = self._last
+        if last is not None and last[1] is mask and all(map(is_, operands, last[0])):
+            return last[2]
+        made = self._known.get(self._content(operands, mask))
+        self._last = operands, mask, made
+        return made
 
+    def add(self, operands: Sequence[Lanes], mask: Mask, made: T) -> None:
+        """Remember it, in place of the oldest one if there are too many."""
+        parts = [uniform_blocks(operand) for operand in operands]
+        elements = max(1, sum(part.size for part in parts))
+        if len(self._known) >= max(2, min(self._times, self._elements // elements)):
+            del self._known[next(iter(self._known))]
+        self._known[self._content(parts, mask)] = made
+        self._last = operands, mask, made
 
-def _key(source: Lanes, mask: Mask) -> tuple[bytes, tuple[int, ...], bytes]:
-    return source.tobytes(), source.shape, mask.key
+    def _content(self, operands: Sequence[Lanes], mask: Mask) -> tuple[object, ...]:
+        parts = map(uniform_blocks, operands)
+        return (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
 
 
 class SharedMemory:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_groups import SharedGroup
-from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
+from gpuprof.executor.memory.shared_memory import Remembered, SharedMemory, SharedPattern
 from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.memory.warpgroup_products import WarpgroupProducts
@@ -187,7 +188,7 @@ class Batch:
         self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
-        self.patterns = PatternCache()
+        self.patterns: defaultdict[int, Remembered[SharedPattern]] = defaultdict(Remembered)
         self.last_buffer: dict[int | None, Buffer] = {}
         #: What they cost, of global memory, by what they ask for.
         self.footprints: dict[object, MovingFootprint] = {}
@@ -358,12 +359,13 @@ class Batch:
         """
         met = self.flights.met(start, size, where[:, 0], writes=writes) if len(start) else None
         if met is not None:
-            thread, block = self.names(met.position)
-            place = int(start[met.number])
-            did, may = ("writes" if writes else "reads"), ("write" if met.flight.writes else "read")
+            number, flight, position = met
+            thread, block = self.names(position)
+            place = int(start[number])
+            did, may = ("writes" if writes else "reads"), ("write" if flight.writes else "read")
             detail = f"{did} {size} bytes of global memory at {place:#x}, which a copy that thread {thread}"
-            detail += f" of block {block} started in line {met.flight.line} may still {may}"
-            of_block, warp, lane = where[met.number].tolist()
+            detail += f" of block {block} started in line {flight.line} may still {may}"
+            of_block, warp, lane = where[number].tolist()
             self.fault(FaultKind.ASYNC_COPY, detail, line, (of_block, warp, lane), place)
 
     def names(self, position: tuple[int, int, int]) -> tuple[Index, Index]:

@@ -8,16 +8,15 @@ pass, so all loads of a run are examined one by one only where they were not mad
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Counts, Mask
-from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access, Entry
-from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.shared_memory import Remembered, SharedPattern
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder
@@ -50,15 +49,11 @@ class _Made:
     """The loads of a run, made at given addresses by given lanes.
 
     Attributes:
-        operands: The address operands.
-        mask: The lanes.
-        places: Those addresses as the player takes them; idle lanes have one that a lane that runs has.
+        places: The addresses as the player takes them; idle lanes have one that a lane that runs has.
         counts: What each load counts: shape (loads, events, blocks or 1).
         entries: What the race detector is told.
     """
 
-    operands: Sequence[Lanes]
-    mask: Mask
     places: list[NDArray[np.int64]]
     counts: NDArray[np.int64]
     entries: list[Entry]
@@ -107,7 +102,7 @@ class SharedLoads:
         operands, mask = [batch.registers[slot] for slot in self._slots], batch.mask
         known = batch.shared_loads.get(self)
         if known is None:
-            known = batch.shared_loads[self] = _Known()
+            known = batch.shared_loads[self] = Remembered(_REMEMBERED_TIMES, _REMEMBERED_ELEMENTS)
         made = known.find(operands, mask) if batch.shared_order is None else None
         if made is None:
             patterns = [
@@ -115,7 +110,7 @@ class SharedLoads:
                 for space, (number, _) in zip(self._spaces, self.displacements, strict=True)
             ]
             made = self._made(operands, mask, patterns)
-            known.add(made)
+            known.add(operands, mask, made)
         else:
             batch.tally.add_together(self._first_site, made.counts)
             batch.races.record_reads(made.entries)
@@ -140,35 +135,7 @@ class SharedLoads:
             )
         }
         places = [_valid(*first[number]) for number in range(len(operands))]
-        return _Made(operands, mask, places, counts, entries)
-
-
-class _Known:
-    """What one run's loads were made with before, in one batch."""
-
-    def __init__(self) -> None:
-        self._last: _Made | None = None
-        self._by_content: dict[tuple[object, ...], _Made] = {}
-
-    def find(self, operands: Sequence[Lanes], mask: Mask) -> _Made | None:
-        """Return the loads as they were made at these addresses by these lanes: the same arrays, or equal."""
-        last = self._last
-        if last is not None and last.mask is mask and all(map(is_, operands, last.operands)):
-            return last
-        self._last = made = self._by_content.get(_content(operands, mask))
-        return made
-
-    def add(self, made: _Made) -> None:
-        """Remember loads, in place of the oldest ones if there are too many."""
-        elements = max(1, sum(operand.size for operand in made.operands))
-        if len(self._by_content) >= max(2, min(_REMEMBERED_TIMES, _REMEMBERED_ELEMENTS // elements)):
-            del self._by_content[next(iter(self._by_content))]
-        self._by_content[_content(made.operands, made.mask)] = self._last = made
-
-
-def _content(operands: Sequence[Lanes], mask: Mask) -> tuple[object, ...]:
-    parts = (uniform_blocks(operand) for operand in operands)
-    return (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
+        return _Made(places, counts, entries)
 
 
 def _valid(pattern: SharedPattern, displacement: int) -> NDArray[np.int64]:

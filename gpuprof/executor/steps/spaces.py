@@ -404,7 +404,8 @@ class SharedSpace:
         """Return an access's pattern, checked when it is new."""
         request = self.request
         assert request.site is not None
-        pattern = batch.patterns.find(request.site, address, mask)
+        known = batch.patterns[request.site]
+        pattern = known.find((address,), mask)
         if pattern is None:
             place = None
             if batch.layout.several:
@@ -420,7 +421,7 @@ class SharedSpace:
             pattern = SharedPattern(
                 address, request.offset, mask, request.size, block_bytes, load=load, place=place
             )
-            batch.patterns.add(request.site, pattern)
+            known.add((address,), mask, pattern)
         if batch.remote is not None and request.remote:
             note_remote(batch, pattern, request.line, request.site)
         return pattern

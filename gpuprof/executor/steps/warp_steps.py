@@ -251,10 +251,11 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             batch.meeting.settled, mask = True, mask.of(batch.meeting.lanes)
         settled = whole.of(batch, mask, group)
         if not settled.empty:
-            pattern = batch.patterns.find(site, nowhere, settled)
+            known = batch.patterns[site]
+            pattern = known.find((nowhere,), settled)
             if pattern is None:
                 pattern = SharedPattern(nowhere, 0, settled, 4, batch.shared.block_bytes, load=False)
-                batch.patterns.add(site, pattern)
+                known.add((nowhere,), settled, pattern)
             batch.races.record(Access.SYNCWARP, pattern, item.line)
         batch.order.sync_warp(mask, batch.live.lanes, group)
 
