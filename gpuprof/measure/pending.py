@@ -26,24 +26,30 @@ class Pending:
     """
 
     def __init__(self, cases: Iterable[Case], device: Device) -> None:
-        self._codes = {index: _code(case, device) for index, case in enumerate(cases)}
+        plan = list(cases)
+        self._codes = {index: _code(case, device) for index, case in enumerate(plan)}
+        self._problems = [case.problem for case in plan]
         self._left = dict(self._codes)
         self._taken_by: dict[_Code, object] = {}
         self._under_way: set[int] = set()
         self._lock = threading.Lock()
 
     def take(self, worker: object) -> int | None:
-        """Take the first case whose kernel no other worker has, or else the first; None if none is left.
+        """Take the first case whose kernel no other worker has, or else the first.
+
+        Of cases with the same code and problem one is under way at a time: its worker then knows the others.
 
         Args:
             worker: Who takes it.
 
         Returns:
-            Its index in the plan.
+            Its index in the plan; None if there is none to take at present.
         """
         with self._lock:
             own = (i for i, code in self._left.items() if self._taken_by.get(code, worker) is worker)
-            index = next(own, next(iter(self._left), None))
+            running = [(self._codes[i], self._problems[i]) for i in self._under_way]
+            free = (i for i, code in self._left.items() if (code, self._problems[i]) not in running)
+            index = next(own, next(free, None))
             if index is not None:
                 self._taken_by.setdefault(self._left.pop(index), worker)
                 self._under_way.add(index)

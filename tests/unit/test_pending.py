@@ -48,7 +48,12 @@ def test_a_kernel_that_chooses_another_goes_where_that_one_is():
     pending = Pending(cases, DEVICE)
     assert [pending.take(worker) for worker in (A, B, A)] == [0, 1, 2]
     pending = Pending(cases, DEVICE)
-    assert [pending.take(worker) for worker in (A, B, B)] == [0, 1, 2]  # nobody is left without work
+    assert [pending.take(worker) for worker in (A, B, B)] == [0, 1, None]  # what A finds is known then
+    assert not pending.settled()
+    pending.done(0)
+    assert pending.take(A) == 2
+    pending.give_back(2)
+    assert pending.take(B) == 2  # who lost its place finds nothing
 
 
 def test_a_kernel_that_can_choose_none_is_shared_out_too():
