@@ -7,10 +7,12 @@ on, until one shows it; then the blocks of the case itself that are most likely 
 for as long as there is time.
 """
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import monotonic
+from types import FrameType
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.backend import SimBackend
@@ -23,10 +25,33 @@ from gpuprof.kernels.shape import LaunchShape, configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.smaller_sizes import expected_instructions, smaller_problems
 from gpuprof.measure.symptoms import CAUSES, Question
-from gpuprof.measure.time_limit import OutOfTime, time_limit
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Explanation
+
+
+class OutOfTime(BaseException):
+    """The time is spent: raised wherever the work is, past all that handles errors of the work itself."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """End the block with `OutOfTime` unless it ends by itself; only in the main thread of a process.
+
+    What the block was changing when its time ran out must not be used again.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
 
 #: Work up to which a size is run whole without looking further: instructions of single lanes, very roughly.
 #: It takes a second or two.

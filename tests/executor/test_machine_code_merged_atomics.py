@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from executor_harness import compile_both
 
-from gpuprof.backends.sim.backend import atomics_remark
+from gpuprof.backends.sim.executed import atomics_remark
 from gpuprof.backends.sim.instructions import NoLink
 from gpuprof.executor import GlobalMemory, launch, load_program
 from gpuprof.machine_code.disassembler import disassemble

@@ -16,12 +16,12 @@ from gpuprof.devices.cards import load_card
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.measure import explainer as explainer_module
 from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.explain import OutOfTime, time_limit
 from gpuprof.measure.explainer import Explainer, question_of
 from gpuprof.measure.process import WorkerDied
 from gpuprof.measure.protocol import Explained, Open, Opened
 from gpuprof.measure.smaller_sizes import smaller_problems
 from gpuprof.measure.symptoms import Question
-from gpuprof.measure.time_limit import OutOfTime, time_limit
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
 

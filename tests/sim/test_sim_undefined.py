@@ -12,7 +12,7 @@ from problem_support import executor, problem_for, shipped_kernels
 from typer.testing import CliRunner
 
 import gpuprof
-from gpuprof.backends.sim.programs import Programs
+from gpuprof.backends.sim.executed import Programs
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import load_program

@@ -10,8 +10,7 @@ import pytest
 from problem_support import Gemm, Transpose
 from unit_support import DEVICE, parse_kernel
 
-from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
-from gpuprof.backends.pointees import points_to
+from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments, points_to
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import configure
 from gpuprof.problems.dtypes import ELEMENT_TYPES

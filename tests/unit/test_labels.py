@@ -5,7 +5,7 @@
 import pytest
 
 from gpuprof.errors import InputError
-from gpuprof.measure.labels import checked_labels, labels_of
+from gpuprof.measure.options import checked_labels, labels_of
 
 
 def test_command_line_wins_over_the_environment():

@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on a real GPU: verify first, then time cold and warm."""
 
+import ctypes
+import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
+from typing import Any
+
+import numpy as np
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
@@ -14,11 +19,9 @@ from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
-from gpuprof.backends.gpu.device_code import compiled_code
+from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.health import conditions
-from gpuprof.backends.gpu.host import time_on_host
-from gpuprof.backends.gpu.l2_flush import L2Flush
 from gpuprof.backends.gpu.launch_checks import Keeping, LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
@@ -31,10 +34,80 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
+from gpuprof.problems.behaviour import Array, HostCall
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
-from gpuprof.statistics import Budget, percentile, sample_until, summarise
+from gpuprof.statistics import Budget, fewest_samples, percentile, sample_until, summarise
 from gpuprof.toolchain.nvrtc import supported_archs
+
+#: The L2 cache of a device that tells none.
+_LEAST_BYTES = 1 << 20
+
+
+class L2Flush:
+    """Reads twice as much as the cache holds.
+
+    Args:
+        code: The measuring side's device functions.
+        l2_bytes: What the cache holds.
+    """
+
+    def __init__(self, code: DeviceCode, l2_bytes: int) -> None:
+        self._code = code
+        self._buffer = Buffer(2 * max(l2_bytes, _LEAST_BYTES) // 16 * 16)
+        self._sink = Buffer(16)
+        self._sum = Buffer(8)
+        self._key = secrets.randbits(63) | 1
+        size: Any = ctypes.c_longlong(self._buffer.nbytes // 16)
+        pointers = [ctypes.c_void_p(buffer.address) for buffer in (self._buffer, self._sink)]
+        self._arguments = Arguments([size, *pointers])
+        self._buffer.fill(0)
+        self._clean = self._checksum()
+
+    def queue(self) -> None:
+        """Queue a flush."""
+        self._code.queue("flush_l2", self._arguments)
+
+    def written_to(self) -> bool:
+        """Whether anybody wrote to the memory that is read; it is mended then."""
+        if self._checksum() == self._clean:
+            return False
+        self._buffer.fill(0)
+        return True
+
+    def _checksum(self) -> int:
+        self._sum.fill(0)
+        arguments = [
+            *(ctypes.c_longlong(self._buffer.nbytes), ctypes.c_void_p(self._buffer.address)),
+            *(ctypes.c_ulonglong(self._key), ctypes.c_void_p(self._sum.address)),
+        ]
+        self._code.launch("checksum", arguments)
+        return int(self._sum.download(np.uint64, count=1)[0])
+
+
+_MOST_HOST_SAMPLES = 50
+
+
+def time_on_host(compute: HostCall, seconds: float) -> tuple[Array, list[float]]:
+    """Compute several times.
+
+    Args:
+        compute: Computes once.
+        seconds: Time after which to stop, once there are as many calls as an interval needs.
+
+    Returns:
+        The flat result in storage order, and microseconds of each call.
+    """
+    result = compute()  # wakes the thread pool
+    samples: list[float] = []
+    while len(samples) < fewest_samples(max(samples, default=0.0)) or (
+        sum(samples) < seconds * 1e6 and len(samples) < _MOST_HOST_SAMPLES
+    ):
+        start = perf_counter()
+        result = compute()
+        samples.append(1e6 * (perf_counter() - start))
+    return result, samples
+
 
 #: A warm sample averages enough launches that the events' own cost and resolution (about 1 us) vanish.
 _WARM_SAMPLE_US = 100.0

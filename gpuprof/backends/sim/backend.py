@@ -3,9 +3,9 @@
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from gpuprof import timeline
 from gpuprof.backends.arguments import bind_arguments
@@ -24,23 +24,26 @@ from gpuprof.backends.sim.executed import (
     BlocksBuildOnEachOther,
     Executed,
     OtherOrders,
+    Programs,
     SampleFallsShort,
+    atomics_remark,
     check_coverage,
     check_verdict,
+    counters_of,
     findings_of,
+    lines_of,
     mistaken_shares,
+    printed_remark,
+    remarks_of,
+    stands_elsewhere,
 )
-from gpuprof.backends.sim.instructions import Links, NoLink, counted, instruction_counters, whole
+from gpuprof.backends.sim.instructions import Links, NoLink, counted, instruction_counters
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
-from gpuprof.backends.sim.programs import Programs
-from gpuprof.backends.sim.relaunch import verify_again, wrong_later
-from gpuprof.backends.sim.reordered import check_other_orders
+from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.sim.waiting import NotConclusive, WaitingGrid
 from gpuprof.backends.verification import prove
-from gpuprof.counters import OF_EXECUTOR
-from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
@@ -51,7 +54,6 @@ from gpuprof.executor import (
     GridLaunch,
     KernelFault,
     LaunchResult,
-    LineCounters,
     Order,
     Program,
     Sample,
@@ -59,9 +61,7 @@ from gpuprof.executor import (
     choose_blocks,
     combined,
     launch,
-    source_name,
 )
-from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.machine import available_memory_bytes
@@ -69,7 +69,7 @@ from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Condition, Counter, SourceLine, Verification
+from gpuprof.results import BackendName, Condition, Verification
 from gpuprof.toolchain.targets import architecture_of
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
@@ -89,9 +89,6 @@ _FULL_GRID_LANES = 1 << 28
 _SAMPLED_BLOCKS = 6
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
 _AFFORDABLE_INSTRUCTIONS = 2e10
-#: Of what a kernel prints: lines that are shown, and characters of each.
-_SHOWN_LINES = 8
-_LONGEST_LINE = 120
 #: And one that only its counts are wanted of: seconds.
 _QUICK_INSTRUCTIONS = 2e9
 #: What to say of blocks that wait for each other where nothing else helps.
@@ -105,12 +102,6 @@ _KEPT_FINDINGS = 128
 _Executable = tuple[str, Problem, LaunchShape, tuple[bytes, ...]]
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
-#: The architecture whose tensor cores were measured, and what to say on any other.
-_MEASURED_TENSOR_CORES = (9, 0)
-_SUMS_AS_MEASURED = (
-    "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
-)
-_ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32")
 
 
 class SimBackend:
@@ -299,7 +290,7 @@ class SimBackend:
             None if stands_elsewhere(kernel, shape) else lines_of(result, instructions),
             any(buffer.combined for buffer in grid.buffers.values()),
             (
-                *self._remarks([grid.launch.program]),
+                *remarks_of([grid.launch.program], self.device),
                 *result.remarks,
                 *atomics_remark([link], result),
                 *printed_remark(result),
@@ -474,7 +465,7 @@ class SimBackend:
             not any(samples) or next(mistaken_shares(problem, buffers, result.stored), None) is None
         )
         lines = None if stands_elsewhere(kernel, shape) else lines_of(result, instructions)
-        remarks = self._remarks([programs[one.entry] for one in shape.launches])
+        remarks = remarks_of([programs[one.entry] for one in shape.launches], self.device)
         return Executed(
             buffers,
             {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
@@ -504,13 +495,6 @@ class SimBackend:
         elsewhere = stands_elsewhere(kernel, shape)
         explanation = explain_fault(fault, problem.dimensions, memory.buffers, elsewhere=elsewhere)
         return ExplainedFailure(fault.what, explanation)
-
-    def _remarks(self, launched: Sequence[Program]) -> tuple[str, ...]:
-        """What to say of programs, whatever they do."""
-        remarks = _unmet_alignments(launched)
-        if self.device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
-            return (*remarks, _SUMS_AS_MEASURED)
-        return remarks
 
     def programs(
         self,
@@ -590,91 +574,3 @@ class SimBackend:
 def _polls(program: Program) -> bool:
     """Whether a program has loops that others' threads may have to end."""
     return any(block.turns for block in program.blocks)
-
-
-def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
-    """What to say of shared variables whose alignment the card does not give."""
-    remarks = {
-        f"Shared memory of a block starts at {program.shared_start:#x} on the card, whatever alignment is"
-        f" asked for: {source_name(name)} lies at {address:#x}, which is not a multiple of {alignment:,}"
-        for program in programs
-        for name, (alignment, address) in program.unmet_alignments.items()
-    }
-    return tuple(sorted(remarks))
-
-
-def atomics_remark(links: Sequence[Link | NoLink], result: LaunchResult) -> tuple[str, ...]:
-    """Say that nobody knows which atomics one lane does for its warp; nothing where that is known."""
-    unknown = next((one.reason for one in links if isinstance(one, NoLink)), None)
-    if unknown is None or not result.counters["global_atomic_sectors"]:
-        return ()
-    return (
-        f"global_atomic_sectors: counted lane by lane, though ptxas may merge those of a warp. {unknown}",
-    )
-
-
-def printed_remark(result: LaunchResult) -> tuple[str, ...]:
-    """What to say of a kernel that prints: its first lines."""
-    if not result.print_calls:
-        return ()
-    lines = result.printed.splitlines()
-    shown = " | ".join(line[:_LONGEST_LINE] for line in lines[:_SHOWN_LINES])
-    more = " | …" if len(lines) > _SHOWN_LINES else ""
-    return (f"It prints, by {result.print_calls:,} calls of printf: {shown}{more}",)
-
-
-def _adds_in_tensor_cores(program: Program) -> bool:
-    """Whether a program has products of matrices whose rounding depends on the architecture."""
-    kinds = {f"{how}_{kind}" for how in ("tensor", "wgmma") for kind in _ROUNDED_IN_TENSOR_CORES}
-    return any(site.family in kinds for site in program.sites)
-
-
-def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
-    """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
-    return {
-        OF_EXECUTOR[name].name: Counter(
-            value=None if name in result.hidden else value,
-            unit=OF_EXECUTOR[name].unit,
-            source="sim",
-            reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
-            sampled_blocks=result.sampled_blocks,
-            total_blocks=result.total_blocks,
-            busiest_sm=result.busiest.get(name),
-            is_estimate=not exact,
-        )
-        for name, value in result.counters.items()
-        if value or OF_EXECUTOR[name].only_with != "tensor"
-    }
-
-
-def stands_elsewhere(kernel: Kernel, shape: LaunchShape) -> bool:
-    """Whether a function of the case stands in an included file, whose lines are not the kernel file's."""
-    wanted = set(map(function_name, shape.entries))
-
-    def found_in(text: str) -> set[str]:
-        return wanted & {function_name(function.name) for function in kernel_functions(text)}
-
-    return bool(set().union(*map(found_in, kernel.headers.values())) - found_in(kernel.source))
-
-
-def lines_of(
-    result: LaunchResult, instructions: MachineCounts | NoLink | None = None
-) -> tuple[SourceLine, ...]:
-    """Counts by source line; a line keeps only the events it has."""
-    executed = instructions.lines if isinstance(instructions, MachineCounts) else {}
-    found: dict[int, dict[str, float | int]] = {
-        line: _line_counters(counters) for line, counters in result.lines.items() if line
-    }
-    for line, times in executed.items():
-        if times.low:
-            found.setdefault(line, {})["warp_instructions"] = whole(times.low)
-    return tuple(SourceLine(line, counters) for line, counters in sorted(found.items()))
-
-
-def _line_counters(counters: LineCounters) -> dict[str, float | int]:
-    values = {name: value for name, value in asdict(counters).items() if value}
-    for name in ("global_load_efficiency_pct", "global_store_efficiency_pct"):
-        share = getattr(counters, name)
-        if share is not None:
-            values[name] = share
-    return values

@@ -2,12 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """What executing one case left and counted, and whether a sample of its grid tells enough."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from gpuprof.backends.base import ExplainedFailure, Findings
+from gpuprof.backends.sim.instructions import NoLink, whole
 from gpuprof.backends.verification import Proof, sentence_of
-from gpuprof.executor import Buffer, KernelFault, Openness, Order, Stored, Witness
+from gpuprof.counters import OF_EXECUTOR
+from gpuprof.cuda_source.functions import kernel_functions
+from gpuprof.devices.device import Device
+from gpuprof.executor import (
+    Buffer,
+    KernelFault,
+    LaunchResult,
+    LineCounters,
+    Openness,
+    Order,
+    Program,
+    Stored,
+    Witness,
+    load_program,
+    source_name,
+)
+from gpuprof.kernels.entries import function_name
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+from gpuprof.machine_code.instruction_counts import MachineCounts
+from gpuprof.machine_code.linking import Link
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Counter, SourceLine, Verification
@@ -19,6 +40,14 @@ ESTIMATES = (
     "extrapolated from {} sampled blocks of {}, which differ from the others; --sim-blocks all counts all"
 )
 NO_TIME = "the executor counts; it measures no time"
+#: Of what a kernel prints: lines that are shown, and characters of each.
+_SHOWN_LINES, _LONGEST_LINE = 8, 120
+#: The architecture whose tensor cores were measured, and what to say on any other.
+_MEASURED_TENSOR_CORES = (9, 0)
+_SUMS_AS_MEASURED = (
+    "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
+)
+_ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32")
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 
 
@@ -164,3 +193,131 @@ def check_coverage(problem: Problem, executed: Executed) -> None:
             f" {spec.name}: whether the others are written, only the whole grid shows.",
             executed.expected_instructions,
         )
+
+
+def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
+    """What to say of shared variables whose alignment the card does not give."""
+    remarks = {
+        f"Shared memory of a block starts at {program.shared_start:#x} on the card, whatever alignment is"
+        f" asked for: {source_name(name)} lies at {address:#x}, which is not a multiple of {alignment:,}"
+        for program in programs
+        for name, (alignment, address) in program.unmet_alignments.items()
+    }
+    return tuple(sorted(remarks))
+
+
+def atomics_remark(links: Sequence[Link | NoLink], result: LaunchResult) -> tuple[str, ...]:
+    """Say that nobody knows which atomics one lane does for its warp; nothing where that is known."""
+    unknown = next((one.reason for one in links if isinstance(one, NoLink)), None)
+    if unknown is None or not result.counters["global_atomic_sectors"]:
+        return ()
+    return (
+        f"global_atomic_sectors: counted lane by lane, though ptxas may merge those of a warp. {unknown}",
+    )
+
+
+def printed_remark(result: LaunchResult) -> tuple[str, ...]:
+    """What to say of a kernel that prints: its first lines."""
+    if not result.print_calls:
+        return ()
+    lines = result.printed.splitlines()
+    shown = " | ".join(line[:_LONGEST_LINE] for line in lines[:_SHOWN_LINES])
+    more = " | …" if len(lines) > _SHOWN_LINES else ""
+    return (f"It prints, by {result.print_calls:,} calls of printf: {shown}{more}",)
+
+
+def _adds_in_tensor_cores(program: Program) -> bool:
+    """Whether a program has products of matrices whose rounding depends on the architecture."""
+    kinds = {f"{how}_{kind}" for how in ("tensor", "wgmma") for kind in _ROUNDED_IN_TENSOR_CORES}
+    return any(site.family in kinds for site in program.sites)
+
+
+def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
+    """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
+    return {
+        OF_EXECUTOR[name].name: Counter(
+            value=None if name in result.hidden else value,
+            unit=OF_EXECUTOR[name].unit,
+            source="sim",
+            reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
+            sampled_blocks=result.sampled_blocks,
+            total_blocks=result.total_blocks,
+            busiest_sm=result.busiest.get(name),
+            is_estimate=not exact,
+        )
+        for name, value in result.counters.items()
+        if value or OF_EXECUTOR[name].only_with != "tensor"
+    }
+
+
+def stands_elsewhere(kernel: Kernel, shape: LaunchShape) -> bool:
+    """Whether a function of the case stands in an included file, whose lines are not the kernel file's."""
+    wanted = set(map(function_name, shape.entries))
+
+    def found_in(text: str) -> set[str]:
+        return wanted & {function_name(function.name) for function in kernel_functions(text)}
+
+    return bool(set().union(*map(found_in, kernel.headers.values())) - found_in(kernel.source))
+
+
+def lines_of(
+    result: LaunchResult, instructions: MachineCounts | NoLink | None = None
+) -> tuple[SourceLine, ...]:
+    """Counts by source line; a line keeps only the events it has."""
+    executed = instructions.lines if isinstance(instructions, MachineCounts) else {}
+    found: dict[int, dict[str, float | int]] = {
+        line: _line_counters(counters) for line, counters in result.lines.items() if line
+    }
+    for line, times in executed.items():
+        if times.low:
+            found.setdefault(line, {})["warp_instructions"] = whole(times.low)
+    return tuple(SourceLine(line, counters) for line, counters in sorted(found.items()))
+
+
+def _line_counters(counters: LineCounters) -> dict[str, float | int]:
+    values = {name: value for name, value in asdict(counters).items() if value}
+    for name in ("global_load_efficiency_pct", "global_store_efficiency_pct"):
+        share = getattr(counters, name)
+        if share is not None:
+            values[name] = share
+    return values
+
+
+def remarks_of(launched: Sequence[Program], device: Device) -> tuple[str, ...]:
+    """What to say of programs, whatever they do."""
+    remarks = _unmet_alignments(launched)
+    if device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
+        return (*remarks, _SUMS_AS_MEASURED)
+    return remarks
+
+
+#: Characters of PTX whose programs are kept: all of a ladder. A program takes some forty times that memory.
+_KEPT_CHARACTERS = 4 << 20
+
+_Key = tuple[str, str, bool, bool]
+
+
+class Programs:
+    """The programs used last."""
+
+    def __init__(self) -> None:
+        self._programs: dict[_Key, Program] = {}
+        self._characters = 0
+
+    def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_skeleton: bool = False) -> Program:
+        """Return the program of one kernel of a PTX text; see `load_program`.
+
+        Raises:
+            UnsupportedInstruction: As for `load_program`.
+        """
+        key = ptx, entry, follow_undefined, with_skeleton
+        program = self._programs.pop(key, None)
+        if program is None:
+            program = load_program(ptx, entry, follow_undefined=follow_undefined, with_skeleton=with_skeleton)
+            self._characters += len(ptx)
+        self._programs[key] = program  # at the end: what comes first was not used for longest
+        while self._characters > _KEPT_CHARACTERS and len(self._programs) > 1:
+            oldest = next(iter(self._programs))
+            del self._programs[oldest]
+            self._characters -= len(oldest[0])
+        return program

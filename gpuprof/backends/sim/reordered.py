@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A case in other orders of its warps and blocks: whether its outputs depend on who comes first.
+"""A case once more: with other inputs, and in other orders of its warps and blocks.
 
 The first order runs the warps of many blocks together, which is only one that a card may take. What is
 right in every order is right by its reference in each: sums of atomic operations within their error bounds,
@@ -8,11 +8,61 @@ and what tickets decide about who does what. Cases all of whose accesses are ord
 any order, and are not run again.
 """
 
-from gpuprof.backends.sim.executed import OtherOrders
+from dataclasses import replace
+
+from gpuprof.backends.base import Findings
+from gpuprof.backends.sim.executed import NO_TIME, Executed, OtherOrders
 from gpuprof.backends.sim.verification import References
+from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import Deed, FaultKind, KernelFault, Meeting, Order, other_orders
+from gpuprof.problems.problem import Problem
 from gpuprof.problems.wrong_sentence import told_apart
+from gpuprof.results import Verification
+
+_NOT_COUNTED = "a kernel that is wrong in a later launch is not counted"
+
+
+def verify_again(problem: Problem, executed: Executed, seed: int) -> Verification:
+    """Launch a case once more, with other inputs, and compare what it makes of them.
+
+    Its outputs hold the result already, which nobody has written: a kernel that leaves out what it finds done
+    has left it out.
+
+    Args:
+        problem: What it computes.
+        executed: Its first launch.
+        seed: Of the other inputs.
+
+    Raises:
+        CaseFailure: Only its first launch keeps to the rules of CUDA.
+    """
+    assert executed.again is not None
+    inputs = problem.inputs(seed)
+    references = References(problem, inputs)
+    results = {spec.name: references.result(spec) for spec in problem.outputs if not spec.is_read}
+    executed.again({**results, **inputs})
+    verification = references.verify(executed.buffers, whole=True)
+    if verification.passed:
+        return verification
+    # Its place is no place of the first launch, which is the one that can be explained.
+    detail = f"with other inputs (--seed {seed}) {verification.detail}"
+    return replace(verification, detail=detail, array="", first_wrong=None)
+
+
+def wrong_later(verification: Verification) -> Findings:
+    """What is said of a case that is right in its first launch only."""
+    return Findings(
+        "incorrect",
+        reason=sentence_of(verification, later=True),
+        verification=verification,
+        timing_reason=NO_TIME,
+        event_floor_reason=NO_TIME,
+        clocks_reason=NO_TIME,
+        counters_reason=_NOT_COUNTED,
+        lines_reason=_NOT_COUNTED,
+    )
+
 
 #: What counts in another order. Who waits there in vain, or turns for ever, tells nothing: a card may let
 #: others go on that help.

@@ -14,8 +14,9 @@ import numpy as np
 
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
-from gpuprof.backends.sim.backend import SimBackend, stands_elsewhere
+from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.device_memory import arguments_of, device_memory, initial_content
+from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault, line_of, who
 from gpuprof.executor import (
