@@ -7,7 +7,7 @@ import re
 import pytest
 from problem_support import Transpose, find_kernel
 
-from gpuprof.backends.sim import programs as module
+from gpuprof.backends.sim import executed as module
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case

@@ -4,7 +4,7 @@
 
 import pytest
 
-from gpuprof.backends.sim import programs
+from gpuprof.backends.sim import executed as programs
 
 
 @pytest.fixture

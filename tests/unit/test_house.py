@@ -39,6 +39,7 @@ HOUSE: dict[str, str] = {
     "page_data": "What a report keeps compressed, written and read.",
     "tables": "Typed fields out of TOML.",
     "devices": "What a device is, the known cards, theoretical occupancy.",
+    "case_parts": "What is measured, counted or derived of a case, part by part.",
     "results": "The one contract between measuring and showing.",
     "bounds": "Floors of time from exact counts and published rates.",
     "statistics": "When there are enough samples, and what they amount to.",
@@ -85,7 +86,7 @@ FEWER: dict[str, set[str]] = {
     # What a problem is does not depend on how it is computed, measured or kept.
     "problems": {"errors", "files", "operation", "results", "tables"},
     "kernels": set(HOUSE) - {"toolchain", "executor", "store", "statistics"},
-    "results": {"devices", "operation", "schema"},
+    "results": {"case_parts", "devices", "operation", "schema"},
     # Floors follow from what a results file holds, wherever it came from.
     "bounds": {"counters", "devices", "results"},
 }
@@ -101,7 +102,7 @@ LIBRARIES: dict[str, set[str]] = {
     "jinja2": {"report"},
     "markupsafe": {"report"},
     "ml_dtypes": {"problems"},
-    "msgspec": {"devices", "results", "schema"},
+    "msgspec": {"case_parts", "devices", "results", "schema"},
     "pandas": {"api"},
     "plotly": {"report"},
     "pytest": {"pytest_plugin"},
