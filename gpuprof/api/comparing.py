@@ -176,7 +176,7 @@ class Comparison(CaseFinder[ComparedCase]):
                 result.gate.text,
                 result.outcome,
                 result.sentence,
-                tuple(held.name for held in result.of("yes")),
+                tuple(held.case for held in result.of("yes")),
             )
             for result in results
         )

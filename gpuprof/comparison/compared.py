@@ -48,13 +48,7 @@ EXACT = (
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A figure that is not what it was.
-
-    Args:
-        figure: Which.
-        before: In the base; None where it was not known.
-        after: In the new run; None where it is not known any more.
-    """
+    """A figure that is not what it was; None where it was not known, or is not any more."""
 
     figure: Figure
     before: float | str | None
@@ -86,10 +80,6 @@ class ComparedCase:
     """A case that both runs have.
 
     Args:
-        base: In the base.
-        new: In the new run.
-        verdict: What became of it.
-        basis: What says so.
         sentence: The verdict in words, with its figures.
         judgement: Of its times, where both have some.
         moved: Exact figures that are not what they were.
@@ -117,18 +107,7 @@ class ComparedCase:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A base and a new run.
-
-    Args:
-        base_name: What the user called the base.
-        new_name: What the user called the new run.
-        base: The base.
-        new: The new run.
-        cases: Those of both, in the new run's order.
-        missing: Those that only the base has.
-        added: Those that only the new run has.
-        differences: What besides the kernels differs.
-    """
+    """A base and a new run, with their names: cases of both in the new run's order, and those of one only."""
 
     base_name: str
     new_name: str
@@ -172,13 +151,13 @@ class Comparison:
 def compare_runs(
     base: Run, new: Run, *, base_name: str = "base", new_name: str = "new", force: bool = False
 ) -> Comparison:
-    """Compare two runs.
+    """Compare two runs, under the names that a user gave them.
 
     Args:
         base: What to compare with.
         new: What to compare.
-        base_name: What the user called the base.
-        new_name: What the user called the new run.
+        base_name: Of the base.
+        new_name: Of the new run.
         force: Whether to compare what misleads, and what has nothing in common.
 
     Raises:

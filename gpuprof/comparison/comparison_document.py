@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.comparison.compared import Basis, ComparedCase, Comparison, Moved
-from gpuprof.comparison.gates import Answer, GateResult
+from gpuprof.comparison.gates import GateResult, Held
 from gpuprof.comparison.gates import Outcome as GateOutcome
 from gpuprof.comparison.judging import Verdict, times_of
 from gpuprof.comparison.surroundings import Difference
-from gpuprof.results import BackendName, Measurement, Outcome, Run, Tool
+from gpuprof.results import BackendName, Outcome, Run, Tool
 from gpuprof.schema import Count, Extent, Integer, NonNegative, to_text
 
 
@@ -112,22 +113,13 @@ class CaseDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldCase:
-    """What a gate says of one case: whether it meets the condition under which the run has failed."""
-
-    case: str
-    answer: Answer
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
 class GateDocument:
     """One gate, and what became of it."""
 
     gate: str
     outcome: GateOutcome
     sentence: str
-    cases: tuple[HeldCase, ...]
+    cases: tuple[Held, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,69 +193,51 @@ def _with_base(comparison: Comparison, gates: Sequence[GateResult]) -> ComparedW
         {str(verdict): count for verdict, count in comparison.counts.items()},
         comparison.differences,
         (
-            *map(_matched, comparison.cases),
-            *(_alone(comparison.base, case, "missing") for case in comparison.missing),
-            *(_alone(comparison.new, case, "new") for case in comparison.added),
+            *(_case(case.new, "matched", case) for case in comparison.cases),
+            *(_case(Subject(comparison.base, case), "missing") for case in comparison.missing),
+            *(_case(Subject(comparison.new, case), "new") for case in comparison.added),
         ),
-        tuple(_gate(result) for result in gates),
+        tuple(GateDocument(held.gate.text, held.outcome, held.sentence, held.held) for held in gates),
     )
 
 
-def _matched(case: ComparedCase) -> CaseDocument:
-    found = case.judgement
-    time = None
-    if found is not None:
-        base, new = (tuple(times_of(subject.case).medians_us) for subject in (case.base, case.new))
-        changes = (found.change, found.low, found.high, found.detectable)
-        time = TimeChange(*changes, base, new)
-    return _case(
-        case.new.run,
-        case.new.case,
-        state="matched",
-        base_outcome=case.base.case.outcome,
-        new_outcome=case.new.case.outcome,
-        verdict=case.verdict,
-        basis=case.basis,
-        sentence=case.sentence,
-        time=time,
-        moved=tuple(map(_figure, case.moved)),
-        same_source=case.same_source,
-        other_identity=case.other_identity,
-    )
-
-
-def _alone(run: Run, case: Measurement, state: Literal["missing", "new"]) -> CaseDocument:
-    return _case(
-        run,
-        case,
-        state=state,
-        base_outcome=case.outcome if state == "missing" else None,
-        new_outcome=case.outcome if state == "new" else None,
-        verdict=None,
-        basis=None,
-        sentence=f"only in {'the base' if state == 'missing' else 'the new run'}",
-        time=None,
-        moved=(),
-        same_source=None,
-        other_identity=(),
-    )
-
-
-def _case(run: Run, case: Measurement, **found: object) -> CaseDocument:
+def _case(
+    subject: Subject, state: Literal["matched", "missing", "new"], found: ComparedCase | None = None
+) -> CaseDocument:
+    run, case = subject.run, subject.case
     problem = case.problem
+    old = found.base.case.outcome if found else case.outcome if state == "missing" else None
+    only = f"only in {'the base' if state == 'missing' else 'the new run'}"
     return CaseDocument(
-        kernel=case.kernel,
-        operation=problem.operation,
-        sizes=problem.sizes,
-        dtype=problem.dtype,
-        scalars=problem.scalars,
-        options=problem.options,
-        block=case.block,
-        params=case.params,
-        device=run.device_label(case.device),
-        is_reference=case.is_reference or kernel_record(run, case.kernel).is_reference,
-        **found,  # type: ignore[arg-type]
+        case.kernel,
+        problem.operation,
+        problem.sizes,
+        problem.dtype,
+        problem.scalars,
+        problem.options,
+        case.block,
+        case.params,
+        run.device_label(case.device),
+        state,
+        old,
+        None if state == "missing" else case.outcome,
+        found.verdict if found else None,
+        found.basis if found else None,
+        found.sentence if found else only,
+        _time(found) if found else None,
+        tuple(map(_figure, found.moved)) if found else (),
+        found.same_source if found else None,
+        found.other_identity if found else (),
+        case.is_reference or kernel_record(run, case.kernel).is_reference,
     )
+
+
+def _time(case: ComparedCase) -> TimeChange | None:
+    found = case.judgement
+    if found is None:
+        return None
+    base, new = (tuple(times_of(subject.case).medians_us) for subject in (case.base, case.new))
+    return TimeChange(found.change, found.low, found.high, found.detectable, base, new)
 
 
 def _figure(moved: Moved) -> MovedFigure:
@@ -271,8 +245,3 @@ def _figure(moved: Moved) -> MovedFigure:
         float(value) if isinstance(value, int | float) else value for value in (moved.before, moved.after)
     )
     return MovedFigure(moved.figure.key, moved.figure.label, moved.figure.unit, before, after)
-
-
-def _gate(result: GateResult) -> GateDocument:
-    cases = tuple(HeldCase(held.name, held.answer, held.evidence) for held in result.held)
-    return GateDocument(result.gate.text, result.outcome, result.sentence, cases)

@@ -11,17 +11,22 @@ relation  = "<" | "<=" | ">" | ">=" | "==" | "!="
 value     = ["+" | "-"] NUMBER [UNIT] | "'" text "'"
 """
 
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import isfinite
-from typing import Literal
+from typing import NamedTuple
 
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.bounds.parts import PARTS
 from gpuprof.errors import InputError
+from gpuprof.text import format_extent
 
-Relation = Literal["<", "<=", ">", ">=", "==", "!="]
-#: Longest gate: a person wrote it.
-MOST_CHARACTERS = 500
+#: Longest gate, and most brackets and nots within each other: a person wrote it.
+MOST_CHARACTERS, _DEEPEST = 500, 50
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
@@ -54,6 +59,34 @@ UNITS: dict[str, tuple[float, str]] = {
     "TFLOP/s": (1e3, "GFLOP/s"),
 }
 WORDS = ("regressed", "improved", "same", "uncertain", "unmeasured", "missing", "new")
+#: Short names for what gates name most.
+ALIASES = {"time": "median_us", "warm": "warm_us", "bound": "bound_by"}
+#: What a case is, for gates that concern some cases only.
+IDENTITY: dict[str, Callable[[Subject], str]] = {
+    "kernel": lambda subject: subject.case.kernel,
+    "operation": lambda subject: subject.case.problem.operation,
+    "size": lambda subject: subject.case.problem.label,
+    "dtype": lambda subject: subject.case.problem.dtype,
+    "block": lambda subject: format_extent(subject.case.block),
+    "outcome": lambda subject: subject.case.outcome,
+}
+#: Figures that say how a case was sampled, or compare it with its neighbours: no gate can hold them.
+_UNFIT = {
+    **dict.fromkeys(
+        ("p05_us", "p95_us", "ci95_pct", "samples", "launches_per_sample", "dropped", "throttled"),
+        "says how the case was sampled",
+    ),
+    **dict.fromkeys(("gain", "vs_reference", "vs_fastest"), "compares a case with others of its run"),
+    "published_us": "was measured by others, elsewhere",
+}
+_RELATIONS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +101,20 @@ class Clause:
     """One comparison of a figure with a value.
 
     Args:
-        name: Of the figure, as written.
-        changed: Whether its change since the base is meant, and not its value.
-        relation: How it is compared.
-        value: The number, in the unit that was written; or the text.
-        unit: That unit; empty without one.
-        place: Where the name stands in the gate's text.
-        value_place: Where the value stands.
+        name: As written.
+        figure: The figure; None where the name is part of a case's identity.
+        relative: Whether its relative change since the base is meant.
+        holds: Whether a value of it and `value` meet the relation; of a text whether they are equal or not.
+        value: In the figure's own unit, a share for a relative change; 0 for a text.
+        texts: What a text may be, in small letters but of an identity.
     """
 
     name: str
-    changed: bool
-    relation: Relation
-    value: float | str
-    unit: str
-    place: int
-    value_place: int
+    figure: Figure | None
+    relative: bool
+    holds: Callable[[float, float], bool]
+    value: float
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +135,7 @@ class Join:
 Condition = Word | Clause | Not | Join
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     place: int
@@ -119,180 +149,234 @@ class GateError(InputError):
         super().__init__(f"--fail-on: {problem}", fix=f"{shown}\n  {' ' * place}^ {fix}")
 
 
-def parse_gate(text: str) -> Condition:
+def parse_gate(text: str, *, with_base: bool) -> Condition:
     """The condition that a text states.
 
+    Args:
+        text: The gate.
+        with_base: Whether there is a base to compare with.
+
     Raises:
-        GateError: It states none; the message shows where it ails.
+        GateError: It states none, a name is unknown, a unit is not its figure's, or it needs a base; the
+            message shows where it ails.
     """
     if len(text) > MOST_CHARACTERS:
         what = f"--fail-on: a gate of {len(text)} characters is longer than {MOST_CHARACTERS}."
         raise InputError(what, fix="Write several gates, each behind a --fail-on of its own.")
-    return _Parser(text).whole()
+    return _Parser(text, with_base).whole()
 
 
-def _tokens(text: str) -> list[_Token]:
-    found, place = [], 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            fix = (
-                "Text goes between two quotation marks."
-                if text[place] in "'\""
-                else "This sign is not known."
-            )
-            if text[place] in "=&|!":
-                fix = "Write == or != to compare, and, or, not to join."
-            raise GateError(text, place, f"{text[place]!r} cannot be read.", fix)
-        if match.lastgroup != "space":
-            found.append(_Token(str(match.lastgroup), match[0], place))
-        place = match.end()
-    return found
+def words_in(condition: Condition) -> set[str]:
+    """Every bare word within a condition."""
+    match condition:
+        case Word(word):
+            return {word}
+        case Not(inner):
+            return words_in(inner)
+        case Join(_, parts):
+            return set().union(*map(words_in, parts))
+    return set()
 
 
 class _Parser:
-    """Reads one gate, from its first token to its last."""
+    """Reads one gate, from its first token to its last, and ties each name to what it means."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, with_base: bool) -> None:
         self._text = text
-        self._tokens = _tokens(text)
+        self._with_base = with_base
+        self._tokens = self._split()
         self._next = 0
         self._depth = 0
 
+    def _split(self) -> list[_Token]:
+        found, place = [], 0
+        while place < len(self._text):
+            match, sign = _TOKEN.match(self._text, place), self._text[place]
+            if match is None:
+                fix = "Text goes between two quotation marks." if sign in "'\"" else "This sign is not known."
+                fix = "Write == or != to compare, and, or, not to join." if sign in "=&|!" else fix
+                raise GateError(self._text, place, f"{sign!r} cannot be read.", fix)
+            if match.lastgroup != "space":
+                found.append(_Token(str(match.lastgroup), match[0], place))
+            place = match.end()
+        return [*found, _Token("end", "", len(self._text))]
+
     def whole(self) -> Condition:
         """The condition of the whole text."""
-        found = self._any()
-        token = self._peek()
-        if token is not None:
-            raise self._error(
-                token, f"{token.text!r} follows a condition that is complete.", "Join with and or or."
-            )
+        found = self._joined("or")
+        token = self._peek
+        if token.kind != "end":
+            what = f"{token.text!r} follows a condition that is complete."
+            raise self._error(token, what, "Join with and or or.")
         return found
 
-    def _any(self) -> Condition:
-        parts = [self._all()]
-        while self._takes("or"):
-            parts.append(self._all())
-        return parts[0] if len(parts) == 1 else Join(False, tuple(parts))
-
-    def _all(self) -> Condition:
-        parts = [self._plain()]
-        while self._takes("and"):
-            parts.append(self._plain())
-        return parts[0] if len(parts) == 1 else Join(True, tuple(parts))
+    def _joined(self, by: str) -> Condition:
+        parts: list[Condition] = []
+        while not parts or self._takes(by):
+            parts.append(self._joined("and") if by == "or" else self._plain())
+        return parts[0] if len(parts) == 1 else Join(by == "and", tuple(parts))
 
     def _plain(self) -> Condition:
         self._depth += 1
-        if self._depth > 50:
-            raise self._error(self._peek(), "it is nested too deeply.", "Write it shorter.")
-        try:
-            if self._takes("not"):
-                return Not(self._plain())
-            if self._takes("("):
-                inner = self._any()
-                self._expect(")", "A bracket is open.")
-                return inner
-            return self._clause()
-        finally:
-            self._depth -= 1
+        if self._depth > _DEEPEST:
+            raise self._error(self._peek, "it is nested too deeply.", "Write it shorter.")
+        found: Condition
+        if self._takes("not"):
+            found = Not(self._plain())
+        elif self._takes("("):
+            found = self._joined("or")
+            self._expect(")", "A bracket is open.")
+        else:
+            found = self._clause()
+        self._depth -= 1
+        return found
 
     def _clause(self) -> Condition:
         token = self._take("name", "a figure's name is missing.", "For example: time > 3%")
-        name, place, changed = token.text, token.place, False
-        if name == "change" and self._takes("("):
+        changed = token.text == "change" and self._takes("(")
+        if changed:
             token = self._take("name", "a figure's name is missing.", "For example: change(time) > 3%")
-            name, place, changed = token.text, token.place, True
             self._expect(")", "A bracket is open.")
-        following = self._peek()
-        if name in WORDS and (following is None or following.kind != "relation"):
+        name = token.text
+        if name in WORDS and self._peek.kind != "relation":
+            self._need_base(token)
             return Word(name)
-        relation = self._take(
-            "relation", f"what {name} is compared with is missing.", "Write <, <=, >, >=, == or !="
+        what = f"what {name} is compared with is missing."
+        relation = self._take("relation", what, "Write <, <=, >, >=, == or !=").text
+        at, (value, unit) = self._peek, self._value()
+        if name in IDENTITY or name == "verdict":
+            return self._identity(token, changed, relation, value, at)
+        figure = self._figure(token)
+        if figure.is_text:
+            wanted = self._text_value(token, changed, relation, value, at)
+            return Clause(name, figure, False, _RELATIONS[relation], 0.0, self._parts(figure, wanted, at))
+        if isinstance(value, str):
+            raise self._error(at, f"{name} is a number, not text.", "Write a number here.")
+        if changed and unit != "%":
+            raise self._error(at, "a change is in percent.", "For example: change(time) > 3%")
+        if changed or (unit == "%" and figure.unit not in ("%", "±%")):
+            self._need_base(token)
+            return Clause(name, figure, True, _RELATIONS[relation], value / 100)
+        return Clause(name, figure, False, _RELATIONS[relation], self._in_unit(name, figure, value, unit, at))
+
+    def _identity(
+        self, token: _Token, changed: bool, relation: str, value: float | str, at: _Token
+    ) -> Clause:
+        is_verdict = token.text == "verdict"
+        if is_verdict:
+            self._need_base(token)
+        if changed:
+            raise self._error(token, f"{token.text} does not change.", "Name a figure, such as time.")
+        wanted = self._text_value(token, changed, relation, value, at)
+        if is_verdict and wanted not in WORDS[:4]:
+            raise self._error(at, f"{wanted!r} is not a verdict.", f"There are {', '.join(WORDS[:4])}.")
+        return Clause(token.text, None, False, _RELATIONS[relation], 0.0, (wanted,))
+
+    def _text_value(self, token: _Token, changed: bool, relation: str, value: float | str, at: _Token) -> str:
+        name = token.text
+        if not isinstance(value, str):
+            example = f"For example: {name} == 'shared'"
+            fix = example if name.startswith("bound") else "Put it in quotation marks."
+            raise self._error(at, f"{name} is text, not a number.", fix)
+        if relation not in ("==", "!="):
+            raise self._error(token, f"{name} is text: it cannot be more or less.", "Write == or !=")
+        if changed:
+            raise self._error(token, "the change of a text is not a number.", "Drop change( ).")
+        return value
+
+    def _figure(self, token: _Token) -> Figure:
+        name = ALIASES.get(token.text, token.text)
+        if name in _UNFIT:
+            fix = "Gate time, a rate, a resource, a bound or a counter."
+            raise self._error(token, f"{name} {_UNFIT[name]}: no gate can use it.", fix)
+        if name in FIGURES:
+            return FIGURES[name]
+        if "__" in name:  # a metric by Nsight Compute's own name
+            return counter_figure(name)
+        known = [*ALIASES, *IDENTITY, *(key for key in FIGURES if key not in _UNFIT), *WORDS]
+        near = get_close_matches(name, known, n=3, cutoff=0.6)
+        near = near or [key for key in known if name.lower() in key][:3]
+        fix = f"Did you mean {' or '.join(near)}?" if near else "docs/compare.md lists the names."
+        raise self._error(token, f"there is no figure {name!r}.", fix)
+
+    def _parts(self, figure: Figure, value: str, at: _Token) -> tuple[str, ...]:
+        """The values of a text figure that a word stands for: `shared` for `shared/L1`."""
+        wanted = value.strip().lower()
+        if figure.key != "bound_by":
+            return (wanted,)
+        if wanted in PARTS:
+            return (PARTS[wanted].short.lower(),)
+        found = tuple(
+            part.short.lower()
+            for part in PARTS.values()
+            for names in [(part.key, part.short.lower(), part.label.lower())]
+            if wanted and any(name.startswith(wanted) for name in names)
         )
-        value_place = (self._peek() or _Token("", "", len(self._text))).place
-        value, unit = self._value()
-        return Clause(name, changed, _RELATIONS[relation.text], value, unit, place, value_place)
+        if not found:
+            shorts = [part.short for part in PARTS.values()]
+            near = get_close_matches(wanted, [short.lower() for short in shorts], n=2)
+            fix = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(shorts)}."
+            raise self._error(at, f"no part of a device is called {wanted!r}.", fix)
+        return found
+
+    def _in_unit(self, name: str, figure: Figure, value: float, unit: str, at: _Token) -> float:
+        """A number in its figure's unit."""
+        own = "bytes" if figure.unit == "B" else figure.unit
+        factor, kept = UNITS[unit] if unit else (1.0, own)
+        if kept != own:
+            words = {"us": "a time", "%": "a share in %", "bytes": "a size in bytes"}
+            its = words.get(own, f"counted in {own or 'ones'}")
+            fix = f"Write the number alone, or change({name}) with % for its change."
+            raise self._error(at, f"{name} is {its}, not in {unit}.", fix)
+        return value * factor
 
     def _value(self) -> tuple[float | str, str]:
-        sign = self._peek()
-        if sign is not None and sign.kind == "sign":
-            self._next += 1
-        token = self._peek()
-        if token is not None and token.kind == "text" and (sign is None or sign.kind != "sign"):
-            self._next += 1
-            return token.text[1:-1], ""
-        token = self._take(
-            "number", "a number, or a text in quotation marks, is missing.", "For example: 128, 3%, 'shared'"
-        )
+        sign = self._take("sign").text if self._peek.kind == "sign" else ""
+        if self._peek.kind == "text" and not sign:
+            return self._take("text").text[1:-1], ""
+        what = "a number, or a text in quotation marks, is missing."
+        token = self._take("number", what, "For example: 128, 3%, 'shared'")
         value = float(token.text)
         if not isfinite(value):
             raise self._error(token, "this number is too large.", "Write a smaller one.")
-        if sign is not None and sign.kind == "sign" and sign.text != "+":
-            value = -value
-        return value, self._unit()
+        return -value if sign not in ("", "+") else value, self._unit()
 
     def _unit(self) -> str:
         """The unit behind a number, which may be of several tokens: `GB/s`; empty without one."""
-        token = self._peek()
-        if token is None or token.kind not in ("unit", "name") or token.text in ("and", "or"):
+        token = self._peek
+        if token.kind not in ("unit", "name") or token.text in ("and", "or"):
             return ""
-        self._next += 1
-        unit = token.text
-        following = self._peek()
-        if following is not None and following.kind == "unit" and following.text.startswith("/"):
-            self._next += 1
-            unit += following.text
+        unit = self._take(token.kind).text
+        if self._peek.kind == "unit" and self._peek.text.startswith("/"):
+            unit += self._take("unit").text
         if unit not in UNITS:
             raise self._error(token, f"{unit!r} is not a unit.", f"Units are {', '.join(UNITS)}.")
         return unit
 
-    def _peek(self) -> _Token | None:
-        return self._tokens[self._next] if self._next < len(self._tokens) else None
+    @property
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
 
     def _takes(self, text: str) -> bool:
-        token = self._peek()
-        if token is None or token.text != text or token.kind == "text":
-            return False
-        self._next += 1
-        return True
+        found = self._peek.text == text and self._peek.kind not in ("text", "end")
+        self._next += found
+        return found
 
     def _expect(self, text: str, problem: str) -> None:
         if not self._takes(text):
-            raise self._error(self._peek(), problem, f"Write {text} here.")
+            raise self._error(self._peek, problem, f"Write {text} here.")
 
-    def _take(self, kind: str, problem: str, fix: str) -> _Token:
-        token = self._peek()
-        if token is None or token.kind != kind or token.text in ("and", "or", "not"):
+    def _take(self, kind: str, problem: str = "", fix: str = "") -> _Token:
+        token = self._peek
+        if token.kind != kind or token.text in ("and", "or", "not"):
             raise self._error(token, problem, fix)
         self._next += 1
         return token
 
-    def _error(self, token: _Token | None, problem: str, fix: str) -> GateError:
-        return GateError(self._text, len(self._text) if token is None else token.place, problem, fix)
+    def _need_base(self, token: _Token) -> None:
+        if not self._with_base:
+            fix = "Use it with: gpuprof compare BASE NEW --fail-on …"
+            raise self._error(token, f"{token.text} is compared with a base here, and there is none.", fix)
 
-
-_RELATIONS: dict[str, Relation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "==": "==", "!=": "!="}
-
-
-def names_in(condition: Condition) -> Sequence[Clause]:
-    """Every comparison within a condition, from left to right."""
-    match condition:
-        case Clause():
-            return (condition,)
-        case Not(inner):
-            return names_in(inner)
-        case Join(_, parts):
-            return [clause for part in parts for clause in names_in(part)]
-    return ()
-
-
-def words_in(condition: Condition) -> Sequence[str]:
-    """Every bare word within a condition."""
-    match condition:
-        case Word(word):
-            return (word,)
-        case Not(inner):
-            return words_in(inner)
-        case Join(_, parts):
-            return [word for part in parts for word in words_in(part)]
-    return ()
+    def _error(self, token: _Token, problem: str, fix: str) -> GateError:
+        return GateError(self._text, token.place, problem, fix)

@@ -7,69 +7,53 @@ is known to within an interval: its gate fails where a change is proven, passes 
 it, and is uncertain in between.
 """
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.kinds import is_reference
 from gpuprof.comparison.compared import ComparedCase, Comparison, case_name, percent
-from gpuprof.comparison.gate_names import IDENTITY, TIMED, Term, resolve
-from gpuprof.comparison.gate_text import Clause, Condition, Join, Not, Relation, Word, parse_gate, words_in
-from gpuprof.comparison.judging import Judgement, Times, interval, judge, times_of
+from gpuprof.comparison.gate_text import IDENTITY, Clause, Condition, Join, Not, Word, parse_gate, words_in
+from gpuprof.comparison.judging import Times, interval, judge, times_of
 from gpuprof.results import Measurement, Run
 
 Answer = Literal["yes", "no", "unsure", "unknown"]
 Outcome = Literal["failed", "passed", "uncertain", "not judged"]
-_RELATIONS: dict[Relation, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+#: Figures that follow from a time, with the power of the time that they go by: these are as noisy as it is.
+TIMED = {
+    **dict.fromkeys(("median_us", "warm_us"), 1),
+    **dict.fromkeys(("gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth", "pct_of_copy"), -1),
+    **dict.fromkeys(("pct_of_limit", "pct_of_measured_limit", "pct_of_bound"), -1),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A condition that no case may meet.
-
-    Args:
-        text: As the user wrote it.
-        condition: What it states.
-        terms: What each of its comparisons is about.
-    """
+    """A condition that no case may meet, and its text as the user wrote it."""
 
     text: str
     condition: Condition
-    terms: dict[Clause, Term]
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a gate says of one case.
+    """What a gate says of one case: whether it meets the condition under which the run has failed.
 
     Args:
-        name: The case.
+        case: Its name.
         answer: Whether it meets the gate's condition.
         evidence: Its figures, or why they are not known.
     """
 
-    name: str
+    case: str
     answer: Answer
     evidence: str
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What became of a gate.
-
-    Args:
-        gate: The gate.
-        held: Every case that was held against it.
-    """
+    """What became of a gate, and every case that was held against it."""
 
     gate: Gate
     held: tuple[Held, ...]
@@ -131,71 +115,51 @@ def read_gates(texts: Iterable[str], *, with_base: bool) -> tuple[Gate, ...]:
     Raises:
         InputError: One cannot be read, or needs a base.
     """
-    gates = []
-    for text in texts:
-        condition = parse_gate(text)
-        gates.append(Gate(text, condition, resolve(text, condition, with_base=with_base)))
-    return tuple(gates)
+    return tuple(Gate(text, parse_gate(text, with_base=with_base)) for text in texts)
 
 
 def hold_run(gates: Sequence[Gate], run: Run) -> tuple[GateResult, ...]:
     """Hold every kernel's cases of one run against gates; references are nobody's code under test."""
-    candidates = [
-        _Candidate(case_name(run, case), Subject(run, case))
-        for case in run.cases
-        if not is_reference(run, case)
-    ]
-    return tuple(_result(gate, candidates) for gate in gates)
+    return _results(gates, [_Candidate(case_name(run, case), Subject(run, case)) for case in run.cases])
 
 
 def hold_comparison(gates: Sequence[Gate], comparison: Comparison) -> tuple[GateResult, ...]:
     """Hold every kernel's cases of a comparison against gates."""
     base, new = comparison.base, comparison.new
-    candidates = [
-        _Candidate(case.name, case.new, case.base, case) for case in comparison.cases if not case.is_reference
-    ]
-    candidates += [
-        _Candidate(case_name(new, case), Subject(new, case))
-        for case in comparison.added
-        if not is_reference(new, case)
-    ]
-    gone = [
-        _Candidate(case_name(base, case), None, Subject(base, case))
-        for case in comparison.missing
-        if not is_reference(base, case)
-    ]
-    return tuple(
-        _result(gate, [*candidates, *(gone if "missing" in words_in(gate.condition) else [])])
-        for gate in gates
-    )
+    matched = [_Candidate(case.name, case.new, case.base, case) for case in comparison.cases]
+    added = [_Candidate(case_name(new, case), Subject(new, case)) for case in comparison.added]
+    gone = [_Candidate(case_name(base, case), None, Subject(base, case)) for case in comparison.missing]
+    return _results(gates, [*matched, *added, *gone])
 
 
-def _result(gate: Gate, candidates: Sequence[_Candidate]) -> GateResult:
-    held = []
-    for candidate in candidates:
-        answer, evidence = _answer(gate.condition, gate.terms, candidate)
-        held.append(Held(candidate.name, answer, evidence))
-    return GateResult(gate, tuple(held))
+def _results(gates: Sequence[Gate], candidates: Sequence[_Candidate]) -> tuple[GateResult, ...]:
+    """Only a gate that names missing cases looks at them."""
+    judged = [one for one in candidates if not is_reference(one.subject.run, one.subject.case)]
+    found = []
+    for gate in gates:
+        looked_at = [one for one in judged if one.new or "missing" in words_in(gate.condition)]
+        held = (Held(one.name, *_answer(gate.condition, one)) for one in looked_at)
+        found.append(GateResult(gate, tuple(held)))
+    return tuple(found)
 
 
-def _answer(condition: Condition, terms: dict[Clause, Term], case: _Candidate) -> tuple[Answer, str]:
+def _answer(condition: Condition, case: _Candidate) -> tuple[Answer, str]:
     match condition:
         case Word(word):
             return _word(word, case)
         case Clause():
-            return _clause(terms[condition], case)
+            return _clause(condition, case)
         case Not(inner):
-            answer, evidence = _answer(inner, terms, case)
+            answer, evidence = _answer(inner, case)
             opposite: dict[Answer, Answer] = {"yes": "no", "no": "yes"}
             return opposite.get(answer, answer), evidence
         case Join(every, parts):
-            found = [_answer(part, terms, case) for part in parts]
+            found = [_answer(part, case) for part in parts]
             order: tuple[Answer, ...] = (
                 ("no", "unknown", "unsure", "yes") if every else ("yes", "unsure", "unknown", "no")
             )
             decisive = next(answer for answer in order if any(answer == item[0] for item in found))
             return decisive, ", ".join(dict.fromkeys(text for answer, text in found if answer == decisive))
-    raise TypeError(f"no condition: {condition!r}")
 
 
 def _word(word: str, case: _Candidate) -> tuple[Answer, str]:
@@ -207,46 +171,46 @@ def _word(word: str, case: _Candidate) -> tuple[Answer, str]:
     return ("yes" if case.compared.verdict == word else "no"), case.compared.sentence
 
 
-def _clause(term: Term, case: _Candidate) -> tuple[Answer, str]:
-    name, relation = term.clause.name, term.clause.relation
-    if term.figure is None:
-        value = (
-            (case.compared.verdict if case.compared else "")
-            if name == "verdict"
-            else IDENTITY[name](case.subject)
-        )
-        met = (value == term.value) == (relation == "==")
-        return ("yes" if met else "no"), f"{name} {value}"
+def _clause(clause: Clause, case: _Candidate) -> tuple[Answer, str]:
+    figure = clause.figure
+    if figure is None:
+        verdict = case.compared.verdict if case.compared else ""
+        value = verdict if clause.name == "verdict" else IDENTITY[clause.name](case.subject)
+        return _yes(clause.holds(value in clause.texts, True)), f"{clause.name} {value}"
     if case.new is None:
         return "unknown", "it is missing"
-    if term.relative:
-        return _change(term, term.figure, case)
-    reading = term.figure.read(case.new)
+    if clause.relative:
+        return _change(clause, figure, case)
+    reading = figure.read(case.new)
     if reading.value is None:
-        return "unknown", f"{term.figure.phrase}: {reading.reason}"
+        return "unknown", f"{figure.phrase}: {reading.reason}"
     if isinstance(reading.value, str):
-        met = bool({reading.value.lower(), *reading.value.lower().split(" and ")} & set(term.texts))
-        return ("yes" if met == (relation == "==") else "no"), f"{term.figure.phrase} {reading.value}"
-    evidence = f"{term.figure.phrase} {term.figure.write(reading.value)}"
-    if term.figure.key not in TIMED:
-        return ("yes" if _RELATIONS[relation](reading.value, float(term.value)) else "no"), evidence
-    return _timed(term, term.figure, reading.value, case.new.case), evidence
+        met = bool({reading.value.lower(), *reading.value.lower().split(" and ")} & set(clause.texts))
+        return _yes(clause.holds(met, True)), f"{figure.phrase} {reading.value}"
+    answers = {
+        clause.holds(reading.value * factor, clause.value) for factor in _factors(case.new.case, figure)
+    }
+    evidence = f"{figure.phrase} {figure.write(reading.value)}"
+    return "unsure" if len(answers) > 1 else _yes(answers == {True}), evidence
 
 
-def _timed(term: Term, figure: Figure, value: float, case: Measurement) -> Answer:
-    """Whether a figure that follows from a time meets a condition, as far as its rounds can tell."""
+def _yes(met: bool) -> Answer:
+    return "yes" if met else "no"
+
+
+def _factors(case: Measurement, figure: Figure) -> Sequence[float]:
+    """Between what factors of its value a figure lies, as far as its rounds can tell."""
     times = _times(case, figure)
-    holds = _RELATIONS[term.clause.relation]
-    ends = [end ** TIMED[figure.key] for end in interval(times)] if times.medians_us else [1.0]
-    answers = {holds(value * end, float(term.value)) for end in ends}
-    return "unsure" if len(answers) > 1 else "yes" if answers == {True} else "no"
+    if figure.key not in TIMED or not times.medians_us:
+        return (1.0,)
+    return [float(end ** TIMED[figure.key]) for end in interval(times)]
 
 
-def _change(term: Term, figure: Figure, case: _Candidate) -> tuple[Answer, str]:
+def _change(clause: Clause, figure: Figure, case: _Candidate) -> tuple[Answer, str]:
     if case.base is None or case.new is None:
         return "unknown", "it has no base"
     if figure.key in TIMED:
-        return _timed_change(term, figure, case)
+        return _timed_change(clause, figure, case.base, case.new)
     before, after = figure.read(case.base), figure.read(case.new)
     for reading in (before, after):
         if not isinstance(reading.value, int | float):
@@ -254,35 +218,22 @@ def _change(term: Term, figure: Figure, case: _Candidate) -> tuple[Answer, str]:
     old, now = float(before.value or 0), float(after.value or 0)
     evidence = f"{figure.phrase} {figure.write(old)} → {figure.write(now)}"
     change = (now / old - 1) if old else (0.0 if now == old else float("inf") if now > 0 else -float("inf"))
-    return ("yes" if _RELATIONS[term.clause.relation](change, float(term.value)) else "no"), evidence
+    return _yes(clause.holds(change, clause.value)), evidence
 
 
-def _timed_change(term: Term, figure: Figure, case: _Candidate) -> tuple[Answer, str]:
-    assert case.base is not None
-    assert case.new is not None
-    times = [_times(subject.case, figure) for subject in (case.base, case.new)]
+def _timed_change(clause: Clause, figure: Figure, base: Subject, new: Subject) -> tuple[Answer, str]:
+    """Whether the change of what follows from a time meets a condition: only one that is proven ever does."""
+    times = [_times(subject.case, figure) for subject in (base, new)]
     if not all(each.medians_us for each in times):
-        side = case.base if not times[0].medians_us else case.new
+        side = base if not times[0].medians_us else new
         return "unknown", f"{figure.phrase}: {figure.read(side).reason or 'not timed'}"
-    found = judge(*times)
-    low, change, high = sorted(
-        _powered(value, TIMED[figure.key]) for value in (found.low, found.change, found.high)
-    )
+    found, power = judge(*times), TIMED[figure.key]
+    low, change, high = sorted(float((1 + at) ** power - 1) for at in (found.low, found.change, found.high))
     evidence = f"{figure.phrase} {percent(change)} ({percent(low)} to {percent(high)})"
-    return _proven(found, term, low, change, high), evidence
-
-
-def _proven(found: Judgement, term: Term, low: float, change: float, high: float) -> Answer:
-    """Whether a change meets a condition: only one that is proven ever does."""
-    holds = _RELATIONS[term.clause.relation]
-    value = float(term.value)
     if found.verdict in ("regressed", "improved"):
-        return "yes" if holds(change, value) else "no"
-    return "unsure" if holds(low, value) or holds(high, value) else "no"
-
-
-def _powered(change: float, power: int) -> float:
-    return float((1 + change) ** power - 1)
+        return _yes(clause.holds(change, clause.value)), evidence
+    may = clause.holds(low, clause.value) or clause.holds(high, clause.value)
+    return "unsure" if may else "no", evidence
 
 
 def _times(case: Measurement, figure: Figure) -> Times:
@@ -291,5 +242,5 @@ def _times(case: Measurement, figure: Figure) -> Times:
 
 
 def _cases(held: tuple[Held, ...], most: int = 4) -> str:
-    shown = "; ".join(f"{item.name} ({item.evidence})" for item in held[:most])
+    shown = "; ".join(f"{item.case} ({item.evidence})" for item in held[:most])
     return shown if len(held) <= most else f"{shown}; and {len(held) - most} more"

@@ -27,14 +27,7 @@ _LIBRARIES = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that two runs do not have in common.
-
-    Args:
-        what: Its name.
-        base: In the base.
-        new: In the new run.
-        misleads: Why figures of the two must not be compared; empty where it is only worth knowing.
-    """
+    """Something that two runs do not have in common; `misleads` says why that forbids comparing, or is empty."""
 
     what: str
     base: str
@@ -54,20 +47,21 @@ def differences(base: Run, new: Run) -> tuple[Difference, ...]:
 
 
 def _devices(base: Run, new: Run) -> Iterator[Difference]:
+    other = "another device has other times and other limits"
     names = [", ".join(dict.fromkeys(device.name for device in run.devices)) for run in (base, new)]
     if names[0] != names[1]:
-        yield Difference("device", names[0], names[1], "another device has other times and other limits")
+        yield Difference("device", names[0], names[1], other)
         return
     for old, now in zip(base.devices, new.devices, strict=False):
-        if old.compute_capability != now.compute_capability or old.sm_count != now.sm_count:
-            was, is_now = (f"{card.sm_count} SMs of {card.arch}" for card in (old, now))
-            yield Difference("device", was, is_now, "another device has other times and other limits")
-        if _apart(old.sm_clock_mhz, now.sm_clock_mhz, 0.005):
-            was, is_now = (f"{card.sm_clock_mhz:,.0f} MHz" for card in (old, now))
-            yield Difference("boost clock", was, is_now, "the device runs at another clock")
-        if _apart(old.memory_clock_mhz, now.memory_clock_mhz, 0.005):
-            was, is_now = (f"{card.memory_clock_mhz:,.0f} MHz" for card in (old, now))
-            yield Difference("memory clock", was, is_now, "its memory runs at another clock")
+        built = [f"{card.sm_count} SMs of {card.arch}" for card in (old, now)]
+        if built[0] != built[1]:
+            yield Difference("device", built[0], built[1], other)
+        for what, was, is_now, why in (
+            ("boost clock", old.sm_clock_mhz, now.sm_clock_mhz, "the device runs at another clock"),
+            ("memory clock", old.memory_clock_mhz, now.memory_clock_mhz, "its memory runs at another clock"),
+        ):
+            if _apart(was, is_now, 0.005):
+                yield Difference(what, f"{was:,.0f} MHz", f"{is_now:,.0f} MHz", why)
 
 
 def _how(base: Run, new: Run) -> Iterator[Difference]:
