@@ -27,7 +27,7 @@ _LIBRARIES = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that two runs do not have in common; `misleads` says why that forbids comparing, or is empty."""
+    """What two runs do not have in common; `misleads` says why that forbids comparing them, or is empty."""
 
     what: str
     base: str
