@@ -193,17 +193,7 @@ def repository(tmp_path):
 
 def test_a_comparison_with_a_revision_runs_nothing_of_the_repositorys_configuration(repository):
     what = (
-        "compare",
-        "--against",
-        "HEAD",
-        "ops",
-        "-k",
-        "global_atomics",
-        "--sizes",
-        "256",
-        "-q",
-        "-o",
-        "out",
+        *("compare", "--against", "HEAD", "ops", "-k", "global_atomics", "--sizes", "256", "-q", "-o", "out"),
     )
     process = gpuprof(*what, "--device", "sim:h200", "--rounds", "1", cwd=repository)
     assert process.returncode == 0, process.stderr

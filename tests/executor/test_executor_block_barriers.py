@@ -80,11 +80,6 @@ CROSSED = """extern "C" __global__ void k(int *out) {
 }"""
 
 
-def test_two_barriers_in_opposite_order():
-    (out,), _ = run_cuda(CROSSED % ("words[t] = t;", ""), np.zeros(128, np.int32), block=(128, 1, 1))
-    assert out.array().tolist() == [t ^ 64 for t in range(128)]
-
-
 def test_what_is_written_after_an_arrival_is_not_ordered_by_it():
     source = CROSSED % ("if (t >= 64) words[t] = t;", "words[t] = t;")
     with pytest.raises(KernelFault) as caught:

@@ -81,18 +81,6 @@ def test_storing_what_is_there_to_what_is_read_only_is_no_fault(kind):
     np.testing.assert_array_equal(table.array(), content)
 
 
-def test_masked_lanes_do_not_dereference():
-    source = """extern "C" __global__ void k(const float *in, float *out, int n) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n)
-        out[i] = in[i] + 1.0f;
-}"""
-    (_, out), _ = run_cuda(
-        source, np.ones(33, np.float32), np.zeros(33, np.float32), scalars=(33,), grid=(2, 1, 1)
-    )
-    assert (out.array() == 2).all()
-
-
 def test_shared_access_out_of_bounds():
     source = """extern "C" __global__ void k(float *out) {
     extern __shared__ float tile[];
@@ -285,17 +273,6 @@ def test_block_whose_barrier_nobody_completes_is_named_among_others(block):
     assert (fault.block, fault.thread) == ((block, 0, 0), (64, 0, 0))
 
 
-def test_exited_threads_count_as_arrived():
-    source = """extern "C" __global__ void k(float *out) {
-    if (threadIdx.x >= 40)
-        return;
-    __syncthreads();
-    out[threadIdx.x] = 1;
-}"""
-    (out,), _ = run_cuda(source, FLOATS, block=(64, 1, 1))
-    assert out.array().sum() == 40
-
-
 def test_copy_read_before_its_wait():
     source = """#include <cuda_pipeline.h>
 extern "C" __global__ void k(const float *in, float *out) {
@@ -360,22 +337,6 @@ def test_who_else_touched_a_byte_is_named():
         assert f"reads byte 0 of shared memory, which {who} wrote since the last barrier" in str(fault)
 
 
-def test_copy_needs_a_barrier_after_its_wait():
-    source = (
-        PIPELINE
-        + """
-extern "C" __global__ void k(const float *in, float *out) {
-    __shared__ float tile[64];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &in[threadIdx.x], 4);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
-}"""
-    )
-    fault = caught(source, FLOATS, FLOATS, block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
-
-
 PIPELINE = """__device__ void __pipeline_memcpy_async(void *to, const void *from, int) {
     const unsigned address = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from));
@@ -403,15 +364,6 @@ def test_trap():
 }"""
     fault = caught(source, np.zeros(32, np.int32))
     assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.TRAP, 3, (5, 0, 0))
-
-
-def test_constants_cannot_be_written():
-    source = """__constant__ float table[4] = {1, 2, 3, 4};
-extern "C" __global__ void k(float *out) {
-    out[threadIdx.x] = table[threadIdx.x & 3];
-}"""
-    (out,), _ = run_cuda(source, FLOATS)
-    assert out.array()[:6].tolist() == [1, 2, 3, 4, 1, 2]
 
 
 def test_assertion_that_fails_ends_the_launch_and_one_that_holds_is_nothing():

@@ -150,27 +150,6 @@ def test_many_warps_cost_the_sum_of_each(pieces, data):
         assert (sectors[block], wavefronts[block]) == tuple(map(sum, zip(*each, strict=True)))
 
 
-@pytest.mark.parametrize("length", [16, 4, 0])
-def test_a_tail_arrives_with_zeros_behind_it(length):
-    source = f"""extern "C" __global__ void k(const int *in, int *out) {{
-    __shared__ __align__(16) int tile[128];
-    const unsigned place = (unsigned)__cvta_generic_to_shared(tile + 4 * threadIdx.x);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(place), "l"(in + 4 * threadIdx.x),
-                 "r"(threadIdx.x == 31 ? {length} : 16));
-    asm volatile("cp.async.wait_all;");
-    __syncthreads();
-    for (int i = 0; i < 4; ++i)
-        out[4 * threadIdx.x + i] = tile[4 * threadIdx.x + i];
-}}"""
-    (_, out), result = run_cuda(source, np.arange(1, 129, dtype=np.int32), np.zeros(128, np.int32))
-    kept = 124 + length // 4
-    assert out.array().tolist() == [*range(1, kept + 1), *[0] * (128 - kept)]
-    names = ("requests", "sectors", "useful_bytes", "shared_wavefronts")
-    counted = tuple(result.counters[f"async_copy_{name}"] for name in names)
-    wavefronts = {16: 4, 4: 4 + 4, 0: 5 + 4}[length]
-    assert counted == (1, 16, 512 if length else 496, wavefronts)
-
-
 _AT_THE_END = """
 extern "C" __global__ void copy(const int *in, int *out, int bytes)
 {

@@ -52,15 +52,7 @@ def test_kernels_hold_what_they_are_for():
     ):
         assert word in sources
     for word in (
-        "copy<4",
-        "copy<8",
-        "copy_cut<16",
-        "barrier<",
-        "arrive<",
-        "LEAVE",
-        "switch",
-        "continue;",
-        "own[",
+        *("copy<4", "copy<8", "copy_cut<16", "barrier<", "arrive<", "LEAVE", "switch", "continue;", "own["),
     ):
         assert word in sources
     shapes = {random_kernel(seed).block for seed in range(100)}

@@ -344,15 +344,3 @@ def test_shipped_choice_changes_with_the_size():
 def test_shipped_choice_does_without_asynchronous_copies_where_there_are_none():
     kernel, turing = find_kernel("gemm", "by_size"), load_card("t4")
     assert {choose(kernel, Gemm(n, n, n), turing).id for n in EXTENTS} == {"reg_8x8"}
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("device", cards(), ids=lambda device: device.name)
-def test_shipped_choice_in_double_precision_has_code_for_it(device):
-    kernel = find_kernel("gemm", "by_size")
-    for m, n, k in itertools.product(EXTENTS, repeat=3):
-        problem = replace(Gemm(m, n, k), dtype="f64")
-        chosen = choose(kernel, problem, device)
-        assert "f64" in chosen.dtypes
-        shape = configure(chosen, problem, chosen.launch.block, {}, device)
-        assert shape.launches[0].dynamic_shared_bytes <= device.shared_bytes_per_block_optin, problem

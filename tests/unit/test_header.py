@@ -460,26 +460,7 @@ def test_other_problems_dimensions_are_unknown():
     assert "uses 'nx'" in refusal(header(grid='grid = ["nx"]')).what
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "M +",
-        "M ** 2",
-        "M / 2",
-        "M << 1",
-        "1.5",
-        "'4'",
-        "True",
-        "M.real",
-        "(M, N)",
-        "[M][0]",
-        "lambda: 1",
-        "abs(M)",
-        "__import__('os')",
-        "cdiv(M)",
-        "min()",
-    ],
-)
+@pytest.mark.parametrize("expression", ["M +", "M / 2", "__import__('os')"])
 def test_expression_outside_the_language_is_refused_when_the_file_is_read(expression):
     error = refusal(header(grid=f'grid = ["{expression}"]'))
     assert str(PATH) in error.what
@@ -563,16 +544,6 @@ def test_shipped_kernel_says_what_its_step_moves(kernel):
     study = [other for other in ladder(kernel.operation) if kernel.study.name and other.study == kernel.study]
     assert kernel.moves or kernel in (ladder(kernel.operation)[0], *study[:1])
     assert bool(kernel.after) == bool(kernel.moves)
-
-
-def test_published_times_of_study_a():
-    published = {
-        kernel.id: [(figure.size, figure.time_ms) for figure in kernel.published] for kernel in ladder("gemm")
-    }
-    assert published["naive"] == [("128", 0.028809), ("4096", 95.804932)]
-    assert published["smem_panel"] == [("128", 0.036865), ("4096", None)]
-    assert published["smem_tiled"] == [("128", 0.018066), ("4096", 93.896973)]
-    assert published["reg_2x1"] == [("128", 0.011963), ("4096", 33.145020)]
 
 
 @pytest.fixture

@@ -78,10 +78,6 @@ def test_known_launches(arch, threads, registers, shared, blocks, percent, limit
     assert result.limiter == limiter
 
 
-def test_three_blocks_of_512_threads_are_exactly_full():
-    assert occupancy("sm_86", 512, 32, 0).theoretical_pct == 100.0
-
-
 def test_a_kernel_without_registers_or_shared_memory_has_no_such_limit():
     assert occupancy("sm_75", 1024, 0, 0).limiter == "threads"
 

@@ -24,7 +24,7 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Size, Sized
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
@@ -430,13 +430,6 @@ def test_worker_that_gives_no_answer_is_killed(worker):
     assert worker._process.poll() == -signal.SIGKILL
 
 
-def test_worker_that_dies_between_requests_is_noticed(worker):
-    worker._process.kill()
-    worker._process.wait()
-    with pytest.raises(WorkerDied, match="the worker process was killed by SIGKILL"):
-        worker.ask(Size(()), 30)
-
-
 @pytest.mark.parametrize("before", ["", "print('{\"type\": \"Ope', end=''); "], ids=["mute", "in mid-answer"])
 def test_worker_that_cannot_start_is_an_environment_error(monkeypatch, tmp_path, before):
     script = tmp_path / "dies.py"
@@ -447,12 +440,6 @@ def test_worker_that_cannot_start_is_an_environment_error(monkeypatch, tmp_path,
         BackendUnavailable, match=r"The worker process could not start: .* status 1: no driver today"
     ):
         WorkerProcess(NONE)
-
-
-def test_closing_twice_is_harmless(worker):
-    worker.close()
-    worker.close()
-    assert worker._process.poll() is not None
 
 
 def test_modules_of_the_current_directory_do_not_shadow_a_workers(tmp_path, monkeypatch):
