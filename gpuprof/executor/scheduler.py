@@ -155,7 +155,7 @@ class Scheduler:
             text = "ends without waiting for its bulk copy, which still reads shared memory"
             self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
         self.batch.bulk_stores.end()
-        if unfinished := self.batch.products.unfinished:
+        if unfinished := self.batch.products.unread:
             line, lanes = unfinished
             text = "ends without waiting for its wgmma, which still reads shared memory"
             self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))

@@ -20,6 +20,7 @@ from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.global_flights import BulkPlaces, Flight
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.shared_memory import ChunkPattern
+from gpuprof.executor.memory.source_reads import SourceRead, SourceReads
 
 #: Where the pieces of a store go: each buffer with the pieces that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
@@ -44,17 +45,14 @@ class Combination:
 class _Store:
     """One copy from shared memory.
 
-    `values` were there when it began; `combine` is None where they replace what is in the targets. Sources
-    may still be read by the lanes in `reading`, and no values move if it is `hollow`.
+    `values` were there when it began; `combine` is None where they replace what is in the targets. No values
+    move if it is `hollow`.
     """
 
-    pattern: ChunkPattern
+    read: SourceRead
     targets: Targets
     values: Lanes
     combine: Combination | None
-    line: int
-    group: NDArray[np.int64]
-    reading: Bools
     flight: Flight
     hollow: bool
 
@@ -66,8 +64,8 @@ class BulkStores:
         self._copies = copies
         self._judge = judge
         self._shape = (copies.barriers.blocks, warps, WARP)
+        self._reads = SourceReads(copies, warps, Access.SOURCE, Access.SOURCED)
         self._flying: list[_Store] = []
-        self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
 
     def start(
         self,
@@ -80,29 +78,27 @@ class BulkStores:
         hollow: bool = False,
     ) -> None:
         """Put a copy from shared memory to `places` in flight; see `_Store` for the other arguments."""
-        self._copies.races.record(Access.SOURCE, pattern, line)
+        read = self._reads.start(pattern, line)
         values = self._copies.shared.load_chunks(pattern)
-        lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
-        flight = Flight(places, line, lanes, writes=True)
+        flight = Flight(places, line, read.reading, writes=True)
         if combine is None:
             self._copies.flights.add(flight)
-        self._flying.append(
-            _Store(pattern, targets, values, combine, line, self._committed, lanes, flight, hollow)
-        )
+        self._flying.append(_Store(read, targets, values, combine, flight, hollow))
 
     def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
-        self._committed = self._committed + mask.lanes.astype(np.int64)
+        self._reads.commit(mask)
 
     def wait(self, mask: Mask, newest: int, *, reads_only: bool) -> None:
         """Finish all but the `newest` closed groups of the lanes in `mask`, or only their reads."""
+        self._reads.wait(mask, newest)
+        if reads_only:
+            return
         for copy in self._flying:
-            due = mask.lanes & (copy.group < self._committed - newest)
-            if (read := copy.reading & due).any():
-                self._release_source(copy, read)
-            if not reads_only and (written := copy.flight.waiting & due).any():
-                self._write(copy, written)
-        self._flying = [copy for copy in self._flying if (copy.reading | copy.flight.waiting).any()]
+            due = copy.flight.waiting & self._reads.due(copy.read, mask, newest)
+            if due.any():
+                self._write(copy, due)
+        self._flying = [copy for copy in self._flying if copy.flight.waiting.any()]
         self._copies.flights.settle()
 
     def end(self) -> None:
@@ -114,17 +110,10 @@ class BulkStores:
     @property
     def unread(self) -> tuple[int, Bools] | None:
         """The line and the lanes of a copy whose source nobody waited for, if there is one."""
-        return next(((copy.line, copy.reading) for copy in self._flying if copy.reading.any()), None)
-
-    def _release_source(self, copy: _Store, due: Bools) -> None:
-        pattern = copy.pattern
-        if not np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape)):
-            pattern = self._copies.part(pattern, due)
-        self._copies.races.record(Access.SOURCED, pattern, copy.line)
-        copy.reading = copy.reading & ~due
+        return self._reads.unread
 
     def _write(self, copy: _Store, due: Bools) -> None:
-        pattern, combine = copy.pattern, copy.combine
+        pattern, line, combine = copy.read.pattern, copy.read.line, copy.combine
         rows = self._shape[0] if pattern.leading == 1 else 1
         values = np.broadcast_to(copy.values, (rows, len(pattern.start))).reshape(-1)
         pieces = self._per_piece(pattern, due).reshape(-1)
@@ -134,16 +123,14 @@ class BulkStores:
             piece, place = which[chosen], places[chosen]
             given, who, size = values[piece], threads[piece], pattern.size
             if combine is None:
-                self._judge(buffer, place, who, given, size, copy.line, copy.hollow)
+                self._judge(buffer, place, who, given, size, line, copy.hollow)
                 if not copy.hollow:
                     buffer.store(place, given, size)
                 continue
             each = size // combine.dtype.itemsize
             place = (place[:, None] * each + np.arange(each)).reshape(-1)
             given = np.ascontiguousarray(given)[:, None].view(combine.dtype).reshape(-1)
-            self._judge(
-                buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, copy.line, copy.hollow
-            )
+            self._judge(buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, line, copy.hollow)
             buffer.combined = True
             if not copy.hollow:
                 _combine(buffer, place, given, combine)

@@ -19,7 +19,7 @@ from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import never_written
-from gpuprof.executor.memory.accesses import Signals
+from gpuprof.executor.memory.accesses import Access, Signals
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores
@@ -42,8 +42,8 @@ from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import Remembered, SharedMemory, SharedPattern
 from gpuprof.executor.memory.shared_order import SharedOrder
+from gpuprof.executor.memory.source_reads import SourceReads
 from gpuprof.executor.memory.thread_order import ThreadOrder
-from gpuprof.executor.memory.warpgroup_products import WarpgroupProducts
 from gpuprof.executor.steps.clock import Clock
 
 
@@ -316,9 +316,9 @@ class Batch:
         return BulkStores(self.bulk, self.warps, judge)
 
     @cached_property
-    def products(self) -> WarpgroupProducts:
+    def products(self) -> SourceReads:
         """What `wgmma` multiplies."""
-        return WarpgroupProducts(self.bulk, self.warps)
+        return SourceReads(self.bulk, self.warps, Access.MULTIPLIED, Access.PRODUCT)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:
