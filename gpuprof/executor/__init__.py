@@ -43,7 +43,8 @@ The way of a kernel through the rooms:
   results that only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in
   nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
-  launch (`refusals`); `totals` adds everything up, and `busiest` what the busiest multiprocessor has of it.
+  launch (`refusals`); every batch begins as the `launch_template` says. `totals` adds everything up, and
+  `busiest` what the busiest multiprocessor has of it.
 - `skeleton_launch` runs a grid whose blocks build on each other without its values, which counts it. From
   what each block stored and took from others (`grid_trace`), `closed_sample` chooses those that are then run
   with values.
@@ -51,17 +52,17 @@ The way of a kernel through the rooms:
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
 `refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `interleaving`;
-`grid_launch`; `closed_sample`;
-`skeleton_launch`. Of gpuprof they use its errors, and its facts about the copy engine and the units of
-textures.
+`launch_template`; `grid_launch`; `closed_sample`; `skeleton_launch`. Of gpuprof they use its errors, and its
+facts about the copy engine and the units of textures.
 """
 
 from gpuprof.executor.closed_sample import ClosedSample, choose_elements
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combined, launch
+from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.grid_trace import GridTrace, ValueNeeded
 from gpuprof.executor.memory.open_meetings import Meeting

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from gpuprof.executor.closed_sample import BlockPart, ClosedSample
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault
-from gpuprof.executor.grid_launch import DEFAULT_BUDGET, Argument, LaunchResult, launch
+from gpuprof.executor.grid_launch import DEFAULT_BUDGET, LaunchResult, launch
 from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
 from gpuprof.executor.memory.moments import Timeline
@@ -147,8 +148,7 @@ class GridLaunch:
 def _batches(sample: ClosedSample) -> list[list[BlockPart]]:
     """Return the blocks that shall run together: of many, those that come about as far; a few one by one.
 
-    All of a batch run until the last of them has come far enough. Where they differ in when they wait, each
-    one alone costs less, since it repeats itself.
+    All of a batch run until the last of them has come far enough.
     """
     parts = sorted(sample.parts, key=lambda part: (part.horizon, part.block))
     costs = _BATCH_COSTS

@@ -29,13 +29,16 @@ ROOMS: dict[str, set[str]] = {
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
     "totals": {"lanes", "program", "memory", "decode", "sampling", "busiest"},
     "interleaving": {"memory", "decode", "divergence", "scheduler"},
+    "launch_template": {"faults", "lanes", "program", "memory", "steps", "decode", "refusals", "sampling"},
     "grid_launch": {
-        *("faults", "lanes", "program", "memory", "steps"),
+        *("faults", "lanes", "memory", "steps"),
         *("decode", "refusals", "sampling", "divergence", "scheduler", "totals", "interleaving"),
+        "launch_template",
     },
     "closed_sample": {"memory"},
     "skeleton_launch": {
-        *("faults", "lanes", "memory", "steps", "decode", "sampling", "grid_launch", "closed_sample"),
+        *("faults", "lanes", "memory", "steps", "decode", "sampling", "launch_template", "grid_launch"),
+        "closed_sample",
     },
 }
 #: Of gpuprof, its errors, and two modules of facts about CUDA.

@@ -34,8 +34,8 @@ from gpuprof.executor import (
     GlobalMemory,
     KernelFault,
     LaunchRefused,
-    grid_launch,
     launch,
+    launch_template,
     load_program,
 )
 from gpuprof.executor.memory.global_races import GlobalRaces
@@ -139,7 +139,7 @@ class EmulatedDriver:
 
     def take_over(self):
         """Put them in the place of the bindings' own."""
-        grid_launch.GlobalRaces = Unjudged
+        launch_template.GlobalRaces = Unjudged
         for name in dir(self):
             if name.startswith("cu"):
                 setattr(self._bindings, name, self._in_order(name, getattr(self, name)))

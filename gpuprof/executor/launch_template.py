@@ -1,0 +1,262 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What all batches of one launch begin with: parameters, variables, special registers and races."""
+
+import struct
+from collections.abc import Collection, Sequence
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.decode import Program
+from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
+from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.lanes.scalars import uniform
+from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.memory.open_meetings import OpenMeetings
+from gpuprof.executor.memory.texture_objects import surfaces_of
+from gpuprof.executor.memory.windows import RANK_SHIFT
+from gpuprof.executor.program.ptx import Variable
+from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
+from gpuprof.executor.refusals import cluster_of
+from gpuprof.executor.sampling import Sample
+from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.steps.special_registers import Surroundings, block_register, launch_register
+
+#: Lanes of a batch: enough that NumPy's cost per call does not matter, few enough to stay in cache.
+_BATCH_LANES = 65536
+#: Shared and local memory of a batch, in bytes.
+_BATCH_BYTES = 128 << 20
+#: Of the memory that a cooperative launch gives its grid.
+_WORKSPACE_WORDS = 8
+
+#: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
+Argument = int | float | Buffer | np.generic | bytes
+
+
+class LaunchTemplate:
+    """What all batches of one launch have in common."""
+
+    def __init__(
+        self,
+        program: Program,
+        geometry: Geometry,
+        args: Sequence[Argument],
+        memory: GlobalMemory,
+        dynamic_shared_bytes: int,
+        cooperative: bool,
+        multiprocessors: int,
+    ) -> None:
+        self.program = program
+        self.geometry = geometry
+        self.memory = memory
+        shared_bytes = program.shared.static_bytes
+        if dynamic_shared_bytes:
+            shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
+        cluster = cluster_of(program)
+        self.layout = ClusterLayout(cluster, geometry.warps, shared_bytes, program.shared_start)
+        self.surroundings = Surroundings(
+            geometry,
+            program.limits.get("reqnctapercluster"),
+            program.architecture,
+            program.shared.allotted_bytes + dynamic_shared_bytes,
+            dynamic_shared_bytes,
+            multiprocessors,
+        )
+        #: Loops whose turns are counted, each with the basic blocks before it.
+        self.loops: dict[int, tuple[int, ...]] = {}
+        self.merged_atomics: Collection[int] = ()
+        self.registers = list(program.slots.initial)
+        self.content = _parameter_block(program, args)
+        self._fill_parameters(self.content)
+        self._fill_specials()
+        if cooperative and not GRID_WORKSPACE.isdisjoint(program.slots.specials):
+            self._fill_workspace()
+
+    def blocks_per_batch(self) -> int:
+        """Return how many thread blocks run together; of clusters, how many of these."""
+        lanes = self.geometry.warps * WARP * self.layout.blocks
+        bytes_each = self.layout.all_bytes + lanes * self.program.local_bytes
+        return max(1, min(_BATCH_LANES // lanes, _BATCH_BYTES // max(1, bytes_each)))
+
+    def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
+        """Return a batch of the given blocks, ready to run."""
+        slots, follows = self.program.slots, self.program.follows_undefined
+        batch = Batch(
+            self.program.kernel,
+            self.geometry,
+            indices,
+            self.memory,
+            self.layout,
+            self.program.shared_granule,
+            self.program.local_bytes,
+            tally,
+            self.program.phased,
+            self.program.partial,
+            followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
+            fences=self.program.fences,
+        )
+        batch.assume_written(self.program.reserved_bytes)
+        batch.registers = list(self.registers)
+        values = self.surroundings.of_blocks(self.layout.indices_of(indices))
+        for name, slot in slots.specials.items():
+            if name in values:
+                batch.registers[slot] = block_register(values[name], self.layout)
+        if self.layout.several:
+            for slot in slots.in_shared:
+                batch.registers[slot] = batch.registers[slot] + (self.layout.rank_of_warp << RANK_SHIFT)
+        return batch
+
+    def races(self, sample: Sample, meetings: OpenMeetings) -> GlobalRaces:
+        """Return what looks for races on the buffers that kernels may write."""
+        # What is given out of a heap, freed, and given to another thread is in nobody's order.
+        buffers = [b for b in self.stored() if not b.read_only and b.allotted is None]
+
+        def report(race: GlobalRace) -> NoReturn:
+            thread, block = self.named(sample, race.thread)
+            other, other_block = self.named(sample, race.other)
+            who = f"thread {other} of block {other_block}"
+            if race.thread == race.other:
+                who = f"another thread of block {other_block}"
+            raise KernelFault(
+                FaultKind.SHARED_RACE if race.shared else FaultKind.GLOBAL_RACE,
+                race.detail.format(who, race.other_line),
+                kernel=self.program.kernel,
+                source_line=race.line,
+                block=block,
+                thread=thread,
+                address=race.address,
+                other_block=other_block,
+            )
+
+        return GlobalRaces(buffers, releases=self.program.fences, report=report, meetings=meetings)
+
+    def stored(self) -> list[Buffer]:
+        """Return the buffers that the kernel may write: all where its pointers do not tell."""
+        stored, memory = self.program.stored, self.memory
+        if stored is None:
+            return memory.buffers
+        found: dict[int, Buffer] = {}
+        for variable, offset in self.program.parameters:
+            if variable.name not in stored:
+                continue
+            words = np.frombuffer(self.content[offset : offset + variable.size // 8 * 8], dtype=np.int64)
+            for address in words.tolist():
+                buffer = memory.holding(address, address + 1)
+                if buffer is None and (nearest := memory.nearest(address)) is not None:
+                    if address >= nearest.address:  # a pointer beside its array
+                        return memory.buffers
+                elif buffer is not None:
+                    found[buffer.address] = buffer
+        for variable in self.program.variables:
+            if variable.name in stored:
+                buffer = self._variable(variable)
+                found[buffer.address] = buffer
+        found |= {buffer.address: buffer for buffer in surfaces_of(memory)}
+        return list(found.values())
+
+    def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Return threadIdx and blockIdx of a thread, by its number among those that run."""
+        number, inside = divmod(thread, self.geometry.warps * WARP)
+        cluster, rank = divmod(number, self.layout.blocks)
+        x, y, z = sample.blocks(cluster, cluster + 1).indices[0].tolist()
+        return self.geometry.thread_index(*divmod(inside, WARP)), self.layout.index_of((x, y, z), rank)
+
+    def _fill_parameters(self, content: bytes) -> None:
+        slots = self.program.slots
+        for start, dtype, slot in slots.parameters:
+            value = np.frombuffer(content, dtype=dtype, count=1, offset=start)
+            self.registers[slot] = value.reshape(1, 1, 1)
+        placed = {variable.name: offset for variable, offset in self.program.parameters}
+        variables = {variable.name: variable for variable in self.program.variables}
+        block: Buffer | None = None
+        for key, slot in slots.symbols.items():
+            name, _, offset = key.partition("+")
+            if name in placed:
+                if block is None:
+                    whole = np.frombuffer(content, dtype=np.uint8)
+                    block = self.memory.allocate(whole, "the parameters", read_only=True)
+                address = block.address + placed[name]
+            elif key == CONSTANT_WINDOW:
+                address = self.memory.constant_window(self.program.module)
+            elif name in self.program.constants:
+                self._variable(variables[name])
+                address = self.program.constants[name]
+            else:
+                address = self._variable(variables[name]).address
+            self.registers[slot] = uniform(address + int(offset), np.dtype(np.int64))
+
+    def _variable(self, variable: Variable) -> Buffer:
+        """Return the memory of a module variable, which keeps its content from launch to launch.
+
+        All kernels of a module share it.
+        """
+        key = (self.program.module, variable.name)
+        if key not in self.memory.variables:
+            content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
+            place = self.program.constants.get(variable.name)
+            address = None if place is None else self.memory.constant_window(self.program.module) + place
+            buffer = self.memory.allocate(
+                content, variable.name, read_only=place is not None, address=address
+            )
+            self.memory.variables[key] = buffer
+            self._fill_references(variable, buffer)
+        return self.memory.variables[key]
+
+    def _fill_workspace(self) -> None:
+        """Give the grid the memory in which it counts who came to its barrier."""
+        workspace = self.memory.allocate(np.zeros(_WORKSPACE_WORDS, np.uint32), "the workspace of the grid")
+        halves = {"%envreg1": workspace.address >> 32, "%envreg2": workspace.address & 0xFFFF_FFFF}
+        for name, value in halves.items():
+            if name in self.program.slots.specials:
+                slot = self.program.slots.specials[name]
+                self.registers[slot] = uniform(np.uint32(value).astype(np.int32), np.dtype(np.int32))
+
+    def _fill_references(self, variable: Variable, buffer: Buffer) -> None:
+        """Write the addresses that a module variable starts with."""
+        variables = {v.name: v for v in self.program.variables}
+        for place in variable.references:
+            if place.symbol in self.program.constants and not place.generic:
+                address = self.program.constants[place.symbol]
+            elif place.symbol in variables:
+                address = self._variable(variables[place.symbol]).address
+            elif place.symbol in self.program.functions:
+                address = self.program.functions[place.symbol]
+            else:
+                raise UnsupportedInstruction(f"initialiser {place.symbol}", 0)
+            content = np.frombuffer(place.content(address), dtype=np.uint8)
+            buffer.changeable(1)[place.offset : place.offset + place.size] = content
+
+    def _fill_specials(self) -> None:
+        values = self.surroundings.of_launch()
+        for name, slot in self.program.slots.specials.items():
+            if name in values:
+                self.registers[slot] = launch_register(values[name])
+
+
+def _parameter_block(program: Program, args: Sequence[Argument]) -> bytes:
+    content = bytearray()
+    for (variable, offset), argument in zip(program.parameters, args, strict=True):
+        content = content.ljust(offset, b"\0")
+        content += _packed(variable, argument)
+    return bytes(content).ljust(16, b"\0")
+
+
+def _packed(variable: Variable, argument: Argument) -> bytes:
+    if isinstance(argument, Buffer):
+        argument = argument.address
+    if isinstance(argument, np.generic):
+        argument = argument.tobytes()
+    if isinstance(argument, bytes):
+        if len(argument) != variable.size:
+            raise LaunchRefused(
+                f"{variable.name} takes {variable.size} bytes, but {len(argument)} were given."
+            )
+        return argument
+    if isinstance(argument, float):
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[variable.size], argument)
+    return (int(argument) & ((1 << 8 * variable.size) - 1)).to_bytes(variable.size, "little")
