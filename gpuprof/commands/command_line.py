@@ -175,7 +175,7 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
     """Measure as the options say; the exit status."""
     from gpuprof.commands.output import STANDARD_OUTPUT
     from gpuprof.commands.profile import Destination, ncu_options, profile
-    from gpuprof.commands.texts import parse_assignments, preprocessing_of, selected
+    from gpuprof.commands.texts import preprocessing_of, selected
 
     select, output = given.select, given.output
     if shipped:
@@ -185,12 +185,11 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
     }
     gates = read_gates(given.gate.fail_on, with_base=False)
     command = preprocessing_of(select)
-    typed = parse_assignments(select.set_ or [])
     request = selected(
         find_ladder(**own, command=command),
         select,
         command,
-        typed | {name: value for name, value in scalars.items() if value is not None},
+        {name: value for name, value in scalars.items() if value is not None},
         select.reference,
     )
     files = {"json": output.json, "html": output.html, "csv": output.csv}

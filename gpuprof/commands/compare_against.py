@@ -5,7 +5,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
 from gpuprof.commands.repository import Repository
 from gpuprof.commands.resuming import how_to_go_on
-from gpuprof.commands.texts import selected
+from gpuprof.commands.texts import preprocessing_of, selected
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError
 from gpuprof.kernels.catalog import Ladder
@@ -35,19 +35,10 @@ if TYPE_CHECKING:
     from gpuprof.comparison.gates import Gate
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to measure of both versions, as the command line says it."""
-
-    paths: tuple[Path, ...]
-    select: SelectOptions
-    scalars: Mapping[str, float]
-    command: Preprocessing
-
-
 def compare_against(
     revision: str,
-    wanted: Wanted,
+    paths: Sequence[Path],
+    select: SelectOptions,
     options: RunOptions,
     gates: "Sequence[Gate]",
     outputs: Outputs,
@@ -62,12 +53,13 @@ def compare_against(
     include from the repository included.
     """
     signals.postpone()
-    repository = Repository.around(wanted.paths)
+    repository = Repository.around(tuple(paths))
     outputs = place.check(outputs)
     commit = repository.commit(revision)
-    folders = _typed_within(repository, wanted.command)
+    command = preprocessing_of(select)
+    folders = _typed_within(repository, command)
     with repository.version(commit, folders.values()) as checkout:
-        requests = _requests(repository, wanted, checkout, revision)
+        requests = _requests(repository, select, command, checkout, revision)
         base, new = place.finished(requests, options) or _measured(requests, options, place, outputs, quiet)
     return _told(revision, commit, (base, new), place, gates, outputs, strict=strict, quiet=quiet)
 
@@ -110,7 +102,7 @@ def _told(
 
 
 def _requests(
-    repository: Repository, wanted: Wanted, checkout: Path, revision: str
+    repository: Repository, select: SelectOptions, command: Preprocessing, checkout: Path, revision: str
 ) -> tuple[Request, Request]:
     """What to measure of the base, and of the working tree."""
     here = [repository.root / path for path in repository.paths]
@@ -120,20 +112,19 @@ def _requests(
             raise InputError(
                 f"There is no {path} at {revision}.", fix="Name what both versions have, or another revision."
             )
-    new = _request(ladder_of(here, command=wanted.command), wanted)
-    folders = _typed_within(repository, wanted.command)
-    old_folders = (checkout / folders[path] if path in folders else path for path in wanted.command.include)
-    command = replace(wanted.command, include=tuple(old_folders))
-    base_ladder = _ladder_at(there, checkout, command, revision)
+    new = selected(ladder_of(here, command=command), select, command)
+    folders = _typed_within(repository, command)
+    old_folders = (checkout / folders[path] if path in folders else path for path in command.include)
+    old_command = replace(command, include=tuple(old_folders))
+    base_ladder = _ladder_at(there, checkout, old_command, revision)
     if base_ladder.operation.name != new.operation.name:
         raise InputError(
             f"At {revision} it is the operation {base_ladder.operation.name}, here {new.operation.name}.",
             fix="Compare versions of one operation.",
         )
-    if not wanted.select.kernel:
-        sizes = wanted.select.sizes or new.operation.default_sizes
-        same_sizes = replace(wanted, select=replace(wanted.select, sizes=sizes))
-        return _request(base_ladder, same_sizes), new
+    if not select.kernel:
+        same_sizes = replace(select, sizes=select.sizes or new.operation.default_sizes)
+        return selected(base_ladder, same_sizes, command), new
     known = {kernel.id: kernel for kernel in base_ladder.kernels}
     selections = tuple(
         Selection(known[selection.kernel.id], _known_params(selection, known), selection.name)
@@ -173,10 +164,6 @@ def _known_params(selection: Selection, known: Mapping[str, Any]) -> tuple[Mappi
         {name: value for name, value in values.items() if name in parameters} for values in selection.params
     ]
     return tuple(values for index, values in enumerate(found) if values not in found[:index])
-
-
-def _request(ladder: Ladder, wanted: Wanted) -> Request:
-    return selected(ladder, wanted.select, wanted.command, wanted.scalars)
 
 
 class _Both:

@@ -78,14 +78,11 @@ def _compare(
                 fix="gpuprof compare BASE.json NEW.json, or --against REVISION to measure both.",
             )
         return compare_files(paths[0], paths[1:], gates, outputs, **how)
-    from gpuprof.commands.compare_against import Wanted, compare_against
+    from gpuprof.commands.compare_against import compare_against
     from gpuprof.commands.compare_place import ComparePlace
-    from gpuprof.commands.texts import parse_assignments, preprocessing_of
 
-    select = given.select
-    wanted = Wanted(tuple(paths), select, parse_assignments(select.set_ or []), preprocessing_of(select))
     place = ComparePlace.named(given.output.output, given.output.resume)
-    return compare_against(against, wanted, given.run, gates, outputs, place, **how)
+    return compare_against(against, paths, given.select, given.run, gates, outputs, place, **how)
 
 
 compare = command_of(

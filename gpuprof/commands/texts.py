@@ -204,10 +204,10 @@ def selected(
     ladder: Ladder,
     select: SelectOptions,
     command: Preprocessing,
-    scalars: Mapping[str, float],
+    scalars: Mapping[str, float] | None = None,
     references: str = "none",
 ) -> Request:
-    """What a command line selects, as a checked request.
+    """What a command line selects, as a checked request; further scalars have options of their own.
 
     Raises:
         InputError: As of `build_request`.
@@ -219,7 +219,7 @@ def selected(
         select.sizes,
         select.block,
         select.dtype,
-        scalars=scalars,
+        scalars={**parse_assignments(select.set_ or []), **(scalars or {})},
         references=references,
         command=command,
     )

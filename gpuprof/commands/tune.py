@@ -3,7 +3,7 @@
 """`gpuprof tune`: search, show what was found, write its files, and the kernel's where asked."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,13 @@ from gpuprof.commands.browser import open_report
 from gpuprof.commands.latest import RUNS, link_latest
 from gpuprof.commands.output import print_written, write_report_beside
 from gpuprof.commands.search_progress import watch_search
-from gpuprof.commands.texts import choose_kernels, choose_references, parse_values
+from gpuprof.commands.texts import (
+    choose_kernels,
+    choose_references,
+    parse_assignments,
+    parse_blocks,
+    parse_values,
+)
 from gpuprof.commands.tune_writing import check_sources, found_by, write_found
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean
@@ -26,7 +32,6 @@ from gpuprof.measure.request import make_request
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Measurement, ProblemRecord, Run
 from gpuprof.store import ResultsFile
-from gpuprof.text import Extent
 from gpuprof.tuning.continuing import Continued, find_earlier
 from gpuprof.tuning.search_plan import Plan, read_budget
 from gpuprof.tuning.space import Space, Wanted, make_space
@@ -40,8 +45,6 @@ class Asked:
     what: tuple[str, ...]
     select: SelectOptions = field(default_factory=SelectOptions)
     values: tuple[str, ...] = ()
-    blocks: tuple[Extent, ...] = ()
-    scalars: Mapping[str, float] = field(default_factory=dict)
     command: Preprocessing = NOTHING
     budget: str = "20"
 
@@ -122,7 +125,10 @@ def make_plan(asked: Asked, options: RunOptions) -> tuple[Plan, dict[str, Path]]
     budget = read_budget(asked.budget)
     ladder, kernels, paths = find_ladder(asked)
     selections = choose_kernels(ladder, kernels, False, asked.command)
-    wanted = Wanted(parse_values(list(asked.values)), asked.blocks)
+    wanted = Wanted(
+        parse_values(list(asked.values)),
+        parse_blocks(asked.select.block) if asked.select.block is not None else (),
+    )
     operation = ladder.operation
     request = make_request(
         ladder,
@@ -130,7 +136,7 @@ def make_plan(asked: Asked, options: RunOptions) -> tuple[Plan, dict[str, Path]]
         parse_sizes(asked.select.sizes or operation.default_sizes, operation.dimensions),
         (),
         asked.select.dtype,
-        asked.scalars,
+        parse_assignments(asked.select.set_ or []),
         choose_references(operation, asked.select.reference),
     )
     space = make_space(request.selections, wanted, named=bool(selections))

@@ -97,7 +97,7 @@ def _tune(
     from_: list[Path] | None,
     into: str | None,
 ) -> int:
-    from gpuprof.commands.texts import parse_assignments, parse_blocks, preprocessing_of
+    from gpuprof.commands.texts import preprocessing_of
     from gpuprof.commands.tune import Asked, Outputs, run_search
     from gpuprof.commands.tune_again import write_again
 
@@ -106,8 +106,6 @@ def _tune(
         what=tuple(what),
         select=select,
         values=tuple(values or ()),
-        blocks=parse_blocks(select.block) if select.block is not None else (),
-        scalars=parse_assignments(select.set_ or []),
         command=preprocessing_of(select),
         budget=budget,
     )
