@@ -35,20 +35,18 @@ class Landscape:
     points: list[Built]
     times_us: np.ndarray
 
-    def with_bounds(self, every: int) -> list[Built]:
-        """The points, every so many of them with a bound, as if it had been counted."""
+    def with_bounds(self) -> list[Built]:
+        """The points as if each had been counted."""
         return [
-            one
-            if number % every
-            else replace(
+            replace(
                 one,
                 measurement=replace(
                     one.measurement,
-                    bounds={"issue": Bound(float(self.times_us[number]) * _share(one), "made up", "made up")},
+                    bounds={"issue": Bound(float(time_us) * _share(one), "made up", "made up")},
                     bound_by="issue",
                 ),
             )
-            for number, one in enumerate(self.points)
+            for one, time_us in zip(self.points, self.times_us, strict=True)
         ]
 
 

@@ -96,7 +96,7 @@ class MadeUpPool:
     def __init__(self, gpu: MadeUpGpu) -> None:
         self.gpu = gpu
         self.counted = self.compiled = 0
-        bounds = (one.measurement for one in gpu.land.with_bounds(1))
+        bounds = (one.measurement for one in gpu.land.with_bounds())
         self.bounds = dict(zip(gpu.times, bounds, strict=True))
 
     def __call__(self, request) -> "MadeUpPool":
