@@ -73,6 +73,8 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, str):
         return str.__str__(value)
+    if isinstance(value, float):  # of NumPy, such as a sample
+        return float(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
