@@ -56,7 +56,7 @@ def test_files_stand_in_a_folder_named_after_the_kernel(searched):
         assert tuned.ties
         assert len(tuned.ranked) == 5
     assert {case.outcome for case in run.cases} == {"ok"}
-    assert "The search at 512" in (folder / "gpuprof-results" / "tune-scale" / "report.html").read_text()
+    assert "Points at 512" in (folder / "gpuprof-results" / "tune-scale" / "report.html").read_text()
     assert (folder / "gpuprof-results" / "latest" / "results.json").exists()
 
 
@@ -176,8 +176,7 @@ def test_each_of_several_devices_has_its_own_answer(scale):
     assert [tuned.device for tuned in run.tuning.sizes] == [0, 1]
     assert [case.device for case in run.cases] == [0, 0, 0, 1, 1, 1]
     page = results.with_name("report.html").read_text()
-    assert "The search at 512 on NVIDIA GeForce RTX 4090" in page
-    assert 'data-tabs="Size and device"' in page
+    assert "Points at 512 on NVIDIA GeForce RTX 4090" in page
     again = tune(*arguments, folder=scale.parent)
     assert "6 points are known" in again.stderr
     assert again.stdout == done.stdout
