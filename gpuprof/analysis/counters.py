@@ -135,13 +135,6 @@ def bank_conflicts_per_step(case: Measurement) -> float | None:
     return None if conflicts is None else conflicts / useful_warp_steps(case)
 
 
-def conflict_share_pct(case: Measurement) -> float | None:
-    """Bank conflicts as a share of all shared-memory passes; None without shared accesses."""
-    conflicts = bank_conflicts(case)
-    wavefronts = total(case, *SHARED_WAVEFRONTS)
-    return 100.0 * conflicts / wavefronts if conflicts is not None and wavefronts else None
-
-
 def sampled(case: Measurement) -> tuple[int, int] | None:
     """Blocks executed and blocks of the grid, where the counts were scaled up from a sample."""
     for counter in held(case).values():

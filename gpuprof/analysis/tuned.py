@@ -269,17 +269,3 @@ def _begun(text: str) -> str:
 def _listed(texts: list[str]) -> str:
     """Two or more texts in a row."""
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def searched_values(size: TunedSize) -> list[tuple[str, list[str]]]:
-    """What differs between the points that have a figure: each name with its values in order."""
-    found = []
-    for name in size.names:
-        values = {row.values[name] for row in size.rows if name in row.values}
-        if len(values) > 1:
-            found.append((name, sorted(values, key=_order)))
-    return found
-
-
-def _order(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("x"))

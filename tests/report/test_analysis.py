@@ -32,7 +32,7 @@ from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.changes import changes
 from gpuprof.analysis.claims import Claim, direction
-from gpuprof.analysis.counters import conflict_share_pct, sector_ratio, shared_wavefronts_per_step, value
+from gpuprof.analysis.counters import sector_ratio, shared_wavefronts_per_step, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
@@ -543,12 +543,9 @@ class TestCounters:
             (131_072 + 4096) / (128**3 / 32)
         )
 
-    def test_conflict_share(self) -> None:
-        assert conflict_share_pct(sim_run().cases[1]) == pytest.approx(100 * 65_536 / 135_168)
-
     def test_what_was_not_counted_is_none_and_not_zero(self) -> None:
         case = sim_run().cases[0]
-        assert (shared_wavefronts_per_step(case), conflict_share_pct(case)) == (None, None)
+        assert shared_wavefronts_per_step(case) is None
 
     def test_async_copies_are_global_traffic_too(self) -> None:
         case = sim_run().cases[1]
