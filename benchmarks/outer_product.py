@@ -12,7 +12,7 @@ import ctypes
 
 import numpy as np
 
-from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext, Module
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.query import query_device
 from gpuprof.toolchain.cache import compile_cached
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 def main() -> None:
     """Measure all of it on GPU 0."""
     context, device = GpuContext(0), query_device(0)
-    out, cycles = Buffer(4 * THREADS * device.sm_count), Buffer(8 * device.sm_count)
+    out, cycles = DeviceBuffer(4 * THREADS * device.sm_count), DeviceBuffer(8 * device.sm_count)
     pointers = (ctypes.c_void_p(buffer.address) for buffer in (out, cycles))
     arguments = Arguments([*pointers, ctypes.c_int(TURNS)])
     found = np.zeros(device.sm_count, np.int64)
@@ -107,7 +107,7 @@ def main() -> None:
         }
         options = compiler_options(device.arch, [(name, str(value)) for name, value in macros.items()])
         compiled = compile_cached(SOURCE, "outer_product.cu", "outer_product", options)
-        function = Module(compiled.cubin, "outer_product").function("outer_product")
+        function = LoadedModule(compiled.cubin, "outer_product").function("outer_product")
         function.reserve_shared(SHARED_BYTES, 0, device.shared_bytes_per_block_optin)
         for _ in range(3):
             extents = (device.sm_count, 1, 1), (THREADS, 1, 1)

@@ -25,7 +25,7 @@ from asking import Card, compile_file, counted, profiled  # noqa: E402
 from on_card import ask  # noqa: E402
 from texture_corpus import SOURCE, cases  # noqa: E402
 
-from gpuprof.backends.gpu.context import GpuContext, Module  # noqa: E402
+from gpuprof.backends.gpu.context import GpuContext, LoadedModule  # noqa: E402
 from gpuprof.errors import CaseFailure  # noqa: E402
 
 #: Longest that counting may take.
@@ -58,7 +58,7 @@ def answers(cubin: bytes, names: list[str]) -> dict[str, Any]:
         By case and array, what it holds; for a case that the card refused, the driver's sentence.
     """
     context = GpuContext(0)
-    module = Module(cubin, "textures")
+    module = LoadedModule(cubin, "textures")
     found: dict[str, Any] = {}
     for name in names:
         try:

@@ -157,7 +157,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class SamplingBudget:
     """When enough samples are enough.
 
     Args:
@@ -183,7 +183,7 @@ def fewest_samples(sample_us: float, long_us: float = _LONG_US) -> int:
 def sample_until(
     take: Callable[[int], tuple[list[float], bool]],
     first: float,
-    budget: Budget,
+    budget: SamplingBudget,
     max_batch: int,
     launches_per_sample: int = 1,
 ) -> Samples:

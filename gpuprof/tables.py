@@ -19,7 +19,7 @@ _TABLE = re.compile(r"[ \t]*\[(?P<list>\[?)(?P<name>[^\[\]=\n]+)\]")
 _FIELD = re.compile(r"[ \t]*(?P<name>(?:[\w.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]*=(?!=)")
 
 
-class Place(str):
+class FilePlace(str):
     """A file's name, for messages, that knows on which lines its fields stand.
 
     Args:
@@ -28,7 +28,7 @@ class Place(str):
         line: Where the text starts in the file.
     """
 
-    def __new__(cls, name: str, text: str, line: int = 1) -> "Place":
+    def __new__(cls, name: str, text: str, line: int = 1) -> "FilePlace":
         """The name, with the lines of the fields."""
         place = super().__new__(cls, name)
         place._lines = {(): line, **_lines_of(text, line)}
@@ -217,7 +217,7 @@ class TableReader:
     def _at(self, key: str) -> str:
         """The file, with the line of a field where that is known."""
         path = (*self.path, *key.split("."))
-        return self.where.at(path) if isinstance(self.where, Place) else self.where
+        return self.where.at(path) if isinstance(self.where, FilePlace) else self.where
 
     def finish(self) -> None:
         """Refuse fields that nobody took.

@@ -64,7 +64,7 @@ class BareLaunch:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallArguments:
     """What kernels are called with, and what is expected of it; as the arguments of `profile`."""
 
     args: "Mapping[str, Argument]"
@@ -76,7 +76,7 @@ class Call:
 
 
 def call_request(
-    sources: Sequence[Path | Source], launch: BareLaunch | None, call: Call, folder: Path
+    sources: Sequence[Path | Source], launch: BareLaunch | None, call: CallArguments, folder: Path
 ) -> Request:
     """What to measure of kernels that are called with given arguments.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuprof.api.calling import BareLaunch, Call, LaunchValue, bare_ladder, call_request, launched
+from gpuprof.api.calling import BareLaunch, CallArguments, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.run import Run
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.files import RESULTS_NAME
@@ -50,7 +50,7 @@ class Interrupted(KeyboardInterrupt):
         self.run = run
 
 
-class _Silent:
+class _SilentProgress:
     """Watches a run and says nothing."""
 
     def opened(self, *_: object) -> None:
@@ -171,7 +171,7 @@ def profile(
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references, arguments=arguments)
-        call = Call(args or {}, expect or {}, relative, absolute, flops, bytes)
+        call = CallArguments(args or {}, expect or {}, relative, absolute, flops, bytes)
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
             request = call_request(_files(files), launch, call, Path(folder))
             return _measured(request, replace(how, given_arrays=folder), file, progress, ncu=ncu)
@@ -231,7 +231,7 @@ class _File:
 def _measured(
     request: Request, options: RunOptions, file: _File, progress: Progress | None, *, ncu: bool
 ) -> Run:
-    watcher = progress or _Silent()
+    watcher = progress or _SilentProgress()
     record = _finished(request, options, file, ncu=ncu) or measure(
         request, options, watcher, keep=file.open if file.path else None
     )

@@ -8,7 +8,7 @@ from contextlib import suppress
 from gpuprof.backends.base import Backend
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, InputError, did_you_mean
-from gpuprof.statistics import Budget
+from gpuprof.statistics import SamplingBudget
 
 #: Architecture that stands in where there is no GPU and none is named.
 _DEFAULT_ARCH = "sm_90"
@@ -60,7 +60,7 @@ def open_backend(
     selector: str,
     arch: str | None,
     seed: int,
-    budget: Budget,
+    budget: SamplingBudget,
     sim_blocks: int | None,
     libraries: tuple[str, ...] = (),
 ) -> tuple[Backend, str | None]:
@@ -126,7 +126,7 @@ def _card(name: str, arch: str | None) -> Device:
     return load_card(name) if name else device_for_arch(arch or _DEFAULT_ARCH)
 
 
-def _open_gpu(ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...]) -> Backend:
+def _open_gpu(ordinal: int, seed: int, budget: SamplingBudget, libraries: tuple[str, ...]) -> Backend:
     from gpuprof.backends.gpu.backend import GpuBackend
 
     return GpuBackend(ordinal, seed, budget, libraries)

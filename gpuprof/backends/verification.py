@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from gpuprof.problems.behaviour import Array
-from gpuprof.problems.check import Comparison, ErrorBound
+from gpuprof.problems.check import ErrorBound, ErrorComparison
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Verification
 
@@ -20,7 +20,7 @@ _SAME = (
 def verification_of(
     spec: ArraySpec,
     bound: ErrorBound,
-    compared: Comparison,
+    compared: ErrorComparison,
     wrong: Array,
     indices: Array,
     detail: str,

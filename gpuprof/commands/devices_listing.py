@@ -73,10 +73,10 @@ def _measured_devices() -> Iterator[Device]:
     """The GPUs here, each with the rates that small kernels reach on it."""
     from gpuprof.backends.gpu.backend import GpuBackend
     from gpuprof.backends.gpu.query import device_count
-    from gpuprof.statistics import Budget
+    from gpuprof.statistics import SamplingBudget
 
     for ordinal in range(device_count()):
-        yield GpuBackend(ordinal, 0, Budget(0.1)).device
+        yield GpuBackend(ordinal, 0, SamplingBudget(0.1)).device
 
 
 def _cards() -> dict[str, Device]:

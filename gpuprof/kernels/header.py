@@ -38,7 +38,7 @@ from gpuprof.problems.dtypes import RUN_TYPES
 from gpuprof.problems.formulas import ExpressionError, variables
 from gpuprof.results import Choice, Direction, PublishedFigure
 from gpuprof.schema import Positive, complaint_about
-from gpuprof.tables import Place, TableReader, is_identifier, is_integer, read_toml
+from gpuprof.tables import FilePlace, TableReader, is_identifier, is_integer, read_toml
 
 _OPENING = re.compile(r"/\*gpuprof\b")
 #: Variables every header formula may use besides the problem's dimensions and the kernel's own integers.
@@ -143,7 +143,7 @@ def read_kernels(
     begin, end = found
     line = source[:begin].count("\n") + 1
     text = source[begin:end]
-    reader = TableReader(read_toml(text, str(path), line), Place(str(path), text, line), fix=fix)
+    reader = TableReader(read_toml(text, str(path), line), FilePlace(str(path), text, line), fix=fix)
     # `options` once meant the compiler's; an operation in a header has a table of that name.
     old = not isinstance(reader.table.get("options", {}), dict)
     if "choose" in reader:

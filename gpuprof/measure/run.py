@@ -17,7 +17,7 @@ from gpuprof.measure.protocol import Open, Opened
 from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.resume import asked, by_place
 from gpuprof.measure.session import SessionOptions, ended, run_cases
-from gpuprof.measure.side_by_side import Card, Cards
+from gpuprof.measure.side_by_side import CardLanes, Cards
 from gpuprof.measure.sites import sites_of
 from gpuprof.measure.transport import PlaceLost
 from gpuprof.operation import ReferenceDeclaration
@@ -182,7 +182,7 @@ class Measuring:
             self._keeper.compact()
 
     def _round_on_all(self, cards: Cards, number: int, uncounted: list[int]) -> None:
-        def measure_on(card: Card) -> None:
+        def measure_on(card: CardLanes) -> None:
             indices = [index for index in self._indices(card, number) if not on_host(self._case(card, index))]
             own = range(card.first, card.first + len(card.cases))
             self._measure(card, indices, number, [index for index in uncounted if index in own])
@@ -193,16 +193,16 @@ class Measuring:
         hosts = [index for index in self._indices(first, number) if on_host(self._case(first, index))]
         self._measure(first, hosts, number, [])
 
-    def _indices(self, card: Card, number: int) -> list[int]:
+    def _indices(self, card: CardLanes, number: int) -> list[int]:
         """Where the cases that a card takes in a round stand among those of the run, in their order."""
         wanted = set(self._keeper.right(number) if number else self._keeper.missing())
         indices = [index for index in range(card.first, card.first + len(card.cases)) if index in wanted]
         return indices[::-1] if number % 2 else indices
 
-    def _case(self, card: Card, index: int) -> Case:
+    def _case(self, card: CardLanes, index: int) -> Case:
         return card.cases[index - card.first]
 
-    def _measure(self, card: Card, indices: list[int], number: int, uncounted: list[int]) -> None:
+    def _measure(self, card: CardLanes, indices: list[int], number: int, uncounted: list[int]) -> None:
         """Measure some of a card's cases once; a card that is lost costs only its own.
 
         Args:

@@ -45,13 +45,13 @@ from gpuprof.measure.protocol import (
 )
 from gpuprof.measure.versions import versions
 from gpuprof.problems.given import look_in
-from gpuprof.statistics import Budget
+from gpuprof.statistics import SamplingBudget
 
 #: What counts or explains beside a GPU leaves the processor to what measures.
 _NICENESS = 5
 
 
-class Worker:
+class WorkerSide:
     """Answers requests; `lost` says that the device context is gone.
 
     Args:
@@ -96,7 +96,7 @@ class Worker:
     def _open(self, request: Open) -> Opened:
         if request.given_arrays:
             look_in(request.given_arrays)
-        budget = Budget(seconds=request.seconds_per_case)
+        budget = SamplingBudget(seconds=request.seconds_per_case)
         with timeline.span("backend"):
             self._backend, reason = open_backend(
                 request.device,
@@ -190,7 +190,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
         answers.write(encode(message))
         answers.flush()
 
-    worker = Worker(tell)
+    worker = WorkerSide(tell)
     for line in requests:
         try:
             answer = worker.answer(decode(line))

@@ -28,7 +28,7 @@ _LEAST_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CardSite:
     """A device to open.
 
     Args:
@@ -52,13 +52,13 @@ class Sites:
         close: Gives back what was taken to reach them.
     """
 
-    sites: tuple[Site, ...]
+    sites: tuple[CardSite, ...]
     may_lack: bool = False
     close: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
-class Card:
+class CardLanes:
     """One device of a run.
 
     Args:
@@ -74,7 +74,7 @@ class Card:
     """
 
     number: int
-    site: Site
+    site: CardSite
     request: Open
     opened: Opened
     cases: list[Case]
@@ -108,7 +108,7 @@ class Card:
             self.worker = None
 
 
-def sites_here(selector: str) -> tuple[Site, ...]:
+def sites_here(selector: str) -> tuple[CardSite, ...]:
     """The devices of this machine that `--device` names.
 
     Raises:
@@ -116,7 +116,7 @@ def sites_here(selector: str) -> tuple[Site, ...]:
         BackendUnavailable: There is no GPU where all are meant.
     """
     return tuple(
-        Site(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
+        CardSite(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
         for name in named_devices(selector)
     )
 
@@ -139,7 +139,7 @@ class Cards:
 
     def __init__(
         self,
-        sites: Sequence[Site],
+        sites: Sequence[CardSite],
         request: Request,
         open_request: Open,
         timeout_s: float,
@@ -150,12 +150,12 @@ class Cards:
         self._timeout_s = timeout_s
         # A worker process ends with the thread that started it: these live as long as the cards.
         self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
-        self.cards: list[Card] = []
+        self.cards: list[CardLanes] = []
         #: Devices that could not be opened, each with why.
         self.left_out: list[str] = []
         requests = [replace(open_request, device=site.selector) for site in sites]
         outcomes = self._each([(self._open, site, one) for site, one in zip(sites, requests, strict=True)])
-        self.cards = [card for card in outcomes if isinstance(card, Card)]
+        self.cards = [card for card in outcomes if isinstance(card, CardLanes)]
         try:
             self._judge(sites, outcomes, may_lack=may_lack)
         except BaseException:
@@ -180,7 +180,7 @@ class Cards:
         offered = {id(one) for card in self.cards for one in card.site.transports if one is not HERE}
         return min(len(self.cards), len(offered) or usable_cores())
 
-    def transports(self, card: Card) -> tuple[Transport, ...]:
+    def transports(self, card: CardLanes) -> tuple[Transport, ...]:
         """Those that a card may use at a time: as cores and memory allow beside the other cards.
 
         Executed cases do not disturb each other; measured ones would.
@@ -193,7 +193,7 @@ class Cards:
         fitting = card.opened.memory_budget_bytes // max(1, card.largest_case_bytes)
         return offered[: max(1, min(usable_cores(), fitting) // self.side_by_side)]
 
-    def memory_bytes(self, card: Card) -> int:
+    def memory_bytes(self, card: CardLanes) -> int:
         """What each of a card's executors may take: they share this machine's memory, all alike."""
         if card.opened.backend != "sim" or any(one is not HERE for one in card.site.transports):
             return 0
@@ -204,7 +204,7 @@ class Cards:
         """Where each card is, and why it was lost where it was."""
         return tuple(card.place(self.cards[0].opened.environment) for card in self.cards)
 
-    def together(self, work: Callable[[Card], None]) -> None:
+    def together(self, work: Callable[[CardLanes], None]) -> None:
         """Do something for every card, for as many at a time as do not disturb each other.
 
         Raises:
@@ -214,7 +214,7 @@ class Cards:
             work(self.cards[0])
             return
 
-        def with_room(card: Card) -> None:
+        def with_room(card: CardLanes) -> None:
             with self._room:
                 work(card)
 
@@ -235,7 +235,7 @@ class Cards:
             continue
         return [future.exception() or future.result() for future in futures]
 
-    def _open(self, site: Site, request: Open) -> Card:
+    def _open(self, site: CardSite, request: Open) -> CardLanes:
         worker = site.transports[0].open(request)
         try:
             cases = plan_cases(self._request, references=worker.opened.backend == "gpu")
@@ -251,12 +251,12 @@ class Cards:
             worker.close()
             raise
         most = max(sized.bytes_needed, default=0)
-        return Card(0, site, request, worker.opened, cases, most, worker)
+        return CardLanes(0, site, request, worker.opened, cases, most, worker)
 
-    def _judge(self, sites: Sequence[Site], outcomes: Sequence[object], *, may_lack: bool) -> None:
+    def _judge(self, sites: Sequence[CardSite], outcomes: Sequence[object], *, may_lack: bool) -> None:
         """Raise what keeps the run from beginning, and note what it begins without."""
         for site, outcome in zip(sites, outcomes, strict=True):
-            if isinstance(outcome, Card):
+            if isinstance(outcome, CardLanes):
                 continue
             assert isinstance(outcome, BaseException)
             where = Place(site.selector, site.host).title

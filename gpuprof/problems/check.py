@@ -32,7 +32,7 @@ class ErrorBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ErrorComparison:
     """How a result compares with its reference.
 
     Args:
@@ -47,7 +47,9 @@ class Comparison:
     max_rel_error: float
 
 
-def compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound) -> Comparison:
+def compare(
+    got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound
+) -> ErrorComparison:
     """Hold results against their references; the rule that the GPU's `compare` applies too.
 
     An element is right when its error is at most `relative * magnitude + absolute + rounding * |expected|`.
@@ -65,20 +67,22 @@ def compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound
         part = slice(start, start + _PART_ELEMENTS)
         sizes = magnitude if len(magnitude) == 1 else magnitude[part]
         parts.append(_compare(got[part], expected[part], sizes, bound))
-    return Comparison(
+    return ErrorComparison(
         np.concatenate([part.wrong for part in parts]),
         max(part.max_abs_error for part in parts),
         max(part.max_rel_error for part in parts),
     )
 
 
-def _compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound) -> Comparison:
+def _compare(
+    got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound
+) -> ErrorComparison:
     if np.issubdtype(expected.dtype, np.integer):
         return _compare_integers(got, expected, magnitude, bound)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         got = got.astype(np.float64)
         if (got == expected).all() and not np.isnan(magnitude).any():
-            return Comparison(np.zeros(len(got), np.bool_), 0.0, 0.0)
+            return ErrorComparison(np.zeros(len(got), np.bool_), 0.0, 0.0)
         scale = np.minimum(magnitude, np.finfo(np.float64).max)
         free = bound.absolute + bound.rounding * np.minimum(np.abs(expected), np.finfo(np.float64).max)
         allowed = bound.relative * scale + free
@@ -87,12 +91,12 @@ def _compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, boun
         error = np.where(overflowed | (got == expected), 0.0, np.abs(got - expected))
         wrong = ~(error <= allowed)
         relative = np.where(error <= free, 0.0, (error - free) / scale)
-    return Comparison(wrong, _largest(error), _largest(relative))
+    return ErrorComparison(wrong, _largest(error), _largest(relative))
 
 
 def _compare_integers(
     got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound
-) -> Comparison:
+) -> ErrorComparison:
     """As `compare`; equality is told from the integers themselves, which a double may not hold."""
     equal = got == expected
     error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
@@ -100,7 +104,7 @@ def _compare_integers(
     wrong = ~(error <= bound.relative * magnitude + bound.absolute)
     with np.errstate(divide="ignore"):
         relative = np.where(equal, 0.0, error / np.maximum(magnitude, 1.0))
-    return Comparison(wrong, _largest(error), _largest(relative))
+    return ErrorComparison(wrong, _largest(error), _largest(relative))
 
 
 def _largest(values: Doubles) -> float:

@@ -28,7 +28,7 @@ from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, integer_range
 from gpuprof.problems.formulas import ExpressionError, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.tables import Place, TableReader, is_identifier, read_toml
+from gpuprof.tables import FilePlace, TableReader, is_identifier, read_toml
 
 FILE_NAME = "operation.toml"
 #: Names that formulas of launches and work know besides an operation's own.
@@ -51,7 +51,7 @@ def load_operation(path: Path) -> Operation:
             f"Cannot read the operation {path}: {reason(error)}.",
             fix="gpuprof run takes .cu files, or a folder with operation.toml; docs/operations.md shows one.",
         ) from error
-    reader = TableReader(read_toml(text, str(path)), Place(str(path), text), fix=_EXAMPLE)
+    reader = TableReader(read_toml(text, str(path)), FilePlace(str(path), text), fix=_EXAMPLE)
     operation = read_operation(reader, reader.take("name", str))
     reader.finish()
     return operation

@@ -13,7 +13,7 @@ from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.errors import CompileError
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX
-from gpuprof.toolchain.nvrtc_program import Program
+from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
 #: The name under which NVRTC reports on the kernels that are asked for.
 _NAMES = "__nv_name_map"
@@ -65,7 +65,9 @@ def without_foreign_lines(log: str, given: Collection[str], folders: Iterable[Pa
     return "".join(kept)
 
 
-def explain(program: Program, file_name: str, entries: Sequence[str], status: str, log: str) -> CompileError:
+def explain(
+    program: NvrtcProgram, file_name: str, entries: Sequence[str], status: str, log: str
+) -> CompileError:
     """The error of a source that NVRTC rejected.
 
     Args:
@@ -90,7 +92,9 @@ def explain(program: Program, file_name: str, entries: Sequence[str], status: st
     return no_such_kernel(program, file_name, wanted, log, why)
 
 
-def no_such_kernel(program: Program, file_name: str, entry: str, log: str, why: str = "") -> CompileError:
+def no_such_kernel(
+    program: NvrtcProgram, file_name: str, entry: str, log: str, why: str = ""
+) -> CompileError:
     """The error of a kernel that a file does not define.
 
     Args:
@@ -145,7 +149,7 @@ def _telling(errors: Sequence[str]) -> str:
     return errors[0]
 
 
-def _fix_of(program: Program, first: str) -> str:
+def _fix_of(program: NvrtcProgram, first: str) -> str:
     """What to do about an error, where gpuprof knows; else nothing."""
     if REFUSED in first:
         return _CONFINED
@@ -160,7 +164,7 @@ def _fix_of(program: Program, first: str) -> str:
     return ""
 
 
-def _about_file(program: Program, name: str) -> str:
+def _about_file(program: NvrtcProgram, name: str) -> str:
     if _OF_CUDA.match(name):
         if _lacks_cuda_headers(program):
             return f"CUDA's headers were not found. {HEADERS_FIX}"
@@ -173,7 +177,7 @@ def _about_file(program: Program, name: str) -> str:
     )
 
 
-def _lacks_cuda_headers(program: Program) -> bool:
+def _lacks_cuda_headers(program: NvrtcProgram) -> bool:
     return (
         program.cuda_headers is None
         or not program.cuda_headers.directories
@@ -181,7 +185,7 @@ def _lacks_cuda_headers(program: Program) -> bool:
     )
 
 
-def _about_name(program: Program, name: str) -> str:
+def _about_name(program: NvrtcProgram, name: str) -> str:
     if name in ("half", "__half", "half2", "__half2") and "cuda_fp16.h" not in _included(program):
         return "Add #include <cuda_fp16.h>."
     if name in program.left_out:
@@ -189,5 +193,5 @@ def _about_name(program: Program, name: str) -> str:
     return ""
 
 
-def _included(program: Program) -> tuple[str, ...]:
+def _included(program: NvrtcProgram) -> tuple[str, ...]:
     return included_names(program.source).names

@@ -15,7 +15,7 @@ from typing import Any
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.includes import folders_of
-from gpuprof.toolchain.nvrtc_program import Program, make_program
+from gpuprof.toolchain.nvrtc_program import NvrtcProgram, make_program
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(?<!\d)(\d+) bytes smem")
@@ -132,7 +132,9 @@ def compile_source(
     return compile_entries(program, file_name, (entry,))[0]
 
 
-def compile_entries(program: Program, file_name: str, entries: Sequence[str]) -> tuple[CompiledKernel, ...]:
+def compile_entries(
+    program: NvrtcProgram, file_name: str, entries: Sequence[str]
+) -> tuple[CompiledKernel, ...]:
     """Compile one source file.
 
     Args:

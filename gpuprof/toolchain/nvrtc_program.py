@@ -20,7 +20,7 @@ _PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(.+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class NvrtcProgram:
     """One compilation's whole input, but for the files that NVRTC finds on this machine.
 
     Args:
@@ -43,7 +43,9 @@ class Program:
         return (*self.options, *(self.cuda_headers.options if self.cuda_headers else ()))
 
 
-def make_program(source: str, carried: Mapping[str, str], options: Sequence[str], cuda_major: int) -> Program:
+def make_program(
+    source: str, carried: Mapping[str, str], options: Sequence[str], cuda_major: int
+) -> NvrtcProgram:
     """Put together what a kernel file needs.
 
     Args:
@@ -78,7 +80,7 @@ def make_program(source: str, carried: Mapping[str, str], options: Sequence[str]
     forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)
     found = find_cuda_headers(cuda_major) if foreign or forwarded else None
     source = texts.pop("")
-    return Program(source, {**headers, **texts}, tuple(options), found, left_out)
+    return NvrtcProgram(source, {**headers, **texts}, tuple(options), found, left_out)
 
 
 def _names_in(texts: Iterable[str]) -> Iterator[str]:

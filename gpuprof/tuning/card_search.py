@@ -12,7 +12,7 @@ from gpuprof.errors import BackendUnavailable
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.request import Request
 from gpuprof.measure.session import SessionOptions, run_cases
-from gpuprof.measure.side_by_side import Card
+from gpuprof.measure.side_by_side import CardLanes
 from gpuprof.measure.transport import PlaceLost, Transport
 from gpuprof.results import Measurement
 from gpuprof.statistics import with_round
@@ -46,7 +46,7 @@ class CardSearch:
 
     def __init__(
         self,
-        card: Card,
+        card: CardLanes,
         transports: tuple[Transport, ...],
         plan: Plan,
         request: Request,

@@ -7,11 +7,11 @@ import dataclasses
 from cheat_corpus import cheats, ladder
 
 from gpuprof.backends.gpu.backend import GpuBackend
-from gpuprof.backends.gpu.context import Buffer
+from gpuprof.backends.gpu.context import DeviceBuffer
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
-from gpuprof.statistics import Budget
+from gpuprof.statistics import SamplingBudget
 
 SIZE = (20, 40)
 #: In the place of where the page of an array goes on.
@@ -20,10 +20,10 @@ ROOM = "(start + page - 1) / page * page - start"
 
 
 def main() -> None:
-    backend = GpuBackend(0, seed=7, budget=Budget(seconds=0.01, min_samples=6, max_samples=8))
+    backend = GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01, min_samples=6, max_samples=8))
     operation = ladder().operation
     (kernel,) = [cheat.kernel for cheat in cheats() if cheat.kernel.id == "kept_beside"]
-    spare = Buffer(1 << 14)
+    spare = DeviceBuffer(1 << 14)
     flush = backend._flush._buffer
     for name, buffer, keeps in (("spare", spare, True), ("spare", spare, False), ("flush", flush, False)):
         source = kernel.source.replace(STARTS, f"{buffer.address:#x}ull").replace(ROOM, f"{buffer.nbytes}")

@@ -4,11 +4,11 @@
 
 import pytest
 
-from gpuprof.statistics import Budget
+from gpuprof.statistics import SamplingBudget
 
 
 @pytest.fixture(scope="session")
 def backend(gpu_count):
     from gpuprof.backends.gpu.backend import GpuBackend
 
-    return GpuBackend(0, seed=7, budget=Budget(seconds=0.01, min_samples=6, max_samples=20))
+    return GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01, min_samples=6, max_samples=20))

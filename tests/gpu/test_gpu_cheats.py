@@ -107,8 +107,8 @@ def test_what_shared_memory_and_the_l2_cache_hold_gains_nothing(backend, name):
 
 def test_scribbling_reaches_the_shared_memory_of_every_sm(backend):
     """One block for each SM: what one leaves there is gone, wherever the next launch looks."""
-    from gpuprof.backends.gpu.context import Arguments, Buffer, Module
-    from gpuprof.backends.gpu.launch_checks import SharedMemory
+    from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, LoadedModule
+    from gpuprof.backends.gpu.launch_checks import KeptSharedMemory
     from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
     source = """
@@ -128,10 +128,10 @@ def test_scribbling_reaches_the_shared_memory_of_every_sm(backend):
     }"""
     device, stream = backend.device, backend._context.stream
     options = compiler_options(backend.compile_arch, [])
-    function = Module(compile_source(source, "x.cu", "marks", options).cubin, "marks").function("marks")
+    function = LoadedModule(compile_source(source, "x.cu", "marks", options).cubin, "marks").function("marks")
     nbytes = device.shared_bytes_per_block_optin
     function.reserve_shared(nbytes, 0, nbytes)
-    found = Buffer(16)
+    found = DeviceBuffer(16)
 
     def seen(leaves):
         found.fill(0)
@@ -145,7 +145,7 @@ def test_scribbling_reaches_the_shared_memory_of_every_sm(backend):
     seen(1)
     kept = seen(1)
     print("of shared memory's words outlast a launch:", kept / (device.sm_count * (nbytes // 4)))
-    SharedMemory(backend._arrays.code("f32"), device, stream).queue_scribble()
+    KeptSharedMemory(backend._arrays.code("f32"), device, stream).queue_scribble()
     assert seen(0) == 0
 
 

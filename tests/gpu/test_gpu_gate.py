@@ -9,7 +9,7 @@ import sys
 import pytest
 from module_sources import write_modules
 
-from gpuprof.backends.gpu.context import Arguments, Buffer, queue_copy
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, queue_copy
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.timer import _MOST_COMMANDS
 from gpuprof.reading import read_run
@@ -23,7 +23,7 @@ def timer(backend):
 
 @pytest.mark.parametrize("kind", ["copy", "fill", "event", "launch"])
 def test_driver_takes_as_many_commands_as_are_queued(backend, timer, kind):
-    stream, buffer = backend._context.stream, Buffer(1 << 16)
+    stream, buffer = backend._context.stream, DeviceBuffer(1 << 16)
     event = call("creating an event", driver().cuEventCreate(0))
     function = backend._arrays.code("f32").load("nothing")
     queue = {
@@ -46,7 +46,7 @@ def test_gate_that_something_waits_behind_opens_by_itself(timer):
     """Giving memory back waits for all that runs, and so does loading a module."""
 
     def frees():
-        Buffer(1 << 20).free()
+        DeviceBuffer(1 << 20).free()
 
     frees()
     assert len(timer.cold(frees, 2, settle=0)) == 2

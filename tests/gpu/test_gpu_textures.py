@@ -26,9 +26,9 @@ pytestmark = pytest.mark.usefixtures("gpu_count")
 @pytest.fixture(scope="module")
 def card(backend):
     """The open device, and the corpus's kernels on it."""
-    from gpuprof.backends.gpu.context import GpuContext, Module
+    from gpuprof.backends.gpu.context import GpuContext, LoadedModule
 
-    return GpuContext(0), Module(compile_both(SOURCE, (), backend.device.arch)[1], "textures")
+    return GpuContext(0), LoadedModule(compile_both(SOURCE, (), backend.device.arch)[1], "textures")
 
 
 @cache
@@ -71,13 +71,13 @@ def test_bits_are_the_executors(card, name):
     ids=lambda texels: texels.kind,
 )
 def test_a_cuda_array_gives_back_what_it_got(backend, texels):
-    from gpuprof.backends.gpu.context import Buffer
-    from gpuprof.backends.gpu.texture_memory import CudaArray, SurfaceObject, TextureObject
+    from gpuprof.backends.gpu.context import DeviceBuffer
+    from gpuprof.backends.gpu.texture_memory import CudaArray, DeviceSurface, DeviceTexture
 
     count = int(np.prod(texels.extents)) * texels.texel_bytes
     content = np.random.default_rng(3).integers(0, 256, count, dtype=np.uint8)
-    memory, array = Buffer(count), CudaArray(texels, written=True)
-    made = [TextureObject(texels, Sampling(), array), SurfaceObject(array)]
+    memory, array = DeviceBuffer(count), CudaArray(texels, written=True)
+    made = [DeviceTexture(texels, Sampling(), array), DeviceSurface(array)]
     memory.upload(content)
     array.fill(memory.address)
     memory.fill(0)

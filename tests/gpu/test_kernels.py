@@ -7,7 +7,7 @@ import itertools
 import pytest
 from problem_support import Transpose, ladder, problem_for, shipped_kernels
 
-from gpuprof.backends.gpu.context import Module
+from gpuprof.backends.gpu.context import LoadedModule
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import shipped_operation
@@ -111,7 +111,7 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
         functions = compiler(kernel, shape)
         for one in shape.launches:
             compiled = functions[one.entry]
-            module = Module(compiled.cubin, kernel.id)
+            module = LoadedModule(compiled.cubin, kernel.id)
             function = module.function(compiled.entry)
             threads = one.block[0] * one.block[1] * one.block[2]
             function.reserve_shared(one.dynamic_shared_bytes, compiled.static_shared_bytes, 0)

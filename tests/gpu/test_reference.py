@@ -7,7 +7,7 @@ import pytest
 from problem_support import Gemm, Transpose, problem_id
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import Buffer
+from gpuprof.backends.gpu.context import DeviceBuffer
 from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import numpy_dtype
 
@@ -116,7 +116,7 @@ def test_writing_beyond_either_end_of_any_array_is_seen_and_mended(backend, name
         expected, _ = expected_of(arrays.problem)
         arrays.buffer("out").upload(expected.astype(np.float32))
         assert arrays.verify().passed
-        beyond = Buffer.__new__(Buffer)
+        beyond = DeviceBuffer.__new__(DeviceBuffer)
         beyond.address = buffer.address + 4 * offset
         beyond.upload(np.zeros(1, np.float32))
         assert arrays.verify().detail == f"the kernel wrote {place} of {name}"

@@ -10,7 +10,7 @@ from problem_support import Gemm, Transpose, problem_id
 from gpuprof.backends.gpu.backend import GpuBackend
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.statistics import Budget
+from gpuprof.statistics import SamplingBudget
 
 CASES = [
     *(
@@ -43,6 +43,6 @@ def test_reference_is_correct_and_timed(backend, name, problem):
 
 
 def test_version_of_every_library_that_is_measured_is_recorded(gpu_count):
-    backend = GpuBackend(0, 0, Budget(seconds=0.01), ("cublas", "device_copy"))
+    backend = GpuBackend(0, 0, SamplingBudget(seconds=0.01), ("cublas", "device_copy"))
     assert re.fullmatch(r"\d+\.\d+\.\d+", backend.environment["cublas"])
-    assert "cublas" not in GpuBackend(0, 0, Budget(seconds=0.01), ("device_copy",)).environment
+    assert "cublas" not in GpuBackend(0, 0, SamplingBudget(seconds=0.01), ("device_copy",)).environment

@@ -219,7 +219,7 @@ def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):
     path = tmp_path / "kept.json"
     seen = []
 
-    class Watcher(measuring._Silent):
+    class Watcher(measuring._SilentProgress):
         def finished(self, measurement):
             seen.append(len(gpuprof.load(path)))
 
@@ -233,7 +233,7 @@ def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):
 
 
 def test_ctrl_c_hands_over_what_was_measured():
-    class Impatient(measuring._Silent):
+    class Impatient(measuring._SilentProgress):
         def finished(self, measurement):
             raise KeyboardInterrupt
 

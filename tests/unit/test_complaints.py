@@ -8,7 +8,7 @@ import pytest
 
 from gpuprof.toolchain.complaints import explain, no_such_kernel
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX, CudaHeaders
-from gpuprof.toolchain.nvrtc_program import Program
+from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
 FOUND = CudaHeaders((Path("/include"),), (), ("CUDA 13.0",))
 STATUS = "NVRTC_ERROR_COMPILATION"
@@ -16,7 +16,7 @@ MARK_IT = "Mark it __device__, or keep host code between #ifndef __CUDACC_RTC__ 
 
 
 def program(source="", headers=None, cuda_headers=FOUND, left_out=()):
-    return Program(source, headers or {}, (), cuda_headers, frozenset(left_out))
+    return NvrtcProgram(source, headers or {}, (), cuda_headers, frozenset(left_out))
 
 
 def explained(*lines, **given):

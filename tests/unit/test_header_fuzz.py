@@ -20,7 +20,7 @@ from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report
 from gpuprof.report.terminal import print_document
-from gpuprof.tables import Place, TableReader, read_toml
+from gpuprof.tables import FilePlace, TableReader, read_toml
 
 PATH = Path("mine.cu")
 #: One sentence: the file, a line of it where the complaint is of one, and no line break.
@@ -216,7 +216,7 @@ def test_the_parser_counts_the_lines_of_the_file():
 
 def test_fields_within_texts_and_lists_have_no_line_of_their_own():
     text = 'a = """\nb = 1\n"""\nlist = [\n  "c = 1",\n]\n[[t]]\nd = 1\n[[t]]\nd = 2\n["q r"]\ne.f = 3\n'
-    place = Place("x.toml", text, 10)
+    place = FilePlace("x.toml", text, 10)
     read_toml(text, "x.toml")
     found = {field: place.at(field) for field in [("b",), ("list", "c"), ("t", 0, "d"), ("t", 1, "d")]}
     assert found == {

@@ -254,3 +254,14 @@ def test_no_module_is_called_like_a_package():
     packages = {module.rpartition(".")[2] for module, path in MODULES.items() if path.name == "__init__.py"}
     modules = {module.rpartition(".")[2] for module, path in MODULES.items() if path.name != "__init__.py"}
     assert not packages & modules
+
+
+def test_no_class_name_means_two_things():
+    """But for the executor, a library of its own, and the names that the API offers to programs."""
+    named = defaultdict(set)
+    for module in MODULES:
+        if room_of(module) not in ("executor", "api"):
+            tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+            for node in (found for found in ast.walk(tree) if isinstance(found, ast.ClassDef)):
+                named[node.name].add(module)
+    assert not {name: modules for name, modules in named.items() if len(modules) > 1}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuprof.statistics import Budget, Samples, median_interval, percentile, sample_until, summarise
+from gpuprof.statistics import Samples, SamplingBudget, median_interval, percentile, sample_until, summarise
 
 times = st.floats(1e-3, 1e9)
 sample_lists = st.lists(times, min_size=1, max_size=60)
@@ -103,7 +103,7 @@ def _noise(spread, seed=1):
 
 def test_steady_samples_stop_at_the_first_batch():
     gpu = Gpu()
-    sampled = sample_until(gpu, 100.0, Budget(min_samples=7), max_batch=16)
+    sampled = sample_until(gpu, 100.0, SamplingBudget(min_samples=7), max_batch=16)
     assert len(gpu.batches) == 1
     assert 7 <= len(sampled.kept) == gpu.taken <= 16
     assert sampled.dropped == 0
@@ -112,7 +112,7 @@ def test_steady_samples_stop_at_the_first_batch():
 def test_noisy_samples_go_on_until_the_median_is_known():
     gpu = Gpu(_noise(0.01))
     sampled = sample_until(
-        gpu, 100.0, Budget(target_ci95_rel=0.002, max_samples=10_000, seconds=10), max_batch=10
+        gpu, 100.0, SamplingBudget(target_ci95_rel=0.002, max_samples=10_000, seconds=10), max_batch=10
     )
     assert len(gpu.batches) > 2
     assert summarise(sampled.kept).ci95_rel <= 0.002
@@ -121,34 +121,36 @@ def test_noisy_samples_go_on_until_the_median_is_known():
 
 def test_budget_ends_sampling_that_stays_noisy():
     gpu = Gpu(_noise(0.3))
-    sampled = sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.01), max_batch=10)
+    sampled = sample_until(gpu, 100.0, SamplingBudget(target_ci95_rel=1e-6, seconds=0.01), max_batch=10)
     assert 0.01e6 <= sum(sampled.kept) <= 0.013e6
 
 
 def test_last_batch_is_cut_to_what_the_budget_still_holds():
     gpu = Gpu(_noise(0.1))
-    sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.0125), max_batch=100)
+    sample_until(gpu, 100.0, SamplingBudget(target_ci95_rel=1e-6, seconds=0.0125), max_batch=100)
     assert gpu.batches[0] == 100
     assert 120 <= gpu.taken <= 130
 
 
 def test_budget_counts_every_launch_behind_a_sample():
     gpu = Gpu(_noise(0.3))
-    sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.1), max_batch=10, launches_per_sample=10)
+    sample_until(
+        gpu, 100.0, SamplingBudget(target_ci95_rel=1e-6, seconds=0.1), max_batch=10, launches_per_sample=10
+    )
     assert 90 <= gpu.taken <= 120
 
 
 @pytest.mark.parametrize(("limit", "batch"), [(50, 10), (50, 7), (20, 16), (100, 64)])
 def test_most_samples_is_a_limit(limit, batch):
     gpu = Gpu(_noise(0.5))
-    budget = Budget(target_ci95_rel=1e-6, seconds=1e6, max_samples=limit)
+    budget = SamplingBudget(target_ci95_rel=1e-6, seconds=1e6, max_samples=limit)
     sampled = sample_until(gpu, 100.0, budget, max_batch=batch)
     assert len(sampled.kept) == limit
 
 
 def test_disturbed_batches_are_dropped_with_their_number():
     gpu = Gpu(lambda i: 100.0 + i, clean=lambda batch: batch % 2 == 1)
-    budget = Budget(target_ci95_rel=1e-9, seconds=1e6, max_samples=40)
+    budget = SamplingBudget(target_ci95_rel=1e-9, seconds=1e6, max_samples=40)
     sampled = sample_until(gpu, 100.0, budget, max_batch=10)
     assert sampled.kept == [100.0 + i for i in (*range(10, 20), *range(30, 40))]
     assert (sampled.dropped, sampled.throttled) == (20, 0)
@@ -156,7 +158,7 @@ def test_disturbed_batches_are_dropped_with_their_number():
 
 def test_all_are_kept_when_every_batch_was_disturbed():
     gpu = Gpu(clean=lambda batch: False)
-    sampled = sample_until(gpu, 100.0, Budget(max_samples=20, seconds=1e6), max_batch=10)
+    sampled = sample_until(gpu, 100.0, SamplingBudget(max_samples=20, seconds=1e6), max_batch=10)
     assert sampled == Samples([100.0] * 20, dropped=0, throttled=20)
     timing = summarise(sampled.kept, sampled.dropped, throttled=sampled.throttled)
     assert (timing.dropped, timing.throttled) == (0, 20)
@@ -164,7 +166,7 @@ def test_all_are_kept_when_every_batch_was_disturbed():
 
 def test_disturbed_batches_do_not_make_a_median_precise():
     gpu = Gpu(clean=lambda batch: batch >= 3)
-    sampled = sample_until(gpu, 100.0, Budget(seconds=1e6), max_batch=10)
+    sampled = sample_until(gpu, 100.0, SamplingBudget(seconds=1e6), max_batch=10)
     assert (len(sampled.kept), sampled.dropped) == (10, 30)
 
 
@@ -174,21 +176,21 @@ def test_slow_launch_is_sampled_until_there_is_an_interval_unless_that_takes_too
     launch_us, samples, max_batch
 ):
     gpu = Gpu(lambda i: launch_us)
-    sampled = sample_until(gpu, launch_us, Budget(seconds=0.2), max_batch)
+    sampled = sample_until(gpu, launch_us, SamplingBudget(seconds=0.2), max_batch)
     assert len(sampled.kept) == samples
     assert (summarise(sampled.kept).ci95_rel is not None) == (samples == 6)
 
 
 def test_samples_that_are_set_aside_are_made_up_for_but_not_for_ever():
     gpu = Gpu(lambda i: 1e5, clean=lambda batch: batch > 0)
-    assert len(sample_until(gpu, 1e5, Budget(seconds=0.2), max_batch=3).kept) == 6
+    assert len(sample_until(gpu, 1e5, SamplingBudget(seconds=0.2), max_batch=3).kept) == 6
     hot = Gpu(lambda i: 1e5, clean=lambda batch: False)
-    assert sample_until(hot, 1e5, Budget(seconds=0.2), max_batch=3).throttled == 12
+    assert sample_until(hot, 1e5, SamplingBudget(seconds=0.2), max_batch=3).throttled == 12
 
 
 def test_fast_launch_is_taken_in_large_batches():
     gpu = Gpu(_noise(0.05))
-    sample_until(gpu, 2.0, Budget(), max_batch=500)
+    sample_until(gpu, 2.0, SamplingBudget(), max_batch=500)
     assert gpu.batches[0] == 500
 
 
@@ -202,7 +204,7 @@ def test_fast_launch_is_taken_in_large_batches():
 def test_sampling_always_ends_near_its_budget(first, spread, max_batch, seconds, seed):
     source = random.Random(seed)
     gpu = Gpu(lambda i: first * (1 + spread * source.random()))
-    sampled = sample_until(gpu, first, Budget(seconds=seconds), max_batch)
+    sampled = sample_until(gpu, first, SamplingBudget(seconds=seconds), max_batch)
     assert len(sampled.kept) + sampled.dropped == gpu.taken >= 3
     assert sum(sampled.kept) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)
 
@@ -210,6 +212,6 @@ def test_sampling_always_ends_near_its_budget(first, spread, max_batch, seconds,
 @pytest.mark.parametrize(("sample_us", "samples"), [(9_000.0, 6), (11_000.0, 3)])
 def test_samples_that_take_long_of_what_may_take_little_have_no_interval(sample_us, samples):
     gpu = Gpu(lambda i: sample_us + 500 * (i % 2))
-    sampled = sample_until(gpu, sample_us, Budget(seconds=0.03, long_us=60_000.0), max_batch=16)
+    sampled = sample_until(gpu, sample_us, SamplingBudget(seconds=0.03, long_us=60_000.0), max_batch=16)
     assert len(sampled.kept) == samples
     assert (summarise(sampled.kept).ci95_rel is None) == (samples < 6)

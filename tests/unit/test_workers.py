@@ -7,7 +7,7 @@ from unit_support import DEVICE
 
 from gpuprof.measure import side_by_side
 from gpuprof.measure.protocol import Open, Opened
-from gpuprof.measure.side_by_side import Card, Cards, Site
+from gpuprof.measure.side_by_side import CardLanes, Cards, CardSite
 from gpuprof.measure.transport import HERE
 
 GIB = 2**30
@@ -18,9 +18,9 @@ def cards(backend, budget_gib, largest_gib, count, transports):
     found = Cards.__new__(Cards)
     opened = Opened(DEVICE, backend, None, {}, budget_gib * GIB)
     found.cards = [
-        Card(
+        CardLanes(
             number,
-            Site(backend, transports),
+            CardSite(backend, transports),
             Open(device=backend, arch=None, seed=0, seconds_per_case=0.1),
             opened,
             [],

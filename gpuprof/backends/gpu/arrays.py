@@ -15,7 +15,7 @@ import numpy as np
 from gpuprof import timeline
 from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
 from gpuprof.backends.gpu.ahead import Ahead
-from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext, queue_copy
+from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, GpuContext, queue_copy
 from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
@@ -56,15 +56,15 @@ class ProblemArrays:
         self._seed = seed
         #: Hides references and makes checksums: no kernel knows it.
         self._key = secrets.randbits(63) | 1
-        self._result = Buffer(32)
+        self._result = DeviceBuffer(32)
         with timeline.span("inputs", problem.label):
             host = ahead.result(Problem.inputs, problem, seed)
-        self._buffers = {spec.name: Buffer(spec.nbytes) for spec in problem.arrays}
+        self._buffers = {spec.name: DeviceBuffer(spec.nbytes) for spec in problem.arrays}
         #: What arrays that are read and written held before any kernel ran.
-        self._initial = {spec.name: Buffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
+        self._initial = {spec.name: DeviceBuffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
         for name, array in host.items():
             self._initial.get(name, self._buffers[name]).upload(array)
-        self._workspace: dict[str, Buffer] = {}
+        self._workspace: dict[str, DeviceBuffer] = {}
         self._textures = CaseTextures((), self.address)
         self._inputs = [spec.name for spec in problem.arrays if not spec.is_output]
         self.expected = ExpectedOutputs(code_for, problem, self._key, self._buffers, self._initial)
@@ -101,7 +101,7 @@ class ProblemArrays:
         while self._workspace:
             self._workspace.popitem()[1].free()
         for spec in specs:
-            self._workspace[spec.name] = Buffer(spec.nbytes)
+            self._workspace[spec.name] = DeviceBuffer(spec.nbytes)
 
     def make_textures(self, textures: Sequence[Texture]) -> None:
         """Give those of another kernel back, and make those of this one.
@@ -114,12 +114,12 @@ class ProblemArrays:
         self._textures = CaseTextures(textures, self.address)
 
     @property
-    def workspace(self) -> tuple[Buffer, ...]:
+    def workspace(self) -> tuple[DeviceBuffer, ...]:
         """The kernel's own arrays."""
         return tuple(self._workspace.values())
 
     @property
-    def given(self) -> tuple[Buffer, ...]:
+    def given(self) -> tuple[DeviceBuffer, ...]:
         """The memory that the kernel is given."""
         return (*self._buffers.values(), *self._workspace.values())
 
@@ -132,7 +132,7 @@ class ProblemArrays:
         """Where an array starts on the device, be it the problem's or the kernel's own."""
         return (self._workspace.get(name) or self._buffers[name]).address
 
-    def buffer(self, name: str) -> Buffer:
+    def buffer(self, name: str) -> DeviceBuffer:
         """The device memory of an array."""
         return self._buffers[name]
 
@@ -284,7 +284,7 @@ class ProblemArrays:
         """Of what results are held against, and of the old content of arrays."""
         return [self._checksum(buffer) for buffer in (*self.expected.buffers, *self._initial.values())]
 
-    def _checksum(self, buffer: Buffer) -> int:
+    def _checksum(self, buffer: DeviceBuffer) -> int:
         self._result.upload(np.zeros(4, dtype=np.uint64))
         arguments = [
             *(_LONG(buffer.nbytes), _POINTER(buffer.address)),

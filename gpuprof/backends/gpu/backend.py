@@ -18,7 +18,7 @@ from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
-from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext
 from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.health import conditions
@@ -37,7 +37,7 @@ from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.behaviour import Array, HostCall
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
-from gpuprof.statistics import Budget, fewest_samples, percentile, sample_until, summarise
+from gpuprof.statistics import SamplingBudget, fewest_samples, percentile, sample_until, summarise
 from gpuprof.toolchain.nvrtc import supported_archs
 
 #: The L2 cache of a device that tells none.
@@ -54,9 +54,9 @@ class L2Flush:
 
     def __init__(self, code: DeviceCode, l2_bytes: int) -> None:
         self._code = code
-        self._buffer = Buffer(2 * max(l2_bytes, _LEAST_BYTES) // 16 * 16)
-        self._sink = Buffer(16)
-        self._sum = Buffer(8)
+        self._buffer = DeviceBuffer(2 * max(l2_bytes, _LEAST_BYTES) // 16 * 16)
+        self._sink = DeviceBuffer(16)
+        self._sum = DeviceBuffer(8)
         self._key = secrets.randbits(63) | 1
         size: Any = ctypes.c_longlong(self._buffer.nbytes // 16)
         pointers = [ctypes.c_void_p(buffer.address) for buffer in (self._buffer, self._sink)]
@@ -139,7 +139,9 @@ class GpuBackend:
         BackendUnavailable: There is no such device, or NVRTC cannot compile for it.
     """
 
-    def __init__(self, ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, ordinal: int, seed: int, budget: SamplingBudget, libraries: tuple[str, ...] = ()
+    ) -> None:
         self._seed = seed
         self._budget = budget
         self._ahead = Ahead()
@@ -399,7 +401,7 @@ class GpuBackend:
         """Measure the reachable bandwidth: a device-to-device copy by the driver, bytes read plus written."""
         nbytes = min(_COPY_BYTES, self._context.free_bytes() // 4)
         try:
-            source, target = Buffer(nbytes), Buffer(nbytes)
+            source, target = DeviceBuffer(nbytes), DeviceBuffer(nbytes)
         except CaseFailure as error:
             return replace(device, measured_copy_bandwidth_reason=f"no room for a copy: {error.what}")
 

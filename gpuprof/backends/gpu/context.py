@@ -37,7 +37,7 @@ def queue_copy(target: int, source: int, nbytes: int, stream: Any) -> None:
     call("copying on the device", driver().cuMemcpyDtoDAsync(target, source, nbytes, stream))
 
 
-class Buffer:
+class DeviceBuffer:
     """A device allocation between two poisoned guards.
 
     Args:
@@ -67,7 +67,7 @@ class Buffer:
         host = np.ascontiguousarray(array)
         call("copying to the device", driver().cuMemcpyHtoD(self.address, host.ctypes.data, host.nbytes))
 
-    def copy_from(self, other: "Buffer") -> None:
+    def copy_from(self, other: "DeviceBuffer") -> None:
         """Copy another buffer's content of the same size."""
         copy_on_device(self.address, other.address, self.nbytes)
 
@@ -121,7 +121,7 @@ class Arguments:
         self.address = ctypes.addressof(self._pointers)
 
 
-class Module:
+class LoadedModule:
     """A loaded cubin, whose kernels share its variables.
 
     Args:
@@ -133,9 +133,9 @@ class Module:
         self._name = name
         self._handle = call(f"loading {name}", driver().cuModuleLoadData(cubin))
 
-    def function(self, entry: str) -> "Function":
+    def function(self, entry: str) -> "LoadedFunction":
         """One of its kernels."""
-        return Function(self._handle, entry)
+        return LoadedFunction(self._handle, entry)
 
     def variable(self, name: str) -> tuple[int, int] | None:
         """Address and bytes of one of its variables; None where machine code has none of that name."""
@@ -152,7 +152,7 @@ class Module:
         call(f"unloading {self._name}", driver().cuModuleUnload(self._handle))
 
 
-class Function:
+class LoadedFunction:
     """One kernel of a loaded module.
 
     Args:

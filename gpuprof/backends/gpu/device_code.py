@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuprof import timeline
 from gpuprof.backends.gpu.ahead import Ahead
-from gpuprof.backends.gpu.context import Arguments, Function, GpuContext, Module
+from gpuprof.backends.gpu.context import Arguments, GpuContext, LoadedFunction, LoadedModule
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.text import Extent
 from gpuprof.toolchain.cache import compile_entries_cached
@@ -42,8 +42,8 @@ class DeviceCode:
         self._context = context
         self._text = arch, dtype, source
         self._ahead = ahead
-        self._module: Module | None = None
-        self._functions: dict[str, Function] = {}
+        self._module: LoadedModule | None = None
+        self._functions: dict[str, LoadedFunction] = {}
 
     def launch(
         self, name: str, arguments: Sequence[Any], grid: Extent = _GRID, block: Extent = _BLOCK
@@ -60,14 +60,14 @@ class DeviceCode:
         """Queue one of the elementwise functions."""
         self._function(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
 
-    def load(self, name: str) -> Function:
+    def load(self, name: str) -> LoadedFunction:
         """One of the functions, for a caller that launches it itself."""
         return self._function(name)
 
-    def _function(self, name: str) -> Function:
+    def _function(self, name: str) -> LoadedFunction:
         if self._module is None:
             cubin = self._ahead.result(compiled_code, *self._text)
-            self._module = Module(cubin, _file_name(self._text[2]))
+            self._module = LoadedModule(cubin, _file_name(self._text[2]))
         if name not in self._functions:
             self._functions[name] = self._module.function(name)
         return self._functions[name]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.backends.gpu.context import POISON, Arguments, Buffer
+from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
 from gpuprof.backends.verification import finite
 from gpuprof.machine import memory_limited
@@ -47,20 +47,20 @@ class ExpectedOutputs:
         code_for: CodeFor,
         problem: Problem,
         key: int,
-        buffers: Mapping[str, Buffer],
-        initial: Mapping[str, Buffer],
+        buffers: Mapping[str, DeviceBuffer],
+        initial: Mapping[str, DeviceBuffer],
     ) -> None:
         self._code_for = code_for
         self._problem = problem
         self._key = key
         self._buffers = buffers
         self._initial = initial
-        self._expected: dict[str, Buffer] = {}
-        self._magnitude: dict[str, Buffer | None] = {}
-        self._result = Buffer(32)
+        self._expected: dict[str, DeviceBuffer] = {}
+        self._magnitude: dict[str, DeviceBuffer | None] = {}
+        self._result = DeviceBuffer(32)
 
     @property
-    def buffers(self) -> tuple[Buffer, ...]:
+    def buffers(self) -> tuple[DeviceBuffer, ...]:
         """The device memory that holds them."""
         kept = (*self._expected.values(), *self._magnitude.values())
         return tuple(buffer for buffer in kept if buffer is not None)
@@ -100,7 +100,7 @@ class ExpectedOutputs:
         self._expected, self._magnitude = {}, {}
 
     def picked(
-        self, spec: ArraySpec, picks: ctypes.c_longlong, secret: ctypes.c_ulonglong, wrong: Buffer
+        self, spec: ArraySpec, picks: ctypes.c_longlong, secret: ctypes.c_ulonglong, wrong: DeviceBuffer
     ) -> tuple[Arguments, Arguments]:
         """What `spoil` and `compare_picked` take for an output.
 
@@ -160,7 +160,7 @@ class ExpectedOutputs:
         begin = first if spec.elements > _MOST_DESCRIBED else 0
         count = min(spec.elements - begin, _MOST_DESCRIBED)
 
-        def download(buffer: Buffer, dtype: Any) -> Array:
+        def download(buffer: DeviceBuffer, dtype: Any) -> Array:
             content: Array = buffer.download(dtype, count=count, offset=begin)
             return content
 
@@ -206,8 +206,8 @@ class ExpectedOutputs:
             self._upload(host)
             return
         for spec in self._problem.outputs:
-            self._expected[spec.name] = Buffer(REFERENCE_BYTES * spec.elements)
-            sized = Buffer(REFERENCE_BYTES * spec.elements) if reference.has_magnitude else None
+            self._expected[spec.name] = DeviceBuffer(REFERENCE_BYTES * spec.elements)
+            sized = DeviceBuffer(REFERENCE_BYTES * spec.elements) if reference.has_magnitude else None
             self._magnitude[spec.name] = sized
         code = self._code_for(self._problem.dtype, reference.source)
         code.launch(reference.entry, self._packed(reference), reference.grid, reference.block)
@@ -223,10 +223,10 @@ class ExpectedOutputs:
         for name, expected in expected_values.items():
             exact = _is_compared_as_integers(self._problem, self._problem.array(name))
             values = expected.values.astype(np.int64 if exact else np.float64, copy=False)
-            self._expected[name] = Buffer(values.nbytes)
+            self._expected[name] = DeviceBuffer(values.nbytes)
             self._expected[name].upload(values)
             magnitude = np.broadcast_to(expected.magnitude, values.shape).astype(np.float64)
-            self._magnitude[name] = Buffer(magnitude.nbytes)
+            self._magnitude[name] = DeviceBuffer(magnitude.nbytes)
             self._magnitude[name].upload(magnitude)  # type: ignore[union-attr]
 
     def _packed(self, reference: DeviceReference) -> list[Any]:

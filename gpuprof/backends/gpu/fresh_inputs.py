@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.gpu.ahead import Ahead
-from gpuprof.backends.gpu.context import Buffer
+from gpuprof.backends.gpu.context import DeviceBuffer
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.verification import verification_of
 from gpuprof.errors import CaseFailure
@@ -47,14 +47,14 @@ class FreshInputs:
     """
 
     def __init__(
-        self, code_for: CodeFor, problem: Problem, checksum: Callable[[Buffer], int], ahead: Ahead
+        self, code_for: CodeFor, problem: Problem, checksum: Callable[[DeviceBuffer], int], ahead: Ahead
     ) -> None:
         self._problem = problem
         self._code_for = code_for
         self._checksum = checksum
         #: Nobody knows it before the run, and whoever wants to see what went wrong may ask for it.
         self._seed = secrets.randbits(31)
-        self._buffers: dict[str, Buffer] = {}
+        self._buffers: dict[str, DeviceBuffer] = {}
         self._checksums: dict[str, int] = {}
         self._picks: dict[str, tuple[NDArray[np.intp], Expected]] = {}
         self._missing: str | None = None
@@ -85,18 +85,18 @@ class FreshInputs:
             self._missing = self._make(free_bytes, reference_seconds)
         return self._missing
 
-    def exchange(self, held: Mapping[str, Buffer]) -> None:
+    def exchange(self, held: Mapping[str, DeviceBuffer]) -> None:
         """Exchange them with the content of buffers, by the names of arrays."""
         for name, buffer in self._buffers.items():
             pointers = (ctypes.c_void_p(each.address) for each in (held[name], buffer))
             arguments = [ctypes.c_longlong(buffer.nbytes), *pointers]
             self._code_for("f32", None).launch("exchange", arguments)
 
-    def written_to(self, held: Mapping[str, Buffer]) -> bool:
+    def written_to(self, held: Mapping[str, DeviceBuffer]) -> bool:
         """Whether a kernel wrote to one of them while they were exchanged."""
         return not self._intact({name: held[name] for name in self._buffers})
 
-    def compare(self, spec: ArraySpec, got: Buffer) -> Verification:
+    def compare(self, spec: ArraySpec, got: DeviceBuffer) -> Verification:
         """Compare some elements of an output that was computed from them."""
         indices, expected = self._picks[spec.name]
         dtype = numpy_dtype(spec.dtype)
@@ -114,7 +114,7 @@ class FreshInputs:
         while self._buffers:
             self._buffers.popitem()[1].free()
 
-    def _intact(self, buffers: Mapping[str, Buffer]) -> bool:
+    def _intact(self, buffers: Mapping[str, DeviceBuffer]) -> bool:
         return all(self._checksum(buffer) == self._checksums[name] for name, buffer in buffers.items())
 
     def _make(self, free_bytes: int, reference_seconds: float) -> str:
@@ -136,7 +136,7 @@ class FreshInputs:
             self._picks[spec.name] = indices, expected
         try:
             for spec in read:
-                self._buffers[spec.name] = Buffer(spec.nbytes)
+                self._buffers[spec.name] = DeviceBuffer(spec.nbytes)
                 self._buffers[spec.name].upload(inputs[spec.name])
                 self._checksums[spec.name] = self._checksum(self._buffers[spec.name])
         except CaseFailure as error:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import POISON, Arguments, Buffer
+from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
@@ -42,7 +42,7 @@ class _Output(NamedTuple):
     after: Arguments
 
 
-class SharedMemory:
+class KeptSharedMemory:
     """The shared memory of all SMs.
 
     Args:
@@ -90,9 +90,9 @@ class LaunchChecks:
         self._stream = stream
         self._variables = case.variables if case else None
         self._code = code_for("f32", None)
-        self._shared: SharedMemory | None = None
+        self._shared: KeptSharedMemory | None = None
         if case and device and case.uses_shared:
-            self._shared = SharedMemory(self._code, device, stream)
+            self._shared = KeptSharedMemory(self._code, device, stream)
         self._demoted: list[Arguments] = []
         if case and case.hints_l2:
             self._demoted = [
@@ -102,7 +102,7 @@ class LaunchChecks:
         # What stands in a CUDA array meanwhile is neither changed nor seen where the array itself lies.
         outputs = [spec for spec in arrays.problem.outputs if spec.name not in arrays.in_cuda_arrays]
         self._restored = [spec.name for spec in outputs if spec.is_read]
-        self._wrong = Buffer(8)
+        self._wrong = DeviceBuffer(8)
         self._picks = ctypes.c_longlong(_PICKS)
         self._secret = ctypes.c_ulonglong()
         self._outputs = [

@@ -9,7 +9,7 @@ from typing import Any
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import Module
+from gpuprof.backends.gpu.context import LoadedModule
 from gpuprof.backends.gpu.module_variables import ModuleVariables, used_variables
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
@@ -60,7 +60,7 @@ class LoadedCase:
         #: Whether it tells the L2 cache what to hold.
         self.hints_l2 = bool(_L2_HINTS.search(first.ptx))
         refuse_grids_of_its_own(kernel.id, first.ptx)
-        self._module = Module(first.cubin, kernel.id)
+        self._module = LoadedModule(first.cubin, kernel.id)
         self._variables: ModuleVariables | None = None
         try:
             self._variables = ModuleVariables(self._module, used_variables(first.ptx))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gpuprof.backends.gpu.context import Arguments, Buffer, Module, copy_on_device
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, LoadedModule, copy_on_device
 from gpuprof.backends.gpu.device_code import DeviceCode
 
 #: Their declarations in PTX: outside functions, where each begins a line.
@@ -38,15 +38,15 @@ class ModuleVariables:
         CaseFailure: There is no room for a copy.
     """
 
-    def __init__(self, module: Module, names: Iterable[str]) -> None:
+    def __init__(self, module: LoadedModule, names: Iterable[str]) -> None:
         found = [place for place in map(module.variable, names) if place is not None and place[1]]
-        self._kept: Buffer | None = None
+        self._kept: DeviceBuffer | None = None
         self._restore = Arguments([])
         if not found:
             return
         sizes = [-(-nbytes // _ALIGNED) * _ALIGNED for _, nbytes in found]
         table_bytes = -(-len(found) * _PIECE_WORDS * 8 // _ALIGNED) * _ALIGNED
-        self._kept = Buffer(table_bytes + sum(sizes))
+        self._kept = DeviceBuffer(table_bytes + sum(sizes))
         try:
             starts = self._kept.address + table_bytes + np.cumsum([0, *sizes[:-1]])
             table = [(*place, int(start)) for place, start in zip(found, starts, strict=True)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof import timeline
-from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext, Module
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import MEASURED_RATES
@@ -60,7 +60,7 @@ class RateMeter:
         self._context = context
         self._device = device
         self._timer = timer
-        self._module = Module(cubin, "rates.cu")
+        self._module = LoadedModule(cubin, "rates.cu")
         self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
     def measure(self) -> dict[str, float]:
@@ -82,8 +82,8 @@ class RateMeter:
         return {key: found[key] for key in MEASURED_RATES if key in found}
 
     @contextmanager
-    def _buffer(self, nbytes: int) -> Iterator[Buffer]:
-        buffer = Buffer(nbytes)
+    def _buffer(self, nbytes: int) -> Iterator[DeviceBuffer]:
+        buffer = DeviceBuffer(nbytes)
         buffer.fill(0)
         try:
             yield buffer
@@ -122,7 +122,7 @@ class RateMeter:
         launch = self._launch(name, [ctypes.c_int(rounds), *arguments], self._blocks)
         return self._blocks * _THREADS * rounds * each / self._warm_us(launch)
 
-    def _arithmetic(self, sink: Buffer) -> dict[str, float]:
+    def _arithmetic(self, sink: DeviceBuffer) -> dict[str, float]:
         pointer = _pointer(sink)
         # Where double precision has a small part of the lanes, a few rounds take long enough.
         return {
@@ -133,7 +133,7 @@ class RateMeter:
             "barriers_gips": self._per_us("barriers", 128, _UNROLL / _WARP_LANES, []) / 1e3,
         }
 
-    def _caches(self, sink: Buffer) -> dict[str, float]:
+    def _caches(self, sink: DeviceBuffer) -> dict[str, float]:
         pointer = _pointer(sink)
         quarter = 1 << max(20, (self._device.l2_bytes // 4).bit_length() - 1)
         with self._buffer(quarter) as data:
@@ -145,14 +145,14 @@ class RateMeter:
                 "l2_gbps": self._per_us("l2_loads", 32, 16 * _UNROLL, [*where, ctypes.c_uint(quarter)]) / 1e3,
             }
 
-    def _atomics(self, sink: Buffer) -> dict[str, float]:
+    def _atomics(self, sink: DeviceBuffer) -> dict[str, float]:
         where = _pointer(sink)
         apart = self._per_us("atomics_apart", 4, _UNROLL, [where, ctypes.c_uint(_WORDS)])
         launch = self._launch("atomics_together", [ctypes.c_int(1), where], self._device.sm_count)
         together = self._device.sm_count * _THREADS * _UNROLL / self._warm_us(launch)
         return {"atomics_apart_gops": apart / 1e3, "atomics_together_gops": together / 1e3}
 
-    def _dram(self, sink: Buffer) -> dict[str, float]:
+    def _dram(self, sink: DeviceBuffer) -> dict[str, float]:
         nbytes = min(_DRAM_BYTES, self._context.free_bytes() // 4) // 4096 * 4096
         quads = ctypes.c_longlong(nbytes // 16)
         found = {}
@@ -166,7 +166,7 @@ class RateMeter:
                 found[key] = times * nbytes / self._cold_us(launch) / 1e3
         return found
 
-    def _latencies(self, sink: Buffer) -> dict[str, float]:
+    def _latencies(self, sink: DeviceBuffer) -> dict[str, float]:
         found = {}
         with self._buffer(8) as cycles:
             ends = [ctypes.c_int(_STEPS), _pointer(sink), _pointer(cycles)]
@@ -193,7 +193,7 @@ class RateMeter:
         return percentile(sorted(samples), 0.5)
 
 
-def _pointer(buffer: Buffer) -> ctypes.c_void_p:
+def _pointer(buffer: DeviceBuffer) -> ctypes.c_void_p:
     return ctypes.c_void_p(buffer.address)
 
 

@@ -85,7 +85,7 @@ class CudaArray:
         call("waiting for the device", api.cuCtxSynchronize())
 
 
-class TextureObject:
+class DeviceTexture:
     """A texture that kernels name by a handle.
 
     Args:
@@ -109,7 +109,7 @@ class TextureObject:
         call("freeing a texture", api.cuTexObjectDestroy(api.CUtexObject(self.handle)))
 
 
-class SurfaceObject:
+class DeviceSurface:
     """A surface that kernels name by a handle.
 
     Args:
@@ -142,7 +142,7 @@ class CaseTextures:
     def __init__(self, textures: Sequence[Texture], address: Callable[[str], int]) -> None:
         self._address = address
         self._arrays: dict[str, CudaArray] = {}
-        self._objects: dict[str, TextureObject | SurfaceObject] = {}
+        self._objects: dict[str, DeviceTexture | DeviceSurface] = {}
         written = {one.array for one in textures if one.sampling is None}
         try:
             for one in textures:
@@ -186,9 +186,9 @@ class CaseTextures:
                 self._arrays[one.array] = CudaArray(one.texels, written=written)
             source = self._arrays[one.array]
         if one.sampling is not None:
-            self._objects[one.argument] = TextureObject(one.texels, one.sampling, source)
+            self._objects[one.argument] = DeviceTexture(one.texels, one.sampling, source)
         elif isinstance(source, CudaArray):
-            self._objects[one.argument] = SurfaceObject(source)
+            self._objects[one.argument] = DeviceSurface(source)
 
 
 def _format(texels: Texels) -> Any:

@@ -59,7 +59,7 @@ class Around(Protocol):
         ...
 
 
-class Gate:
+class LaunchGate:
     """Holds a stream back until the host opens it, with a stream memory operation on pinned host memory."""
 
     def __init__(self, stream: Any) -> None:
@@ -131,7 +131,7 @@ class EventTimer:
         self._stream = stream
         self._flush = flush
         self._pair_us = 0.0
-        self.gate = Gate(stream)
+        self.gate = LaunchGate(stream)
         self.ungated = ""
         flags = api.CUevent_flags.CU_EVENT_DEFAULT
         self._events = [call("creating an event", api.cuEventCreate(flags)) for _ in range(2 * _BATCH)]

@@ -22,7 +22,7 @@ from gpuprof.backends.sim.executed import (
     ESTIMATES,
     RUN_WHOLE,
     BlocksBuildOnEachOther,
-    Executed,
+    ExecutedCase,
     OtherOrders,
     Programs,
     SampleFallsShort,
@@ -278,12 +278,12 @@ class SimBackend:
 
     def _counted(
         self, kernel: Kernel, shape: LaunchShape, compiled: Functions, grid: WaitingGrid
-    ) -> Executed:
+    ) -> ExecutedCase:
         """What a grid counted that ran without values."""
         result = grid.counted
         link = self._links.of(compiled[shape.launches[0].entry], grid.launch.program)
         instructions = self._instructions([link], [result])
-        return Executed(
+        return ExecutedCase(
             grid.buffers,
             {**counters_of(result), **instruction_counters(instructions, result)},
             None,
@@ -310,7 +310,7 @@ class SimBackend:
     ) -> Findings:
         sampled = any(sample is not None for sample in samples)
         references = self.references_of(problem)
-        executed: dict[float | None, Executed] = {}
+        executed: dict[float | None, ExecutedCase] = {}
 
         def attempt(unread: float | None) -> Verification:
             followed = any(one.followed for one in executed.values())
@@ -331,7 +331,9 @@ class SimBackend:
                 return wrong_later(later)
         return findings_of(proof, found)
 
-    def count(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> "Executed":
+    def count(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    ) -> "ExecutedCase":
         """Execute one case that was verified elsewhere, for its counts.
 
         Raises:
@@ -364,7 +366,7 @@ class SimBackend:
         samples: Sequence[Sample | None],
         unread: float | None = None,
         follow_undefined: bool = False,
-    ) -> "Executed":
+    ) -> "ExecutedCase":
         """Run each launch, or a sample of its blocks; `unread` as in `device_memory`.
 
         A case that reads shared memory which nobody has written, or a lane that takes no part in a shuffle,
@@ -387,7 +389,7 @@ class SimBackend:
         unread: float | None,
         *,
         follow_undefined: bool,
-    ) -> "Executed":
+    ) -> "ExecutedCase":
         for one in shape.launches:
             check_launch(self.device, kernel.id, one, compiled[one.entry])
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
@@ -466,7 +468,7 @@ class SimBackend:
         )
         lines = None if stands_elsewhere(kernel, shape) else lines_of(result, instructions)
         remarks = remarks_of([programs[one.entry] for one in shape.launches], self.device)
-        return Executed(
+        return ExecutedCase(
             buffers,
             {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
             None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),

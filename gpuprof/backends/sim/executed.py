@@ -71,7 +71,7 @@ class OtherOrders:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedCase:
     """What executing one case left and counted.
 
     Args:
@@ -128,7 +128,7 @@ class BlocksBuildOnEachOther(Exception):
         self.sentence = sentence
 
 
-def findings_of(proof: Proof, executed: Executed) -> Findings:
+def findings_of(proof: Proof, executed: ExecutedCase) -> Findings:
     """What a case is told to be, right or wrong, with what it counted."""
     passed = proof.verification.passed
     return Findings(
@@ -146,7 +146,7 @@ def findings_of(proof: Proof, executed: Executed) -> Findings:
     )
 
 
-def check_verdict(verification: Verification, executed: Executed) -> None:
+def check_verdict(verification: Verification, executed: ExecutedCase) -> None:
     """Withhold the verdict of a sample where blocks that did not run may have had their part in the result.
 
     Raises:
@@ -178,7 +178,7 @@ def mistaken_shares(
             yield spec, covered
 
 
-def check_coverage(problem: Problem, executed: Executed) -> None:
+def check_coverage(problem: Problem, executed: ExecutedCase) -> None:
     """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out.
 
     Raises:

@@ -34,7 +34,7 @@ _GLOBAL = " of global memory at "
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FaultPlace:
     """A byte in or beside an array.
 
     Args:
@@ -61,7 +61,7 @@ class Place:
         return f"of {self.buffer.name}, {word} {self.element} of {count}"
 
 
-def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> Place | None:
+def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> FaultPlace | None:
     """The array that an address was meant for: the one it lies in, or the nearest.
 
     Args:
@@ -76,7 +76,7 @@ def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> Place | Non
     nearest = min(buffers, key=distance, default=None)
     if nearest is None or distance(nearest) > reach:
         return None
-    return Place(nearest, address - nearest.address)
+    return FaultPlace(nearest, address - nearest.address)
 
 
 def explain_fault(

@@ -11,7 +11,7 @@ any order, and are not run again.
 from dataclasses import replace
 
 from gpuprof.backends.base import Findings
-from gpuprof.backends.sim.executed import NO_TIME, Executed, OtherOrders
+from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase, OtherOrders
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
@@ -23,7 +23,7 @@ from gpuprof.results import Verification
 _NOT_COUNTED = "a kernel that is wrong in a later launch is not counted"
 
 
-def verify_again(problem: Problem, executed: Executed, seed: int) -> Verification:
+def verify_again(problem: Problem, executed: ExecutedCase, seed: int) -> Verification:
     """Launch a case once more, with other inputs, and compare what it makes of them.
 
     Its outputs hold the result already, which nobody has written: a kernel that leaves out what it finds done

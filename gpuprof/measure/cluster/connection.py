@@ -50,7 +50,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _SeenWorker:
     """A worker's last heartbeat, and when this process noticed it."""
 
     beat: float
@@ -101,7 +101,7 @@ class Connection:
                 fix="Start one (dask scheduler), and check the address and the firewall.",
             ) from error
         self._members: dict[str, Member] = {}
-        self._beats: dict[str, _Seen] = {}
+        self._beats: dict[str, _SeenWorker] = {}
         self._answered = time.monotonic()
         self._closed = threading.Event()
         self._look()
@@ -161,7 +161,7 @@ class Connection:
         for address, worker in found.items():
             seen = self._beats.get(address)
             if seen is None or seen.beat != worker["last_seen"]:
-                self._beats[address] = _Seen(worker["last_seen"], now)
+                self._beats[address] = _SeenWorker(worker["last_seen"], now)
         self._members = {address: _member(address, worker) for address, worker in found.items()}
         self._answered = now
 

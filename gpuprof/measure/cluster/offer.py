@@ -11,7 +11,7 @@ from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.measure.cluster.connection import Connection, Member
 from gpuprof.measure.cluster.local import connect
 from gpuprof.measure.cluster.workers import WorkerSlot
-from gpuprof.measure.side_by_side import Site, Sites
+from gpuprof.measure.side_by_side import CardSite, Sites
 
 #: What every worker with a GPU is started with.
 OFFER_FIX = "Start its workers with --resources GPU=1, or execute on their CPUs: --device sim."
@@ -82,10 +82,10 @@ def checked_software(
     return found
 
 
-def _gpus(connection: Connection, members: list[Member]) -> tuple[Site, ...]:
+def _gpus(connection: Connection, members: list[Member]) -> tuple[CardSite, ...]:
     """A site for each GPU that a worker offers, by the number that the worker's own driver gives it."""
     sites = tuple(
-        Site(str(number), (WorkerSlot(connection, member, uses_gpu=True),), _where(member, members))
+        CardSite(str(number), (WorkerSlot(connection, member, uses_gpu=True),), _where(member, members))
         for member in members
         for number in range(member.gpus)
     )
@@ -103,7 +103,9 @@ def _where(member: Member, members: list[Member]) -> str:
     return f"{host}, {member.name}" if shared and member.name != host else host
 
 
-def _executors(connection: Connection, members: list[Member], selectors: tuple[str, ...]) -> tuple[Site, ...]:
+def _executors(
+    connection: Connection, members: list[Member], selectors: tuple[str, ...]
+) -> tuple[CardSite, ...]:
     """A site for each simulated card, with its share of what the workers take at a time."""
     slots = [
         WorkerSlot(connection, member, uses_gpu=False)
@@ -114,6 +116,6 @@ def _executors(connection: Connection, members: list[Member], selectors: tuple[s
     ]
     count = len(selectors)
     return tuple(
-        Site(selector, tuple(slots[number::count]) or (slots[number % len(slots)],))
+        CardSite(selector, tuple(slots[number::count]) or (slots[number % len(slots)],))
         for number, selector in enumerate(selectors)
     )

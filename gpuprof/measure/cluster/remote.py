@@ -37,7 +37,7 @@ class Reply:
     text: str
 
 
-class Held:
+class HeldWorker:
     """A worker process on this machine: it lives as long as this object, which a cluster keeps as a result.
 
     The cluster forgets the result when its client lets go of it or is gone, whatever ended that.
@@ -96,17 +96,17 @@ class Held:
         raise TypeError("a process does not travel")
 
 
-def ask(held: Held, message: str, timeout_s: float, compile_s: float | None) -> Reply:
+def ask(held: HeldWorker, message: str, timeout_s: float, compile_s: float | None) -> Reply:
     """`Held.ask`, as a task."""
     return held.ask(message, timeout_s, compile_s)
 
 
-def tell(held: Held, message: str) -> None:
+def tell(held: HeldWorker, message: str) -> None:
     """`Held.tell`, as a task."""
     held.tell(message)
 
 
-def opened(held: Held) -> Reply:
+def opened(held: HeldWorker) -> Reply:
     """`Held.opened`, as a task."""
     return held.opened()
 

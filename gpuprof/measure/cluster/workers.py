@@ -110,7 +110,7 @@ class ClusterWorker:
         self._address = address
         self._closed = threading.Event()
         arrays = _files(request.given_arrays)
-        self._held = slot.submit(address, remote.Held, encode(request), arrays, _OPEN_S)
+        self._held = slot.submit(address, remote.HeldWorker, encode(request), arrays, _OPEN_S)
         try:
             opened = self._answer(slot.submit(address, remote.opened, self._held))
             assert isinstance(opened, Opened)

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from texture_corpus import POISON, Case
 
-from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext, Module
-from gpuprof.backends.gpu.texture_memory import CudaArray, SurfaceObject, TextureObject
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
+from gpuprof.backends.gpu.texture_memory import CudaArray, DeviceSurface, DeviceTexture
 
 
-def ask(context: GpuContext, module: Module, case: Case) -> dict[str, NDArray[Any]]:
+def ask(context: GpuContext, module: LoadedModule, case: Case) -> dict[str, NDArray[Any]]:
     """Return what the launch leaves in the output, `out`, and in each surface, by its argument's number."""
     with ExitStack() as held:
 
-        def buffer(content: NDArray[Any]) -> Buffer:
-            made = Buffer(content.nbytes)
+        def buffer(content: NDArray[Any]) -> DeviceBuffer:
+            made = DeviceBuffer(content.nbytes)
             held.callback(made.free)
             made.upload(content)
             return made
@@ -38,10 +38,10 @@ def ask(context: GpuContext, module: Module, case: Case) -> dict[str, NDArray[An
                 held.callback(source.free)
                 source.fill(memory.address)
             if argument.sampling is None:
-                made: Any = SurfaceObject(source)
+                made: Any = DeviceSurface(source)
                 surfaces[f"surface {number}"] = (source, memory, argument.array)
             else:
-                made = TextureObject(argument.texels, argument.sampling, source or memory.address)
+                made = DeviceTexture(argument.texels, argument.sampling, source or memory.address)
             held.callback(made.free)
             values.append(ctypes.c_uint64(made.handle))
         function = module.function(case.kernel)
