@@ -29,7 +29,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Counter, Measurement, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
-from gpuprof.tuning.estimate import Built
+from gpuprof.tuning.estimate import BuiltPoint
 from gpuprof.tuning.space import Candidate, Point, Space, Wanted, make_space
 from gpuprof.tuning.ties import time_of
 from gpuprof.tuning.worker_pool import WorkerPool
@@ -112,7 +112,7 @@ class Table:
         return fewer
 
     @cached_property
-    def candidates(self) -> tuple[Space, Problem, list[tuple[Built, float | None]]]:
+    def candidates(self) -> tuple[Space, Problem, list[tuple[BuiltPoint, float | None]]]:
         """The space again, with what was recorded of each candidate: resources and bound, and its time."""
         space, problem = space_of(self.name, self.size)
         known = {point_key(point): point for point in self.points}
@@ -122,7 +122,7 @@ class Table:
             point = known.get(_key_of(candidate.point))
             if point is not None:
                 measured = with_bounds(_measurement(candidate, point), self.device)
-                found.append((Built(candidate, measured), point["time_us"]))
+                found.append((BuiltPoint(candidate, measured), point["time_us"]))
         return space, problem, found
 
 
@@ -192,12 +192,12 @@ def record(name: str, size: str, how: Recording, path: Path) -> Table:
     candidates, _ = space.allowed(problem, device)
     # Time may not suffice for all, and whatever drifts meanwhile has nothing to do with their values.
     random.Random(0).shuffle(candidates)
-    built: dict[int, Built] = {}
+    built: dict[int, BuiltPoint] = {}
     with WorkerPool(OpenExecutor(device, 0), how.workers) as pool:
 
         def done(index: int, measurement: Measurement) -> None:
             if measurement.resources is not None and measurement.occupancy is not None:
-                built[index] = Built(candidates[index], measurement)
+                built[index] = BuiltPoint(candidates[index], measurement)
 
         pool.build([one.case for one in candidates], done, begun + how.limit_s)
         seconds["compiling"] = _lap(begun, seconds)
@@ -242,7 +242,7 @@ def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
     return replace(table, points=list(counted.values()))
 
 
-def _counted(pool: WorkerPool, built: Sequence[Built], count_s: float) -> dict[Point, dict[str, Any]]:
+def _counted(pool: WorkerPool, built: Sequence[BuiltPoint], count_s: float) -> dict[Point, dict[str, Any]]:
     """What a table holds of counts, by point, as far as time allows."""
     found: dict[Point, dict[str, Any]] = {}
 
@@ -264,7 +264,7 @@ def _plain(counters: Mapping[str, Counter]) -> dict[str, Any]:
     }
 
 
-def _point(one: Built, counters: dict[str, Any] | None) -> dict[str, Any]:
+def _point(one: BuiltPoint, counters: dict[str, Any] | None) -> dict[str, Any]:
     """A point as a table holds it, before it is timed."""
     point, measurement = one.candidate.point, one.measurement
     return {

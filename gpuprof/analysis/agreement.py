@@ -32,7 +32,7 @@ _PREDICATED = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s*\[[^;\]]*\]\s*,\s*\[[^;
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CounterComparison:
     """One counter of one case, counted by both, and what their difference is."""
 
     label: str
@@ -51,9 +51,9 @@ class CaseAgreement:
     """All counters of one case that both counted and that are not 0 on both sides."""
 
     case: Measurement
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[CounterComparison, ...]
 
-    def of_kind(self, *kinds: Kind) -> tuple[Comparison, ...]:
+    def of_kind(self, *kinds: Kind) -> tuple[CounterComparison, ...]:
         """The comparisons with one of these verdicts."""
         return tuple(item for item in self.comparisons if item.kind in kinds)
 
@@ -102,14 +102,14 @@ def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
     }
 
 
-def _compare(name: str, ours: Counter, theirs: Counter, predicated: bool) -> Comparison:
+def _compare(name: str, ours: Counter, theirs: Counter, predicated: bool) -> CounterComparison:
     executor, hardware = ours.value or 0.0, theirs.value or 0.0
     kind = _judge(name, executor, hardware, theirs.metric or "")
     if kind == "unexplained" and ours.is_least and hardware > executor:
         kind = "least"
     if kind == "unexplained" and predicated and name in _OF_PREDICATED and hardware < executor:
         kind = "predicated"
-    return Comparison(describe(name).label, executor, hardware, kind)
+    return CounterComparison(describe(name).label, executor, hardware, kind)
 
 
 def _judge(name: str, executor: float, hardware: float, metric: str) -> Kind:
@@ -125,7 +125,7 @@ def _judge(name: str, executor: float, hardware: float, metric: str) -> Kind:
     return "unexplained"
 
 
-def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Comparison]:
+def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[CounterComparison]:
     """Wavefronts, bank conflicts, and what is left of the one without the other.
 
     What is left is decided by a kernel's addresses alone. The hardware adds cycles that neighbouring
@@ -145,6 +145,6 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
         kind = "arbitration"
     label = describe(names[0]).label
     alone: Kind = "agrees" if left[0] == left[1] else "unexplained"
-    yield Comparison(f"{label} − bank conflicts", *left, alone)
-    yield Comparison(label, executor, hardware, kind)
-    yield Comparison(describe(names[1]).label, our_extra.value or 0.0, their_extra.value or 0.0, kind)
+    yield CounterComparison(f"{label} − bank conflicts", *left, alone)
+    yield CounterComparison(label, executor, hardware, kind)
+    yield CounterComparison(describe(names[1]).label, our_extra.value or 0.0, their_extra.value or 0.0, kind)

@@ -11,7 +11,7 @@ from gpuprof.analysis.actions import Action
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import headline_rate
-from gpuprof.analysis.ladder import Ladder, Rung, uncertainty
+from gpuprof.analysis.ladder import Rung, SizeLadder, uncertainty
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.speed import Speed
@@ -160,7 +160,7 @@ class Answer:
         return f"{'; '.join((said, *self.cautions))}."
 
 
-def answer_of(run: Run, ladder: Ladder) -> Answer:
+def answer_of(run: Run, ladder: SizeLadder) -> Answer:
     """The answer of one ladder.
 
     Args:
@@ -176,7 +176,7 @@ def answer_of(run: Run, ladder: Ladder) -> Answer:
     return _by_bound(run, ladder) or _untold(run, ladder)
 
 
-def _by_time(run: Run, ladder: Ladder, rung: Rung) -> Answer:
+def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
     speed = rung.speed
     assert speed is not None
     width = speed.timing.ci95_rel
@@ -215,7 +215,7 @@ def _versus(name: str, factor: float | None) -> Versus | None:
     return None if factor is None else Versus(name, factor)
 
 
-def _simplest(ladder: Ladder, rung: Rung, speed: Speed) -> Versus | None:
+def _simplest(ladder: SizeLadder, rung: Rung, speed: Speed) -> Versus | None:
     """Against the first rung of the ladder that has a time."""
     first = next(
         (other for other in ladder.rungs if other.speed and not (other.is_reference or other.is_ceiling)),
@@ -244,7 +244,7 @@ def _doubts(rung: Rung, alike: tuple[str, ...]) -> Iterator[str]:
         yield f"within the noise of {_some(alike)}"
 
 
-def _alike(ladder: Ladder, fastest: Rung) -> Iterator[str]:
+def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
     """Those whose time the two intervals do not tell apart from the fastest one's.
 
     A kernel that only chooses another runs that one's code: neither is named beside the other.
@@ -258,7 +258,7 @@ def _alike(ladder: Ladder, fastest: Rung) -> Iterator[str]:
             yield rung.kernel.id
 
 
-def _by_bound(run: Run, ladder: Ladder) -> Answer | None:
+def _by_bound(run: Run, ladder: SizeLadder) -> Answer | None:
     """The order of a ladder that nobody timed; None where there are no bounds either."""
     bounded: list[tuple[float, float, Rung, Limits]] = sorted(
         (
@@ -290,7 +290,7 @@ def _by_bound(run: Run, ladder: Ladder) -> Answer | None:
     )
 
 
-def _untold(run: Run, ladder: Ladder) -> Answer:
+def _untold(run: Run, ladder: SizeLadder) -> Answer:
     """What is left to say where no kernel has a time or a bound."""
     usable = sum(status_of(run, rung.case).usable for rung in ladder.rungs)
     kernels = "kernel" if len(ladder.rungs) == 1 else "kernels"
@@ -302,7 +302,7 @@ def _untold(run: Run, ladder: Ladder) -> Answer:
     return Answer(ladder.size.label, "none", lead=lead, cautions=tuple(_without(run, ladder)))
 
 
-def _without(run: Run, ladder: Ladder) -> Iterator[str]:
+def _without(run: Run, ladder: SizeLadder) -> Iterator[str]:
     """Who has no correct result, by how it ended; what does not apply at this size is no failure."""
     ended: dict[str, list[str]] = {}
     for rung in ladder.rungs:

@@ -35,7 +35,7 @@ _CLOCKS: Mapping[str, Callable[[ClockState], int | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CardStanding:
     """One card among its kind.
 
     Args:
@@ -78,7 +78,7 @@ class Kind:
 
     name: str
     cases: int
-    cards: tuple[Standing, ...]
+    cards: tuple[CardStanding, ...]
 
     @property
     def spread(self) -> float:
@@ -87,7 +87,7 @@ class Kind:
         return max(slower) - min(slower)
 
     @property
-    def outliers(self) -> tuple[Standing, ...]:
+    def outliers(self) -> tuple[CardStanding, ...]:
         """Those that are off."""
         return tuple(card for card in self.cards if card.is_outlier)
 
@@ -152,14 +152,14 @@ def _standing(
     slower: Mapping[int, float],
     ratios: list[float],
     chance: float,
-) -> Standing:
+) -> CardStanding:
     others = [slower[other] for other in devices if other != device]
     middle = min(slower.values()) if len(devices) == 2 else median(slower.values())
     usual = 0.0
     if len(devices) >= _FEWEST_FOR_SPREAD:
         usual = _SPREADS * _SIGMAS_PER_MAD * median(abs(one - median(others)) for one in others)
     is_outlier = abs(slower[device] - middle) > max(NOTABLE, 2 * chance, usual)
-    return Standing(
+    return CardStanding(
         device=device,
         label=run.device_label(device),
         slower=slower[device],

@@ -70,7 +70,7 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class SizeLadder:
     """All rungs of one size, references last.
 
     Args:
@@ -94,7 +94,7 @@ class Ladder:
 
 
 @remembered
-def build_ladder(run: Run, size: SizeSlice) -> Ladder:
+def build_ladder(run: Run, size: SizeSlice) -> SizeLadder:
     """Put the kernels of one size in order and compare neighbours."""
     rungs = _in_order(run, size)
     reference = _fastest([rung for rung in rungs if _is_base(run, rung)])
@@ -108,7 +108,7 @@ def build_ladder(run: Run, size: SizeSlice) -> Ladder:
             is_fastest=rung is fastest,
         )
         finished.append(_climb(run, compared, _before(run, rungs, index)))
-    return Ladder(
+    return SizeLadder(
         size=size,
         rungs=tuple(finished),
         reference=reference.kernel.id if reference else None,

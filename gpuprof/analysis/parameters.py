@@ -31,7 +31,7 @@ Params = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ParameterPoint:
     """One block, or one set of parameters.
 
     Args:
@@ -57,7 +57,7 @@ class Panel:
     """
 
     fixed: Params
-    points: tuple[tuple[Point | None, ...], ...]
+    points: tuple[tuple[ParameterPoint | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +95,19 @@ class ParameterSweep:
         return FIGURES[self.metric]
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[ParameterPoint, ...]:
         """Every set that ran."""
         return tuple(
             point for panel in self.panels for row in panel.points for point in row if point is not None
         )
 
     @property
-    def best(self) -> tuple[Point, ...]:
+    def best(self) -> tuple[ParameterPoint, ...]:
         """The best sets: one, or all that share the best count."""
         return tuple(point for point in self.points if point.is_best)
 
     @property
-    def default_point(self) -> Point | None:
+    def default_point(self) -> ParameterPoint | None:
         """The header's set; None where it did not run."""
         return next((point for point in self.points if point.is_default), None)
 
@@ -177,7 +177,7 @@ def _value(run: Run, case: Measurement, metric: str) -> float | None:
 def _sweep(
     run: Run, size: str, cases: list[Measurement], metric: str, names: tuple[str, ...], default: Params
 ) -> ParameterSweep:
-    best: dict[tuple[int, ...], Point] = {}
+    best: dict[tuple[int, ...], ParameterPoint] = {}
     sign = 1.0 if FIGURES[metric].better == "lower" else -1.0
     for case in cases:
         value = _value(run, case, metric)
@@ -185,7 +185,7 @@ def _sweep(
         older = best.get(key)
         if older is None or older.value is None or (value is not None and sign * value < sign * older.value):
             alike = bool(default) and all(case.params.get(name) == value for name, value in default.items())
-            best[key] = Point(case, value, is_default=alike)
+            best[key] = ParameterPoint(case, value, is_default=alike)
     best = _with_best(best, sign, exact=metric == "median_us")
     columns = [sorted({key[place] for key in best}) for place in range(len(names))]
     xs, ys, rest = columns[0], columns[1] if len(names) > 1 else [], columns[2:]
@@ -208,8 +208,8 @@ def _sweep(
 
 
 def _with_best(
-    points: dict[tuple[int, ...], Point], sign: float, *, exact: bool
-) -> dict[tuple[int, ...], Point]:
+    points: dict[tuple[int, ...], ParameterPoint], sign: float, *, exact: bool
+) -> dict[tuple[int, ...], ParameterPoint]:
     """The points with the best marked; of times one, of counts all that are alike."""
     values = [sign * point.value for point in points.values() if point.value is not None]
     if not values:
@@ -217,7 +217,7 @@ def _with_best(
     top = min(values)
     slack = 0.0 if exact else _ALIKE * abs(top)
     return {
-        key: Point(
+        key: ParameterPoint(
             point.case,
             point.value,
             is_best=point.value is not None and sign * point.value <= top + slack,

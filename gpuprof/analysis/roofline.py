@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gpuprof.analysis import counters
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.kinds import on_host
-from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
 from gpuprof.bounds.parts import BULK_READS, BULK_WRITES, DRAM_BYTES, READS, SECTOR_BYTES, WRITES
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import theoretical
@@ -31,7 +31,7 @@ class MemoryRoof:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RooflinePoint:
     """One kernel at one size.
 
     Args:
@@ -67,7 +67,7 @@ class Level:
     key: str
     label: str
     memory_roofs: tuple[MemoryRoof, ...]
-    points: tuple[Point, ...]
+    points: tuple[RooflinePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,16 @@ def build_roofline(run: Run, group: Group) -> Roofline | None:
     return Roofline(peak, levels) if levels else None
 
 
-def _points(run: Run, ladders: list[Ladder], bytes_of: Callable[[Measurement], float | None]) -> list[Point]:
+def _points(
+    run: Run, ladders: list[SizeLadder], bytes_of: Callable[[Measurement], float | None]
+) -> list[RooflinePoint]:
     found = []
     for ladder in ladders:
         for rung in ladder.rungs:
             moved, rate = bytes_of(rung.case), _rate(run, rung)
             if moved and rate:
                 found.append(
-                    Point(
+                    RooflinePoint(
                         kernel=rung.kernel.id,
                         size=ladder.size.label,
                         flop_per_byte=rung.case.problem.flops / moved,

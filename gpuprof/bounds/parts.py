@@ -14,7 +14,7 @@ _OPERATIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PartWork:
     """A way to know how much one part of an SM has to do.
 
     Args:
@@ -44,11 +44,11 @@ class Part:
     short: str
     unit: str
     meaning: str
-    work: tuple[Work, ...] = ()
+    work: tuple[PartWork, ...] = ()
 
 
-def _of(*counters: str, each: float = 1.0) -> Work:
-    return Work(counters, each)
+def _of(*counters: str, each: float = 1.0) -> PartWork:
+    return PartWork(counters, each)
 
 
 #: Parts of an SM: they work side by side, and the one that needs longest sets a floor.

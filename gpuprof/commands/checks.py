@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpuprof.commands.cluster_checks import cluster_checks
-from gpuprof.commands.doctor_check import Check, State
+from gpuprof.commands.doctor_check import DoctorCheck, State
 from gpuprof.commands.host_checks import host_checks
 from gpuprof.errors import GpuprofError
 from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
@@ -46,9 +46,11 @@ extern "C" __global__ void trial(int n, const real *x, real *y)
 _TRIAL_ELEMENTS = 1 << 16
 
 
-def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Check]:
+def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[DoctorCheck]:
     """Every check, one at a time, since some take seconds."""
-    yield Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield DoctorCheck(
+        "Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
     yield from _packages()
     yield from host_checks()
     if cluster is not None:
@@ -62,7 +64,9 @@ def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Check]:
     ncu = _guard("Nsight Compute", _ncu, "absent")
     yield ncu
     if gpu.state != "ok":
-        yield Check("Hardware counters", "absent", "no GPU to count on", "Use --device sim for exact counts.")
+        yield DoctorCheck(
+            "Hardware counters", "absent", "no GPU to count on", "Use --device sim for exact counts."
+        )
         return
     yield _permission()
     yield _other_profilers()
@@ -70,25 +74,25 @@ def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Check]:
         yield _guard("Hardware counters", lambda: _trial(device_ordinal), "broken")
 
 
-def _guard(name: str, look: Callable[[], str], state: State) -> Check:
+def _guard(name: str, look: Callable[[], str], state: State) -> DoctorCheck:
     try:
-        return Check(name, "ok", look())
+        return DoctorCheck(name, "ok", look())
     except GpuprofError as error:
-        return Check(name, state, error.what, error.fix)
+        return DoctorCheck(name, state, error.what, error.fix)
 
 
-def _packages() -> Iterator[Check]:
+def _packages() -> Iterator[DoctorCheck]:
     """What pip must have installed: each package that is missing or too old, else all in one."""
     from gpuprof.requirements import required, unmet
 
     for lacking in unmet():
         state: State = "broken" if lacking.needed else "absent"
-        yield Check(f"Package {lacking.name}", state, lacking.text, lacking.fix)
+        yield DoctorCheck(f"Package {lacking.name}", state, lacking.text, lacking.fix)
     if not required():
         text = "gpuprof is not installed by pip: what it requires cannot be looked up"
-        yield Check("Packages", "absent", text, "In gpuprof's checkout run: pip install .")
+        yield DoctorCheck("Packages", "absent", text, "In gpuprof's checkout run: pip install .")
     elif not unmet():
-        yield Check("Packages", "ok", f"all {len(required())} that gpuprof requires are new enough")
+        yield DoctorCheck("Packages", "ok", f"all {len(required())} that gpuprof requires are new enough")
 
 
 def _nvrtc() -> str:
@@ -98,7 +102,7 @@ def _nvrtc() -> str:
     return f"{'.'.join(map(str, nvrtc_version()))}, for sm_{min(archs)} to sm_{max(archs)}"
 
 
-def _cuda_headers() -> Check:
+def _cuda_headers() -> DoctorCheck:
     """Which of CUDA's headers kernels may include."""
     from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
     from gpuprof.toolchain.nvrtc import nvrtc_version
@@ -107,14 +111,14 @@ def _cuda_headers() -> Check:
     try:
         found = find_cuda_headers(nvrtc_version()[0])
     except GpuprofError:
-        return Check(name, "absent", "of no use without the compiler")
+        return DoctorCheck(name, "absent", "of no use without the compiler")
     if not found.directories:
         text = "none found: kernels that include cuda_fp16.h, cooperative_groups.h … cannot be compiled"
-        return Check(name, "absent", text, HEADERS_FIX)
+        return DoctorCheck(name, "absent", text, HEADERS_FIX)
     where = f"{' and '.join(found.versions) or 'found'}, in {' and '.join(map(str, found.directories))}"
     if found.missing:
-        return Check(name, "absent", f"{where}; not found: {' and '.join(found.missing)}", HEADERS_FIX)
-    return Check(name, "ok", where)
+        return DoctorCheck(name, "absent", f"{where}; not found: {' and '.join(found.missing)}", HEADERS_FIX)
+    return DoctorCheck(name, "ok", where)
 
 
 def _gpus() -> str:
@@ -128,14 +132,14 @@ def _gpus() -> str:
     return f"{names}; the driver supports CUDA {driver_versions()['cuda_driver_api']}"
 
 
-def _states() -> Iterator[Check]:
+def _states() -> Iterator[DoctorCheck]:
     """What NVML says of every GPU, and whose driver it is."""
     from gpuprof.backends.gpu.health import conditions
     from gpuprof.backends.gpu.query import device_count, pci_bus_id
 
     for ordinal in range(device_count()):
         for found in conditions(pci_bus_id(ordinal)):
-            yield Check(f"GPU {ordinal}, {found.title}", found.state, found.text, found.fix)
+            yield DoctorCheck(f"GPU {ordinal}, {found.title}", found.state, found.text, found.fix)
 
 
 def _ncu() -> str:
@@ -145,18 +149,18 @@ def _ncu() -> str:
     return f"{ncu.version} ({ncu.path})"
 
 
-def _permission() -> Check:
+def _permission() -> DoctorCheck:
     """Whether this user may read the counters, from the driver's own setting and this process' rights."""
     name = "Permission to count"
     parameters = _text(_PARAMETERS)
     if "RmProfilingAdminOnly: 0" in parameters:
-        return Check(name, "ok", "every user may read the counters")
+        return DoctorCheck(name, "ok", "every user may read the counters")
     capabilities = _effective_capabilities(_text(Path("/proc/self/status")))
     if capabilities >> _CAP_SYS_ADMIN & 1 or capabilities >> _CAP_PERFMON & 1:
-        return Check(name, "ok", "this process may read the counters (CAP_SYS_ADMIN or CAP_PERFMON)")
+        return DoctorCheck(name, "ok", "this process may read the counters (CAP_SYS_ADMIN or CAP_PERFMON)")
     if "RmProfilingAdminOnly: 1" in parameters:
-        return Check(name, "broken", "only administrators may read the counters", PERMISSION_FIX)
-    return Check(name, "absent", "the driver does not say who may read the counters", PERMISSION_FIX)
+        return DoctorCheck(name, "broken", "only administrators may read the counters", PERMISSION_FIX)
+    return DoctorCheck(name, "absent", "the driver does not say who may read the counters", PERMISSION_FIX)
 
 
 def _effective_capabilities(status: str) -> int:
@@ -166,12 +170,12 @@ def _effective_capabilities(status: str) -> int:
     return 0
 
 
-def _other_profilers() -> Check:
+def _other_profilers() -> DoctorCheck:
     running = {_text(path).strip() for path in Path("/proc").glob("[0-9]*/comm")} & _DCGM
     if running:
         text = f"{' and '.join(sorted(running))} runs here and may hold the counters"
-        return Check("Other profilers", "absent", text, DCGM_FIX)
-    return Check("Other profilers", "ok", "no DCGM in sight")
+        return DoctorCheck("Other profilers", "absent", text, DCGM_FIX)
+    return DoctorCheck("Other profilers", "ok", "no DCGM in sight")
 
 
 def _trial(device_ordinal: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpuprof import __version__
-from gpuprof.commands.doctor_check import Check
+from gpuprof.commands.doctor_check import DoctorCheck
 from gpuprof.errors import GpuprofError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-def cluster_checks(address: str) -> Iterator[Check]:
+def cluster_checks(address: str) -> Iterator[DoctorCheck]:
     """Every check of a cluster that `--cluster` would use."""
     from gpuprof.measure.cluster.local import connect
     from gpuprof.measure.cluster.offer import OFFER_FIX
@@ -26,26 +26,28 @@ def cluster_checks(address: str) -> Iterator[Check]:
     try:
         connection = connect(address, gpus=False)
     except GpuprofError as error:
-        yield Check(name, "broken", error.what, error.fix)
+        yield DoctorCheck(name, "broken", error.what, error.fix)
         return
     try:
         members = connection.members()
         if not members:
             fix = "Start some: dask worker ADDRESS --resources GPU=1."
-            yield Check(name, "broken", f"{address} answers, and has no workers", fix)
+            yield DoctorCheck(name, "broken", f"{address} answers, and has no workers", fix)
             return
         hosts = len({member.host for member in members})
         workers = f"{len(members)} worker{'' if len(members) == 1 else 's'}"
-        yield Check(name, "ok", f"{address} answers: {workers} on {hosts} machine{'' if hosts == 1 else 's'}")
+        yield DoctorCheck(
+            name, "ok", f"{address} answers: {workers} on {hosts} machine{'' if hosts == 1 else 's'}"
+        )
         yield from _software(connection, members)
         gpus = sum(member.gpus for member in members)
         offered = f"{gpus} offered" if gpus else "no worker offers one"
-        yield Check("Cluster, GPUs", "ok" if gpus else "absent", offered, "" if gpus else OFFER_FIX)
+        yield DoctorCheck("Cluster, GPUs", "ok" if gpus else "absent", offered, "" if gpus else OFFER_FIX)
     finally:
         connection.close()
 
 
-def _software(connection: "Connection", members: "list[Member]") -> Iterator[Check]:
+def _software(connection: "Connection", members: "list[Member]") -> Iterator[DoctorCheck]:
     from gpuprof.measure.cluster.offer import SAME_FIX
 
     answers = connection.software()
@@ -59,19 +61,19 @@ def _software(connection: "Connection", members: "list[Member]") -> Iterator[Che
             held[member.name] = answer
     if mute:
         first = next(iter(mute))
-        yield Check("Cluster, gpuprof", "broken", f"{_some(list(mute))}: {mute[first]}", SAME_FIX)
+        yield DoctorCheck("Cluster, gpuprof", "broken", f"{_some(list(mute))}: {mute[first]}", SAME_FIX)
     other = [name for name, found in held.items() if found["gpuprof"] != __version__]
     if other:
         text = f"{_some(other)}: {held[other[0]]['gpuprof']}, and this is {__version__}"
-        yield Check("Cluster, gpuprof", "broken", text, SAME_FIX)
+        yield DoctorCheck("Cluster, gpuprof", "broken", text, SAME_FIX)
     elif held and not mute:
-        yield Check("Cluster, gpuprof", "ok", f"{__version__} everywhere")
+        yield DoctorCheck("Cluster, gpuprof", "ok", f"{__version__} everywhere")
     for what in ("python", "nvrtc", "numpy", "cuda-bindings"):
         count = Counter(found.get(what, "none") for found in held.values())
         if len(count) > 1:
             text = ", ".join(f"{version} on {number}" for version, number in count.most_common())
             fix = "Install the same everywhere: otherwise times and counts may differ."
-            yield Check(f"Cluster, {what}", "disturbs", text, fix)
+            yield DoctorCheck(f"Cluster, {what}", "disturbs", text, fix)
 
 
 def _some(names: list[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from gpuprof import signals
 from gpuprof.commands.checks import checks
-from gpuprof.commands.doctor_check import Check
+from gpuprof.commands.doctor_check import DoctorCheck
 from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode
 from gpuprof.text import one_line
@@ -28,7 +28,7 @@ def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = 
         `CASES_FAILED` when something is broken; what gpuprof does without, or only disturbs, is no failure.
     """
     signals.postpone()
-    made: list[Check] = []
+    made: list[DoctorCheck] = []
     for check in checks(device_ordinal, cluster):
         made.append(check)
         if not as_json:
@@ -41,7 +41,7 @@ def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = 
     return ExitCode.CASES_FAILED if broken else ExitCode.OK
 
 
-def _lines(check: Check) -> str:
+def _lines(check: DoctorCheck) -> str:
     found = f"{_MARKS[check.state]}  {one_line(check.name)}: {one_line(check.text.rstrip('.'))}"
     return "\n".join((*_wrapped(found, ""), *_wrapped(one_line(check.fix), _INDENT)))
 

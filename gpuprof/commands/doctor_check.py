@@ -9,7 +9,7 @@ State = Literal["ok", "absent", "disturbs", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """One thing that was looked at.
 
     Args:

@@ -24,18 +24,18 @@ def watch_search(*, quiet: bool) -> Iterator[Watcher]:
     if quiet:
         yield Silent()
     elif sys.stderr.isatty():
-        bar = _Bar()
+        bar = _SearchBar()
         try:
             yield bar
         finally:
             bar.stop()
     else:
-        lines = _Lines()
+        lines = _SearchLines()
         yield lines
         lines.end()
 
 
-class _Lines(Silent):
+class _SearchLines(Silent):
     """A line for each stage, and one now and then within a long one."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class _Lines(Silent):
         self._title = ""
 
 
-class _Bar(Silent):
+class _SearchBar(Silent):
     """A bar that shows the stage."""
 
     def __init__(self) -> None:

@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class TuneOutputs:
     """Where what was found goes: `-o`, or a folder below `gpuprof-results` that is named after the kernel."""
 
     directory: Path | None
@@ -60,7 +60,7 @@ class Outputs:
     browser: bool = False
 
 
-def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[str, ...]) -> ExitCode:
+def run_search(asked: Asked, options: RunOptions, outputs: TuneOutputs, argv: tuple[str, ...]) -> ExitCode:
     """Search, print the answer, write results and report, and name the files.
 
     Returns:
@@ -201,7 +201,7 @@ def _tell_space(space: Space) -> None:
 class _Place:
     """Where the search's results file stands, and what of an earlier part of the search is there."""
 
-    def __init__(self, outputs: Outputs, name: str, problem: ProblemRecord) -> None:
+    def __init__(self, outputs: TuneOutputs, name: str, problem: ProblemRecord) -> None:
         self._outputs = outputs
         self._problem = problem
         self._name = name

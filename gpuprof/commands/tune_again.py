@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuprof.commands.output import print_written
 from gpuprof.commands.texts import choose_kernels
-from gpuprof.commands.tune import Asked, Outputs, files_of, find_ladder
+from gpuprof.commands.tune import Asked, TuneOutputs, files_of, find_ladder
 from gpuprof.commands.tune_writing import check_sources, found_by, write_found
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError
@@ -21,7 +21,7 @@ from gpuprof.results import Run
 _MOST_NAMED = 3
 
 
-def write_again(asked: Asked, files: Sequence[Path], outputs: Outputs, into: str | None) -> ExitCode:
+def write_again(asked: Asked, files: Sequence[Path], outputs: TuneOutputs, into: str | None) -> ExitCode:
     """Write what earlier runs found, and measure nothing; without `write`, show what would be written.
 
     Raises:

@@ -98,7 +98,7 @@ def _tune(
     into: str | None,
 ) -> int:
     from gpuprof.commands.texts import preprocessing_of
-    from gpuprof.commands.tune import Asked, Outputs, run_search
+    from gpuprof.commands.tune import Asked, TuneOutputs, run_search
     from gpuprof.commands.tune_again import write_again
 
     select, output = given.select, given.output
@@ -109,7 +109,7 @@ def _tune(
         command=preprocessing_of(select),
         budget=budget,
     )
-    outputs = Outputs(
+    outputs = TuneOutputs(
         output.output, force=output.force, quiet=output.quiet, write=write, browser=output.open_
     )
     if from_:

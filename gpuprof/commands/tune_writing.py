@@ -17,7 +17,7 @@ from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.operation import Operation
 from gpuprof.results import Run
-from gpuprof.tuning.chooser import Chosen, Part, chooser_text, with_choices
+from gpuprof.tuning.chooser import ChooserPart, Chosen, chooser_text, with_choices
 from gpuprof.tuning.findings import Finding, fastest_first, findings_of
 from gpuprof.tuning.rewriting import Variant, with_defaults, with_variants
 from gpuprof.tuning.size_rules import Rule, Sample, rules_of
@@ -95,7 +95,7 @@ class Found:
         first, *further = kinds
         # Devices that nobody measured follow the first that somebody did: its rules are the last.
         parts = [
-            Part(
+            ChooserPart(
                 " and ".join(dict.fromkeys(finding.device.name for finding in kinds[key])),
                 "" if key == first else _condition(key),
                 [Rule(rule.conditions, names[rule.target], rule.samples) for rule in ruled[key]],

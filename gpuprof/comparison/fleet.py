@@ -17,7 +17,7 @@ from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.kinds import on_host
 from gpuprof.comparison.compared import name_on_any_device
 from gpuprof.comparison.judging import times_of
-from gpuprof.comparison.outliers import Outlier, Series, judge_cards, spread_of
+from gpuprof.comparison.outliers import CardSeries, Outlier, judge_cards, spread_of
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run, Tool
 from gpuprof.schema import Count, NonNegative, Positive
@@ -210,7 +210,7 @@ class Fleet:
 
     found: FleetDocument
     cards: Mapping[str, Card]
-    series: Mapping[str, Sequence[Series]]
+    series: Mapping[str, Sequence[CardSeries]]
     sources: tuple[str, ...]
 
     @property
@@ -336,7 +336,7 @@ class FleetBuilder:
         models = Counter(card.model for card in self._cards.values()).most_common()
         named = {model: list(self._named(model)) for model, _ in models}
         series = {
-            model: [Series(name, case.rounds_us, case.part) for name, case in cases if case.rounds_us]
+            model: [CardSeries(name, case.rounds_us, case.part) for name, case in cases if case.rounds_us]
             for model, cases in named.items()
         }
         failures = (
@@ -366,7 +366,7 @@ class FleetBuilder:
             source = key[-1]
             yield (f"{case.name} ({source[:8]})" if counts[case.name] > 1 and source else case.name), case
 
-    def _kind(self, model: str, series: Sequence[Series]) -> FleetKind:
+    def _kind(self, model: str, series: Sequence[CardSeries]) -> FleetKind:
         cards = {title: card for title, card in self._cards.items() if card.model == model}
         judged = judge_cards(series)
         outliers = (

@@ -50,7 +50,7 @@ _NOTHING = 0.0005
 
 
 @dataclass(frozen=True)
-class Series:
+class CardSeries:
     """One case on all cards.
 
     Args:
@@ -190,7 +190,7 @@ class Judged:
     spread: float | None
 
 
-def judge_cards(series: Sequence[Series]) -> Judged:
+def judge_cards(series: Sequence[CardSeries]) -> Judged:
     """Find the cards that differ from the fleet median.
 
     Args:
@@ -199,7 +199,7 @@ def judge_cards(series: Sequence[Series]) -> Judged:
     series = [case for case in series if len(case.rounds_us) > 1]
     whole = series if len(series) >= FEWEST_CASES else []
     of_whole, spread = _deviations("", whole, _SHARES[0] * LEVEL)
-    by_part: dict[str, list[Series]] = defaultdict(list)
+    by_part: dict[str, list[CardSeries]] = defaultdict(list)
     rounds: dict[str, list[int]] = defaultdict(list)
     for case in series:
         by_part[case.part].append(case)
@@ -231,7 +231,7 @@ def judge_cards(series: Sequence[Series]) -> Judged:
     )
 
 
-def _deviations(name: str, cases: Sequence[Series], level: float) -> tuple[dict[str, Deviation], float]:
+def _deviations(name: str, cases: Sequence[CardSeries], level: float) -> tuple[dict[str, Deviation], float]:
     """How far each card lies from the median over some cases, and how far healthy ones do.
 
     Args:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from gpuprof.measure.case import Case
-from gpuprof.ncu.metrics import Copies
+from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.schema import SchemaError, from_json, to_text
 from gpuprof.text import Extent
 
@@ -64,7 +64,7 @@ class Launched:
     entry: str
     block: Extent
     grid: Extent
-    copies: Copies
+    copies: CopyMetrics
     launches: int = 1
 
 

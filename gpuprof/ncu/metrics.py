@@ -40,7 +40,7 @@ def has_async_copies(kernel: Kernel) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class CopyMetrics:
     """What a kernel uses that has counters of its own, and what it moves past those of loads and stores.
 
     Args:
@@ -52,7 +52,7 @@ class Copies:
     hidden: Mapping[str, str] = field(default_factory=dict)
 
 
-def copies_in(code: str) -> Copies:
+def copies_in(code: str) -> CopyMetrics:
     """Which counters cannot see all that a kernel does.
 
     cp.async (LDGSTS) and bulk copies move data past the counters of global and shared accesses, textures and
@@ -82,4 +82,4 @@ def copies_in(code: str) -> Copies:
             hidden |= dict.fromkeys((f"global_{kind}_{part}" for part in _GLOBAL_PARTS), why)
     if _TENSOR.search(code):
         kinds.append("tensor")
-    return Copies(tuple(kinds), hidden)
+    return CopyMetrics(tuple(kinds), hidden)

@@ -10,8 +10,8 @@ from gpuprof.bounds import with_bounds
 from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, OPCODES, CounterInfo
 from gpuprof.measure.case import Case
 from gpuprof.ncu.diagnosis import NcuError
-from gpuprof.ncu.metrics import Copies
-from gpuprof.ncu.read import Cell, ProfiledLaunch
+from gpuprof.ncu.metrics import CopyMetrics
+from gpuprof.ncu.read import MetricCell, ProfiledLaunch
 from gpuprof.results import Counter, Measurement, Run
 from gpuprof.schema import Tally, complaint_about
 
@@ -90,7 +90,7 @@ def without_profile(reason: str) -> CaseProfile:
     return CaseProfile(counters, None, reason)
 
 
-def profile_of(launch: ProfiledLaunch, copies: Copies) -> CaseProfile:
+def profile_of(launch: ProfiledLaunch, copies: CopyMetrics) -> CaseProfile:
     """The counters of one profiled launch.
 
     Args:
@@ -116,7 +116,7 @@ def _counter(row: CounterInfo, launch: ProfiledLaunch) -> Counter:
     missing = "the report does not hold this metric"
     if row.opcode:
         missing += ", which is not collected beside cp.async"
-    cell = launch.cells.get(name, Cell(None, "", missing))
+    cell = launch.cells.get(name, MetricCell(None, "", missing))
     value, why = cell.value, cell.why
     if value is not None and row.opcode:
         if cell.parts is None:

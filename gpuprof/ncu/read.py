@@ -33,7 +33,7 @@ _TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MetricCell:
     """One metric of one launch.
 
     Args:
@@ -57,7 +57,7 @@ class ProfiledLaunch:
     block: Extent
     grid: Extent
     compute_capability: str | None
-    cells: Mapping[str, Cell] = field(default_factory=dict)
+    cells: Mapping[str, MetricCell] = field(default_factory=dict)
 
 
 def read_report(path: Path, ncu: Ncu | None) -> list[ProfiledLaunch]:
@@ -160,7 +160,7 @@ def _extent(text: str) -> Extent:
     return int(match[1]), int(match[2]), int(match[3])
 
 
-def _cell(name: str, text: str, unit: str) -> Cell:
+def _cell(name: str, text: str, unit: str) -> MetricCell:
     total, bracket, rest = text.strip().partition(" (") if name == OPCODES else (text.strip(), "", "")
     cell = _number(total, unit)
     if not bracket or cell.value is None:
@@ -174,23 +174,23 @@ def _cell(name: str, text: str, unit: str) -> Cell:
         parts[key] = value
     if sum(parts.values()) != cell.value:
         raise NcuReadError(f"The instances of {name} do not add up to its total.")
-    return Cell(cell.value, unit, parts=parts)
+    return MetricCell(cell.value, unit, parts=parts)
 
 
-def _number(text: str, unit: str) -> Cell:
+def _number(text: str, unit: str) -> MetricCell:
     if text in _ABSENT:
-        return Cell(None, unit, "Nsight Compute did not collect it on this GPU")
+        return MetricCell(None, unit, "Nsight Compute did not collect it on this GPU")
     if _NOT_FINITE.match(text):
-        return Cell(None, unit, not_finite(text))
+        return MetricCell(None, unit, not_finite(text))
     if not _NUMBER.match(text):
         # The instances of a metric follow its value; a text is no number at all.
         total, bracket, _ = text.partition(" (")
         if bracket and _NUMBER.match(total):
             return _number(total, unit)
-        return Cell(None, unit, f"Nsight Compute gives {text[:40]!r}, which is not a number")
+        return MetricCell(None, unit, f"Nsight Compute gives {text[:40]!r}, which is not a number")
     plain = text.replace(",", "")
     value = float(plain)
-    return Cell(int(value) if value.is_integer() and "." not in plain else value, unit)
+    return MetricCell(int(value) if value.is_integer() and "." not in plain else value, unit)
 
 
 def not_finite(text: str) -> str:
@@ -269,20 +269,20 @@ def _launch(action: Any) -> ProfiledLaunch:
     )
 
 
-def _package_cell(action: Any, name: str) -> Cell:
+def _package_cell(action: Any, name: str) -> MetricCell:
     metric = action.metric_by_name(name)
     value = metric.value()
     unit = str(metric.unit() or "")
     if value is None or isinstance(value, str):
-        return Cell(None, unit, "Nsight Compute did not collect it on this GPU")
+        return MetricCell(None, unit, "Nsight Compute did not collect it on this GPU")
     if value != value or value in (float("inf"), float("-inf")):
-        return Cell(None, unit, not_finite(str(value)))
+        return MetricCell(None, unit, not_finite(str(value)))
     whole = int(value) if float(value).is_integer() else float(value)
     if name != OPCODES or not metric.has_correlation_ids():
-        return Cell(whole, unit)
+        return MetricCell(whole, unit)
     keys = metric.correlation_ids()
     count = metric.num_instances()
     parts = {str(keys.value(index)): int(metric.value(index)) for index in range(count)}
     if len(parts) != count or sum(parts.values()) != value:
         raise NcuReadError(f"The instances of {name} do not add up to its total.")
-    return Cell(whole, unit, parts=parts)
+    return MetricCell(whole, unit, parts=parts)

@@ -9,7 +9,7 @@ from gpuprof.analysis.answer import Answer, answer_of, shape_of
 from gpuprof.analysis.banners import banners, is_noisy
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
 from gpuprof.analysis.speed import rate
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure
@@ -45,7 +45,7 @@ _LONG_FACTS = {"launch", "as fast", "chosen by"}
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
 _CAUTION = Mark("!", "!")
 _PENDING = Cell("…")
-Held = Sequence[tuple[Group, Ladder]]
+Held = Sequence[tuple[Group, SizeLadder]]
 #: Why a case was skipped that says nothing about it, by what is recorded of its parts.
 _NOT_RUN = {
     "the executor had no time for it": "not counted within --timeout",
@@ -89,7 +89,7 @@ def answer_document(
     return Document(run_title(run), content=(Section("", (*content, *_hints(ladders, hint))),))
 
 
-def _hints(ladders: Sequence[Ladder], hint: str) -> Iterator[Sentence]:
+def _hints(ladders: Sequence[SizeLadder], hint: str) -> Iterator[Sentence]:
     left = len(ladders) - _MOST_ANSWERS
     if left > 0:
         yield Sentence.of(f"{left} more sizes", tone="muted")
@@ -168,13 +168,13 @@ def _tables(run: Run, held: Held, named: Collection[str], pending: bool) -> Iter
             yield filled_table(columns, [rows])
 
 
-def _heading(held: Held, group: Group, ladder: Ladder) -> str:
+def _heading(held: Held, group: Group, ladder: SizeLadder) -> str:
     """The size; of several operations or types also which."""
     several = len({group.short for group, _ in held}) > 1
     return f"{group.short} {ladder.size.heading}" if several else ladder.size.heading
 
 
-def _rows(run: Run, ladder: Ladder, most: int, named: Collection[str]) -> list[CaseRow]:
+def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> list[CaseRow]:
     """The best kernels, those that were named, the library, and the simplest kernel."""
     own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
     rungs = [rung for rung in own if not rung.is_ceiling] or own
@@ -209,7 +209,7 @@ def _standing(row: CaseRow) -> tuple[float, float]:
 
 
 def _columns(
-    run: Run, group: Group, ladder: Ladder, heading: str, scale: tuple[float, str], pending: bool
+    run: Run, group: Group, ladder: SizeLadder, heading: str, scale: tuple[float, str], pending: bool
 ) -> list[Filled]:
     name: Filled = (Column(heading, right=False), lambda row: Cell(_name(ladder, row)))
     limited: Filled = (Column("limited by", False, 1), lambda row: _PENDING if pending else _limiter(row))
@@ -234,7 +234,7 @@ def _columns(
     ]
 
 
-def _against(ladder: Ladder) -> Iterator[Filled]:
+def _against(ladder: SizeLadder) -> Iterator[Filled]:
     """How many times as fast as the library, and as the first rung that has a time."""
     timed = [rung for rung in ladder.rungs if rung.speed and not (rung.is_reference or rung.is_ceiling)]
     if ladder.reference is not None:
@@ -272,7 +272,7 @@ def _bound_by(row: CaseRow) -> Cell:
     return Cell(found.name if found else "–")
 
 
-def _scale(ladders: Sequence[Ladder], group: Group) -> tuple[float, str]:
+def _scale(ladders: Sequence[SizeLadder], group: Group) -> tuple[float, str]:
     """The unit of rates: one for all tables of a kind."""
     flops = group.rate_is_flops
     rates = [rate(rung.speed, flops) for ladder in ladders for rung in ladder.rungs if rung.speed]
@@ -285,14 +285,14 @@ def _rate(row: CaseRow, divisor: float) -> Cell:
     return Cell("–") if value is None else Cell(numbers.significant(value / divisor), value)
 
 
-def _name(ladder: Ladder, row: CaseRow) -> str:
+def _name(ladder: SizeLadder, row: CaseRow) -> str:
     """The kernel that ran; of several blocks or parameters which."""
     if row.rung.is_reference:
         return ladder.reference_name
     return f"{row.case.ran} {shape_of(row.rung, row.case)}".rstrip()
 
 
-def _missing(run: Run, ladders: Sequence[Ladder], named: Collection[str]) -> Iterator[Sentence]:
+def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) -> Iterator[Sentence]:
     """What has no figure, counted in one line; with its reason where it is wrong, or was named."""
     cases = [case for ladder in ladders for rung in ladder.rungs for case in rung.cases]
     counts: dict[str, list[str]] = {}

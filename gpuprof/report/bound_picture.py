@@ -5,7 +5,7 @@
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limits import Floor, Limits
 from gpuprof.results import Bound
 
@@ -81,7 +81,7 @@ class BoundPicture:
     hot_share: str
 
 
-def picture_of(ladder: Ladder, rung: Rung) -> BoundPicture | None:
+def picture_of(ladder: SizeLadder, rung: Rung) -> BoundPicture | None:
     """The bounds of a rung beside those of the one that it is compared with; None without exact counts.
 
     One that chose another's code is no step from any.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
-from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import cell_of, format_block
 from gpuprof.report.document import Cell, Column, Mark, Row, Table
@@ -94,7 +94,7 @@ def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]],
 
 
 def case_table(
-    run: Run, ladders: Sequence[Ladder], anchors: Mapping[str, str] | None = None, caption: str = ""
+    run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str] | None = None, caption: str = ""
 ) -> Table:
     """Every case of some sizes, with the columns that the backend of the run can fill.
 
@@ -112,7 +112,7 @@ def case_table(
     return filled_table(columns, slices, caption)
 
 
-def _columns(run: Run, ladders: Sequence[Ladder], anchors: Mapping[str, str]) -> list[Filled]:
+def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]) -> list[Filled]:
     # Where a kernel has several rows, only sizes and blocks tell them apart: they stay longest.
     several = any(len(rung.cases) > 1 for ladder in ladders for rung in ladder.rungs)
     extents = f"{_extents(run, ladders)}; one number for all."
@@ -149,13 +149,13 @@ def _outcome(row: CaseRow) -> Cell:
     return Cell(status.word, tone=status.tone, mark=Mark(status.symbol, status.ascii_symbol))
 
 
-def _extents(run: Run, ladders: Sequence[Ladder]) -> str:
+def _extents(run: Run, ladders: Sequence[SizeLadder]) -> str:
     """The names of the sizes."""
     computed = dict.fromkeys(rung.case.problem.operation for ladder in ladders for rung in ladder.rungs)
     return " or ".join("x".join(run.operations[name].dimensions) for name in computed)
 
 
-def _timed(run: Run, ladders: Sequence[Ladder]) -> list[Filled]:
+def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
     cold = "Cold median: the L2 cache is flushed before each launch; ~ is a noisy one."
     rate = "Work that the problem needs over the cold median."
     return [
@@ -170,7 +170,7 @@ def _timed(run: Run, ladders: Sequence[Ladder]) -> list[Filled]:
     ]
 
 
-def _against(ladders: Sequence[Ladder], rank: int) -> Filled:
+def _against(ladders: Sequence[SizeLadder], rank: int) -> Filled:
     """How many times as fast as the fastest reference; without any, as the fastest kernel."""
     # Each size has its own fastest reference; a name in the heading must hold for all of them.
     names = {ladder.reference_name for ladder in ladders if ladder.reference}

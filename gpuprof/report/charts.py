@@ -15,10 +15,9 @@ from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import Group, kernel_record, name_of
-from gpuprof.analysis.ladder import Ladder, Rung
-from gpuprof.analysis.parameters import Panel, ParameterSweep, Point
-from gpuprof.analysis.roofline import Level, Roofline
-from gpuprof.analysis.roofline import Point as RoofPoint
+from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.parameters import Panel, ParameterPoint, ParameterSweep
+from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
 from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import block_phrase
@@ -74,7 +73,7 @@ def chart_view(key: str, chart: Chart) -> ChartView:
     return ChartView(key, choices, folded, drawn[0], {**named, "drawings": drawn})
 
 
-def ladder_chart(run: Run, group: Group, ladder: Ladder, anchors: dict[str, str]) -> Chart:
+def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, str]) -> Chart:
     """A bar per kernel for each figure the reader can choose, the fastest kernel first.
 
     Of many kernels the slower ones are folded: the fastest, the references and the first rung stay.
@@ -165,7 +164,7 @@ def roofline_chart(
     }
 
 
-def telling_kernels(ladder: Ladder, winner: Rung | None) -> tuple[str, ...]:
+def telling_kernels(ladder: SizeLadder, winner: Rung | None) -> tuple[str, ...]:
     """The kernels that tell a ladder's story: winner, library, first rung, and the steps that gained most."""
     rungs = [rung.kernel.id for rung in ladder.rungs]
     first = next((rung.kernel.id for rung in ladder.rungs if not rung.is_reference), None)
@@ -186,7 +185,7 @@ def _axis(title: str, low: float, high: float, logarithmic: bool = False) -> Cha
 
 def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling: Sequence[str]) -> Chart:
     last = level.points[-1].size
-    held: dict[str, list[RoofPoint]] = {}
+    held: dict[str, list[RooflinePoint]] = {}
     for point in level.points:
         held.setdefault(point.kernel, []).append(point)
     order = sorted(held, key=lambda kernel: telling.index(kernel) if kernel in telling else len(telling))
@@ -284,7 +283,7 @@ def parameter_chart(sweep: ParameterSweep, panel: Panel) -> Chart:
     }
 
 
-def parameter_text(sweep: ParameterSweep, point: Point | None) -> str:
+def parameter_text(sweep: ParameterSweep, point: ParameterPoint | None) -> str:
     """A point's figure, or how it ended; empty where it did not run."""
     if point is None:
         return ""

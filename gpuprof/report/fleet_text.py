@@ -9,7 +9,7 @@ from statistics import median
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.fleet import CARD_LABEL, Fleet, FleetKind
-from gpuprof.comparison.outliers import FEWEST_CASES, Deviation, Outlier, Series, far
+from gpuprof.comparison.outliers import FEWEST_CASES, CardSeries, Deviation, Outlier, far
 from gpuprof.report.document import (
     Cell,
     Column,
@@ -193,7 +193,7 @@ def _labels(fleet: Fleet, kind: FleetKind) -> Iterator[Content]:
         yield Section(f"by {key}: {len(rows)} values", (table,), folded=True)
 
 
-def _marked(kind: FleetKind, case: Series) -> dict[str, bool]:
+def _marked(kind: FleetKind, case: CardSeries) -> dict[str, bool]:
     """Cards that deviate in a case, in what binds it, or in all; and whether that is confirmed."""
     return {
         item.card: item.confirmed
@@ -208,7 +208,7 @@ def _deviations(found: Outlier) -> tuple[Deviation, ...]:
 
 
 def _case(
-    case: Series, changes: dict[str, float], spread: float | None, marked: dict[str, bool], end: float
+    case: CardSeries, changes: dict[str, float], spread: float | None, marked: dict[str, bool], end: float
 ) -> Row:
     worst = max(changes, key=lambda card: changes[card])
     shown = spread is not None and len(changes) >= _FEWEST_TO_SPREAD

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from gpuprof.analysis import numbers
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.groups import kernel_record
-from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.status import status_of
 from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.document import Table
@@ -74,9 +74,11 @@ def anchors_of(run: Run) -> dict[str, str]:
     return anchors
 
 
-def kernel_sections(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> tuple[KernelSection, ...]:
+def kernel_sections(
+    run: Run, ladders: list[SizeLadder], anchors: dict[str, str]
+) -> tuple[KernelSection, ...]:
     """One section per kernel, in ladder order."""
-    held: dict[str, list[tuple[Ladder, Rung]]] = {}
+    held: dict[str, list[tuple[SizeLadder, Rung]]] = {}
     for ladder in ladders:
         for rung in ladder.rungs:
             held.setdefault(rung.kernel.id, []).append((ladder, rung))
@@ -87,7 +89,7 @@ def kernel_sections(run: Run, ladders: list[Ladder], anchors: dict[str, str]) ->
     return tuple(_section(run, found, anchors) for found in ordered)
 
 
-def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]) -> KernelSection:
+def _section(run: Run, found: list[tuple[SizeLadder, Rung]], anchors: dict[str, str]) -> KernelSection:
     rungs = [rung for _, rung in found]
     cases = tuple(rung.case for rung in rungs)
     record = rungs[0].kernel
@@ -148,7 +150,7 @@ def _listings(
     return (listing(record.source, anchor, (0, folded)) if folded else None), code
 
 
-def _brief(run: Run, found: list[tuple[Ladder, Rung]]) -> str:
+def _brief(run: Run, found: list[tuple[SizeLadder, Rung]]) -> str:
     """For example `4096: 2.50 ms`; a bound is said to be one."""
     for ladder, rung in reversed(found):
         if rung.speed is not None:
@@ -159,7 +161,7 @@ def _brief(run: Run, found: list[tuple[Ladder, Rung]]) -> str:
     return f"{ladder.size.heading}: {status_of(run, rung.case).word}"
 
 
-def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
+def _size(run: Run, ladder: SizeLadder, rung: Rung) -> SizeColumn:
     return SizeColumn(
         label=ladder.size.heading,
         case=rung.case,

@@ -8,7 +8,7 @@ from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
-from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.cells import cell_of, format_block, missing
@@ -27,7 +27,7 @@ _AS_BARS = ("sol_", "stall_")
 _LEAST_SHARE_PCT = 1.0
 _COUNTED_BY = {"sim": "the SIMT executor", "ncu": "Nsight Compute"}
 
-Found = Sequence[tuple[Ladder, Rung]]
+Found = Sequence[tuple[SizeLadder, Rung]]
 
 
 def kernel_tables(run: Run, found: Found, record: KernelRecord, before: str | None) -> Iterator[Table]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.actions import Action
-from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
@@ -15,7 +15,7 @@ from gpuprof.report.document import Cell, Table
 from gpuprof.results import Run
 
 
-def steps_to(ladder: Ladder, winner: Rung) -> tuple[Rung, ...]:
+def steps_to(ladder: SizeLadder, winner: Rung) -> tuple[Rung, ...]:
     """The rungs from the first of its study to a winner, each compared with the one before it.
 
     A winner that chose another rung of the ladder is none itself: the steps lead to that one.
@@ -27,7 +27,7 @@ def steps_to(ladder: Ladder, winner: Rung) -> tuple[Rung, ...]:
     return tuple(reversed(found))
 
 
-def steps_table(ladder: Ladder, winner: Rung, anchors: Mapping[str, str]) -> Table | None:
+def steps_table(ladder: SizeLadder, winner: Rung, anchors: Mapping[str, str]) -> Table | None:
     """What each step to the winner gained, and what moved; None where it is no step from any other."""
     steps = [rung for rung in steps_to(ladder, winner) if rung.previous]
     if not steps:

@@ -10,7 +10,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group
-from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.speed import limit_of, rate, rate_at
 from gpuprof.report.cells import cell_of
 from gpuprof.results import Measurement, Run
@@ -65,7 +65,7 @@ class Metric:
     logarithmic: bool = False
 
 
-def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]:
+def ladder_metrics(run: Run, group: Group, ladder: SizeLadder) -> tuple[Metric, ...]:
     """The figures that at least one rung has, the headline first."""
     timed = (_rate_metric(run, group, ladder), _time_metric(run, ladder)) if run.backend == "gpu" else ()
     plain = _COUNTED if timed else {**_COUNTED, **_COMPILED}
@@ -81,7 +81,7 @@ def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]
     )
 
 
-def _spread(metric: Metric, ladder: Ladder) -> float:
+def _spread(metric: Metric, ladder: SizeLadder) -> float:
     """The longest bar over the shortest."""
     values = [bar.value for rung in ladder.rungs if (bar := metric.read(rung)) and bar.value > 0]
     return max(values) / min(values) if values else 1.0
@@ -91,7 +91,7 @@ def _rate_text(run: Run, case: Measurement) -> str:
     return cell_of(headline_rate(run, case), Subject(run, case)).text or ""
 
 
-def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
+def _rate_metric(run: Run, group: Group, ladder: SizeLadder) -> Metric:
     flops = group.rate_is_flops
 
     def bar(rung: Rung) -> Bar | None:
@@ -117,11 +117,11 @@ def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
     return Metric("rate", "Rate", axis, _roofs(run, ladder, flops), bar, divisor)
 
 
-def _largest(bar: Callable[[Rung], Bar | None], ladder: Ladder) -> float:
+def _largest(bar: Callable[[Rung], Bar | None], ladder: SizeLadder) -> float:
     return max((max(held.value, held.mark or 0) for rung in ladder.rungs if (held := bar(rung))), default=1.0)
 
 
-def _time_metric(run: Run, ladder: Ladder) -> Metric:
+def _time_metric(run: Run, ladder: SizeLadder) -> Metric:
     def bar(rung: Rung) -> Bar | None:
         speed = rung.speed
         if speed is None:
@@ -141,7 +141,7 @@ def _time_metric(run: Run, ladder: Ladder) -> Metric:
     )
 
 
-def _bound_metric(run: Run, ladder: Ladder) -> Metric:
+def _bound_metric(run: Run, ladder: SizeLadder) -> Metric:
     """The least time of each rung, with the measured one as a mark."""
 
     def bar(rung: Rung) -> Bar | None:
@@ -159,7 +159,7 @@ def _bound_metric(run: Run, ladder: Ladder) -> Metric:
     return Metric("bound", "Bound", f"{unit} at least, by exact counts{marked}", (), bar, divisor)
 
 
-def _roofs(run: Run, ladder: Ladder, flops: bool) -> tuple[tuple[float, str], ...]:
+def _roofs(run: Run, ladder: SizeLadder, flops: bool) -> tuple[tuple[float, str], ...]:
     """The theoretical roof over this size as a rate, and the measured copy bandwidth where it bounds that."""
     limit = limit_of(ladder.size.problem, run.devices[ladder.size.device])
     if limit is None:

@@ -17,7 +17,7 @@ from gpuprof.analysis.banners import banners
 from gpuprof.analysis.between_cards import Kind, kinds_of_cards
 from gpuprof.analysis.card_banners import signed_percent
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
@@ -66,7 +66,7 @@ class SizeView:
 
     label: str
     anchor: str
-    ladder: Ladder
+    ladder: SizeLadder
     answer: Answer
     bounds: BoundPicture | None
     code: str
@@ -247,7 +247,7 @@ def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:
     )
 
 
-def _has_bars(ladder: Ladder) -> bool:
+def _has_bars(ladder: SizeLadder) -> bool:
     """True when a ladder has any speed: the largest such size is the one opened first."""
     return any(rung.speed is not None for rung in ladder.rungs)
 

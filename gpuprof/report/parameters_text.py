@@ -7,9 +7,9 @@ from gpuprof.analysis.changes import changed_counts
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.parameters import (
+    ParameterPoint,
     ParameterSweep,
     Params,
-    Point,
     build_parameter_sweeps,
     is_clear_gain,
 )
@@ -45,7 +45,7 @@ def sweep_sentence(run: Run, sweep: ParameterSweep) -> str:
     return f"{word} of {count} {kind}: {named}{more}, {value}; {_against(run, sweep, first)}."
 
 
-def format_params(sweep: ParameterSweep, point: Point) -> str:
+def format_params(sweep: ParameterSweep, point: ParameterPoint) -> str:
     """The parameters of a point that have several values, as users type them; or its block."""
     if sweep.is_of_blocks:
         return format_extent(point.case.block)
@@ -60,7 +60,7 @@ def _superlative(sweep: ParameterSweep) -> str:
     return "Least" if sweep.figure.better == "lower" else "Most"
 
 
-def _against(run: Run, sweep: ParameterSweep, best: Point) -> str:
+def _against(run: Run, sweep: ParameterSweep, best: ParameterPoint) -> str:
     """The best beside the default, or beside the worst where no default is known."""
     if any(point.is_default for point in sweep.best):
         return "that is the default" if len(sweep.best) == 1 else "the default is among them"
@@ -76,7 +76,7 @@ def _against(run: Run, sweep: ParameterSweep, best: Point) -> str:
     return _beside(run, sweep, best, sweep.default_point, told)
 
 
-def _beside(run: Run, sweep: ParameterSweep, best: Point, other: Point, told: str) -> str:
+def _beside(run: Run, sweep: ParameterSweep, best: ParameterPoint, other: ParameterPoint, told: str) -> str:
     if other.value is None or best.value is None:
         return f"{told}, gave none: {status_of(run, other.case).word}"
     if sweep.metric != "median_us":

@@ -8,7 +8,7 @@ from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.status import status_of
 from gpuprof.report.answer_text import answer_content, run_title
 from gpuprof.report.case_table import case_table
@@ -66,7 +66,7 @@ def _group(run: Run, group: Group) -> Iterator[Content]:
             yield Sentence.of(f"{ladder.size.label}: {text}", mark=_MARK, tone="strong")
 
 
-def reasons(run: Run, ladders: Sequence[Ladder]) -> Iterator[Sentence]:
+def reasons(run: Run, ladders: Sequence[SizeLadder]) -> Iterator[Sentence]:
     """Why cases have no figures, and what stands beside those of others: each remark once."""
     remarked: dict[str, list[str]] = {}
     for case in (case for ladder in ladders for rung in ladder.rungs for case in rung.cases):

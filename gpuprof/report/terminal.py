@@ -71,7 +71,7 @@ def print_document(
         width: Columns to fill; the terminal's, or 140 in a pipe, when None.
         color: Whether to use colour; only on a terminal when None.
     """
-    writer = _Writer(file, width, color)
+    writer = _TerminalWriter(file, width, color)
     if document.title:
         writer.title(document.title)
     for label, text in document.facts:
@@ -79,7 +79,7 @@ def print_document(
     _print_content(writer, document.content)
 
 
-def _print_content(writer: "_Writer", content: Sequence[Content]) -> None:
+def _print_content(writer: "_TerminalWriter", content: Sequence[Content]) -> None:
     for kind, found in groupby(content, type):
         held = list(found)
         if kind is Table:
@@ -91,7 +91,7 @@ def _print_content(writer: "_Writer", content: Sequence[Content]) -> None:
                 _print_item(writer, item)
 
 
-def _print_item(writer: "_Writer", item: Content) -> None:
+def _print_item(writer: "_TerminalWriter", item: Content) -> None:
     match item:
         case Section(folded=True):
             writer.paragraph("", item.title, "muted")
@@ -113,7 +113,7 @@ def _print_item(writer: "_Writer", item: Content) -> None:
                 writer.line(Text(f"  {writer.text(line)}"))
 
 
-def _print_tiles(writer: "_Writer", tiles: list[AnswerTile]) -> None:
+def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
     """Answers of several sizes below each other; what they answer is said once."""
     rows = []
     for number, tile in enumerate(tiles):
@@ -134,7 +134,7 @@ def _print_tiles(writer: "_Writer", tiles: list[AnswerTile]) -> None:
 class _Layout:
     """Tables that stand below each other, with the columns that fit and how wide they are."""
 
-    writer: "_Writer"
+    writer: "_TerminalWriter"
     tables: list[Table]
     shown: list[int] = field(init=False)
     #: How wide a terminal would show all columns.
@@ -182,7 +182,7 @@ class _Layout:
         return [number for number in self.shown if self.columns[number].folds]
 
 
-def _print_tables(writer: "_Writer", tables: list[Table]) -> None:
+def _print_tables(writer: "_TerminalWriter", tables: list[Table]) -> None:
     for _, found in groupby(tables, lambda table: table.columns[1:]):
         layout = _Layout(writer, list(found))
         for table in layout.tables:
@@ -197,7 +197,7 @@ def _print_tables(writer: "_Writer", tables: list[Table]) -> None:
             writer.explain(layout.columns[at])
 
 
-def _print_table(writer: "_Writer", layout: _Layout, table: Table) -> None:
+def _print_table(writer: "_TerminalWriter", layout: _Layout, table: Table) -> None:
     if table.headed:
         heads = tuple(Cell(column.label, tone="muted") for column in table.columns)
         _print_row(writer, layout, Row(heads))
@@ -210,7 +210,7 @@ def _print_table(writer: "_Writer", layout: _Layout, table: Table) -> None:
             writer.paragraph(sign, sentence.text, sentence.tone or "muted")
 
 
-def _print_row(writer: "_Writer", layout: _Layout, row: Row) -> None:
+def _print_row(writer: "_TerminalWriter", layout: _Layout, row: Row) -> None:
     """Cells side by side, without blanks at the end; a text that folds goes on below itself."""
     lines: list[list[str]] = []
     for at in layout.shown:
@@ -235,7 +235,7 @@ def _print_row(writer: "_Writer", layout: _Layout, row: Row) -> None:
         writer.line(line)
 
 
-class _Writer:
+class _TerminalWriter:
     """Prints styled text, in ASCII where the stream can hold nothing else.
 
     Args:

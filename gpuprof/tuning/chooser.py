@@ -42,7 +42,7 @@ _OF_DEVICES = ("arch", "sm_count", "real_bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChooserPart:
     """The rules that devices of one kind gave; without a condition they hold on any other device too."""
 
     device: str
@@ -51,7 +51,7 @@ class Part:
 
 
 def chooser_text(
-    parts: Sequence[Part],
+    parts: Sequence[ChooserPart],
     chosen: Mapping[str, Chosen],
     dimensions: Sequence[str],
     others: Sequence[Chosen] = (),
@@ -78,7 +78,7 @@ def chooser_text(
 
 def with_choices(
     source: str,
-    parts: Sequence[Part],
+    parts: Sequence[ChooserPart],
     chosen: Mapping[str, Chosen],
     dimensions: Sequence[str],
     others: Sequence[Chosen] = (),
@@ -102,7 +102,10 @@ def with_choices(
 
 
 def _tables(
-    parts: Sequence[Part], chosen: Mapping[str, Chosen], dimensions: Sequence[str], others: Sequence[Chosen]
+    parts: Sequence[ChooserPart],
+    chosen: Mapping[str, Chosen],
+    dimensions: Sequence[str],
+    others: Sequence[Chosen],
 ) -> str:
     tables: list[str] = []
     listed: list[list[str]] = []

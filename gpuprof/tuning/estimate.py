@@ -41,14 +41,14 @@ _IN_SHARED = ("shared_load_requests", "shared_store_requests")
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltPoint:
     """A candidate that was compiled and fits on the device, with its bounds once it was counted."""
 
     candidate: Candidate
     measurement: Measurement
 
 
-def estimated_us(one: Built, device: Device) -> float | None:
+def estimated_us(one: BuiltPoint, device: Device) -> float | None:
     """What a point may take, to be compared with others and not with a clock; None if it was not counted."""
     if not one.measurement.bound_by:
         return None
@@ -57,7 +57,7 @@ def estimated_us(one: Built, device: Device) -> float | None:
     )
 
 
-def _waiting_us(one: Built, device: Device) -> float:
+def _waiting_us(one: BuiltPoint, device: Device) -> float:
     """How long an SM is busy if each warp takes its latencies in turn, those of a wave at once."""
     assert one.measurement.occupancy is not None
     slots = device.sm_count * max(1, one.measurement.occupancy.blocks_per_sm)

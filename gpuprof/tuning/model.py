@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.devices.device import Device
-from gpuprof.tuning.estimate import Built
+from gpuprof.tuning.estimate import BuiltPoint
 
 Vector = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def corrected(features: Vector, guesses: Vector, times_us: Sequence[float | None
     return found
 
 
-def features_of(points: Sequence[Built], device: Device) -> Vector:
+def features_of(points: Sequence[BuiltPoint], device: Device) -> Vector:
     """A row of numbers for each point of a search; columns have mean 0 and deviation 1."""
     columns = [_column(points, name) for name in _names(points)]
     kernels = list(dict.fromkeys(one.candidate.point.kernel for one in points))
@@ -60,11 +60,11 @@ def features_of(points: Sequence[Built], device: Device) -> Vector:
     return found
 
 
-def _names(points: Sequence[Built]) -> list[str]:
+def _names(points: Sequence[BuiltPoint]) -> list[str]:
     return list(dict.fromkeys(name for one in points for name, _ in one.candidate.point.params))
 
 
-def _column(points: Sequence[Built], name: str) -> list[float]:
+def _column(points: Sequence[BuiltPoint], name: str) -> list[float]:
     """A parameter of all points; 0 for a kernel that lacks it."""
     values = [dict(one.candidate.point.params).get(name) for one in points]
     had = [value for value in values if value is not None]
@@ -72,7 +72,7 @@ def _column(points: Sequence[Built], name: str) -> list[float]:
     return [0.0 if value is None else math.log2(value) if wide else float(value) for value in values]
 
 
-def _of_launch(one: Built, device: Device) -> tuple[float, ...]:
+def _of_launch(one: BuiltPoint, device: Device) -> tuple[float, ...]:
     launch, case = one.candidate.shape.largest, one.measurement
     resources, occupancy = case.resources, case.occupancy
     assert resources is not None

@@ -11,7 +11,7 @@ from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
-from gpuprof.tuning.estimate import Built, estimated_us
+from gpuprof.tuning.estimate import BuiltPoint, estimated_us
 from gpuprof.tuning.model import Vector, corrected, features_of
 from gpuprof.tuning.space import Candidate, Point, Space, rule_out
 from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of
@@ -44,7 +44,7 @@ class SizeSearch:
         found, self._ruled_out = space.allowed(problem, device)
         found = [replace(one, case=replace(one.case, device=number)) for one in found]
         self.candidates: list[Candidate] = self._in_order(found)
-        self._built: dict[Point, Built] = {}
+        self._built: dict[Point, BuiltPoint] = {}
         self._uncompiled = 0
         self._points: list[Point] = []
         self._features = self._guesses = np.zeros(0)
@@ -69,7 +69,7 @@ class SizeSearch:
         elif resources.spill_bytes > MOST_SPILL_BYTES and candidate.point not in self._defaults:
             rule_out(self._ruled_out, _SPILLS)
         else:
-            self._built[candidate.point] = Built(candidate, measurement)
+            self._built[candidate.point] = BuiltPoint(candidate, measurement)
 
     def begin(self, uncompiled: int) -> None:
         """All was compiled but for so many candidates, for want of time: the search can begin."""
@@ -85,17 +85,17 @@ class SizeSearch:
         estimates = [estimated_us(one, self._device) for one in built]
         self._guesses = corrected(self._features, np.zeros(len(built)), estimates)
 
-    def to_count(self, most: int) -> list[Built]:
+    def to_count(self, most: int) -> list[BuiltPoint]:
         """The points to count first: the order of the candidates favours none."""
         return [self._built[point] for point in self._points[:most]]
 
-    def rest_to_count(self) -> list[Built]:
+    def rest_to_count(self) -> list[BuiltPoint]:
         """All points that were not counted, those first that are thought to be fastest."""
         return [one for point in self._ranked() if not (one := self._built[point]).measurement.bound_by]
 
     def counted(self, point: Point, measurement: Measurement) -> None:
         """Take a point's bounds; a point that could not be counted is ranked without."""
-        self._built[point] = Built(self._built[point].candidate, measurement)
+        self._built[point] = BuiltPoint(self._built[point].candidate, measurement)
 
     def _expected(self) -> Vector:
         """What each point takes in microseconds, as far as is known."""

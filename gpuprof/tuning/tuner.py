@@ -21,7 +21,7 @@ from gpuprof.measure.sites import sites_of
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
-from gpuprof.tuning.estimate import Built
+from gpuprof.tuning.estimate import BuiltPoint
 from gpuprof.tuning.search_plan import Plan, Watcher
 from gpuprof.tuning.space import point_of
 from gpuprof.tuning.worker_pool import WorkerPool
@@ -195,7 +195,7 @@ class Tuner:
         title: str,
         pool: WorkerPool,
         alike: Sequence[CardSearch],
-        points: Sequence[Sequence[Built]],
+        points: Sequence[Sequence[BuiltPoint]],
         seconds: float,
     ) -> None:
         """Count points of each size, and rank all by the bounds that are known then."""

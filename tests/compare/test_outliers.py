@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from gpuprof.comparison.outliers import Series, judge_cards, spread_of
+from gpuprof.comparison.outliers import CardSeries, judge_cards, spread_of
 
 CASES = 9
 PARTS = ("dram", "fma", "shared")
@@ -30,7 +30,7 @@ def fleet(cards, *, rounds=3, spread=0.002, seed=1, slow=()):
                 200 * (number + 1) * factor * math.exp(offset + rng.gauss(0, spread)) for _ in range(rounds)
             ]
             rounds_us[card] = times
-        found.append(Series(f"case{number}", rounds_us, part))
+        found.append(CardSeries(f"case{number}", rounds_us, part))
     return found
 
 
@@ -94,7 +94,7 @@ def test_times_of_two_values_make_no_outliers():
     """Where its arrays lie decides which of two times a short kernel takes."""
     rng = random.Random(3)
     series = [
-        Series(
+        CardSeries(
             f"case{number}",
             {f"card{card}": [6.0 * rng.choice((1, 1, 1.06))] for card in range(200)},
         )
@@ -130,7 +130,9 @@ def test_one_card_is_judged_by_nothing():
 def test_card_with_few_cases_needs_to_lie_farther_off():
     series = fleet(100)
     scarce = [
-        Series(case.name, {card: held for card, held in case.rounds_us.items() if card != "card5"}, case.part)
+        CardSeries(
+            case.name, {card: held for card, held in case.rounds_us.items() if card != "card5"}, case.part
+        )
         if number >= 3
         else case
         for number, case in enumerate(series)
@@ -163,7 +165,7 @@ def test_evidence_joins_over_cases(cards):
     for factor in (1.03, 0.97):
         rng = random.Random(cards)
         series = [
-            Series(
+            CardSeries(
                 f"case{number}",
                 {
                     f"card{card}": [

@@ -84,7 +84,7 @@ def play(arguments: list[str], plan_path: Path) -> None:
     import time
 
     from gpuprof.ncu.journal import Event, JournalWriter, Launched, attempts, read_job, read_journal
-    from gpuprof.ncu.metrics import Copies
+    from gpuprof.ncu.metrics import CopyMetrics
 
     plan = dict(word.partition(":")[::2] for word in plan_path.read_text().split())
     if "--version" in arguments:
@@ -122,7 +122,7 @@ def play(arguments: list[str], plan_path: Path) -> None:
         if plan.get("refuses") == name:
             journal.write(Event("refused", task.index, reason="refused."))
             continue
-        launched = Launched(task.case.name, (16, 16, 1), (4, 4, 1), Copies())
+        launched = Launched(task.case.name, (16, 16, 1), (4, 4, 1), CopyMetrics())
         journal.write(Event("launching", task.index, launched=launched))
         asked, _, when = plan.get("asks", "").partition(":")
         if when == name:

@@ -14,7 +14,7 @@ from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands import checks, host_checks
 from gpuprof.commands import doctor as command
-from gpuprof.commands.doctor_check import Check
+from gpuprof.commands.doctor_check import DoctorCheck
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, ExitCode
 from gpuprof.kernels.catalog import shipped_operation
@@ -37,7 +37,7 @@ def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
 
 
 def test_broken_parts_give_a_status(monkeypatch, capsys):
-    monkeypatch.setattr(command, "checks", lambda *_: iter([Check("X", "broken", "gone.", "Mend.")]))
+    monkeypatch.setattr(command, "checks", lambda *_: iter([DoctorCheck("X", "broken", "gone.", "Mend.")]))
     assert command.examine(0) == ExitCode.CASES_FAILED == 1
     assert capsys.readouterr().out == "BROKEN    X: gone\n          Mend.\n"
     assert command.examine(0, as_json=True) == ExitCode.CASES_FAILED
@@ -48,7 +48,7 @@ def test_broken_parts_give_a_status(monkeypatch, capsys):
 
 
 def test_what_disturbs_is_no_failure(monkeypatch, capsys):
-    monkeypatch.setattr(command, "checks", lambda *_: iter([Check("X", "disturbs", "slow")]))
+    monkeypatch.setattr(command, "checks", lambda *_: iter([DoctorCheck("X", "disturbs", "slow")]))
     assert command.examine(0) == ExitCode.OK
     assert capsys.readouterr().out == "disturbs  X: slow\n"
 
@@ -68,7 +68,7 @@ def test_lines_fit_the_terminal(monkeypatch, columns, most):
     monkeypatch.setenv("COLUMNS", columns)
     text = "kernels that include cuda_fp16.h cannot be compiled here " * 3
     path = f"/a/long/{'x' * 200}"
-    lines = command._lines(Check("CUDA's headers", "absent", text, f"{text}in {path}")).split("\n")
+    lines = command._lines(DoctorCheck("CUDA's headers", "absent", text, f"{text}in {path}")).split("\n")
     assert lines[0].startswith("without   CUDA's headers:")
     assert all(line.startswith(" " * 10) for line in lines[1:])
     assert all(len(line) <= most for line in lines[:-1])

@@ -18,7 +18,7 @@ from gpuprof.ncu.journal import (
     read_journal,
     write_job,
 )
-from gpuprof.ncu.metrics import Copies
+from gpuprof.ncu.metrics import CopyMetrics
 
 
 def test_a_job_survives_its_file(tmp_path):
@@ -31,7 +31,7 @@ def test_a_job_survives_its_file(tmp_path):
 def test_a_journal_is_read_up_to_the_line_being_written(tmp_path):
     path = tmp_path / "journal"
     assert read_journal(path) == []
-    launched = Launched("k", (32, 1, 1), (1, 1, 1), Copies(("async",), {"global_load_sectors": "why"}))
+    launched = Launched("k", (32, 1, 1), (1, 1, 1), CopyMetrics(("async",), {"global_load_sectors": "why"}))
     events = [Event("opened", pid=5), Event("started", 3), Event("launching", 3, launched=launched)]
     writer = JournalWriter(path)
     for event in events:

@@ -16,7 +16,7 @@ from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.ncu.importing import match_launches
-from gpuprof.ncu.metrics import Copies
+from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.outcome import NcuOutcome, merge, profilable, profile_of, without_profile
 from gpuprof.ncu.read import parse_raw_csv
 from gpuprof.reading import read_run
@@ -80,7 +80,7 @@ def launch(name, grid, block="(32, 32, 1)"):
 def test_merging_adds_counters_and_leaves_times_alone():
     run = run_of(case("naive", (2, 2, 1)), case("smem_tiled", (2, 2, 1)))
     (row,) = parse_raw_csv(table([launch("naive", 2)]))
-    profiles = {0: profile_of(row, Copies()), 1: without_profile("it died")}
+    profiles = {0: profile_of(row, CopyMetrics()), 1: without_profile("it died")}
     merged = merge(run, NcuOutcome(profiles, version="2025.3.1.0"))
     first, second = merged.cases
     assert first.timing == TIMING

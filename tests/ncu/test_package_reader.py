@@ -13,7 +13,7 @@ from ncu_support import install, table
 from gpuprof.counters import OPCODES
 from gpuprof.ncu.diagnosis import NcuReadError
 from gpuprof.ncu.find import Ncu
-from gpuprof.ncu.metrics import Copies, requested
+from gpuprof.ncu.metrics import CopyMetrics, requested
 from gpuprof.ncu.outcome import profile_of
 from gpuprof.ncu.read import find_package, parse_raw_csv, read_report, read_with_package
 
@@ -164,7 +164,7 @@ def test_what_is_no_number_has_a_reason(reports, value, reason):
 def test_instructions_by_opcode_are_read_and_must_add_up(reports):
     launch = only(reports, **{OPCODES: Metric(7, "inst", {"BAR": 2, "EXIT": 5})})
     assert launch.cells[OPCODES].parts == {"BAR": 2, "EXIT": 5}
-    assert profile_of(launch, Copies()).counters["barriers"].value == 2
+    assert profile_of(launch, CopyMetrics()).counters["barriers"].value == 2
     assert only(reports, **{OPCODES: Metric(7)}).cells[OPCODES].parts is None
     assert only(reports, **{SECTORS: Metric(7, "", {"x": 1})}).cells[SECTORS].parts is None
     with pytest.raises(NcuReadError, match="add up"):

@@ -14,23 +14,23 @@ from ncu_support import FIXTURES, table
 from gpuprof.counters import COUNTERS, OPCODES
 from gpuprof.ncu.diagnosis import NcuReadError
 from gpuprof.ncu.find import Ncu
-from gpuprof.ncu.metrics import Copies, copies_in
+from gpuprof.ncu.metrics import CopyMetrics, copies_in
 from gpuprof.ncu.outcome import profile_of, without_profile
-from gpuprof.ncu.read import Cell, parse_raw_csv, raw_csv
+from gpuprof.ncu.read import MetricCell, parse_raw_csv, raw_csv
 
 LAUNCH = {"kernel": "naive", "block": "(32, 32, 1)", "grid": "(128, 128, 1)"}
 
 
 def counters(name, copies=None):
     (launch,) = parse_raw_csv((FIXTURES / name).read_text())
-    return profile_of(launch, copies or Copies()).counters
+    return profile_of(launch, copies or CopyMetrics()).counters
 
 
 def test_values_come_from_named_columns_in_base_units():
     text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
     (launch,) = parse_raw_csv(text)
     assert (launch.kernel, launch.block, launch.grid) == ("naive", (32, 32, 1), (128, 128, 1))
-    profile = profile_of(launch, Copies())
+    profile = profile_of(launch, CopyMetrics())
     found = {name: counter.value for name, counter in profile.counters.items()}
     assert found["global_load_requests"] == 4294967296
     assert found["global_load_sectors"] == 10737418240
@@ -113,7 +113,7 @@ def test_a_number_in_another_form_is_not_guessed(text):
 def test_a_number_that_counts_nothing_never_reaches_a_results_file(text):
     metric = COUNTERS["global_load_requests"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
-    counter = profile_of(launch, Copies()).counters["global_load_requests"]
+    counter = profile_of(launch, CopyMetrics()).counters["global_load_requests"]
     assert counter.value is None
     assert counter.reason.endswith(", which counts nothing")
 
@@ -126,7 +126,7 @@ def test_a_size_of_thousands_of_digits_is_refused():
 def test_a_scaled_unit_is_not_taken_for_a_base_unit():
     text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
     (launch,) = parse_raw_csv(text.replace('"byte/second"', '"Gbyte/second"').replace('"ns"', '"us"'))
-    found = profile_of(launch, Copies()).counters
+    found = profile_of(launch, CopyMetrics()).counters
     assert found["global_load_throughput_gbps"].value is None
     assert "Gbyte/second" in found["global_load_throughput_gbps"].reason
     assert found["ncu_duration_us"].value is None
@@ -140,8 +140,8 @@ def test_a_count_in_thousands_is_no_count(unit, is_scaled):
     name = "global_load_requests"
     metric = COUNTERS[name].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: "7"}))
-    cells = {**launch.cells, metric: Cell(7, unit)}
-    counter = profile_of(replace(launch, cells=cells), Copies()).counters[name]
+    cells = {**launch.cells, metric: MetricCell(7, unit)}
+    counter = profile_of(replace(launch, cells=cells), CopyMetrics()).counters[name]
     assert counter.value == (None if is_scaled else 7)
     assert (counter.reason or "") == (f"Nsight Compute gives it in {unit}, no base unit" if is_scaled else "")
 
@@ -154,11 +154,11 @@ def test_first_metric_of_a_counter_that_has_a_value_is_taken():
     def found(**held):
         cells = {key: value for key, value in launch.cells.items() if key not in (first, second)}
         cells |= {metric: cell for metric, cell in ((first, held.get("a")), (second, held.get("b"))) if cell}
-        counter = profile_of(replace(launch, cells=cells), Copies()).counters[name]
+        counter = profile_of(replace(launch, cells=cells), CopyMetrics()).counters[name]
         return counter.value, counter.metric
 
     unit = launch.cells[first].unit
-    one, two, none = Cell(1, unit), Cell(2, unit), Cell(None, unit, "why")
+    one, two, none = MetricCell(1, unit), MetricCell(2, unit), MetricCell(None, unit, "why")
     assert found(a=one, b=two)[1] == found(a=one)[1] == found(a=none)[1] == found()[1] == first
     assert found(a=none, b=two)[1] == found(b=two)[1] == second
     assert found()[0] is None
@@ -167,11 +167,11 @@ def test_first_metric_of_a_counter_that_has_a_value_is_taken():
 def test_instances_must_add_up():
     metric = COUNTERS["barriers"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: "5 (BAR: 2; EXIT: 3)"}))
-    assert profile_of(launch, Copies()).counters["barriers"].value == 2
+    assert profile_of(launch, CopyMetrics()).counters["barriers"].value == 2
     with pytest.raises(NcuReadError, match="add up"):
         parse_raw_csv(table([LAUNCH], {metric: "6 (BAR: 2; EXIT: 3)"}))
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: "6"}))
-    assert profile_of(launch, Copies()).counters["barriers"].value is None
+    assert profile_of(launch, CopyMetrics()).counters["barriers"].value is None
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_page_of_an_ncu_that_failed_is_no_table(tmp_path, output, status, compla
 def test_a_ratio_over_nothing_is_not_measured():
     sectors = COUNTERS["global_store_sectors"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {sectors: "0"}))
-    efficiency = profile_of(launch, Copies()).counters["global_store_efficiency_pct"]
+    efficiency = profile_of(launch, CopyMetrics()).counters["global_store_efficiency_pct"]
     assert efficiency.value is None
     assert efficiency.reason == "there were no global store sectors"
 

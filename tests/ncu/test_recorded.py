@@ -9,7 +9,7 @@ import pytest
 from ncu_support import FIXTURES
 
 from gpuprof.ncu.diagnosis import NcuReadError
-from gpuprof.ncu.metrics import Copies
+from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.outcome import profile_of
 from gpuprof.ncu.read import parse_raw_csv
 
@@ -33,7 +33,7 @@ NAMES = [
 
 
 def profiles(text):
-    return {launch.kernel: profile_of(launch, Copies()) for launch in parse_raw_csv(text)}
+    return {launch.kernel: profile_of(launch, CopyMetrics()) for launch in parse_raw_csv(text)}
 
 
 def changed(column, value):

@@ -14,7 +14,7 @@ from gpuprof.errors import InputError
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.invocation import Ended
 from gpuprof.ncu.journal import Event, Launched, attempts
-from gpuprof.ncu.metrics import Copies
+from gpuprof.ncu.metrics import CopyMetrics
 from gpuprof.ncu.outcome import profile_of, without_profile
 from gpuprof.ncu.read import parse_raw_csv
 from gpuprof.ncu.settling import settle
@@ -35,7 +35,7 @@ def launches_of(*made, **cells):
 
 
 def profiles_of(*made, **cells):
-    return [profile_of(launch, Copies()) for launch in launches_of(*made, **cells)]
+    return [profile_of(launch, CopyMetrics()) for launch in launches_of(*made, **cells)]
 
 
 def test_counts_and_durations_are_added_up():
@@ -105,7 +105,7 @@ def test_every_counter_has_a_rule():
 
 
 def launched(made):
-    return Launched(*made, Copies(), launches=2)
+    return Launched(*made, CopyMetrics(), launches=2)
 
 
 def journal(index, *ends):
@@ -136,7 +136,7 @@ def test_profiles_of_several_cases_are_told_apart():
     profiles = settled(events, LARGE, SMALL, LARGE, SMALL)
     assert profiles.keys() == {1, 2}
     assert all(profile.reason is None for profile in profiles.values())
-    one = profile_of(launches_of(LARGE)[0], Copies()).counters["global_load_sectors"].value
+    one = profile_of(launches_of(LARGE)[0], CopyMetrics()).counters["global_load_sectors"].value
     assert profiles[1].counters["global_load_sectors"].value == 2 * one
 
 

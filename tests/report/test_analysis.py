@@ -34,7 +34,7 @@ from gpuprof.analysis.changes import changes
 from gpuprof.analysis.claims import Claim, direction
 from gpuprof.analysis.counters import sector_ratio, shared_wavefronts_per_step, value
 from gpuprof.analysis.groups import groups
-from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
@@ -47,7 +47,7 @@ from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
 from gpuprof.results import ClockState, Counter, Measurement, Run, TimingPair
 
 
-def ladder(of: Run, size: str) -> Ladder:
+def ladder(of: Run, size: str) -> SizeLadder:
     (group,) = groups(of)
     return build_ladder(of, next(item for item in group.sizes if item.label == size))
 
@@ -292,7 +292,7 @@ class TestClaims:
 
 
 class TestReferences:
-    def rungs(self, size: str) -> Ladder:
+    def rungs(self, size: str) -> SizeLadder:
         return next(
             build_ladder(referenced_run(), item)
             for group in groups(referenced_run())

@@ -24,7 +24,7 @@ from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.kinds import waves
-from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.parameters import build_parameter_sweeps
@@ -70,7 +70,7 @@ CASE = with_bounds(
 RATES = {"fma_f32_gflops": 60_000.0, "dram_read_gbps": 4000.0, "dram_copy_gbps": 4100.0}
 
 
-def measured() -> tuple[Run, Ladder]:
+def measured() -> tuple[Run, SizeLadder]:
     """A ladder of two rungs and a library."""
     kernels = [
         record("a", "gemm", 1),

@@ -20,7 +20,7 @@ from gpuprof.measure.case import unmeasured
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Bound, Occupancy, Resources
-from gpuprof.tuning.estimate import Built
+from gpuprof.tuning.estimate import BuiltPoint
 from gpuprof.tuning.space import Wanted, make_space
 
 TILES = Path(__file__).parents[2] / "benchmarks" / "tuning" / "gemm_tiles.cu"
@@ -32,10 +32,10 @@ UNEXPLAINED = 0.015
 class Landscape:
     """A space with a made-up time for each of its points."""
 
-    points: list[Built]
+    points: list[BuiltPoint]
     times_us: np.ndarray
 
-    def with_bounds(self) -> list[Built]:
+    def with_bounds(self) -> list[BuiltPoint]:
         """The points as if each had been counted."""
         return [
             replace(
@@ -81,7 +81,7 @@ def landscape(size: int = 2048, seed: int = 0) -> Landscape:
             resources=Resources(min(255, registers), shared, 0, 0),
             occupancy=Occupancy(held.theoretical_pct, held.limiter, held.blocks_per_sm),
         )
-        points.append(Built(candidate, case))
+        points.append(BuiltPoint(candidate, case))
         times.append(_time_us(p, size, threads, held.blocks_per_sm, device.sm_count))
     spread = 1 + UNEXPLAINED * random.standard_normal(len(times))
     return Landscape(points, np.array(times) * np.maximum(spread, 0.9))
@@ -111,7 +111,7 @@ def _time_us(p: dict[str, int], size: int, threads: int, resident: int, sms: int
     return fmas * pace / hidden * max(busiest, 0.5 + 0.5 * waves) / sms / 1980 + 3
 
 
-def _share(one: Built) -> float:
+def _share(one: BuiltPoint) -> float:
     """What part of its time a point's bound is: little of it where few warps hide latency."""
     assert one.measurement.occupancy is not None
     return 0.5 + 0.3 * min(1.0, one.measurement.occupancy.theoretical_pct / 50)

@@ -50,7 +50,7 @@ def search(scale, tmp_path, monkeypatch):
 
     def run():
         asked = tune.Asked((str(scale),), SelectOptions(sizes="512"))
-        return tune.run_search(asked, RunOptions(device="sim:h200"), tune.Outputs(Path("out")), ("tune",))
+        return tune.run_search(asked, RunOptions(device="sim:h200"), tune.TuneOutputs(Path("out")), ("tune",))
 
     return run
 

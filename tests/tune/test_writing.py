@@ -18,7 +18,7 @@ from gpuprof.kernels.catalog import (
 from gpuprof.kernels.choose import choose
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.problems.problem import Problem
-from gpuprof.tuning.chooser import Chosen, Part, chooser_text, with_choices
+from gpuprof.tuning.chooser import ChooserPart, Chosen, chooser_text, with_choices
 from gpuprof.tuning.rewriting import Variant, with_defaults, with_variants
 from gpuprof.tuning.size_rules import Sample, rules_of
 from gpuprof.tuning.space import Point
@@ -176,7 +176,7 @@ def test_a_chooser_picks_what_was_best_and_only_what_can_run():
     wide = replace(wide, parameters={**wide.parameters, "TILE": 64}, aliases=())
     rules = rules_of([Sample({"nx": 128, "ny": 128}, ("mine",)), Sample({"nx": 4096, "ny": 4096}, ("wide",))])
     chosen = {each.id: Chosen(each.id, each, each.parameters, each.launch.block) for each in (kernel, wide)}
-    text = chooser_text([Part("NVIDIA H200", "", rules)], chosen, ("nx", "ny"), [*chosen.values()])
+    text = chooser_text([ChooserPart("NVIDIA H200", "", rules)], chosen, ("nx", "ny"), [*chosen.values()])
     (made,) = read_kernels(text, Path("mine_by_size.cu"), shipped_operation).kernels
     device = load_card("h200")
 
@@ -214,7 +214,10 @@ def test_each_kind_of_device_has_rules_of_its_own():
     small, large = {"nx": 128, "ny": 128}, {"nx": 4096, "ny": 4096}
     both = rules_of([Sample(small, ("one",)), Sample(large, ("two",))])
     alone = rules_of([Sample(small, ("one",)), Sample(large, ("one",))])
-    parts = [Part("NVIDIA H200", "arch == 90 and sm_count == 132", both), Part("RTX 4090", "", alone)]
+    parts = [
+        ChooserPart("NVIDIA H200", "arch == 90 and sm_count == 132", both),
+        ChooserPart("RTX 4090", "", alone),
+    ]
     text = chooser_text(parts, chosen, ("nx", "ny"))
     (made,) = read_kernels(text, Path("by_size.cu"), shipped_operation).kernels
 
@@ -240,7 +243,7 @@ def test_choices_are_made_anew_and_what_stands_above_them_stays():
             Sample({"M": 4096, "N": 4096, "K": 4096}, ("streamk",)),
         ]
     )
-    parts = [Part("NVIDIA H200", "", rules)]
+    parts = [ChooserPart("NVIDIA H200", "", rules)]
     text = with_choices(source, parts, chosen, ("M", "N", "K"), [*chosen.values()])
     assert text.startswith(source[: source.index("[[choose]]")])
     (made,) = read_kernels(text, path, shipped_operation).kernels
