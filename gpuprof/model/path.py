@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a usual warp through its machine code: through each block as often as warps do on average.
+
+Loops are cut short: once their passes take the same time, the rest follows by multiplication.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gpuprof.executor import Loop
+from gpuprof.machine_code.sass import Block
+
+#: A loop is left once so many of its instructions, and so many passes, were gone through.
+_LOOP_INSTRUCTIONS = 1200
+_LEAST_PASSES = 3
+_MOST_STEPS = 1500
+#: A way is gone once it is this far behind its share.
+_BEHIND = 0.5
+
+
+def usual_path(blocks: Sequence[Block], times: Sequence[float], loops: Mapping[int, Loop]) -> tuple[int, ...]:
+    """Return the numbers of the blocks that a usual warp executes, in order.
+
+    Args:
+        blocks: Of the machine code.
+        times: How often a warp executes each, on average.
+        loops: By the block where their passes begin.
+    """
+    passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
+    played = {header: _played(header, loops[header], blocks, times, passes[header]) for header in loops}
+    done = dict.fromkeys(loops, 0)
+    taken: Counter[int] = Counter()
+    gone: Counter[tuple[int, int]] = Counter()
+    steps, number = [0], 0
+    while len(steps) < _MOST_STEPS:
+        taken[number] += 1
+        ways = [one for one in blocks[number].successors if times[one] > 0]
+        for header in sorted(loops, key=lambda one: len(loops[one].body)):
+            if number in loops[header].body:
+                ways = _held(ways, loops[header], again=done[header] + 1 < played[header])
+        if not ways:
+            break
+        # Of two ways the rarer one is gone whenever it has fallen behind its share. A loop's begin is
+        # executed once for each pass, and come to only once.
+        coming = {
+            one: times[one] / (passes[one] if one in loops and number not in loops[one].body else 1)
+            for one in ways
+        }
+        rarer = sorted(ways, key=lambda one: (coming[one], one))
+        after = next(
+            (
+                one
+                for one in rarer
+                if coming[one] / times[number] * taken[number] - gone[number, one] >= _BEHIND
+            ),
+            rarer[-1],
+        )
+        gone[number, after] += 1
+        if after in loops:
+            done[after] = done[after] + 1 if number in loops[after].body else 0
+        number = after
+        steps.append(number)
+    return tuple(steps)
+
+
+def _passes(header: int, loop: Loop, times: Sequence[float]) -> float:
+    """Return how many passes a warp makes that enters a loop."""
+    entered = min(sum(times[one] for one in loop.entries), times[header])
+    return max(1.0, times[header] / entered) if entered else 1.0
+
+
+def _played(header: int, loop: Loop, blocks: Sequence[Block], times: Sequence[float], passes: float) -> int:
+    """Return how many of them are played."""
+    within = sum(times[one] * len(blocks[one].instructions) for one in loop.body)
+    of_a_pass = max(1.0, within / times[header]) if times[header] else 1.0
+    return max(1, round(min(passes, max(_LEAST_PASSES, _LOOP_INSTRUCTIONS / of_a_pass))))
+
+
+def _held(ways: list[int], loop: Loop, *, again: bool) -> list[int]:
+    """Return those of a block's ways that stay in a loop, or that leave it, where it has both."""
+    staying = [one for one in ways if one in loop.body]
+    leaving = [one for one in ways if one not in loop.body]
+    return ways if not (staying and leaving) and (again or not leaving) else staying if again else leaving

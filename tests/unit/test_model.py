@@ -1,0 +1,182 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The modelled time: kernels whose cycles can be reckoned by hand, and what must hold of any."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from gpuprof.devices.cards import load_card
+from gpuprof.executor import loops_of
+from gpuprof.machine_code.sass import Block, Instruction, MachineCode
+from gpuprof.model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
+from gpuprof.model.control_words import ControlWord, control_words
+from gpuprof.model.path import usual_path
+from gpuprof.model.sm import Played, Step, StepKind, StreamingMultiprocessor, Surroundings
+from gpuprof.results import SourceLine
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+
+RATES = Surroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
+END = Step(StepKind.END)
+H200 = replace(
+    load_card("h200"),
+    measured_rates={
+        **{"l2_gbps": 9300.0, "dram_read_gbps": 4400.0, "barriers_gips": 125.0},
+        **{"launch_floor_us": 1.6, "event_floor_us": 1.2},
+        **{"l1_latency_cycles": 45.0, "l2_latency_cycles": 292.0, "dram_latency_cycles": 665.0},
+        **{"shared_latency_cycles": 23.0, "fma_latency_cycles": 4.1},
+    },
+)
+
+
+def play(steps: Sequence[Step], warps: int = 1, blocks: int = 1, resident: int = 1) -> Played:
+    sm = StreamingMultiprocessor([[*steps, END]], [0], warps, resident, RATES)
+    return sm.play(blocks)
+
+
+def test_a_lone_warp_takes_its_stall_cycles() -> None:
+    assert play([Step(StepKind.PLAIN, stall=5), Step(StepKind.PLAIN, stall=2)]).ends == [7]
+
+
+def test_warps_of_one_scheduler_share_its_issue_slots() -> None:
+    ten = [Step(StepKind.PLAIN, pipe=1, cycles=1)] * 10
+    assert play(ten, warps=4).ends == [10]
+    # The last instruction of each warp is its end: 2 x 11 slots, the last of which is the second warp's end.
+    assert play(ten, warps=8).ends == [21]
+
+
+def test_a_pipe_of_half_the_lanes_takes_twice_as_long() -> None:
+    assert play([Step(StepKind.PLAIN, pipe=1, cycles=2)] * 10, warps=8).ends[0] >= 38
+
+
+def test_a_load_from_dram_holds_who_needs_it() -> None:
+    load = Step(StepKind.LOAD, sets=0, passes=1, sectors=4, distant=1.0)
+    played = play([load, Step(StepKind.PLAIN, waits=(0,))])
+    # Four sectors at two cycles each, and the latency.
+    assert played.ends == [709]
+    assert played.reasons["memory"] == pytest.approx(707)
+
+
+def test_more_warps_hide_latency() -> None:
+    load = Step(StepKind.LOAD, sets=0, passes=1, sectors=1)
+    steps = [load, Step(StepKind.PLAIN, waits=(0,))]
+    alone, many = play(steps, warps=1).ends[0], play(steps, warps=16).ends[0]
+    assert many < 1.2 * alone
+
+
+def test_who_comes_first_to_a_barrier_waits() -> None:
+    slow = play([Step(StepKind.PLAIN, stall=9), Step(StepKind.BARRIER)], warps=2)
+    assert slow.reasons["barrier"] > 0
+    assert slow.ends[0] > 9
+
+
+def test_a_cp_async_group_is_waited_for_by_number() -> None:
+    group = [Step(StepKind.COPY, passes=1, sectors=4, distant=1.0), Step(StepKind.GROUP, sets=0)]
+    one_missing = play([*group, *group, Step(StepKind.UNTIL, sets=0, outstanding=1)]).ends[0]
+    none_missing = play([*group, *group, Step(StepKind.UNTIL, sets=0)]).ends[0]
+    assert 700 < one_missing < none_missing
+
+
+def test_blocks_follow_when_there_is_room() -> None:
+    steps = [Step(StepKind.PLAIN, stall=50)]
+    assert play(steps, blocks=4, resident=2).ends == [50, 50, 100, 100]
+
+
+def code_of(*blocks: tuple[Sequence[str], tuple[int, ...]]) -> MachineCode:
+    made, address = [], 0
+    for names, successors in blocks:
+        instructions = []
+        for name in names:
+            opcode, _, operands = name.partition(" ")
+            instructions.append(Instruction(address, "", opcode, operands, 1))
+            address += 16
+        made.append(Block(instructions, successors))
+    return MachineCode(tuple(made), complete=True)
+
+
+def launch_of(
+    code: MachineCode, times: Sequence[float], blocks: int, warps: int = 8, **more: float
+) -> PlayedLaunch:
+    count = sum(len(block.instructions) for block in code.blocks)
+    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * count
+    asked = Traffic(1.0, more.get("sectors", 4.0), more.get("distant", 1.0))
+    loads = [one for block in code.blocks for one in block.instructions if one.name == "LDG"]
+    for one in loads:
+        words[one.address // 16] = replace(words[0], sets=0)
+        words[one.address // 16 + 1] = replace(words[0], waits=1)
+    whole = [(each * blocks * warps,) * 2 for each in times]
+    return PlayedLaunch(code, words, whole, {one.address: asked for one in loads}, blocks, warps, 4)
+
+
+LOOP = code_of(
+    (["MOV R0, R1"], (1,)), (["LDG.E R2, [R4]", "FADD R0, R0, R2", "BRA 1"], (1, 2)), (["EXIT"], ())
+)
+
+
+def test_a_loop_is_played_a_few_times_and_then_multiplied() -> None:
+    path = usual_path(LOOP.blocks, [1, 100_000, 1], loops_of(LOOP.blocks))
+    assert (path[0], path[-1], {*path[1:-1]}) == (0, 2, {1})
+    assert len(path) < 1000
+    short, long = (modelled([launch_of(LOOP, [1, n, 1], 132)], H200).us for n in (10_000, 20_000))
+    assert long - 1.2 == pytest.approx(2 * (short - 1.2), rel=0.02)
+
+
+def test_the_rarer_way_is_gone_by_its_share() -> None:
+    code = code_of((["MOV"], (1,)), (["BRA 3"], (2, 3)), (["MOV"], (3,)), (["BRA 1"], (1, 4)), (["EXIT"], ()))
+    path = usual_path(code.blocks, [1, 40, 10, 40, 1], loops_of(code.blocks))
+    assert path.count(1) == 40
+    assert path.count(2) == pytest.approx(10, abs=1)
+
+
+@pytest.mark.parametrize("change", [{"sectors": 8.0}, {"distant": 1.0}])
+def test_more_traffic_never_takes_less(change: dict[str, float]) -> None:
+    before = {"sectors": 4.0, "distant": 0.5}
+    plain, more = (
+        modelled([launch_of(LOOP, [1, 500, 1], 1320, **each)], H200).us for each in (before, before | change)
+    )
+    assert more > plain
+
+
+def test_a_block_more_than_fits_takes_a_wave_more() -> None:
+    whole, tail = (modelled([launch_of(LOOP, [1, 5000, 1], n)], H200) for n in (132 * 4, 132 * 4 + 1))
+    assert whole.tail == 0
+    assert tail.tail > 0.3
+    assert tail.us > 1.3 * whole.us
+
+
+def test_shares_of_a_warps_cycles_are_whole() -> None:
+    found = modelled([launch_of(LOOP, [1, 500, 1], 132)], H200)
+    assert sum(found.reasons.values()) == pytest.approx(1)
+    assert found.reasons["memory"] > 0.8
+
+
+def test_what_is_not_known_is_not_modelled() -> None:
+    launch = launch_of(LOOP, [1, 500, 1], 132)
+    unsure = replace(launch, times=[(low, 2 * low) for low, _ in launch.times])
+    with pytest.raises(NotModelled, match="for certain"):
+        modelled([unsure], H200)
+    with pytest.raises(NotModelled, match="UTMALDG"):
+        modelled([launch_of(code_of((["UTMALDG.2D", "EXIT"], ())), [1], 132)], H200)
+    with pytest.raises(NotModelled, match="not measured: l2_gbps"):
+        modelled([launch], load_card("h200"))
+
+
+def test_traffic_is_what_an_execution_asks_for() -> None:
+    sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, {(7, "global_load"): 1.0}, {7: 0.5})
+    line = SourceLine(7, {"global_load_requests": 80, "global_load_sectors": 320})
+    (found,) = traffic_of([sites], [line], read_bytes=160 * 32 / 4, written_bytes=0)
+    # A line for each sector, half of the sectors in L1, a quarter of the others read for the first time.
+    assert found[16] == Traffic(passes=4.0, sectors=2.0, distant=0.25)
+
+
+def test_control_words_say_who_waits_for_a_load() -> None:
+    source = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+    made = compile_source(source, "k.cu", "twice", compiler_options("sm_90"))
+    words = control_words(made.cubin, made.entry)
+    setting = [word.sets for word in words if word.sets is not None]
+    assert setting
+    assert any(word.waits >> number & 1 for word in words for number in setting)
+    assert all(0 <= word.stall < 16 for word in words)
+    with pytest.raises(ValueError, match="no section"):
+        control_words(made.cubin, "thrice")
