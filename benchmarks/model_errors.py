@@ -41,8 +41,7 @@ from gpuprof.model.control_words import control_words
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement
-from gpuprof.tuning.built import Built
-from gpuprof.tuning.estimate import estimated_us
+from gpuprof.tuning.estimate import Built, estimated_us
 
 #: Results of an H200, and the largest first extent of a case.
 SAMPLES = (
