@@ -36,11 +36,11 @@ from gpuprof.executor.steps.spaces import GlobalSpace
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import configure
 from gpuprof.machine_code.weighing import Executed, weigh
-from gpuprof.model import NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
-from gpuprof.model.control_words import control_words
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement
+from gpuprof.sm_model import NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
+from gpuprof.sm_model.control_words import control_words
 from gpuprof.tuning.estimate import Built, estimated_us
 
 #: Results of an H200, and the largest first extent of a case.

@@ -47,7 +47,7 @@ HOUSE: dict[str, str] = {
     "toolchain": "NVRTC, found headers, the compile cache, resources.",
     "executor": "The exact SIMT machine, a library of its own.",
     "machine_code": "Machine code: its instructions, their pipes, how often each executes.",
-    "model": "A modelled time: one SM plays the machine code of its resident warps.",
+    "sm_model": "A modelled time: one SM plays the machine code of its resident warps.",
     "problems": "Operations, declared and coded: inputs, references, checks.",
     "kernels": "Kernel files: header, ladder, launch shape, choice.",
     "reading": "Results files of every version; version 1 needs what the shipped operations declare.",
@@ -90,7 +90,7 @@ FEWER: dict[str, set[str]] = {
     "results": {"case_parts", "devices", "operation", "schema"},
     # Floors follow from what a results file holds, wherever it came from.
     "bounds": {"counters", "devices", "results"},
-    "model": {"errors", "devices", "results", "executor", "machine_code"},
+    "sm_model": {"errors", "devices", "results", "executor", "machine_code"},
 }
 #: Packages of others, and the only rooms that import them.
 LIBRARIES: dict[str, set[str]] = {

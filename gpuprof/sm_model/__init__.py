@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A modelled time, from exact counts, machine code and measured rates; nothing is fitted to a kernel."""
 
-from gpuprof.model.modelled import Modelled, NotModelled, PlayedLaunch, modelled
-from gpuprof.model.traffic import Traffic, TrafficSites, traffic_of
+from gpuprof.sm_model.modelled import Modelled, NotModelled, PlayedLaunch, modelled
+from gpuprof.sm_model.traffic import Traffic, TrafficSites, traffic_of
 
 __all__ = ["Modelled", "NotModelled", "PlayedLaunch", "Traffic", "TrafficSites", "modelled", "traffic_of"]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from gpuprof.machine_code.pipes import pipe_of
 from gpuprof.machine_code.sass import Instruction
-from gpuprof.model.control_words import ControlWord
-from gpuprof.model.sm import Step, StepKind
-from gpuprof.model.traffic import Traffic
+from gpuprof.sm_model.control_words import ControlWord
+from gpuprof.sm_model.sm import Step, StepKind
+from gpuprof.sm_model.traffic import Traffic
 
 _WORD_BYTES = 16
 _BARRIERS = 6

@@ -10,11 +10,11 @@ import pytest
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
 from gpuprof.machine_code.sass import Block, Instruction, MachineCode
-from gpuprof.model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
-from gpuprof.model.control_words import ControlWord, control_words
-from gpuprof.model.path import usual_path
-from gpuprof.model.sm import Played, Step, StepKind, StreamingMultiprocessor, Surroundings
 from gpuprof.results import SourceLine
+from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
+from gpuprof.sm_model.control_words import ControlWord, control_words
+from gpuprof.sm_model.path import usual_path
+from gpuprof.sm_model.sm import Played, Step, StepKind, StreamingMultiprocessor, Surroundings
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
 RATES = Surroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)

@@ -12,11 +12,11 @@ from gpuprof.devices.measured import latencies
 from gpuprof.errors import GpuprofError
 from gpuprof.executor import loops_of
 from gpuprof.machine_code.sass import MachineCode
-from gpuprof.model.control_words import ControlWord
-from gpuprof.model.machine_steps import step_of
-from gpuprof.model.path import usual_path
-from gpuprof.model.sm import Played, StreamingMultiprocessor, Surroundings
-from gpuprof.model.traffic import Traffic
+from gpuprof.sm_model.control_words import ControlWord
+from gpuprof.sm_model.machine_steps import step_of
+from gpuprof.sm_model.path import usual_path
+from gpuprof.sm_model.sm import Played, StreamingMultiprocessor, Surroundings
+from gpuprof.sm_model.traffic import Traffic
 
 _SECTOR_BYTES = 32
 #: What an SM takes from L2 in a cycle at most, however few SMs ask.
