@@ -38,7 +38,8 @@ The way of a kernel through the rooms:
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
   between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
-  knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
+  knows whether anything orders them. It and others are observers (`global_accesses`), told of each
+  access: a `witness` remembers who wrote an element, a `grid_trace` which block took what from which.
 - `interleaving` runs the warps and blocks of a launch by turns, in other orders, for the races and the
   results that only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in
   nobody's order.
@@ -63,6 +64,7 @@ from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
+from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.grid_trace import GridTrace, ValueNeeded
 from gpuprof.executor.memory.open_meetings import Meeting
@@ -91,6 +93,8 @@ __all__ = [
     "LineCounters",
     "Loop",
     "Meeting",
+    "MemoryOperation",
+    "Observer",
     "Openness",
     "Order",
     "Program",

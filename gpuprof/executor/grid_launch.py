@@ -17,11 +17,11 @@ from gpuprof.executor.interleaving import Openness, Order, by_signals, run_by_tu
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate
+from gpuprof.executor.memory.global_accesses import Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.printed import Printed
-from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.refusals import check_shape, cluster_of
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
@@ -127,7 +127,7 @@ def launch(
     instruction_budget: int = DEFAULT_BUDGET,
     cooperative: bool = False,
     multiprocessors: int = _MULTIPROCESSORS,
-    witness: Witness | None = None,
+    observers: Sequence[Observer] = (),
     watched_loops: Iterable[int] = (),
     guide: Guide | None = None,
     merged_atomics: Collection[int] = (),
@@ -151,7 +151,7 @@ def launch(
         instruction_budget: Instructions a batch may take before its loop counts as endless.
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
-        witness: Remembers who writes what of the buffers that it watches.
+        observers: Who is told of accesses to global memory.
         watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
         guide: Decides how batches run, of a program with a skeleton.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
@@ -173,20 +173,20 @@ def launch(
     template.merged_atomics = merged_atomics
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
-    # Neither a witness nor a guide can forget what it saw of a run that is begun again.
-    forgets = witness is None and guide is None
+    # Neither an observer nor a guide can forget what it saw of a run that is begun again.
+    forgets = not observers and guide is None
     ordered = program.orders_shared and not forgets
     # What is signalled through global memory may order accesses to shared memory, too.
     in_order = program.orders_shared or (by_signals(program, memory) and not program.phased)
     if order is not None:
         run = _Run(
-            template, sample, instruction_budget, progress, witness, order=order, order_shared=in_order
+            template, sample, instruction_budget, progress, observers, order=order, order_shared=in_order
         )
         run.by_turns(order)
     else:
         restore = memory.snapshot() if in_order and forgets else None
         try:
-            run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
+            run = _Run(template, sample, instruction_budget, progress, observers, guide, order_shared=ordered)
             run.to_the_end()
         except KernelFault as fault:
             if restore is None or not fault.is_race:
@@ -239,7 +239,7 @@ class _Run:
         sample: Sample,
         budget: int,
         progress: Callable[[int, int], None] | None,
-        witness: Witness | None = None,
+        observers: Sequence[Observer] = (),
         guide: Guide | None = None,
         *,
         order: Order | None = None,
@@ -265,8 +265,9 @@ class _Run:
 
         self.meetings.begin(named, template.program.polled)
         self._races = template.races(sample, self.meetings)
-        if witness is not None:
-            witness.attend(self._races, named)
+        self._observers = observers
+        for observer in observers:
+            observer.begin(named)
         self._waiting: list[tuple[Scheduler, BlockList]] = []
         self._done = 0
 
@@ -336,7 +337,13 @@ class _Run:
         tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
-        batch.join(self._races, first, order_shared=self.order_shared, polled=program.polled)
+        batch.join(
+            self._races,
+            first,
+            order_shared=self.order_shared,
+            polled=program.polled,
+            observers=self._observers,
+        )
         batch.printed = self.printed
         if self.guide is not None:
             self.guide.begin(batch, first, self.template.stored())

@@ -115,6 +115,8 @@ class LaunchTemplate:
         """Return what looks for races on the buffers that kernels may write."""
         # What is given out of a heap, freed, and given to another thread is in nobody's order.
         buffers = [b for b in self.stored() if not b.read_only and b.allotted is None]
+        for buffer in self.memory.buffers:
+            buffer.begin_launch()
 
         def report(race: GlobalRace) -> NoReturn:
             thread, block = self.named(sample, race.thread)

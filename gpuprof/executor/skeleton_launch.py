@@ -22,7 +22,7 @@ from gpuprof.executor.grid_launch import DEFAULT_BUDGET, LaunchResult, launch
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
+from gpuprof.executor.memory.grid_trace import GridTrace
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.shared_memory import SharedMemory
 from gpuprof.executor.memory.thread_order import ThreadOrder
@@ -227,7 +227,8 @@ class _WithoutValues(_Traced):
             batch.hollow_local = np.zeros_like(batch.local)
         batch.races.dismiss()
         batch.order = ThreadOrder(Timeline(), first, batch.blocks, batch.warps)
-        batch.shadows = {buffer.address: TracedShadow(buffer, self.trace) for buffer in buffers}
+        self.trace.watch(buffers)
+        batch.observe([self.trace])
 
     def advance(self, batch: Batch, block: int, mask: Mask) -> None:
         """As a guide does.
@@ -266,10 +267,8 @@ class _AsFarAsWanted(_Traced):
         """As a guide does."""
         batch.guide = self
         self.follow(batch, first)
-        judged = batch.shadows
-        batch.shadows = {
-            buffer.address: TracedShadow(buffer, self.trace, judged.get(buffer.address)) for buffer in buffers
-        }
+        self.trace.watch(buffers)
+        batch.observe([self.trace], beside=True)
 
     def advance(self, batch: Batch, block: int, mask: Mask) -> None:
         """As a guide does."""

@@ -25,7 +25,7 @@ def witnessed(body, *, unwritten=True, item=np.int32, times=1, grid=4, blocks="a
     witness = Witness([y], [y] if unwritten else [])
     sample = choose_blocks((grid, 1, 1), blocks) if blocks != "all" else "all"
     for _ in range(times):
-        launch(program, (grid, 1, 1), (32, 1, 1), [N, x, y], memory, blocks=sample, witness=witness)
+        launch(program, (grid, 1, 1), (32, 1, 1), [N, x, y], memory, blocks=sample, observers=[witness])
     return witness, y
 
 

@@ -408,7 +408,7 @@ class SimBackend:
             memory: GlobalMemory = memory,
             buffers: Mapping[str, Buffer] = buffers,
             order: Order | None = None,
-            witness: Witness | None = None,
+            observers: Sequence[Witness] = (),
         ) -> list[LaunchResult]:
             return [
                 launch(
@@ -424,7 +424,7 @@ class SimBackend:
                     watched_loops=found.watched_loops,
                     merged_atomics=found.merged_atomics,
                     order=order,
-                    witness=witness,
+                    observers=observers,
                 )
                 for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
@@ -439,7 +439,7 @@ class SimBackend:
         def in_order(order: Order, watched: Sequence[str]) -> tuple[Witness, Mapping[str, Buffer]]:
             fresh, arrays = device_memory(problem, inputs, shape.workspace, unread)
             witness = Witness([arrays[name] for name in watched])
-            launch_all(fresh, arrays, order, witness)
+            launch_all(fresh, arrays, order, [witness])
             return witness, arrays
 
         def explain(fault: KernelFault) -> ExplainedFailure:

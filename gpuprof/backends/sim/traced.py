@@ -171,7 +171,7 @@ class TracedCase:
                 instruction_budget=budget,
                 cooperative=one.cooperative,
                 multiprocessors=self._backend.device.sm_count,
-                witness=witness,
+                observers=[witness],
             )
 
     def _wrong(self, buffers: Mapping[str, Buffer], witness: Witness, *, whole: bool) -> Explanation | None:

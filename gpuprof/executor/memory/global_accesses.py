@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""How instructions touch global memory, which of that may not meet without order, and who touches what."""
+"""How instructions touch global memory: what observers are told, and what may not meet without order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -9,8 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.moments import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers, Settled
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
@@ -67,7 +70,7 @@ class MemoryOperation:
     `index` counts in units of `size` bytes: for the lanes in `mask`, of a shape that broadcasts to (blocks,
     warps, 32); or for the threads in `by`, one each, in the order in which they take effect. The `parts` of a
     vector count as so many operations. It is judged by what threads could rely on then, if that is `settled`
-    already, at a `moment` that who judges it gives it.
+    already, at a `moment` that who judges it gives it. A `hollow` one moves no values.
     """
 
     order: ThreadOrder
@@ -80,6 +83,7 @@ class MemoryOperation:
     by: Numbers | None = None
     settled: Settled | None = None
     moment: int = 0
+    hollow: bool = False
 
     @cached_property
     def place(self) -> Numbers:
@@ -124,3 +128,30 @@ class MemoryOperation:
         shape = (self.order.blocks, self.order.warps, WARP)
         spread = np.broadcast_to(values, shape)
         return spread.reshape(-1) if self.mask.whole else spread[np.broadcast_to(self.mask.lanes, shape)]
+
+
+#: The names of a thread of a launch, by its number: threadIdx and blockIdx.
+Named = Callable[[int], tuple[Index, Index]]
+
+
+class Observer:
+    """What is told of a launch as it runs, and changes nothing in it: a checker is one of these, in one file.
+
+    One that nobody asked for costs nothing.
+    """
+
+    def begin(self, named: Named) -> None:
+        """A launch begins, of whose threads `named` tells the names."""
+
+    def wants(self, buffer: Buffer) -> bool:
+        """Whether it is to be told who touches a buffer."""
+        return True
+
+    def read(self, buffer: Buffer, one: MemoryOperation) -> None:
+        """Threads load."""
+
+    def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
+        """Threads are about to store values."""
+
+    def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """Threads have changed what is there by atomic operations, but for those that `failed` to compare."""

@@ -34,6 +34,7 @@ from gpuprof.executor.memory.global_accesses import (
     STRONG_READS,
     Manner,
     MemoryOperation,
+    Observer,
 )
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.moments import (
@@ -76,7 +77,7 @@ class GlobalRace:
     shared: bool = False
 
 
-class GlobalRaces:
+class GlobalRaces(Observer):
     """Judges the global memory accesses of one launch."""
 
     def __init__(
@@ -91,14 +92,31 @@ class GlobalRaces:
         self.meetings = meetings or OpenMeetings()
         self.releases = Releases() if releases else None
         self.report = report
-        for buffer in buffers:
-            buffer.begin_launch()
         #: By the address of the buffer.
         self.shadows = {buffer.address: Shadow(buffer, self) for buffer in buffers}
 
     def order(self, first: int, blocks: int, warps: int, layout: ClusterLayout = LONE_BLOCK) -> ThreadOrder:
         """Return the order of the threads of a batch that begins with block number `first` of the launch."""
         return ThreadOrder(self.timeline, first, blocks, warps, self.releases, layout)
+
+    def wants(self, buffer: Buffer) -> bool:
+        """As an observer."""
+        return buffer.address in self.shadows
+
+    def read(self, buffer: Buffer, one: MemoryOperation) -> None:
+        """As an observer: judge what moves values."""
+        if not one.hollow:
+            self.shadows[buffer.address].read(one)
+
+    def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
+        """As an observer."""
+        if not one.hollow:
+            self.shadows[buffer.address].write(one, values)
+
+    def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """As an observer."""
+        if not one.hollow:
+            self.shadows[buffer.address].update(one, failed)
 
     def finish(self) -> None:
         """The launch is over: judge what was put off."""

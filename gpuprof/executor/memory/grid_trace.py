@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import MemoryOperation
+from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
-from gpuprof.executor.memory.global_races import Shadow
 from gpuprof.executor.memory.moments import Numbers
-from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Elements of each buffer whose stores are remembered one by one.
 _PROBES = 64
@@ -155,7 +153,7 @@ class StoreMap:
         return [time for time in found if time >= 0]
 
 
-class GridTrace:
+class GridTrace(Observer):
     """What the blocks of one launch do.
 
     Args:
@@ -179,6 +177,7 @@ class GridTrace:
         self.hollow = False
         self.in_full = False
         self.overlooks = False
+        self._watched: set[int] = set()
         self.trusted: Bools = np.ones(blocks, dtype=np.bool_)
         self.maps: dict[int, StoreMap] = {}
         self.takes: defaultdict[int, list[Taken]] = defaultdict(list)
@@ -194,28 +193,36 @@ class GridTrace:
         self.maps = {address: self.maps[address] for address in addresses if address in self.maps}
         self.takes.clear()
 
-    def store(
-        self,
-        buffer: Buffer,
-        order: ThreadOrder,
-        place: Numbers,
-        who: Numbers,
-        size: int,
-        *,
-        combines: bool = False,
-    ) -> None:
-        """Threads store `size` bytes each at `place`, in units of that size."""
+    def watch(self, buffers: Sequence[Buffer]) -> None:
+        """From now on these buffers are watched, too."""
+        self._watched.update(buffer.address for buffer in buffers)
+
+    def wants(self, buffer: Buffer) -> bool:
+        """As an observer."""
+        return buffer.address in self._watched
+
+    def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
+        """As an observer."""
+        self._store(buffer, one, combines=False)
+
+    def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """As an observer."""
+        if not one.hollow:  # else it adds to whatever is there
+            self.read(buffer, one)
+            self._take_turns(one)
+        self._store(buffer, one, combines=True)
+
+    def _store(self, buffer: Buffer, one: MemoryOperation, *, combines: bool) -> None:
+        order = one.order
         if buffer.address not in self.maps:
             self.maps[buffer.address] = StoreMap(buffer, self.blocks, in_full=self.in_full)
-        elements, _ = buffer.elements_at(place, size)
-        blocks, now = who // order.block_threads - order.first, self._clocks[order.first]()
-        hollow = ~self.trusted[order.first : order.first + len(now)] | self.hollow
+        elements, _ = buffer.elements_at(one.place, one.size)
+        blocks, now = one.who // order.block_threads - order.first, self._clocks[order.first]()
+        hollow = ~self.trusted[order.first : order.first + len(now)] | one.hollow
         self.maps[buffer.address].store(elements, blocks, order.first, now, hollow, combines=combines)
 
-    def read(
-        self, buffer: Buffer, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int
-    ) -> None:
-        """Threads read.
+    def read(self, buffer: Buffer, one: MemoryOperation) -> None:
+        """As an observer.
 
         Raises:
             ValueNeeded: The value decides something, and is not there.
@@ -223,11 +230,12 @@ class GridTrace:
         known = self.maps.get(buffer.address)
         if known is None or not self.in_full:
             return
-        elements, each = buffer.elements_at(place, size)
-        if not self.hollow and known.is_hollow(elements):
-            raise ValueNeeded(buffer.name, line)
+        order = one.order
+        elements, each = buffer.elements_at(one.place, one.size)
+        if not one.hollow and known.is_hollow(elements):
+            raise ValueNeeded(buffer.name, one.line)
         writers, events = known.writers(elements)
-        blocks = who // order.block_threads
+        blocks = one.who // order.block_threads
         readers = np.repeat(blocks, each) if each > 1 else blocks
         foreign = np.flatnonzero((writers >= 0) & (writers != readers))
         if not foreign.size:
@@ -235,60 +243,27 @@ class GridTrace:
         now = self._clocks[order.first]()
         found = np.stack([readers[foreign], writers[foreign], events[foreign]])
         for reader, writer, event in np.unique(found, axis=1).T.tolist():
-            self._take(reader, int(now[reader - order.first]), writer, known.time_of(event, writer))
+            stored = known.time_of(event, writer)
+            self._take(reader, int(now[reader - order.first]), writer, stored, control=not one.hollow)
 
-    def take_turns(self, order: ThreadOrder, place: Numbers, who: Numbers) -> None:
-        """Threads update `place` in one instruction, in turn: each finds what the one before it left."""
+    def _take_turns(self, one: MemoryOperation) -> None:
+        """Threads update a place in one instruction, in turn: each finds what the one before it left."""
         if not self.in_full:
             return
+        order, place = one.order, one.place
         by_place = np.argsort(place, kind="stable")
-        blocks = (who // order.block_threads)[by_place]
+        blocks = (one.who // order.block_threads)[by_place]
         same = np.diff(place[by_place]) == 0
         after = np.flatnonzero(same & (blocks[1:] != blocks[:-1])) + 1
         if after.size:
             now = self._clocks[order.first]()
             pairs = np.unique(np.stack([blocks[after], blocks[after - 1]]), axis=1)
             for reader, writer in pairs.T.tolist():
-                self._take(reader, int(now[reader - order.first]), writer, int(now[writer - order.first]))
+                times = int(now[reader - order.first]), int(now[writer - order.first])
+                self._take(reader, times[0], writer, times[1], control=not one.hollow)
 
-    def _take(self, reader: int, time: int, writer: int, stored: int) -> None:
-        key = reader, writer, not self.hollow
+    def _take(self, reader: int, time: int, writer: int, stored: int, *, control: bool) -> None:
+        key = reader, writer, control
         if stored > self._latest.get(key, -1):
             self._latest[key] = stored
-            self.takes[reader].append(Taken(time, writer, stored, control=not self.hollow))
-
-
-class TracedShadow:
-    """Tells a trace of the accesses to a buffer, and the buffer's own shadow of those that move values."""
-
-    def __init__(
-        self, buffer: Buffer, trace: GridTrace, shadow: "Shadow | TracedShadow | None" = None
-    ) -> None:
-        self._buffer = buffer
-        self._trace = trace
-        self._shadow = shadow
-
-    @property
-    def _judged(self) -> "Shadow | TracedShadow | None":
-        return None if self._trace.hollow else self._shadow
-
-    def read(self, one: MemoryOperation) -> None:
-        """As `Shadow.read`."""
-        self._trace.read(self._buffer, one.order, one.place, one.who, one.size, one.line)
-        if self._judged is not None:
-            self._judged.read(one)
-
-    def update(self, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """As `Shadow.update`."""
-        if not self._trace.hollow:  # else it adds to whatever is there
-            self._trace.read(self._buffer, one.order, one.place, one.who, one.size, one.line)
-            self._trace.take_turns(one.order, one.place, one.who)
-        self._trace.store(self._buffer, one.order, one.place, one.who, one.size, combines=True)
-        if self._judged is not None:
-            self._judged.update(one, failed)
-
-    def write(self, one: MemoryOperation, values: Lanes) -> None:
-        """As `Shadow.write`."""
-        self._trace.store(self._buffer, one.order, one.place, one.who, one.size)
-        if self._judged is not None:
-            self._judged.write(one, values)
+            self.takes[reader].append(Taken(time, writer, stored, control=control))

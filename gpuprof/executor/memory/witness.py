@@ -7,7 +7,7 @@ one run that shows it. It costs an integer for each element and a second scatter
 runs that look for an explanation pay for it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +16,12 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import MemoryOperation
+from gpuprof.executor.memory.global_accesses import MemoryOperation, Named, Observer
 from gpuprof.executor.memory.global_memory import Buffer
-from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.moments import Numbers
 
 #: Bits of a stamp that say which instruction of which launch it was; those above them say which thread.
 _DEED_BITS = 20
-
-#: The names of a thread of a launch: threadIdx and blockIdx.
-Named = Callable[[int], tuple[Index, Index]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class UnwrittenRead:
     deed: Deed
 
 
-class Witness:
+class Witness(Observer):
     """Watches some buffers over one launch or several.
 
     Args:
@@ -57,20 +53,20 @@ class Witness:
     """
 
     def __init__(self, buffers: Sequence[Buffer], unwritten: Sequence[Buffer] = ()) -> None:
-        self._buffers = {buffer.address: buffer for buffer in buffers}
+        self._watched = {buffer.address for buffer in buffers}
         self._empty = {buffer.address for buffer in unwritten}
         self._stamps: dict[int, NDArray[np.int64]] = {}
         self._deeds: dict[tuple[int, int, bool], int] = {}
         self._launches: list[Named] = []
         self._read: tuple[Buffer, int, int] | None = None
 
-    def attend(self, races: GlobalRaces, named: Named) -> None:
-        """Watch a launch that is about to begin."""
+    def begin(self, named: Named) -> None:
+        """As an observer."""
         self._launches.append(named)
-        for address, buffer in self._buffers.items():
-            if address not in races.shadows:
-                buffer.begin_launch()
-            races.shadows[address] = WitnessedShadow(buffer, races, self)
+
+    def wants(self, buffer: Buffer) -> bool:
+        """As an observer."""
+        return buffer.address in self._watched
 
     def writer(self, buffer: Buffer, element: int) -> Deed | None:
         """Return who changed an element last; None where nobody did."""
@@ -92,14 +88,22 @@ class Witness:
         deed = self._deed(stamp)
         return UnwrittenRead(buffer, element, deed)
 
-    def note_write(self, buffer: Buffer, one: MemoryOperation, *, atomic: bool) -> None:
-        """Remember who writes."""
+    def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
+        """As an observer."""
+        self._note_write(buffer, one, atomic=False)
+
+    def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """As an observer."""
+        self.read(buffer, one)
+        self._note_write(buffer, one, atomic=True)
+
+    def _note_write(self, buffer: Buffer, one: MemoryOperation, *, atomic: bool) -> None:
         stamps = self._stamps_of(buffer)
         elements, each = buffer.elements_at(one.place, one.size)
         stamps[elements] = np.repeat(self._stamped(one.who, one.line, atomic), each)
 
-    def note_read(self, buffer: Buffer, one: MemoryOperation) -> None:
-        """Remember the first of these reads that finds nothing written, if none was before."""
+    def read(self, buffer: Buffer, one: MemoryOperation) -> None:
+        """As an observer: remember the first that finds nothing written, if none was before."""
         if self._read is not None or buffer.address not in self._empty:
             return
         elements, each = buffer.elements_at(one.place, one.size)
@@ -125,28 +129,3 @@ class Witness:
         launch, line, atomic = keys[(stamp & ((1 << _DEED_BITS) - 1)) - 1]
         thread, block = self._launches[launch](stamp >> _DEED_BITS)
         return Deed(launch, line, thread, block, atomic)
-
-
-class WitnessedShadow(Shadow):
-    """Judges the accesses to a buffer as any shadow does, and has a witness remember them."""
-
-    def __init__(self, buffer: Buffer, races: GlobalRaces, witness: Witness) -> None:
-        super().__init__(buffer, races)
-        self._watched = buffer
-        self._witness = witness
-
-    def read(self, one: MemoryOperation) -> None:
-        """As `Shadow.read`."""
-        self._witness.note_read(self._watched, one)
-        super().read(one)
-
-    def update(self, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """As `Shadow.update`."""
-        self._witness.note_read(self._watched, one)
-        self._witness.note_write(self._watched, one, atomic=True)
-        super().update(one, failed)
-
-    def write(self, one: MemoryOperation, values: Lanes) -> None:
-        """As `Shadow.write`."""
-        self._witness.note_write(self._watched, one, atomic=False)
-        super().write(one, values)

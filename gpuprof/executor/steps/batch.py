@@ -3,8 +3,8 @@
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
@@ -27,11 +27,11 @@ from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import MovingFootprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
-from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
+from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation, Observer
 from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
-from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
+from gpuprof.executor.memory.global_races import GlobalRaces
+from gpuprof.executor.memory.grid_trace import GridTrace
 from gpuprof.executor.memory.landing import MovingLanding
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
@@ -173,9 +173,10 @@ class Batch:
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval, layout)
         #: Who touches the shared memory of other blocks; None where there are no clusters of several.
         self.remote = RemoteAccesses(self.blocks, layout, strict=not fences) if layout.several else None
-        #: What happens before what in global memory, and the buffers where that is judged, by address.
+        #: What happens before what in global memory.
         self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
-        self.shadows: Mapping[int, Shadow | TracedShadow] = {}
+        #: Who is told of accesses to a buffer, by its address.
+        self.observers: dict[int, list[Observer]] = {}
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:
@@ -248,7 +249,13 @@ class Batch:
             self.stored[buffer.name] = before + per_block
 
     def join(
-        self, races: GlobalRaces, first: int, *, order_shared: bool = False, polled: Collection[int] = ()
+        self,
+        races: GlobalRaces,
+        first: int,
+        *,
+        order_shared: bool = False,
+        polled: Collection[int] = (),
+        observers: Sequence[Observer] = (),
     ) -> None:
         """Take part in a launch, as the blocks from number `first` on: its races are looked for.
 
@@ -257,12 +264,22 @@ class Batch:
             first: Blocks of the launch before these.
             order_shared: Whether accesses to shared memory are judged one by one, too.
             polled: Source lines of loads that are repeated until they find what they wait for.
+            observers: Who else is told who touches global memory.
         """
         self.order = races.order(first * self.layout.blocks, self.blocks, self.warps, self.layout)
-        self.shadows = races.shadows
+        self.observe([races, *observers])
         if order_shared:
             judge = SharedOrder(self.shared, self.order, races, polled)
             self.shared_order = self.copies.order = judge
+
+    def observe(self, observers: Sequence[Observer], *, beside: bool = False) -> None:
+        """From now on these are told who touches global memory, before others or in their place."""
+        told = self.observers if beside else {}
+        self.observers = {}
+        for buffer in self.memory.buffers:
+            wanting = [one for one in observers if one.wants(buffer)] + told.get(buffer.address, [])
+            if wanting:
+                self.observers[buffer.address] = wanting
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
@@ -302,16 +319,14 @@ class Batch:
             line: int,
             hollow: bool,
         ) -> None:
-            if (shadow := self.shadows.get(buffer.address)) is None:
-                return
             who = self.order.first * self.order.block_threads + threads
             manner = Manner.STRONG_WRITE if values is None else Manner.WRITE
-            one = MemoryOperation(self.order, place, None, size, line, manner, by=who)
-            with self.without_values() if hollow else nullcontext():
+            one = MemoryOperation(self.order, place, None, size, line, manner, by=who, hollow=hollow)
+            for observer in self.observers.get(buffer.address, ()):
                 if values is None:
-                    shadow.update(one)
+                    observer.update(buffer, one)
                 else:
-                    shadow.write(one, values)
+                    observer.write(buffer, one, values)
 
         return BulkStores(self.bulk, self.warps, judge)
 

@@ -156,15 +156,17 @@ def _judge(
     wanted: Bools | None,
 ) -> None:
     """Look for races of the threads that asked for a copy with those that wrote what it reads."""
-    shadow = batch.shadows.get(buffer.address)
-    if shadow is None:
+    if (observers := batch.observers.get(buffer.address)) is None:
         return
     who = batch.bulk.threads(pattern) + batch.order.first * batch.order.block_threads
     who = who.reshape(*who.shape, *(1,) * (addresses.ndim - who.ndim))
     shape = np.broadcast_shapes(who.shape, addresses.shape)
     who, place = np.broadcast_to(who, shape), np.broadcast_to((addresses - buffer.address) // size, shape)
     chosen = np.ones(shape, dtype=np.bool_) if wanted is None else np.broadcast_to(wanted, shape)
-    shadow.read(MemoryOperation(batch.order, place[chosen], None, size, line, by=who[chosen]))
+    place, who = place[chosen], who[chosen]
+    one = MemoryOperation(batch.order, place, None, size, line, by=who, hollow=batch.hollow)
+    for observer in observers:
+        observer.read(buffer, one)
 
 
 def outside(

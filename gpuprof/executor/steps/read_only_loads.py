@@ -20,8 +20,7 @@ class ReadOnlySpace(GlobalSpace):
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         super()._judge_read(batch, buffer, index, mask)
-        # Of other buffers it may be an earlier launch that has stored there.
-        if buffer.address not in batch.shadows or not buffer.written_count():
+        if not buffer.written_count():
             return
         start = np.broadcast_to(index * self.request.size, (batch.blocks, batch.warps, WARP))
         parts = np.arange(0, self.request.size, buffer.item_bytes)

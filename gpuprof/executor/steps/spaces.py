@@ -55,7 +55,8 @@ class Request:
 
     def operation(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> MemoryOperation:
         """Return what lanes do to one buffer."""
-        return MemoryOperation(batch.order, index, mask, self.size, self.line, self.manner, self.parts)
+        size, line, manner = self.size, self.line, self.manner
+        return MemoryOperation(batch.order, index, mask, size, line, manner, self.parts, hollow=batch.hollow)
 
     def __hash__(self) -> int:
         """The same for equal requests, and computed once: a batch looks them up at each access."""
@@ -157,8 +158,10 @@ class GlobalSpace:
                 if changed.any() and not batch.hollow:
                     self._fault(batch, address, changed, "writes", "which is read-only")
                 continue  # what is stored stands there already: no card can tell
-            if (shadow := batch.shadows.get(target.address)) is not None:
-                shadow.write(request.operation(batch, places, part), values)
+            if (observers := batch.observers.get(target.address)) is not None:
+                one = request.operation(batch, places, part)
+                for observer in observers:
+                    observer.write(target, one, values)
             if not batch.hollow:
                 index, chosen = scatter(places, values, part)
                 target.store(index, chosen, self.request.size)
@@ -186,8 +189,10 @@ class GlobalSpace:
                 old[lanes] = apply(content, index, lanes, True).view(old.dtype)
                 buffer.store(index, content[index], self.request.size)
                 failed = _failed(old, lanes, expected)
-            if (shadow := batch.shadows.get(buffer.address)) is not None:
-                shadow.update(self.request.operation(batch, places, part), failed)
+            if (observers := batch.observers.get(buffer.address)) is not None:
+                one = self.request.operation(batch, places, part)
+                for observer in observers:
+                    observer.update(buffer, one, failed)
         return old
 
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
@@ -250,8 +255,10 @@ class GlobalSpace:
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         buffer.loaded = True
-        if (shadow := batch.shadows.get(buffer.address)) is not None:
-            shadow.read(self.request.operation(batch, index, mask))
+        if (observers := batch.observers.get(buffer.address)) is not None:
+            one = self.request.operation(batch, index, mask)
+            for observer in observers:
+                observer.read(buffer, one)
 
     def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))

@@ -114,9 +114,9 @@ def update(coder: Coder, item: Instruction) -> Step:
                 raise UnsupportedInstruction(item.name, item.line, batch.names(place.mask.first()))
             lanes = np.broadcast_to(place.mask.lanes, shape)
             index = np.broadcast_to(place.index(0), shape)[lanes]
-            if (shadow := batch.shadows.get(place.buffer.address)) is not None:
-                given = place.index(0), place.mask, access.size, item.line, Manner.STRONG_WRITE
-                shadow.update(MemoryOperation(batch.order, *given))
+            one = place.operation(batch, 0, item.line, Manner.STRONG_WRITE)
+            for observer in batch.observers.get(place.buffer.address, ()):
+                observer.update(place.buffer, one)
             content = place.buffer.view(access.size)
             place.buffer.combined = True
             apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
@@ -150,19 +150,22 @@ class _Place:
         index = self.start // self.granule + part
         return np.asarray(np.where(self.mask.narrowed_to(index.shape), index, 0))
 
+    def operation(self, batch: Batch, part: int, line: int, manner: Manner) -> MemoryOperation:
+        """Return what the lanes do to a piece."""
+        index, hollow = self.index(part), batch.hollow
+        return MemoryOperation(batch.order, index, self.mask, self.granule, line, manner, hollow=hollow)
+
     def judge_read(self, batch: Batch, line: int) -> None:
         """Look for races with a load."""
-        shadow = batch.shadows.get(self.buffer.address)
-        if shadow is not None and not self.mask.empty:
-            shadow.read(MemoryOperation(batch.order, self.index(0), self.mask, self.granule, line))
+        for observer in () if self.mask.empty else batch.observers.get(self.buffer.address, ()):
+            observer.read(self.buffer, self.operation(batch, 0, line, Manner.READ))
 
     def write(self, batch: Batch, part: int, values: Lanes, line: int) -> None:
         """Store a piece of each lane, and look for races."""
-        index = self.index(part)
-        if (shadow := batch.shadows.get(self.buffer.address)) is not None:
-            one = MemoryOperation(batch.order, index, self.mask, self.granule, line, Manner.WRITE)
-            shadow.write(one, values)
-        where, chosen = scatter(index, values, self.mask)
+        one = self.operation(batch, part, line, Manner.WRITE)
+        for observer in batch.observers.get(self.buffer.address, ()):
+            observer.write(self.buffer, one, values)
+        where, chosen = scatter(one.index, values, self.mask)
         self.buffer.store(where, chosen, self.granule)
         if batch.stored is not None:
             batch.count_stored(self.buffer, self.mask.thread_count * self.granule)

@@ -299,9 +299,11 @@ class _Reader:
             )
             detail += " not see what this launch has written there"
             batch.fault(FaultKind.GLOBAL_RACE, detail, self.line, position, start)
-        if (shadow := batch.shadows.get(buffer.address)) is not None and used.any():
-            index, mask = np.where(used, where, 0), self.mask.of(used)
-            shadow.read(MemoryOperation(batch.order, index, mask, size, self.line))
+        if used.any():
+            index, mask, hollow = np.where(used, where, 0), self.mask.of(used), batch.hollow
+            one = MemoryOperation(batch.order, index, mask, size, self.line, hollow=hollow)
+            for observer in batch.observers.get(buffer.address, ()):
+                observer.read(buffer, one)
 
     def _point(self, place: Sequence[Integers]) -> list[Lanes]:
         index, inside = self._texel(place)
