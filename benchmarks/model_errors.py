@@ -41,7 +41,7 @@ from gpuprof.reading import read_run
 from gpuprof.results import Measurement
 from gpuprof.sm_model import NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
-from gpuprof.tuning.estimate import Built, estimated_us
+from gpuprof.tuning.estimate import estimated_us
 
 #: Results of an H200, and the largest first extent of a case.
 SAMPLES = (
@@ -212,14 +212,14 @@ def predict(folder: Path, output: Path) -> None:
             if before is None or abs(kept["executed"] - before) > _SAME * before:
                 continue
             shape = SimpleNamespace(launches=[SimpleNamespace(**one) for one in kept["launches"]])
-            built = Built(cast("Any", SimpleNamespace(shape=shape)), case)
+            point = cast("Any", SimpleNamespace(candidate=SimpleNamespace(shape=shape), measurement=case))
             us, reason = "", ""
             try:
                 us = f"{_modelled(case, kept, device):.4g}"
             except NotModelled as why:
                 reason = str(why)
             bound = case.bounds[case.bound_by].least_us
-            others = f"{estimated_us(built, device):.4g}", f"{bound:.4g}"
+            others = f"{estimated_us(point, device):.4g}", f"{bound:.4g}"
             rows.writerow((name, case.kernel, case.problem.label, us, *others, reason))
             file.flush()
 
