@@ -80,3 +80,13 @@ def test_a_sample_whose_blocks_stand_for_others_of_another_kind_is_an_estimate()
     found = stores_of_panels(6)
     assert found.sampled_blocks < found.total_blocks
     assert found.is_estimate
+
+
+def test_a_case_of_several_launches_whose_sample_needs_a_caveat_is_counted_whole():
+    kernel = next(kernel for kernel in shipped_ladder("reduce").kernels if kernel.id == "atomic_add")
+    problem = problem_for(kernel, 1 << 24)
+    shape = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
+    assert len(shape.launches) > 1
+    found = SimBackend(DEVICE, 0).count(kernel, problem, shape, Compiler(DEVICE.arch)(kernel, shape))
+    assert found.caveat is None
+    assert found.counters["global_load_useful_bytes"].value >= 4 * (1 << 24)

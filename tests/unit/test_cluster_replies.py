@@ -38,7 +38,7 @@ class Fetched:
 def asking(*, there=True):
     worker = ClusterWorker.__new__(ClusterWorker)
     connection = SimpleNamespace(is_there=lambda address: there, lost=None)
-    worker._seat = SimpleNamespace(connection=connection, member=SimpleNamespace(name="w0"))
+    worker._slot = SimpleNamespace(connection=connection, member=SimpleNamespace(name="w0"))
     worker._address, worker._closed = "tcp://there:1", threading.Event()
     return worker
 

@@ -344,7 +344,7 @@ class SimBackend:
             found = self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
             quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             if found.caveat and quick:
-                return self._execute(kernel, problem, shape, compiled, [None])
+                return self._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
             return found
         except BlocksBuildOnEachOther as error:
             sentence = error.sentence
