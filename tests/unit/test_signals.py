@@ -91,7 +91,10 @@ class Command:
         try:
             output, errors = self.process.communicate(timeout=60)
         finally:
-            left = self.members()
+            # Linux ends workers with their parent, which takes it a moment.
+            deadline = time.monotonic() + 30
+            while (left := self.members()) and time.monotonic() < deadline:
+                time.sleep(0.02)
             for pid in left:
                 os.kill(int(pid), signal.SIGKILL)
         return output, errors, left

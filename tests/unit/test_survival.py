@@ -56,7 +56,6 @@ def run_in(folder, *arguments, prepare=None):
             *arguments,
         ],
         cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder / "temporary")},
         capture_output=True,
         text=True,
         timeout=300,
@@ -65,8 +64,7 @@ def run_in(folder, *arguments, prepare=None):
     )
 
 
-def test_no_room_anywhere_costs_the_last_row_only_and_says_where_the_others_are(tmp_path):
-    (tmp_path / "temporary").mkdir()
+def test_no_room_costs_the_last_row_only_and_says_where_the_others_are(tmp_path):
     begun = run_in(tmp_path, "-o", "probe")
     assert begun.returncode == 0
     probe = tmp_path / "probe" / "results.json"
@@ -81,7 +79,7 @@ def test_no_room_anywhere_costs_the_last_row_only_and_says_where_the_others_are(
     results = tmp_path / "out" / "results.json"
     assert done.returncode == 3, done.stderr
     assert "Traceback" not in done.stderr
-    assert "Cannot write out/results.json: File too large, and there is no room in" in done.stderr
+    assert "Cannot write out/results.json: File too large." in done.stderr
     assert "continue with --resume out" in done.stderr
     assert last in done.stdout  # what could not be written is shown at least
     assert [case.kernel for case in read_run(results).cases] == others
@@ -97,7 +95,6 @@ def test_no_room_anywhere_costs_the_last_row_only_and_says_where_the_others_are(
 
 
 def test_place_of_a_stopped_run_is_not_taken_without_leave(tmp_path):
-    (tmp_path / "temporary").mkdir()
     run_in(tmp_path, "-o", "out")
     results = tmp_path / "out" / "results.json"
     results.write_text(results.read_text().replace('"complete": true', '"complete": false'))
