@@ -97,9 +97,8 @@ def loads(text: str | bytes) -> Any:
     """
     try:
         return msgspec.json.decode(text)
-    except (
-        _OBJECTIONS
-    ):  # half of a surrogate pair, as a path's stray bytes become, or no JSON, in Python's words
+    except _OBJECTIONS:
+        # Half of a surrogate pair, as a path's stray bytes become; or no JSON, in Python's words.
         return json.loads(text, parse_constant=_finite, parse_float=_finite)
 
 

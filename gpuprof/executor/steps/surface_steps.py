@@ -157,8 +157,10 @@ class _Place:
 
     def judge_read(self, batch: Batch, line: int) -> None:
         """Look for races with a load."""
-        for observer in () if self.mask.empty else batch.observers.get(self.buffer.address, ()):
-            observer.read(self.buffer, self.operation(batch, 0, line, Manner.READ))
+        if not self.mask.empty:
+            one = self.operation(batch, 0, line, Manner.READ)
+            for observer in batch.observers.get(self.buffer.address, ()):
+                observer.read(self.buffer, one)
 
     def write(self, batch: Batch, part: int, values: Lanes, line: int) -> None:
         """Store a piece of each lane, and look for races."""
