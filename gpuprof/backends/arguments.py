@@ -34,10 +34,6 @@ def points_to(written: str, element: ElementType) -> bool | None:
     Reading floating-point numbers as integers of their size, or any elements as bytes, unsigned integers or
     vectors, is the kernel's affair.
 
-    Args:
-        written: The type without qualifiers: `float *`; empty for one that is not understood.
-        element: The element type.
-
     Returns:
         None where it cannot be told.
     """
@@ -112,13 +108,6 @@ def bind_arguments(
 
     A number is passed as wide as the kernel takes it: `int nx` and `long long nx` are both right.
 
-    Args:
-        kernel: The kernel, for messages.
-        problem: Gives the arguments' values.
-        shape: Gives the tensor maps, the textures and the workspace.
-        launch: Names the arguments.
-        compiled: The PTX of its function, which tells what that takes.
-
     Raises:
         CaseFailure: The kernel's parameters do not fit; the message names each that does not.
     """
@@ -180,15 +169,7 @@ def _counted(declared: Sequence[Declared]) -> str:
 
 
 def reordering(names: Sequence[str], declared: Sequence[Declared]) -> str:
-    """What the header should say where the kernel's parameters bear the arguments' names in another order.
-
-    Args:
-        names: The header's arguments.
-        declared: The kernel's parameters.
-
-    Returns:
-        A sentence; empty where the names do not tell.
-    """
+    """What the header should say where the kernel's parameters bear the arguments' names in another order."""
     known = {name.lower(): name for name in names}
     wanted = [known.get(one.name.lower(), "") for one in declared]
     if wanted == list(names) or sorted(wanted) != sorted(names) or len(known) != len(names):

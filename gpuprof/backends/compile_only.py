@@ -14,12 +14,7 @@ from gpuprof.results import BackendName, Condition
 
 
 class CompileOnlyBackend:
-    """Stands for a device that is not there.
-
-    Args:
-        device: A card of the bundled table.
-        reason: Why nothing runs, as one clause.
-    """
+    """Stands for a device that is not there."""
 
     def __init__(self, device: Device, reason: str) -> None:
         self.device = device
@@ -66,11 +61,7 @@ class CompileOnlyBackend:
         """Nothing is made ready."""
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
-        """There are no references without a GPU.
-
-        Raises:
-            CaseSkipped: Always.
-        """
+        """There are no references without a GPU."""
         raise CaseSkipped(f"Nothing runs here: {name} needs a GPU.")
 
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:

@@ -17,11 +17,6 @@ _REAL = "gpuprof/real.h"
 def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
     """A kernel as one case needs it: its functions by their entries, all of one module.
 
-    Args:
-        kernel: The kernel, with what it includes.
-        shape: Gives its macros, and its functions with their values.
-        arch: For example `sm_90`.
-
     Raises:
         CompileError: NVRTC rejected it.
         BackendUnavailable: NVRTC is not installed.

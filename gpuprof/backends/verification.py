@@ -25,16 +25,7 @@ def verification_of(
     indices: Array,
     detail: str,
 ) -> Verification:
-    """What a comparison on the host says of an output.
-
-    Args:
-        spec: The output.
-        bound: How far was too far.
-        compared: How far its elements are from their references.
-        wrong: Which of them are wrong, be it by more than that.
-        indices: Which elements they are, in storage order.
-        detail: What is wrong; empty where nothing is.
-    """
+    """What a comparison on the host says of an output."""
     return Verification(
         max_abs_error=finite(compared.max_abs_error),
         max_rel_error=finite(compared.max_rel_error),
@@ -71,9 +62,7 @@ class Proof:
     """Whether a case is right.
 
     Args:
-        verification: What was found.
         unread: What outputs held that it must not read; None for poison.
-        remarks: What to say of it beside its figures.
     """
 
     verification: Verification
@@ -108,12 +97,7 @@ def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None]
 
 
 def sentence_of(verification: Verification, *, later: bool) -> str:
-    """A wrong kernel's sentence.
-
-    Args:
-        verification: What is wrong.
-        later: Whether it was right in its first launch.
-    """
+    """A wrong kernel's sentence."""
     detail = verification.detail
     if later:
         return f"Right in its first launch, wrong in a later one: {detail}."

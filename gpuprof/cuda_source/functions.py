@@ -24,14 +24,7 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)[ \t]+(?P<body>(?:[
 
 @dataclass(frozen=True, slots=True)
 class KernelFunction:
-    """One `__global__` function.
-
-    Args:
-        name: Its name, namespaces included.
-        line: Where it stands, counted from 1.
-        parameters: Each one's declaration, as the source writes it.
-        template: Its template's parameters, as the source writes them; None where it is no template.
-    """
+    """One `__global__` function; its parameters, and a template's, as the source writes them."""
 
     name: str
     line: int
@@ -50,12 +43,7 @@ class KernelFunction:
 
 
 def annotations(source: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words that mark functions, and the macros of a source that stand for them.
-
-    Args:
-        source: The text.
-        words: For example `__global__`.
-    """
+    """Words that mark functions, and the macros of a source that stand for them."""
     found = list(words)
     macros = [(match["name"], set(re.findall(r"\w+", match["body"]))) for match in _MACRO.finditer(source)]
     for _ in range(_DEEPEST_MACROS):

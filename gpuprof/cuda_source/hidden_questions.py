@@ -31,11 +31,7 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def hidden_questions(definitions: Iterable[tuple[str, str]]) -> Hidden:
-    """Tells the conditions that may ask about a file in other words than `ASKS` finds.
-
-    Args:
-        definitions: Macros with their values, a name perhaps several times.
-    """
+    """Tells the conditions that may ask about a file in other words than `ASKS` finds."""
     held: dict[str, set[str]] = defaultdict(set)
     users: dict[str, list[str]] = defaultdict(list)
     for name, value in definitions:

@@ -50,9 +50,7 @@ class DeviceParts:
     """What is left of files for the device.
 
     Args:
-        texts: By name, with as many lines each as before.
         unmarked: Whether functions or variables are left that nothing marks for the device.
-        left_out: Names of what is not.
     """
 
     texts: dict[str, str]
@@ -62,9 +60,6 @@ class DeviceParts:
 
 def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     """Files that are compiled together, each without what is for the host.
-
-    Args:
-        texts: By name: a source and the files of the user's own that it includes.
 
     Returns:
         The files without it. One whose brackets do not match is left as it is, and taken to be unmarked.

@@ -50,12 +50,7 @@ def included_names(text: str) -> Includes:
 
 
 def with_names(text: str, rename: Callable[[str, bool], str | None]) -> str:
-    """A text whose include directives name other files.
-
-    Args:
-        text: The text.
-        rename: Gives the new name for a name and whether it stood in quotes; None to leave it.
-    """
+    """A text whose include directives name what `rename` gives for a name, and whether it stood in quotes."""
     parts: list[str] = []
     position = 0
     for match in _INCLUDE.finditer(uncommented(text)):

@@ -17,11 +17,7 @@ def kernels_in(source: str) -> tuple[str, ...]:
 
 
 def entry_in(source: str, stem: str) -> str:
-    """The kernel of a source: the one that is called like its file, else the only one.
-
-    Raises:
-        InputError: There is none, or several of which none is called so.
-    """
+    """The kernel of a source: the one that is called like its file, else the only one."""
     found = kernels_in(source)
     if stem in found or not found:
         return stem
@@ -47,22 +43,7 @@ def bare_kernel(
     headers: Mapping[str, str] | None = None,
     textures: Mapping[str, TextureSpec] | None = None,
 ) -> Kernel:
-    """A kernel of which a program says everything.
-
-    Args:
-        source: The whole file.
-        stem: The kernel's id, and its file's name without the ending.
-        operation: Name of the operation that it computes.
-        dtypes: Element types that it is written for.
-        entry: Name of its function.
-        arguments: What it takes, in order.
-        launch: How it is launched.
-        parameters: Macros of its source that it can be tuned by, with their defaults.
-        rung: Its place beside others.
-        compile_options: Options for the compiler besides gpuprof's own.
-        headers: Files that it includes, by the names that it uses for them.
-        textures: Arguments that are textures or surfaces, by name.
-    """
+    """A kernel of which a program says everything."""
     return Kernel(
         id=stem,
         file_name=f"{stem}.cu",

@@ -18,12 +18,7 @@ MOST_VALUES = 256
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a header declares to be worth trying.
-
-    Args:
-        values: Of parameters, each without repetition.
-        blocks: Threads in x, y, z.
-    """
+    """What a header declares to be worth trying."""
 
     values: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     blocks: tuple[Extent, ...] = ()
@@ -35,11 +30,6 @@ class Candidates:
 
 def read_candidates(reader: TableReader, parameters: Mapping[str, int], *, any_block: bool) -> Candidates:
     """The table `[candidates]`; without it there are none.
-
-    Args:
-        reader: The header.
-        parameters: Its parameters.
-        any_block: Whether the kernel's block may be chosen.
 
     Raises:
         HeaderError: A name is not a parameter, or a list holds something else than values.

@@ -30,11 +30,6 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
     So is one that leads elsewhere than into the kernel file's own folder and those that are given, links
     resolved, or to a hidden file: the compiler does not find it either.
 
-    Args:
-        source: The kernel file's text.
-        path: Where it stands: names in quotes are looked for beside it first.
-        folders: Where names are looked for besides, in order.
-
     Raises:
         HeaderError: A file cannot be read, or they are too large to travel.
     """
@@ -71,12 +66,7 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
 
 
 class _Finder:
-    """Finds included files, in some folders and below alone.
-
-    Args:
-        own: The kernel file's folder.
-        folders: Where names are looked for besides those beside the file that includes them.
-    """
+    """Finds included files, in some folders and below alone."""
 
     def __init__(self, own: Path, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)

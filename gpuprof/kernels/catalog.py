@@ -24,12 +24,7 @@ _STUDIES = "studies.toml"
 
 @dataclass(frozen=True)
 class Ladder:
-    """One operation and the kernels that compute it.
-
-    Args:
-        operation: What is computed.
-        kernels: In rung order.
-    """
+    """One operation and the kernels that compute it."""
 
     operation: Operation
     kernels: tuple[Kernel, ...]
@@ -83,22 +78,13 @@ def shipped_operation(name: str) -> Operation:
 
 @cache
 def shipped_ladder(name: str) -> Ladder:
-    """The ladder of an operation that comes with gpuprof.
-
-    Raises:
-        InputError: There is none of that name.
-    """
+    """The ladder of an operation that comes with gpuprof."""
     shipped_operation(name)
     return load_ladder(KERNEL_ROOT / name)
 
 
 def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty: bool = False) -> Ladder:
     """The ladder of a folder: its `operation.toml` and every `.cu` file beside it.
-
-    Args:
-        folder: The folder.
-        command: Folders of headers and macros from the command line.
-        may_be_empty: Whether the operation may still be without a kernel.
 
     Raises:
         HeaderError: A file is faulty, computes something else, or the folder holds no kernel; two kernels
@@ -122,11 +108,6 @@ def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty:
 def load_kernels(path: Path, asked: Operation | None = None, command: Preprocessing = NOTHING) -> KernelFile:
     """Read one kernel file; of a header without declarations the operation is a shipped one.
 
-    Args:
-        path: The file.
-        asked: The operation that the user wants a kernel of, where one was named.
-        command: Folders of headers and macros from the command line.
-
     Raises:
         HeaderError: The file cannot be read or its header is faulty.
     """
@@ -149,15 +130,7 @@ def in_order(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 
 def check_ladder(kernels: list[Kernel], where: str) -> None:
-    """Refuse kernels that contradict each other.
-
-    Args:
-        kernels: All of a ladder.
-        where: For messages.
-
-    Raises:
-        HeaderError: As `load_ladder`.
-    """
+    """Refuse kernels that contradict each other."""
     taken: dict[str, Kernel] = {}
     for kernel in kernels:
         for name in (kernel.id, *kernel.aliases):
@@ -180,11 +153,7 @@ def check_ladder(kernels: list[Kernel], where: str) -> None:
 
 
 def check_choices(kernel: Kernel, others: Iterable[Kernel]) -> None:
-    """Refuse a choice that could never run in the kernel's place.
-
-    Raises:
-        HeaderError: There is one.
-    """
+    """Refuse a choice that could never run in the kernel's place."""
     kernels = {other.id: other for other in others}
     for choice in kernel.choices:
         other = kernels.get(choice.kernel)

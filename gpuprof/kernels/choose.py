@@ -15,12 +15,6 @@ from gpuprof.problems.problem import Problem
 def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, device: Device) -> Kernel:
     """The kernel itself, or the first of its choices whose condition holds and which can run there.
 
-    Args:
-        kernel: The kernel.
-        alternatives: The kernels that it names.
-        problem: What it shall compute.
-        device: Where.
-
     Raises:
         CaseSkipped: There is none.
     """

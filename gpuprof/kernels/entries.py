@@ -26,13 +26,7 @@ def entry_complaint(entry: str) -> str:
 
 
 def default_entry(source: str, stem: str, parameters: Container[str]) -> str:
-    """The entry of a header that names none: the function that is called like the file, else the only one.
-
-    Args:
-        source: The whole file.
-        stem: The file's name without its ending.
-        parameters: The header's: of a template whose parameters are among them, the instance is clear.
-    """
+    """The entry of a header that names none: the function that is called like the file, else the only one."""
     functions = {function.name: function for function in kernel_functions(source)}
     function = functions.get(stem) or (next(iter(functions.values())) if len(functions) == 1 else None)
     if function is None or not all(name in parameters for name in function.template_names):
@@ -46,22 +40,13 @@ def base_name(entry: str) -> str:
 
 
 def function_name(name: str) -> str:
-    """A function's own name, without namespaces, arguments and types: what profilers show at least.
-
-    Args:
-        name: An entry, or a name as a profiler writes it: `void linear::sgemm<64, 64>(int, float *)`.
-    """
+    """A function's own name, without namespaces, arguments and types: what profilers show at least."""
     plain = re.split(r"[<(]", name.replace("(anonymous namespace)", ""), maxsplit=1)[0]
     return (plain.split() or [""])[-1].rpartition("::")[2]
 
 
 def with_values(entry: str, values: Mapping[str, str]) -> str:
-    """An entry with values in the place of the macros that it names: `sgemm<BM>` is `sgemm<64>`.
-
-    Args:
-        entry: As the header says.
-        values: By name, as the compiler reads them; a negative number is put in parentheses.
-    """
+    """An entry with values in the place of the macros that it names: `sgemm<BM>` is `sgemm<64>`."""
     name, bracket, arguments = entry.partition("<")
 
     def value(match: "re.Match[str]") -> str:

@@ -98,12 +98,7 @@ FindOperation = Callable[[str], Operation]
 
 @dataclass(frozen=True, slots=True)
 class KernelFile:
-    """What one file holds.
-
-    Args:
-        kernels: Its kernels, one for each variant.
-        operation: What they compute.
-    """
+    """What one file holds."""
 
     kernels: tuple[Kernel, ...]
     operation: Operation

@@ -22,15 +22,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a kernel is launched.
-
-    Args:
-        block: Default block, threads in x, y, z.
-        any_block: True when the block may be chosen freely within the kernel's requirements.
-        grid: Formulas of the grid's x, y and z.
-        dynamic_shared_bytes: Formula of the dynamic shared memory of one block.
-        cooperative: True when blocks wait for each other, so that all must be on the device at once.
-    """
+    """How a kernel is launched: its default block, and formulas of the rest."""
 
     block: tuple[int, int, int]
     any_block: bool
@@ -44,13 +36,10 @@ class LaunchStep:
     """One of the launches that a kernel takes, in order.
 
     Args:
-        entry: Its function: a name, or an instance of a template.
         arguments: What it takes, in order: names of the operation's, of tensor maps and of workspace arrays,
             or formulas of integers.
         block: Threads in x, y, z: formulas of the kernel's own integers.
         grid: Formulas of the grid's x, y and z.
-        dynamic_shared_bytes: Formula of the dynamic shared memory of one block.
-        cooperative: True when its blocks wait for each other.
     """
 
     entry: str
@@ -66,10 +55,6 @@ class Workspace:
     """An array that belongs to the kernel and not to the operation: what one launch leaves for the next.
 
     Nobody initialises it.
-
-    Args:
-        shape: Formulas of its extents.
-        dtype: Element type; `real` is the run's.
     """
 
     shape: tuple[str, ...]
@@ -82,13 +67,7 @@ NO_LAUNCH = Launch(block=(1, 1, 1), any_block=False, grid=("1", "1", "1"), dynam
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Where a kernel was published.
-
-    Args:
-        name: What the kernels of one study share: a letter, in the shipped ladders.
-        citation: Author, title, date.
-        url: Its address; empty where none is known.
-    """
+    """Where a kernel was published."""
 
     name: str = ""
     citation: str = ""
@@ -100,33 +79,21 @@ class Kernel:
     """One kernel: what its file says of it, and the file's text.
 
     Args:
-        id: What users type.
-        file_name: The name of its file, for diagnostics.
-        source: The whole file.
-        operation: Name of the operation that it computes.
         options: The variant of the operation, where it is not the default: `layout = "col"`.
-        dtypes: Element types that it is written for.
         entry: Its function: a name, or an instance of a template such as `sgemm<BM, BN>`, in which parameters
             and macros stand for their values; empty with several launches, which name their own.
-        arguments: What it takes, in order, as in `LaunchStep`; empty with several launches.
-        parameters: Integers that it can be tuned by, macros of its source, with their defaults.
         constants: Integers that its source and its launch share and that nobody may change; macros too.
-        compile_options: Options for the compiler besides gpuprof's own.
         defines: Macros besides those, with their text.
         headers: Files of the user's own that the source includes, by the names that it uses for them.
         moves: What the step to this kernel does to counters and resources, for the same problem.
         after: Id of the kernel that the step starts from; empty for whichever stands below it.
         shape_of: Id of the rung of which it is another shape: it runs when it is named or chosen.
-        tensor_maps: Arguments that are tensor maps, by name.
-        textures: Arguments that are textures or surfaces, by name.
         choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
             its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
         launches: Its launches in order where it takes several; `launch` is then a placeholder with the first
             one's block.
-        workspace: Its own arrays, by name.
         poison_inout: Whether an array that it must not read, though it may for other scalars, is poisoned for
             it, so that reading it shows; without, it holds numbers, and the case says so.
-        candidates: Values of parameters, and blocks, among which a search looks for the best.
     """
 
     id: str

@@ -20,15 +20,7 @@ _OF_ONE_LAUNCH = ("launch", "entry", "arguments")
 
 
 def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
-    """The table `[launch]`.
-
-    Args:
-        reader: The table.
-        default: Says what the table leaves out, as the file's does for its variants.
-
-    Raises:
-        HeaderError: A field is missing, unknown or of the wrong type.
-    """
+    """The table `[launch]`; what it leaves out is as in `default`."""
     block = reader.take("block", list, list(default.block) if default else None)
     if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
         raise reader.error(
@@ -51,11 +43,7 @@ def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
 
 
 def read_launches(reader: TableReader) -> tuple[LaunchStep, ...]:
-    """The tables `[[launches]]`; none where the header has one launch.
-
-    Raises:
-        HeaderError: A field is missing, unknown or of the wrong type.
-    """
+    """The tables `[[launches]]`; none where the header has one launch."""
     if "launches" not in reader:
         return ()
     refuse_one_launch(reader)
@@ -66,11 +54,7 @@ def read_launches(reader: TableReader) -> tuple[LaunchStep, ...]:
 
 
 def refuse_one_launch(reader: TableReader) -> None:
-    """Refuse what says of one launch what each of several says of itself.
-
-    Raises:
-        HeaderError: There is such a field.
-    """
+    """Refuse what says of one launch what each of several says of itself."""
     for name in _OF_ONE_LAUNCH:
         if name in reader:
             raise reader.error(name, "does not go with launches", fix="Each of the launches has its own.")
@@ -93,16 +77,7 @@ def _read_step(reader: TableReader) -> LaunchStep:
 
 
 def placeholder(reader: TableReader, steps: Sequence[LaunchStep], integers: Mapping[str, int]) -> Launch:
-    """In the place of `[launch]` where there are several: the first one's block, which may not be chosen.
-
-    Args:
-        reader: The header, for the message.
-        steps: The launches.
-        integers: The kernel's parameters and constants.
-
-    Raises:
-        HeaderError: A block is a formula of something else, or is none.
-    """
+    """In the place of `[launch]` where there are several: the first one's block, which may not be chosen."""
     blocks = []
     for step in steps:
         try:
@@ -116,11 +91,7 @@ def placeholder(reader: TableReader, steps: Sequence[LaunchStep], integers: Mapp
 
 
 def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Workspace]:
-    """The tables `[workspace.NAME]`.
-
-    Raises:
-        HeaderError: A field is missing, unknown or of the wrong type, or a name is taken.
-    """
+    """The tables `[workspace.NAME]`."""
     arrays = {}
     for name, entry in reader.named_sections("workspace"):
         if name in operation.argument_names:

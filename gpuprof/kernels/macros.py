@@ -34,10 +34,6 @@ def clash(source: str, names: Iterable[str]) -> tuple[str, int] | None:
 
     Both cannot be: the source's value would win over the one that the launch is worked out with. What stands
     between `#ifndef NAME` and `#endif` is a default, and fine.
-
-    Args:
-        source: The whole file.
-        names: The header's parameters and constants.
     """
     code = masked(source)
     plain, _ = without_template_lists(code)

@@ -25,12 +25,7 @@ from gpuprof.operation import Operation
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kernel file that exists as text only; it stands wherever a `.cu` file may.
-
-    Args:
-        text: The file's text.
-        name: Its name, without the ending: the kernel's id, and its function unless something else is said.
-    """
+    """A kernel file that exists as text only; it stands wherever a `.cu` file may."""
 
     text: str
     name: str

@@ -22,12 +22,7 @@ _OF_HOST = "stdio.h"
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """What the preprocessor is told.
-
-    Args:
-        include: Folders in which included files are looked for, in order.
-        define: Macros with their text.
-    """
+    """What the preprocessor is told."""
 
     include: tuple[Path, ...] = ()
     define: Mapping[str, str] = field(default_factory=dict)
@@ -37,15 +32,7 @@ NOTHING = Preprocessing()
 
 
 def parse_preprocessing(folders: Iterable[Path], definitions: Iterable[str]) -> Preprocessing:
-    """What was typed behind `-I` and `-D`.
-
-    Args:
-        folders: As typed.
-        definitions: As typed: `NAME` or `NAME=VALUE`.
-
-    Raises:
-        InputError: A folder is none or holds the host's headers, or a definition is none.
-    """
+    """What was typed behind `-I` and `-D`."""
     define = {}
     for text in definitions:
         name, equals, value = text.partition("=")
@@ -62,15 +49,7 @@ def parse_preprocessing(folders: Iterable[Path], definitions: Iterable[str]) -> 
 
 
 def read_preprocessing(reader: TableReader, folder: Path) -> Preprocessing:
-    """The fields `include` and `define` of a header.
-
-    Args:
-        reader: The header.
-        folder: That of the kernel file, which `include` is relative to and does not lead out of.
-
-    Raises:
-        HeaderError: One of them is faulty.
-    """
+    """The fields `include` and `define` of a header."""
     include = tuple(folder / name for name in reader.strings("include", []))
     for path in include:
         if complaint := _folder_complaint(path):
@@ -82,11 +61,7 @@ def read_preprocessing(reader: TableReader, folder: Path) -> Preprocessing:
 
 
 def read_define(reader: TableReader) -> Mapping[str, str]:
-    """The table `define`: integers, texts, or `true` for a macro that is only there.
-
-    Raises:
-        HeaderError: An entry is neither, or no macro can be called so.
-    """
+    """The table `define`: integers, texts, or `true` for a macro that is only there."""
     define = {}
     for name, value in reader.take("define", dict, {}).items():
         if not is_identifier(name):
@@ -103,18 +78,7 @@ def read_define(reader: TableReader) -> Mapping[str, str]:
 
 
 def prepared(kernel: Kernel, path: Path, header: Preprocessing, command: Preprocessing) -> Kernel:
-    """A kernel with what it is compiled with: macros, and the files that it includes.
-
-    Args:
-        kernel: As read.
-        path: Its file.
-        header: What its header says.
-        command: What was typed, which comes first.
-
-    Raises:
-        HeaderError: A macro is a parameter of the kernel, or an included file cannot travel.
-        InputError: The same, where it was typed.
-    """
+    """A kernel with what it is compiled with: macros, and the files that it includes."""
     for names, error in ((header.define, HeaderError), (command.define, InputError)):
         for name in names:
             if name in kernel.parameters or name in kernel.constants:

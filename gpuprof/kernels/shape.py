@@ -32,10 +32,6 @@ class OneLaunch:
     Args:
         entry: The function, values in the place of macros: `sgemm<64, 64>`.
         arguments: What it takes, in order: names, or the numbers that formulas came to.
-        block: Threads of a block in x, y, z.
-        grid: Blocks in x, y, z.
-        dynamic_shared_bytes: Dynamic shared memory of one block.
-        cooperative: Whether all blocks must be on the device at once.
     """
 
     entry: str
@@ -53,15 +49,7 @@ class OneLaunch:
 
 @dataclass(frozen=True, slots=True)
 class LaunchShape:
-    """What a case launches.
-
-    Args:
-        launches: Its launches, in order.
-        defines: Macros that the source mentions, with their values.
-        tensor_maps: Those of the arguments that are tensor maps.
-        workspace: The kernel's own arrays.
-        textures: Those of the arguments that are textures or surfaces.
-    """
+    """What a case launches."""
 
     launches: tuple[OneLaunch, ...]
     defines: tuple[tuple[str, str], ...]
@@ -81,11 +69,7 @@ class LaunchShape:
 
 
 def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PER_BLOCK) -> None:
-    """Refuse a block that a kernel can never run with, whatever the problem's size.
-
-    Raises:
-        InputError: The block has too many threads, or the kernel's shape is fixed or chosen by size.
-    """
+    """Refuse a block that a kernel can never run with, whatever the problem's size."""
     if kernel.choices:
         raise InputError(
             f"{kernel.id} chooses its block itself: that of the kernel it picks for each size.",

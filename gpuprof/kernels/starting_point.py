@@ -70,13 +70,7 @@ _THREADS = 256
 
 
 def starting_point(operation: Operation, ladder: Ladder | None, stem: str) -> str:
-    """The text of a kernel file that runs as it is, or compiles where no kernel is there to start from.
-
-    Args:
-        operation: What it shall compute.
-        ladder: Kernels of the operation; the simplest one that computes all of it gives the body.
-        stem: The file's name without its ending.
-    """
+    """The text of a kernel file that runs as it is, or compiles where no kernel is there to start from."""
     name = _function_name(operation, stem)
     base = _simplest(ladder) if ladder else None
     if base is None:

@@ -64,15 +64,7 @@ class TensorMap:
     """One tensor map of a launch.
 
     Args:
-        argument: The kernel argument that it is passed as.
-        array: The array that it describes.
-        dtype: Type of its elements.
-        extents: Elements along each dimension.
         stride_bytes: Bytes from one element to the next along each dimension but the first.
-        box: Extents of one copy.
-        swizzle_bytes: As in `TensorMapSpec`.
-        steps: Likewise, one for each dimension or none.
-        fills_nan: Whether what lies outside the array is loaded as NaN, and not as zeros.
         start_bytes: From the array's first element to the one that the map begins with.
     """
 
@@ -89,15 +81,7 @@ class TensorMap:
 
 
 def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, TensorMapSpec]:
-    """The tensor maps that a header declares, by argument.
-
-    Args:
-        reader: The header.
-        arrays: The arrays that a map may describe.
-
-    Raises:
-        HeaderError: A table says what no map can be.
-    """
+    """The tensor maps that a header declares, by argument."""
     maps = {}
     known = tuple(arrays)
     for name, entry in reader.named_sections("tensor_maps"):
@@ -143,12 +127,6 @@ def make_tensor_map(
     find_array: Callable[[str], ArraySpec],
 ) -> TensorMap:
     """The tensor map of a launch.
-
-    Args:
-        argument: The kernel argument.
-        spec: What the header says.
-        lists: Its lists of expressions, evaluated.
-        find_array: Tells by its name how an array is stored.
 
     Raises:
         CaseSkipped: The copy engine can take none of the arrays; the message says which of its limits the

@@ -46,8 +46,6 @@ class TextureSpec:
     """What a header says of one texture or surface.
 
     Args:
-        array: The array that holds its texels.
-        kind: Which coordinates a texel has.
         channels: Of a texel; of several, the array's last extent counts them.
         linear: Whether it reads the array itself, not a CUDA array made of it.
         sampling: How values are read; None for a surface.
@@ -67,14 +65,7 @@ class TextureSpec:
 
 @dataclass(frozen=True, slots=True)
 class Texture:
-    """One texture or surface of a launch.
-
-    Args:
-        argument: The kernel argument that it is passed as.
-        array: The array that holds its texels.
-        texels: How they lie.
-        sampling: How values are read; None for a surface.
-    """
+    """One texture or surface of a launch."""
 
     argument: str
     array: str
@@ -93,15 +84,7 @@ class Texture:
 
 
 def read_textures(reader: TableReader, extents: Mapping[str, int]) -> Mapping[str, TextureSpec]:
-    """The tables `[textures.NAME]` and `[surfaces.NAME]`.
-
-    Args:
-        reader: The header.
-        extents: The arrays that there are, with their numbers of extents.
-
-    Raises:
-        HeaderError: A field is unknown, of the wrong type, or does not go with another.
-    """
+    """The tables `[textures.NAME]` and `[surfaces.NAME]`."""
     found: dict[str, TextureSpec] = {}
     for table, fields in _FIELDS.items():
         for name, entry in reader.named_sections(table):
@@ -131,12 +114,7 @@ def texture_specs(
 
 
 def clash_among(textures: Mapping[str, TextureSpec], arguments: Sequence[str]) -> str:
-    """What cannot be, of textures and surfaces together; empty where all is well.
-
-    Args:
-        textures: By the arguments that they are passed as.
-        arguments: All that the kernel takes.
-    """
+    """What cannot be, of textures and surfaces together; empty where all is well."""
     views = [(name, spec) for name, spec in textures.items() if not spec.linear]
     for name, spec in views:
         if spec.array != name and spec.array in arguments and spec.array not in textures:
@@ -149,11 +127,6 @@ def clash_among(textures: Mapping[str, TextureSpec], arguments: Sequence[str]) -
 
 def make_texture(argument: str, spec: TextureSpec, array: ArraySpec) -> Texture:
     """The texture or surface of a launch.
-
-    Args:
-        argument: The kernel argument.
-        spec: What the header says.
-        array: The array that holds the texels.
 
     Raises:
         CaseSkipped: No card takes it; the message says which limit is broken.

@@ -19,13 +19,8 @@ class Case:
     """What to measure: a kernel, or a reference of the operation.
 
     Args:
-        name: The kernel's or the reference's id.
-        problem: What it computes.
-        block: Threads in x, y, z.
         kernel: The kernel; None for a reference, which has no source and chooses its launch.
         params: Parameters that replace the header's defaults.
-        alternatives: The kernels that this one may choose, where it does.
-        device: Number of its device in the run.
     """
 
     name: str
@@ -65,10 +60,6 @@ def on_host(case: Case) -> bool:
 def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
     """What runs for a case: the case itself, or that of the kernel which its own chooses, and the kernel.
 
-    Args:
-        case: The case of a kernel, not of a reference.
-        device: What it runs on.
-
     Raises:
         CaseSkipped: The kernel chooses among others, and none fits; or it was given parameters.
     """
@@ -99,15 +90,7 @@ def lines_of_another(measurement: Measurement, ran: str) -> Measurement:
 def unmeasured(
     case: Case, kernel: Kernel | None, outcome: Outcome, reason: str | None, why: str
 ) -> Measurement:
-    """A measurement in which every part is still missing.
-
-    Args:
-        case: The case.
-        kernel: Its kernel; None for a reference, and where its kernel could choose none.
-        outcome: How it ended, or will be taken to have ended if nothing follows.
-        reason: The sentence of its row.
-        why: The reason given for each missing part.
-    """
+    """A measurement in which every part is still missing."""
     return Measurement(
         kernel=case.name,
         problem=case.problem.record(),

@@ -46,10 +46,6 @@ class Counting:
     """Counts measured cases behind the back of those that are measured next.
 
     Args:
-        open_request: What the run's workers open.
-        opened: What they opened.
-        on_counted: Called with a case's index and its measurement, counts and bounds included.
-        seconds: The longest that one case may take.
         cards: How many cards are measured at the same time, each with processes that count for it.
         expected: What will be measured, in order: counting it begins at once.
     """
@@ -100,11 +96,7 @@ class Counting:
         self._tell(job.answer, index, measurement)
 
     def _job(self, case: Case) -> _Job:
-        """That of a case, or of another one that runs the same.
-
-        Raises:
-            CaseSkipped: There is no kernel for it.
-        """
+        """That of a case, or of another one that runs the same."""
         case, kernel = resolve(case, self._request.device)
         key = case.name, kernel.source_hash, case.problem, case.block, tuple(sorted(case.params.items()))
         job = self._jobs.get(key)
@@ -120,11 +112,7 @@ class Counting:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Count nothing within the block; what is being counted ends first.
-
-        Raises:
-            KeyboardInterrupt: The run was asked to end.
-        """
+        """Count nothing within the block; what is being counted ends first."""
         try:
             with self._changed:
                 self._paused = True

@@ -26,12 +26,7 @@ Compile = Callable[[Kernel, LaunchShape], Functions]
 
 
 class Compiler:
-    """Compiles for one architecture, ahead of need in threads where asked.
-
-    Args:
-        arch: For example `sm_90`.
-        on_ahead: Called, in such a thread, with what was compiled ahead.
-    """
+    """Compiles for one architecture, ahead of need in threads where asked."""
 
     def __init__(self, arch: str, on_ahead: Callable[[Functions], None] | None = None) -> None:
         self._arch = arch
@@ -46,11 +41,7 @@ class Compiler:
             self._ahead[key] = self._pool.submit(self._compiled_ahead, kernel, shape)
 
     def __call__(self, kernel: Kernel, shape: LaunchShape) -> Functions:
-        """The compiled kernel's functions, by name.
-
-        Raises:
-            CompileError: NVRTC rejected it.
-        """
+        """The compiled kernel's functions, by name."""
         future = self._ahead.get(_key(kernel, shape))
         return future.result() if future else self._compile(kernel, shape)
 
@@ -71,16 +62,8 @@ def _key(kernel: Kernel, shape: LaunchShape) -> tuple[object, ...]:
 def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:
     """Everything that can be learnt about a case.
 
-    Args:
-        case: The case.
-        backend: What executes it.
-        compile_kernel: Compiles a kernel for the backend's device.
-
     Returns:
         The measurement, and whether the device context is lost.
-
-    Raises:
-        BackendUnavailable: NVRTC is missing.
     """
     measurement, lost = _measure(case, backend, compile_kernel)
     return without_impossible_time(with_bounds(measurement, backend.device)), lost

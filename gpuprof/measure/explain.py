@@ -72,13 +72,6 @@ def explain_case(
 ) -> tuple[Explanation | None, str]:
     """What made a case go wrong.
 
-    Args:
-        case: The case.
-        question: What to look for.
-        backend: The executor, standing for the case's device.
-        compile_kernel: Compiles a kernel for that device.
-        seconds: When to give up.
-
     Returns:
         The explanation and an empty text, or None and why there is none.
     """
@@ -111,12 +104,7 @@ class _Search:
         self._right: list[str] = []
 
     def run(self) -> None:
-        """Look until something is found.
-
-        Raises:
-            CaseSkipped: The case cannot be executed.
-            OutOfTime: Before anything was found.
-        """
+        """Look until something is found."""
         device, question = self._backend.device, self._question
         case, kernel = resolve(self._case, device)
         self._case = case

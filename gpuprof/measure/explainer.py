@@ -26,13 +26,7 @@ TURNED_OFF = "explaining was turned off"
 
 
 def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -> Question | None:
-    """What to ask of a case; None where there is nothing to explain.
-
-    Args:
-        measurement: How it ended.
-        backend: What ran it.
-        died: Whether it took its device context, or its process, with it.
-    """
+    """What to ask of a case; None where there is nothing to explain. One that died took its context along."""
     symptom: Symptom
     if measurement.is_reference or measurement.explanation is not None:
         return None
@@ -53,12 +47,7 @@ def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -
 
 
 class Explainer:
-    """Explains the cases of one lane, with a process of its own where their device is a GPU.
-
-    Args:
-        open_request: What the lane's workers open.
-        seconds: The longest that one explanation may take.
-    """
+    """Explains the cases of one lane, with a process of its own where their device is a GPU."""
 
     def __init__(self, open_request: Open, seconds: float = MOST_SECONDS) -> None:
         self._open_request = open_request
@@ -69,18 +58,7 @@ class Explainer:
     def explain(
         self, case: Case, measurement: Measurement, question: Question, opened: Opened, lane: Worker | None
     ) -> tuple[Measurement, bool]:
-        """The measurement with what explains it.
-
-        Args:
-            case: The case.
-            measurement: What came of it.
-            question: What to look for.
-            opened: What its worker opened.
-            lane: That worker, where it lives and is the executor itself.
-
-        Returns:
-            The measurement, and whether the worker that was asked is still there.
-        """
+        """The measurement with what explains it."""
         try:
             answer = self._ask(case, question, opened, lane)
         except (WorkerDied, WorkerTimeout, GpuprofError) as error:
@@ -104,13 +82,7 @@ class Explainer:
         self._discard()
 
     def _ask(self, case: Case, question: Question, opened: Opened, lane: Worker | None) -> Explained:
-        """The answer; a process of this explainer's that is taken from outside is replaced, in the same time.
-
-        Raises:
-            GpuprofError: The process cannot be opened.
-            WorkerDied: It ended instead.
-            WorkerTimeout: The time was over.
-        """
+        """The answer; a process of its own that is taken from outside is replaced, in the same time."""
         end = time.monotonic() + self._seconds
         tries = 0
         while True:

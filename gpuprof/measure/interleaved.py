@@ -19,23 +19,7 @@ def measure_in_turns(
     keep: tuple[Keep | None, Keep | None] = (None, None),
     on_turn: Callable[[int, int], None] = lambda version, number: None,
 ) -> tuple[Run, Run]:
-    """Measure two requests round by round: first, second, second, first, and so on.
-
-    Args:
-        requests: The base and the new version.
-        options: How to measure both.
-        progress: Told about every step of either.
-        argv: The command line, for the record.
-        keep: Opens the results file of each; None for none.
-        on_turn: Called with which of the two begins a round, 0 or 1, and which round it is, from 0.
-
-    Returns:
-        Both runs; they are not complete after Ctrl-C.
-
-    Raises:
-        InputError: A size does not fit in memory, or results cannot be written.
-        BackendUnavailable: The device cannot be used.
-    """
+    """Measure two requests round by round: first, second, second, first, and so on."""
     with (
         Measuring(requests[0], options, progress, argv=argv, keep=keep[0]) as base,
         Measuring(requests[1], options, progress, argv=argv, keep=keep[1]) as new,

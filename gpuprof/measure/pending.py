@@ -19,10 +19,6 @@ class Pending:
 
     A worker keeps what it decoded of a kernel, for the kernel's other sizes, and what it found, for kernels
     that choose this one.
-
-    Args:
-        cases: The plan.
-        device: What they run on.
     """
 
     def __init__(self, cases: Iterable[Case], device: Device) -> None:
@@ -38,9 +34,6 @@ class Pending:
         """Take the first case whose kernel no other worker has, or else the first.
 
         Of cases with the same code and problem one is under way at a time: its worker then knows the others.
-
-        Args:
-            worker: Who takes it.
 
         Returns:
             Its index in the plan; None if there is none to take at present.

@@ -19,10 +19,6 @@ def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
 
     A kernel of a ladder that cannot run with any block of a sweep runs once with its own. The references come
     last at each size.
-
-    Args:
-        request: What to measure.
-        references: Whether the backend can run references; without, they are left out.
     """
     cases: list[Case] = []
     for size in request.sizes:
@@ -80,11 +76,6 @@ def _blocks_of(kernel: Kernel, blocks: tuple[Extent, ...]) -> list[Extent]:
 
 def check_memory(problems: Sequence[Problem], needed: tuple[int, ...], budget_bytes: int) -> None:
     """Refuse a size that does not fit, before anything is measured.
-
-    Args:
-        problems: The distinct problems of a plan.
-        needed: Bytes that each takes.
-        budget_bytes: Bytes that there are.
 
     Raises:
         InputError: Naming the first problem that is too large.

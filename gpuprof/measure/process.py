@@ -103,9 +103,7 @@ class WorkerDied(Exception):
     """The worker ended without an answer; the text says how.
 
     Args:
-        text: How it ended.
         taken: Whether a signal ended it that comes from outside, be it for want of memory.
-        out_of_memory: Whether there was not enough memory for it.
     """
 
     def __init__(self, text: str, *, taken: bool = False, out_of_memory: bool = False) -> None:
@@ -115,12 +113,7 @@ class WorkerDied(Exception):
 
 
 class WorkerTimeout(Exception):
-    """The worker gave no answer in time and was killed.
-
-    Args:
-        text: What it failed to do.
-        compiling: Whether it was still compiling.
-    """
+    """The worker gave no answer in time and was killed."""
 
     def __init__(self, text: str, *, compiling: bool = False) -> None:
         super().__init__(text)
@@ -128,12 +121,7 @@ class WorkerTimeout(Exception):
 
 
 def worth_another_try(error: BaseException, tries: int) -> bool:
-    """Whether what ended a request may have nothing to do with it: its process was taken from outside.
-
-    Args:
-        error: What ended it.
-        tries: How often the request was made, this time included.
-    """
+    """Whether what ended a request may have nothing to do with it: its process was taken from outside."""
     return isinstance(error, WorkerDied) and error.taken and tries < TRIES_WHEN_TAKEN
 
 
@@ -149,10 +137,6 @@ def child_environment() -> dict[str, str]:
 
 class WorkerProcess:
     """One worker process with its backend opened. One that is taken from outside while it starts is replaced.
-
-    Args:
-        request: What to open.
-        patience_s: How long that may take.
 
     Raises:
         GpuprofError: The backend cannot be opened.
@@ -188,19 +172,7 @@ class WorkerProcess:
         self._listener.start()
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
-        """Send a request and wait for its answer.
-
-        Args:
-            request: What to ask.
-            timeout_s: Longest that the answer may take.
-            compile_s: Longest that the compiler may take before that, where it is asked too.
-
-        Raises:
-            GpuprofError: The worker refused the request.
-            WorkerDied: It ended instead.
-            WorkerTimeout: It did not answer in time; it has been killed.
-            KeyboardInterrupt: The run was asked to end.
-        """
+        """Send a request and wait for its answer."""
         if self._is_asked:
             self._is_asked = False
         else:
@@ -239,11 +211,7 @@ class WorkerProcess:
                     raise WorkerTimeout(f"no answer within {timeout_s:g} s", compiling=compiling) from None
 
     def tell(self, request: Any) -> None:
-        """Send a request that has no answer.
-
-        Raises:
-            WorkerDied: The worker is gone.
-        """
+        """Send a request that has no answer."""
         try:
             _write(self._process, request)
         except OSError as error:

@@ -44,14 +44,7 @@ class Open(RunOptions):
 
 @dataclass(frozen=True, slots=True)
 class OpenExecutor:
-    """First request of a worker that explains or counts what a GPU ran.
-
-    Args:
-        device: What the executor stands for.
-        seed: Of the inputs.
-        given_arrays: Where the arrays lie that a program gave.
-        sim_blocks: Blocks to run of each grid; None to choose by size.
-    """
+    """First request of a worker that explains or counts what a GPU ran."""
 
     device: Device
     seed: int
@@ -64,13 +57,8 @@ class Opened:
     """The backend is ready.
 
     Args:
-        device: What it runs on.
-        backend: Which it is.
         backend_reason: Why it is not what one would expect.
-        environment: Versions of its software.
         memory_budget_bytes: Memory that a problem may take.
-        bus_id: Where a GPU sits in its machine.
-        conditions: What the GPU's driver told of its state.
         labels: Names of all of a run's devices, where it has several: a run tells its watcher.
     """
 
@@ -206,11 +194,7 @@ def encode(message: Any) -> str:
 
 
 def decode(line: str) -> Any:
-    """The message of one line.
-
-    Raises:
-        ValueError: The line is no message.
-    """
+    """The message of one line."""
     match json.loads(line):
         case {"type": str(name), "body": body} if name in MESSAGES:
             return from_json(MESSAGES[name], body)

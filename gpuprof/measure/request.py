@@ -36,7 +36,6 @@ class Selection:
     """One kernel to run, and with which parameters.
 
     Args:
-        kernel: The kernel.
         params: Parameters that replace the header's, one mapping for each case wanted.
         name: How the user named it, for messages.
     """
@@ -51,13 +50,8 @@ class Request:
     """A checked request for one operation.
 
     Args:
-        ladder: The operation and all its kernels.
-        selections: What to run, in rung order.
-        sizes: Each size's extents, in the order of the operation's dimensions.
         blocks: Blocks to run instead of each kernel's own; empty for its own.
-        dtype: The run's element type.
         scalars: Numbers besides the sizes that are not their defaults.
-        references: What to measure beside the kernels, where there is a GPU.
     """
 
     ladder: Ladder
@@ -86,11 +80,6 @@ class Request:
 def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) -> tuple[Kernel, ...]:
     """The kernel that a ladder has under a name, or those of a file of the user's own.
 
-    Args:
-        ladder: Where to look for an id or a published name.
-        name: One of these, or the path of a `.cu` file.
-        command: Folders of headers and macros from the command line, for a file.
-
     Raises:
         InputError: There is none.
         HeaderError: The file is faulty or computes something else.
@@ -113,11 +102,7 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
 
 
 def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Selection:
-    """A kernel, called so by the user, with every combination of the values given for its parameters.
-
-    Raises:
-        InputError: It has no such parameter, or there are too many combinations.
-    """
+    """A kernel, called so by the user, with every combination of the values given for its parameters."""
     for parameter in params:
         if parameter not in kernel.parameters:
             known = ", ".join(f"{key} (now {value})" for key, value in kernel.parameters.items())
@@ -148,11 +133,7 @@ def _too_many(kernel: Kernel, what: str) -> InputError:
 
 
 def merge(selections: Iterable[Selection]) -> tuple[Selection, ...]:
-    """Selections in rung order, those of one kernel as one.
-
-    Raises:
-        InputError: Two different kernels have one id, or one has too many sets of parameters.
-    """
+    """Selections in rung order, those of one kernel as one."""
     found: dict[str, Selection] = {}
     for selection in selections:
         kernel = selection.kernel
@@ -266,16 +247,7 @@ def _check_threads(block: Extent) -> None:
 
 
 def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: str) -> dict[str, float]:
-    """Refuse numbers that an operation does not take.
-
-    Args:
-        operation: Names them.
-        given: Numbers by name.
-        dtype: The run's element type.
-
-    Raises:
-        InputError: A name is unknown, or a value is not a finite number of its type.
-    """
+    """Refuse numbers that an operation does not take."""
     scalars = {}
     for name, value in given.items():
         if name not in operation.scalars:
@@ -299,11 +271,7 @@ def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: st
 
 
 def _check_blocks(kernels: Sequence[Kernel], blocks: Sequence[Extent], chosen: bool) -> None:
-    """Refuse blocks that no kernel, or a kernel the user named, can run with.
-
-    Raises:
-        InputError: With the first reason found.
-    """
+    """Refuse blocks that no kernel, or a kernel the user named, can run with."""
     refusals: list[InputError] = []
     for kernel in kernels:
         for block in blocks:

@@ -82,17 +82,7 @@ class _Wanted:
 
 
 def check_same_request(before: Run, request: Request, options: "RunOptions", path: Path) -> None:
-    """Refuse a run that was asked for otherwise, or by another version of gpuprof.
-
-    Args:
-        before: What the file holds.
-        request: What is asked for now.
-        options: How.
-        path: The file, for the message.
-
-    Raises:
-        InputError: It names what differs.
-    """
+    """Refuse a run that was asked for otherwise, or by another version of gpuprof."""
     wanted = _Wanted(
         __version__,
         asked(request, options),
@@ -134,11 +124,7 @@ def continued(before: Run, now: Run, path: Path) -> Run:
 
 
 def by_place(held: Sequence[Measurement], cases: Sequence[Case], path: Path) -> dict[int, Measurement]:
-    """The cases that a file holds, by their places in the plan.
-
-    Raises:
-        InputError: The file holds a case that is not the one planned there.
-    """
+    """The cases that a file holds, by their places in the plan."""
     found = {}
     for measurement in held:
         place = measurement.planned

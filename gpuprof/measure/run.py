@@ -95,18 +95,6 @@ class Measuring:
 
     A round is every case once, in a process of its own: arrays and code lie elsewhere each time. Cases take
     turns within a round, so that what drifts hits all of them, and every other round runs backwards.
-
-    Args:
-        request: What to measure.
-        options: How.
-        progress: Told about every step.
-        argv: The command line, for the record.
-        keep: Opens the results file, given the run before its first case; without, there is none.
-        on_timed: As of `measure`.
-
-    Raises:
-        InputError: A size does not fit in memory, or the results cannot be written.
-        BackendUnavailable: The device cannot be used.
     """
 
     def __init__(
@@ -162,15 +150,7 @@ class Measuring:
         self._sites.close()
 
     def round(self, number: int) -> None:
-        """Measure every case once, or, after the first time, every case that was right so far.
-
-        Args:
-            number: Which round it is, from 0.
-
-        Raises:
-            GpuprofError: A worker of the only device cannot be replaced.
-            KeyboardInterrupt: The run was asked to end; what was measured is kept.
-        """
+        """Measure every case once, or, after the first time, every case that was right so far."""
         assert self._cards is not None
         uncounted = self._uncounted if number == 0 else []
         if len(self._cards.cards) == 1:
@@ -203,14 +183,7 @@ class Measuring:
         return card.cases[index - card.first]
 
     def _measure(self, card: CardLanes, indices: list[int], number: int, uncounted: list[int]) -> None:
-        """Measure some of a card's cases once; a card that is lost costs only its own.
-
-        Args:
-            card: The card.
-            indices: Which cases, by their places in the run.
-            number: The round.
-            uncounted: Cases that were measured before, and only have to be counted.
-        """
+        """Measure some of a card's cases once; a card that is lost costs only its own."""
         assert self._cards is not None
         if not indices and not uncounted:
             return
@@ -290,15 +263,7 @@ class Measuring:
 
 
 class _Keeper:
-    """The run so far, in memory in plan order and on disk in the order in which cases end.
-
-    Args:
-        run: The run before its first case.
-        choosable: Records of kernels that another one may choose; on disk from the start, since a case that
-            is appended cannot bring one along.
-        cases: What is planned.
-        keep: Opens the file, where there is to be one; what it holds already is done.
-    """
+    """The run so far, in memory in plan order and on disk in the order in which cases end."""
 
     def __init__(
         self, run: Run, choosable: tuple[KernelRecord, ...], cases: list[Case], keep: Keep | None
@@ -366,11 +331,7 @@ class _Keeper:
             self._file.compact(self._run(complete=False, every_kernel=True))
 
     def finish(self, places: tuple[Place, ...], *, complete: bool) -> Run:
-        """The run, in the file too: in plan order, with those of the choosable kernels that were chosen.
-
-        Raises:
-            OutputError: It cannot be written; the error holds it.
-        """
+        """The run, in the file too: in plan order, with those of the choosable kernels that were chosen."""
         run = replace(self._run(complete=complete, every_kernel=False), places=places)
         if self._file:
             try:

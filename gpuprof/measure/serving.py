@@ -52,11 +52,7 @@ _NICENESS = 5
 
 
 class WorkerSide:
-    """Answers requests; `lost` says that the device context is gone.
-
-    Args:
-        tell: Sends a message on the way to an answer.
-    """
+    """Answers requests; `lost` says that the device context is gone."""
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
         self.lost = False

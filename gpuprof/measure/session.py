@@ -70,14 +70,6 @@ def run_cases(
 ) -> None:
     """Measure every case.
 
-    Args:
-        cases: What to measure, in order.
-        first: A worker that the first transport opened already; it is closed at the end.
-        options: How to run.
-        on_start: Called with a case's index when it begins.
-        on_done: Called with a case's index and measurement when it is done, from one thread at a time.
-        uncounted: What was measured before and only has to be counted, with the index to give it.
-
     Raises:
         GpuprofError: A worker cannot be replaced.
         PlaceLost: No place is left where cases could run, and some have not.

@@ -29,13 +29,7 @@ _LEAST_MEMORY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class CardSite:
-    """A device to open.
-
-    Args:
-        selector: What `--device` calls it.
-        transports: Where worker processes for it can be had, one for each that may run at a time.
-        host: Name of its machine in a cluster; empty for this one.
-    """
+    """A device to open, with a transport for each worker that may run at a time."""
 
     selector: str
     transports: tuple[Transport, ...]
@@ -47,9 +41,7 @@ class Sites:
     """The devices of a run before they are opened.
 
     Args:
-        sites: Each of them.
         may_lack: Whether one that cannot be opened is left out, as long as another one can: nobody named it.
-        close: Gives back what was taken to reach them.
     """
 
     sites: tuple[CardSite, ...]
@@ -62,13 +54,6 @@ class CardLanes:
     """One device of a run.
 
     Args:
-        number: Which of the run's it is.
-        site: Where it is.
-        request: What its workers open.
-        opened: What they opened.
-        cases: What to measure on it.
-        largest_case_bytes: Memory that the largest of them takes.
-        worker: The worker that was opened first, until a round takes it.
         lost: Why it takes no more cases.
         first: Where the first of `cases` stands among those of all cards.
     """
@@ -84,11 +69,7 @@ class CardLanes:
     first: int = 0
 
     def place(self, environment: Mapping[str, str]) -> Place:
-        """Where it is, for the results.
-
-        Args:
-            environment: Versions that the results hold for all devices.
-        """
+        """Where it is, for the results."""
         own = self.opened.environment
         is_gpu = self.opened.backend == "gpu"
         return Place(
@@ -109,12 +90,7 @@ class CardLanes:
 
 
 def sites_here(selector: str) -> tuple[CardSite, ...]:
-    """The devices of this machine that `--device` names.
-
-    Raises:
-        InputError: It names none.
-        BackendUnavailable: There is no GPU where all are meant.
-    """
+    """The devices of this machine that `--device` names."""
     return tuple(
         CardSite(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
         for name in named_devices(selector)
@@ -123,13 +99,6 @@ def sites_here(selector: str) -> tuple[CardSite, ...]:
 
 class Cards:
     """All devices of a run, open.
-
-    Args:
-        sites: The devices.
-        request: What to measure on each.
-        open_request: What to open, apart from the device.
-        timeout_s: Longest that a worker may take to tell how much memory the cases need.
-        may_lack: Whether a device that cannot be opened is left out, as long as another one can.
 
     Raises:
         InputError: A size does not fit into a device's memory.
@@ -205,11 +174,7 @@ class Cards:
         return tuple(card.place(self.cards[0].opened.environment) for card in self.cards)
 
     def together(self, work: Callable[[CardLanes], None]) -> None:
-        """Do something for every card, for as many at a time as do not disturb each other.
-
-        Raises:
-            BaseException: What the work raised for the first of the cards that it failed for.
-        """
+        """Do something for every card, for as many at a time as do not disturb each other."""
         if len(self.cards) == 1:
             work(self.cards[0])
             return

@@ -15,11 +15,7 @@ from gpuprof import signals
 
 
 def end_with_parent(parent: int) -> None:
-    """Ask Linux to end this process with its parent, even while it waits inside the driver.
-
-    Args:
-        parent: The process id of the parent: where it is gone by now, this process ends at once.
-    """
+    """Ask Linux to end this process with its parent, even while it waits inside the driver."""
     pr_set_pdeathsig = 1
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -156,23 +156,12 @@ FUNCTION_NAMES = tuple(sorted((*_ELEMENTWISE, *_FUNCTIONS)))
 
 
 def array_variables(text: str) -> set[str]:
-    """Names that a formula reads.
-
-    Raises:
-        ExpressionError: The text is not an expression of the language.
-    """
+    """Names that a formula reads."""
     return set(_parse(text).names)
 
 
 def evaluate_arrays(text: str, values: Mapping[str, Any]) -> Any:
     """Value of a formula over arrays.
-
-    Args:
-        text: The formula.
-        values: Arrays, scalars and dimensions by name; an array of floating-point numbers counts as float64.
-
-    Returns:
-        A NumPy array.
 
     Raises:
         ExpressionError: The formula is malformed, names something unknown, or NumPy refuses it: shapes that

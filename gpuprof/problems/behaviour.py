@@ -62,9 +62,6 @@ class DeviceReference:
 
     Args:
         source: CUDA C++; `real` is the run's element type, and `value_of(element)` the number that one is.
-        entry: Its kernel.
-        grid: Blocks.
-        block: Threads of a block.
         arguments: `int` for a long long, `float` for a double, or an address.
         has_magnitude: Whether it fills magnitudes; without, every element's is 1.
     """
@@ -90,8 +87,6 @@ class LibraryCall:
 
     Args:
         library: `cublas`, or `driver` for a copy on the device.
-        function: The library's function; `copy` for the driver's.
-        arguments: After the library's handle: integers, host numbers and addresses.
     """
 
     library: str
@@ -107,11 +102,7 @@ class Behaviour:
     """An operation that its declaration says all about."""
 
     def arrays(self, problem: Problem) -> tuple[ArraySpec, ...]:
-        """The arrays' shapes by their formulas.
-
-        Raises:
-            ExpressionError: An extent is not positive, or its formula has no value for this size.
-        """
+        """The arrays' shapes by their formulas."""
         specs = []
         for name, declared in problem.operation.arrays.items():
             shape = tuple(evaluate(text, problem.dimensions) for text in declared.shape)
@@ -184,11 +175,7 @@ class Behaviour:
 
 
 def role_of(problem: Problem, name: str) -> tuple[Role, str]:
-    """Whether kernels read an array of a problem, write it, or both; and why they must not read it.
-
-    Raises:
-        ExpressionError: The formula that decides has no value for this size.
-    """
+    """Whether kernels read an array of a problem, write it, or both; and why they must not read it."""
     declared = problem.operation.arrays[name]
     if not declared.read_if or evaluate_real(declared.read_if, {**problem.dimensions, **problem.scalars}):
         return declared.role, ""
@@ -196,11 +183,7 @@ def role_of(problem: Problem, name: str) -> tuple[Role, str]:
 
 
 def _as_integers(spec: ArraySpec, check: Check, result: Array) -> Array:
-    """A formula's result for an output of integers; it keeps its fractions only where it may be off.
-
-    Raises:
-        ExpressionError: It has fractions, and the output must equal it.
-    """
+    """A formula's result for an output of integers; it keeps its fractions only where it may be off."""
     if np.issubdtype(result.dtype, np.integer):
         return result
     if result.dtype == np.bool_:
@@ -215,11 +198,7 @@ def _as_integers(spec: ArraySpec, check: Check, result: Array) -> Array:
 
 
 def _of_shape(spec: ArraySpec, formula: str, result: Array) -> Array:
-    """A formula's result, flat; it must have the output's shape, or as many elements and no shape of its own.
-
-    Raises:
-        ExpressionError: It has another shape.
-    """
+    """A formula's result, flat: of the output's shape, or as many elements and no shape of its own."""
     if result.shape == spec.shape or (result.size == spec.elements == 1):
         return np.ascontiguousarray(result).ravel()
     if result.ndim == 0 or result.size == 1:

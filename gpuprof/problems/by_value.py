@@ -39,10 +39,7 @@ class Call:
     """One computation, told by its arguments.
 
     Args:
-        operation: What is computed: its arrays are literal, and lie in the folder that they were stored in.
-        sizes: One extent for each of the operation's dimensions.
         dtype: The run's element type: that of the first array that could be a run's.
-        scalars: Numbers besides the sizes.
         integers: Sizes and integer scalars by name, for formulas of a launch.
     """
 
@@ -127,11 +124,7 @@ def read_call(
 
 
 def element_type(name: str, dtype: "np.dtype[Any]") -> str:
-    """The element type of an array, by the name that headers and results use.
-
-    Raises:
-        InputError: Kernels are not given such elements.
-    """
+    """The element type of an array, by the name that headers and results use."""
     for key, kind in ELEMENT_TYPES.items():
         if kind.numpy == dtype.name:
             return key
@@ -207,11 +200,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _result(name: str, expectation: Expectation, values: Mapping[str, Any], given: Array | None) -> Array:
-    """What an output must hold: of the shape of the output, and without a NaN.
-
-    Raises:
-        InputError: It does not.
-    """
+    """What an output must hold: of the shape of the output, and without a NaN."""
     result = _array(name, expectation(values) if callable(expectation) else expectation)
     if result.dtype.kind not in "biufV":
         raise InputError(f"What is expected of {name} is not an array of numbers.")

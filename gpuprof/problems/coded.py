@@ -15,16 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Where the code of an operation stands, and the names that it knows.
-
-    Args:
-        module: Its module.
-        behaviour: Its class.
-        dimensions: In their order, as are the others.
-        arrays: Names of its arrays.
-        scalars: Names of its scalars.
-        options: Names of its options.
-    """
+    """Where the code of an operation stands, and the names that it knows."""
 
     module: str
     behaviour: str

@@ -39,11 +39,7 @@ _EXAMPLE = "An operation has dimensions, [arrays.NAME], [work] and [check]; see 
 
 
 def load_operation(path: Path) -> Operation:
-    """Read an operation's file.
-
-    Raises:
-        HeaderError: It cannot be read, or is faulty.
-    """
+    """Read an operation's file."""
     try:
         text = read_input(path)
     except PATH_ERRORS as error:

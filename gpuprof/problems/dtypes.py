@@ -14,12 +14,8 @@ class ElementType:
     """One element type.
 
     Args:
-        name: For a reader: `float32`.
-        nbytes: Size of an element.
-        c_type: What kernels call it.
         roundoff: Unit roundoff; 0 for integers.
         numpy: NumPy's name of it, or that of `ml_dtypes`, which adds to NumPy what machine learning brought.
-        header: CUDA's header that declares the C type; empty for one of the language.
     """
 
     name: str
@@ -86,10 +82,6 @@ def numpy_dtype(dtype: str) -> Any:
 
 def rounded(values: Any, dtype: str) -> Any:
     """Floating-point numbers rounded to an element type, to nearest even; beyond its range they are infinite.
-
-    Args:
-        values: A NumPy array, or a number.
-        dtype: The type.
 
     Returns:
         An array of that type.

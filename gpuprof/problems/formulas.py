@@ -33,13 +33,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[_Number, _Number], bool]] = {
 
 @dataclass(frozen=True)
 class _Grammar:
-    """What a formula may hold besides comparisons, conditions and names.
-
-    Args:
-        binary: Operators.
-        functions: Each with the fewest and the most arguments it takes.
-        fractions: Whether numbers may have a fraction.
-    """
+    """What a formula may hold besides comparisons, conditions and names."""
 
     binary: dict[type[ast.operator], Callable[[_Number, _Number], _Number]]
     functions: dict[str, tuple[Callable[..., _Number], int, int]]
@@ -80,24 +74,12 @@ class ExpressionError(ValueError):
 
 
 def variables(text: str, *, reals: bool = False) -> set[str]:
-    """Names that a formula reads.
-
-    Args:
-        text: The formula.
-        reals: Whether fractions, division and roots are allowed.
-
-    Raises:
-        ExpressionError: The text is not an expression of the language.
-    """
+    """Names that a formula reads."""
     return set(_parse(text, reals).names)
 
 
 def evaluate(text: str, values: Mapping[str, int]) -> int:
     """Value of a formula of integers; comparisons give 0 or 1.
-
-    Args:
-        text: The expression.
-        values: Value of each variable it may name.
 
     Raises:
         ExpressionError: The expression is malformed, divides by zero or names something unknown.
@@ -107,10 +89,6 @@ def evaluate(text: str, values: Mapping[str, int]) -> int:
 
 def evaluate_real(text: str, values: Mapping[str, _Number]) -> _Number:
     """Value of a formula of any numbers; it stays an integer as long as nothing makes a fraction of it.
-
-    Args:
-        text: The expression.
-        values: Value of each variable it may name.
 
     Raises:
         ExpressionError: The expression is malformed, divides by zero, names something unknown or has no
@@ -142,11 +120,7 @@ def _parse(text: str, reals: bool) -> "_Expression":
 
 
 def parse_expression(text: str) -> ast.expr:
-    """The syntax tree of an expression, of Python's grammar so far.
-
-    Raises:
-        ExpressionError: It is none, or too long.
-    """
+    """The syntax tree of an expression, of Python's grammar so far."""
     if len(text) > MOST_CHARACTERS:
         raise ExpressionError(f"an expression of {len(text)} characters is longer than {MOST_CHARACTERS}")
     try:

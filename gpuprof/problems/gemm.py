@@ -126,11 +126,7 @@ class GemmBehaviour(Behaviour):
         )
 
     def library_call(self, problem: Problem, reference: str) -> LibraryCall:
-        """CuBLAS computes column-major: a row-major C is C transposed, and (A @ B)^T = B^T @ A^T.
-
-        Raises:
-            CaseSkipped: It has no function for the element type that takes a factor of that type.
-        """
+        """CuBLAS computes column-major: a row-major C is C transposed, and (A @ B)^T = B^T @ A^T."""
         if problem.dtype not in _LETTERS:
             raise CaseSkipped(f"{reference} is called for f32 and f64 only, not {problem.dtype}.")
         m, n, k = problem.sizes

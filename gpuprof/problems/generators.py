@@ -66,15 +66,7 @@ def default_generator(dtype: str) -> str:
 
 
 def check_generator(text: str, dtype: str) -> None:
-    """Refuse a text that names no content, or none of an element type.
-
-    Args:
-        text: For example `uniform(-1, 1)`.
-        dtype: Element type, or `real`.
-
-    Raises:
-        ExpressionError: It does not.
-    """
+    """Refuse a text that names no content, or none of an element type."""
     name, arguments = _parse(text)
     if dtype == REAL or is_float(dtype):
         return
@@ -93,13 +85,6 @@ def check_generator(text: str, dtype: str) -> None:
 
 def generate(text: str, count: int, dtype: str, seed: int, stream: int) -> Any:
     """Reproducible content of one array.
-
-    Args:
-        text: For example `uniform(-1, 1)`.
-        count: Elements.
-        dtype: Element type.
-        seed: The run's.
-        stream: Tells the arrays of one problem apart.
 
     Returns:
         A flat NumPy array.

@@ -33,15 +33,8 @@ def look_in(folder: str) -> None:
 def keep(array: Array, folder: Path) -> str:
     """Store an array.
 
-    Args:
-        array: In C order.
-        folder: Where to.
-
     Returns:
         How an operation names it.
-
-    Raises:
-        InputError: There is no room for it.
     """
     digest = hashlib.sha256(f"{array.dtype.str} {array.shape}".encode())
     digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

@@ -28,10 +28,7 @@ class ArraySpec:
     """One device array of a problem.
 
     Args:
-        name: The kernel argument that it is passed as.
         shape: Extents as stored: elements along the last one are neighbours.
-        dtype: Element type.
-        role: Whether kernels read it, write it, or both.
         unread: Of one that kernels may read for other scalars, why not for these, as the rest of a sentence
             after `though`; empty for any other.
     """
@@ -65,15 +62,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class Problem:
-    """One computation with its size: immutable, hashable, and the same wherever it travels.
-
-    Args:
-        operation: What is computed.
-        sizes: One extent for each of the operation's dimensions.
-        dtype: The run's element type, which arrays and scalars of type `real` have.
-        scalar_values: One number for each of the operation's scalars.
-        option_values: One value for each of the operation's options.
-    """
+    """One computation with its size: immutable, hashable, and the same wherever it travels."""
 
     operation: Operation
     sizes: tuple[int, ...]

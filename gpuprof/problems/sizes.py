@@ -49,11 +49,7 @@ def is_size(text: str) -> bool:
 
 
 def split_list(text: str, option: str, *, lower: bool = True) -> list[str]:
-    """The entries of a list as users type it, `a,b`.
-
-    Raises:
-        InputError: One is empty.
-    """
+    """The entries of a list as users type it, `a,b`."""
     items = [item.strip() for item in (text.lower() if lower else text).split(",")]
     if not all(items):
         raise InputError(f"{option} {text!r} has an empty entry.", fix="Separate entries by single commas.")

@@ -81,11 +81,7 @@ class TransposeBehaviour(Behaviour):
         )
 
     def library_call(self, problem: Problem, reference: str) -> LibraryCall:
-        """The driver's copy, or cuBLAS' geam: in its column-major terms the input is nx x ny.
-
-        Raises:
-            CaseSkipped: cuBLAS does not have it for the element type.
-        """
+        """The driver's copy, or cuBLAS' geam: in its column-major terms the input is nx x ny."""
         nx, ny = problem.sizes
         if reference == "device_copy":
             return LibraryCall("driver", "copy", (Pointer("out"), Pointer("in")))

@@ -19,13 +19,7 @@ _TILES = (256, 128, 64, 32, 16, 8, 4)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What one step along an axis is called.
-
-    Args:
-        one: A single index, for example `row`.
-        many: Several.
-        of: What stands behind them, for example ` of axis 2`.
-    """
+    """What one step along an axis is called."""
 
     one: str
     many: str
@@ -43,10 +37,6 @@ def axes_of(rank: int) -> tuple[Axis, ...]:
 
 def describe_places(wrong: Mask, axes: Sequence[Axis]) -> str:
     """Where the wrong elements lie.
-
-    Args:
-        wrong: Which are, in the array's shape; at least one is.
-        axes: The words for its axes.
 
     Returns:
         For example `rows 96 to 99, past the last multiple of 32`; empty where all are wrong, or where they

@@ -16,14 +16,7 @@ from gpuprof.problems.wrong_values import WrongResult, describe_values
 def describe_wrong(
     problem: Problem, output: str, result: WrongResult, checked: NDArray[np.intp] | None
 ) -> str:
-    """What is wrong with an output: how many elements, where they lie, what they look like, and the first.
-
-    Args:
-        problem: What was to be computed.
-        output: The output.
-        result: What it is and must be, of the elements that were looked at.
-        checked: Which those are, where not all were.
-    """
+    """What is wrong with an output: how many elements, where they lie, what they look like, and the first."""
     count, total = int(result.wrong.sum()), len(result.wrong)
     name = f" of {output}" if len(problem.outputs) > 1 else ""
     kind = "elements" if checked is None else "checked elements"

@@ -30,13 +30,7 @@ class WrongResult:
 
     Args:
         shape: Its extents; empty where only some of its elements are known.
-        axes: The words for them.
-        got: What the kernel left, flat.
-        expected: What it must be, flat.
-        wrong: Which elements are wrong, flat.
         unwritten: Which elements hold what they held before, flat; None where that cannot be told.
-        bound: How far an element may be off.
-        scalars: The problem's numbers, by name.
     """
 
     shape: tuple[int, ...]

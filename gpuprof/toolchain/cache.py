@@ -65,13 +65,6 @@ def compile_entries_cached(
 
     A cache that cannot be read or written, or that others may write to, costs time, never a failure.
 
-    Args:
-        source: CUDA C++ text.
-        file_name: Name shown in diagnostics and line information.
-        entries: The kernels that are wanted, as `compile_entries` takes them.
-        options: As `compiler_options` makes them.
-        headers: Files of the user's own that the source includes, by name.
-
     Raises:
         CompileError: NVRTC rejected the source.
         BackendUnavailable: NVRTC is not installed.

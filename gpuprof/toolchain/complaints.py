@@ -42,13 +42,7 @@ _DIAGNOSTIC = re.compile(
 
 
 def without_foreign_lines(log: str, given: Collection[str], folders: Iterable[Path]) -> str:
-    """A log that quotes no file of this machine but those that the compiler was to read.
-
-    Args:
-        log: NVRTC's output.
-        given: Names of what it was given as text.
-        folders: Where it was told to look for files.
-    """
+    """A log that quotes no file of this machine but those that the compiler was to read."""
     allowed = [os.path.join(os.path.abspath(folder), "") for folder in folders]
     kept, quotes = [], True
     for line in log.splitlines(keepends=True):
@@ -68,15 +62,7 @@ def without_foreign_lines(log: str, given: Collection[str], folders: Iterable[Pa
 def explain(
     program: NvrtcProgram, file_name: str, entries: Sequence[str], status: str, log: str
 ) -> CompileError:
-    """The error of a source that NVRTC rejected.
-
-    Args:
-        program: What was compiled.
-        file_name: Its name.
-        entries: The kernels that were asked for.
-        status: NVRTC's word for it.
-        log: Its output.
-    """
+    """The error of a source that NVRTC rejected."""
     lines = log.replace(_NO_FOLDERS, "").splitlines()
     errors = [line.strip() for line in lines if "error" in line]
     own = [line for line in errors if not line.startswith(_NAMES) and not _is_count(line)]
@@ -95,15 +81,7 @@ def explain(
 def no_such_kernel(
     program: NvrtcProgram, file_name: str, entry: str, log: str, why: str = ""
 ) -> CompileError:
-    """The error of a kernel that a file does not define.
-
-    Args:
-        program: What was compiled.
-        file_name: Its name.
-        entry: The kernel that was asked for.
-        log: NVRTC's output.
-        why: Why it is none, as a clause, where more is known than that.
-    """
+    """The error of a kernel that a file does not define."""
     wanted = entry.partition("<")[0].strip()
     texts = (program.source, *program.headers.values())
     functions = sorted(

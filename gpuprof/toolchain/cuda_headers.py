@@ -32,13 +32,7 @@ _TOP_CHARACTERS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class CudaHeaders:
-    """Where CUDA's headers are.
-
-    Args:
-        directories: To search, in order; empty where none were found.
-        missing: The parts that were not found, in words.
-        versions: What the headers say they are, for example `CUDA 13.0`.
-    """
+    """Where CUDA's headers are."""
 
     directories: tuple[Path, ...]
     missing: tuple[str, ...]

@@ -24,10 +24,6 @@ def included_files(texts: Iterable[str], options: Sequence[str]) -> dict[Path, b
     Conditions are not evaluated, and where a name is found in several places all of them count: a file too
     many costs a compilation, one too few the truth.
 
-    Args:
-        texts: The source, and what is compiled with it.
-        options: The compiler's, of which the include paths are searched.
-
     Raises:
         UnknownInclude: A directive names a macro, or more than is read of a file.
     """

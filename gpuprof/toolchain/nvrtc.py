@@ -29,14 +29,8 @@ class CompiledKernel:
 
     Args:
         entry: Name of the kernel function in the machine code, mangled where C++ does so.
-        arch: Architecture of the cubin, for example `sm_90`.
-        cubin: Machine code.
-        ptx: The PTX it was assembled from.
-        registers_per_thread: As allocated by ptxas.
         static_shared_bytes: Shared memory declared in the source, per block.
         spill_bytes: Bytes of spill stores plus spill loads per thread.
-        log: Compiler and assembler output.
-        options: NVRTC's options.
     """
 
     entry: str
@@ -84,21 +78,13 @@ def _load_matching_library() -> None:
 
 
 def nvrtc_version() -> tuple[int, int]:
-    """Major and minor version of the NVRTC library.
-
-    Raises:
-        BackendUnavailable: The library is not installed.
-    """
+    """Major and minor version of the NVRTC library."""
     _, major, minor = _nvrtc().nvrtcVersion()
     return int(major), int(minor)
 
 
 def supported_archs() -> tuple[int, ...]:
-    """Architectures that this NVRTC compiles for, as `90` for sm_90.
-
-    Raises:
-        BackendUnavailable: The library is not installed.
-    """
+    """Architectures that this NVRTC compiles for, as `90` for sm_90."""
     _, archs = _nvrtc().nvrtcGetSupportedArchs()
     return tuple(archs)
 
@@ -136,12 +122,6 @@ def compile_entries(
     program: NvrtcProgram, file_name: str, entries: Sequence[str]
 ) -> tuple[CompiledKernel, ...]:
     """Compile one source file.
-
-    Args:
-        program: The source, with all that it needs.
-        file_name: Name shown in diagnostics and line information.
-        entries: Each of its kernels that is wanted: a function's name, or an instance of a template such as
-            `sgemm<64, 64>`.
 
     Returns:
         Each of the kernels, all of the same module.
@@ -202,11 +182,7 @@ def _names_error(log: str) -> bool:
 def _compiled_kernel(
     entry: str, report: str, cubin: bytes, ptx: str, log: str, options: tuple[str, ...]
 ) -> CompiledKernel:
-    """One kernel of a compiled file, with what ptxas reports of it.
-
-    Raises:
-        CompileError: It reports no registers.
-    """
+    """One kernel of a compiled file, with what ptxas reports of it."""
     arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
     shared = _SHARED.search(report)
     spills = _SPILLS.search(report)

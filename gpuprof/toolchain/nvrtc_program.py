@@ -24,9 +24,6 @@ class NvrtcProgram:
     """One compilation's whole input, but for the files that NVRTC finds on this machine.
 
     Args:
-        source: The device code of the file, line for line.
-        headers: Texts by the names that include them.
-        options: NVRTC's.
         cuda_headers: CUDA's own headers on this machine, where the program names any; else None.
         left_out: Names of the file's functions, types and variables that are for the host.
     """

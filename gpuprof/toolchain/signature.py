@@ -21,10 +21,8 @@ class Parameter:
     """One parameter of a kernel.
 
     Args:
-        type: PTX type, for example `u32`, `f32`, `u64` or `b8`.
         nbytes: Size: of a struct, of all of it.
         is_pointer: Whether PTX says so; None where this PTX tells of no parameter whether it is.
-        is_struct: Whether it is passed as bytes, by value.
     """
 
     type: str
@@ -64,15 +62,7 @@ class Parameter:
 
 
 def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:
-    """The parameters of a kernel, in order.
-
-    Args:
-        ptx: A whole module as NVRTC writes it.
-        entry: The kernel's name in it.
-
-    Raises:
-        ValueError: The module has no such kernel, or a parameter is of no known form.
-    """
+    """The parameters of a kernel, in order."""
     match = re.search(rf"\.entry\s+{re.escape(entry)}\s*(?:\((?P<list>[^)]*)\))?", ptx)
     if match is None:
         raise ValueError(f"no kernel {entry} in this PTX")
@@ -120,11 +110,6 @@ def declared_parameters(
 
     PTX knows neither what a pointer points to nor, below compute capability 10, which integer is a pointer.
     What the source says is for a message, or to notice what is plainly wrong.
-
-    Args:
-        texts: The file and those that it includes.
-        entry: The kernel, as an instance where it is a template.
-        macros: Those that it is compiled with.
     """
     name, _, rest = entry.partition("<")
     name = name.strip()

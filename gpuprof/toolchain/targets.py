@@ -11,15 +11,7 @@ _WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
 
 
 def target_of(arch: str, texts: Iterable[str]) -> str:
-    """The compiler's target for an architecture.
-
-    Args:
-        arch: For example `sm_90`.
-        texts: The source and what it includes.
-
-    Returns:
-        `sm_90a` where these name an instruction that only `sm_90` has; else the architecture.
-    """
+    """The compiler's target for an architecture."""
     return f"{arch}a" if arch == _SPECIFIC and any(_WORDS.search(text) for text in texts) else arch
 
 

@@ -36,15 +36,7 @@ _HANDLE = ctypes.c_uint64
 
 
 class ProblemArrays:
-    """Device arrays of one problem, kept while its kernels are measured one after the other.
-
-    Args:
-        code_for: Gives device functions.
-        problem: The problem.
-        seed: Of its random inputs.
-        free_bytes: Tells the device memory that can still be allocated.
-        ahead: Where the inputs may be in the making.
-    """
+    """Device arrays of one problem, kept while its kernels are measured one after the other."""
 
     def __init__(
         self, code_for: CodeFor, problem: Problem, seed: int, free_bytes: Callable[[], int], ahead: Ahead
@@ -93,22 +85,14 @@ class ProblemArrays:
         return bool(self._initial)
 
     def make_workspace(self, specs: Sequence[ArraySpec]) -> None:
-        """Give the arrays of another kernel back, and make those of this one.
-
-        Raises:
-            CaseFailure: They do not fit.
-        """
+        """Give the arrays of another kernel back, and make those of this one."""
         while self._workspace:
             self._workspace.popitem()[1].free()
         for spec in specs:
             self._workspace[spec.name] = DeviceBuffer(spec.nbytes)
 
     def make_textures(self, textures: Sequence[Texture]) -> None:
-        """Give those of another kernel back, and make those of this one.
-
-        Raises:
-            CaseFailure: They do not fit, or the device does not take them.
-        """
+        """Give those of another kernel back, and make those of this one."""
         self._textures.free()
         self._textures = CaseTextures((), self.address)
         self._textures = CaseTextures(textures, self.address)
@@ -137,11 +121,7 @@ class ProblemArrays:
         return self._buffers[name]
 
     def arguments(self, bound: Sequence[Argument]) -> Arguments:
-        """Kernel arguments as the driver takes them.
-
-        Args:
-            bound: What `bind_arguments` made of the kernel's.
-        """
+        """Kernel arguments as the driver takes them."""
         packed: list[Any] = []
         for argument in bound:
             match argument:
@@ -295,14 +275,7 @@ class ProblemArrays:
 
 
 class ArrayKeeper:
-    """The arrays of one problem at a time, and the device functions that they need.
-
-    Args:
-        context: The open device.
-        arch: Its architecture.
-        seed: Of the problems' random inputs.
-        ahead: Where what takes no driver is begun early.
-    """
+    """The arrays of one problem at a time, and the device functions that they need."""
 
     def __init__(self, context: GpuContext, arch: str, seed: int, ahead: Ahead) -> None:
         self._context = context

@@ -45,12 +45,7 @@ _LEAST_BYTES = 1 << 20
 
 
 class L2Flush:
-    """Reads twice as much as the cache holds.
-
-    Args:
-        code: The measuring side's device functions.
-        l2_bytes: What the cache holds.
-    """
+    """Reads twice as much as the cache holds."""
 
     def __init__(self, code: DeviceCode, l2_bytes: int) -> None:
         self._code = code
@@ -91,10 +86,6 @@ _MOST_HOST_SAMPLES = 50
 def time_on_host(compute: HostCall, seconds: float) -> tuple[Array, list[float]]:
     """Compute several times.
 
-    Args:
-        compute: Computes once.
-        seconds: Time after which to stop, once there are as many calls as an interval needs.
-
     Returns:
         The flat result in storage order, and microseconds of each call.
     """
@@ -128,12 +119,6 @@ _SLOWER = 1.25
 
 class GpuBackend:
     """One GPU, opened for a run.
-
-    Args:
-        ordinal: The driver's number of the device.
-        seed: Of the problems' random inputs.
-        budget: When a case has enough cold samples; the warm ones get the same.
-        libraries: Those that will be measured, for their versions to be recorded.
 
     Raises:
         BackendUnavailable: There is no such device, or NVRTC cannot compile for it.
@@ -206,11 +191,7 @@ class GpuBackend:
         self._arrays.foresee(problems)
 
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
-        """Verify one case, then time it cold and warm; several launches are timed as one.
-
-        Raises:
-            CaseFailure: Loading, launching or running the kernel failed.
-        """
+        """Verify one case, then time it cold and warm; several launches are timed as one."""
         arrays = self._arrays.of(problem)
         stream = self._context.stream
         with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
@@ -222,12 +203,7 @@ class GpuBackend:
         """Nothing is made ready."""
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
-        """Verify and time a reference as if it were a kernel.
-
-        Raises:
-            BackendUnavailable: The library is not installed.
-            CaseFailure: It failed.
-        """
+        """Verify and time a reference as if it were a kernel."""
         arrays = self._arrays.of(problem)
         reference = next(one for one in problem.operation.references if one.id == name)
         if reference.on_host:
@@ -263,15 +239,7 @@ class GpuBackend:
         launches: int = 1,
         poison_inout: bool = True,
     ) -> Findings:
-        """Verify, time, and verify again.
-
-        Args:
-            arrays: The problem's.
-            checks: What is done around its launches.
-            launch: Queues the case.
-            launches: How many commands that takes.
-            poison_inout: As a kernel's.
-        """
+        """Verify, time, and verify again."""
         elapsed_s = 0.0
 
         def launch_once() -> None:

@@ -36,11 +36,7 @@ def throttle_reasons(bits: int) -> tuple[str, ...]:
 
 
 class ClockReader:
-    """Reads one GPU's state; `reason` says why it cannot, when it cannot.
-
-    Args:
-        pci_bus_id: The driver's PCI bus id, which names the same GPU whatever the visible-device order is.
-    """
+    """Reads one GPU's state; `reason` says why it cannot, when it cannot."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self.reason: str | None = None

@@ -38,11 +38,7 @@ def queue_copy(target: int, source: int, nbytes: int, stream: Any) -> None:
 
 
 class DeviceBuffer:
-    """A device allocation between two poisoned guards.
-
-    Args:
-        nbytes: Usable size.
-    """
+    """A device allocation between two poisoned guards."""
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
@@ -76,13 +72,7 @@ class DeviceBuffer:
         call("filling a buffer", driver().cuMemsetD8Async(self.address, byte, self.nbytes, stream))
 
     def download(self, dtype: Any, *, count: int, offset: int = 0) -> Any:
-        """Copy elements to the host.
-
-        Args:
-            dtype: NumPy type of an element.
-            count: How many elements.
-            offset: Elements to skip from the buffer's start.
-        """
+        """Copy elements to the host."""
         host = np.empty(count, dtype=dtype)
         source = self.address + offset * host.itemsize
         call("copying from the device", driver().cuMemcpyDtoH(host.ctypes.data, source, host.nbytes))
@@ -107,11 +97,7 @@ class DeviceBuffer:
 
 
 class Arguments:
-    """Kernel arguments packed once, so that a launch costs one driver call.
-
-    Args:
-        values: Each argument as a ctypes scalar; pointers as `c_void_p`.
-    """
+    """Kernel arguments, ctypes scalars, packed once, so that a launch costs one driver call."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = list(values)
@@ -122,12 +108,7 @@ class Arguments:
 
 
 class LoadedModule:
-    """A loaded cubin, whose kernels share its variables.
-
-    Args:
-        cubin: Machine code.
-        name: What to call it in messages.
-    """
+    """A loaded cubin, whose kernels share its variables."""
 
     def __init__(self, cubin: bytes, name: str) -> None:
         self._name = name
@@ -153,12 +134,7 @@ class LoadedModule:
 
 
 class LoadedFunction:
-    """One kernel of a loaded module.
-
-    Args:
-        module: The driver's handle of the module.
-        entry: The kernel's name.
-    """
+    """One kernel of a loaded module."""
 
     def __init__(self, module: Any, entry: str) -> None:
         self.name = entry
@@ -204,19 +180,7 @@ class LoadedFunction:
         *,
         cooperative: bool = False,
     ) -> None:
-        """Queue one launch.
-
-        Args:
-            grid: Blocks.
-            block: Threads of a block.
-            dynamic_bytes: Dynamic shared memory of a block.
-            stream: Where to queue it.
-            arguments: The kernel's.
-            cooperative: Let the driver see to it that all blocks run at the same time.
-
-        Raises:
-            DriverError: The driver refuses the launch.
-        """
+        """Queue one launch."""
         api = driver()
         shape = (self._handle, *grid, *block, dynamic_bytes, stream, arguments.address)
         result = api.cuLaunchCooperativeKernel(*shape) if cooperative else api.cuLaunchKernel(*shape, 0)
@@ -225,14 +189,7 @@ class LoadedFunction:
 
 
 class GpuContext:
-    """The primary context of one device, current in the calling thread, and one stream.
-
-    Args:
-        ordinal: The driver's number of the device.
-
-    Raises:
-        BackendUnavailable: There is no such device.
-    """
+    """The primary context of one device, current in the calling thread, and one stream."""
 
     def __init__(self, ordinal: int) -> None:
         api = driver()
@@ -245,11 +202,7 @@ class GpuContext:
         self.pci_bus_id = pci.split(b"\0")[0].decode()
 
     def synchronize(self) -> None:
-        """Wait for all queued work.
-
-        Raises:
-            DriverError: A kernel faulted.
-        """
+        """Wait for all queued work."""
         call("waiting for the kernel", driver().cuCtxSynchronize())
 
     def free_bytes(self) -> int:

@@ -27,16 +27,7 @@ _HALVES = {"f16": "HALF", "bf16": "BFLOAT"}
 
 
 class DeviceCode:
-    """Device functions of one source for one element type.
-
-    Args:
-        context: The open device.
-        arch: Its architecture.
-        dtype: The element type that the source calls `real`.
-        source: The source, which may call `value_of` for the number that an element is; None for
-            `device_code.cu`.
-        ahead: Where compiling them may have begun.
-    """
+    """Device functions of one source for one element type."""
 
     def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None, ahead: Ahead) -> None:
         self._context = context
@@ -48,11 +39,7 @@ class DeviceCode:
     def launch(
         self, name: str, arguments: Sequence[Any], grid: Extent = _GRID, block: Extent = _BLOCK
     ) -> None:
-        """Run one of the functions to its end.
-
-        Raises:
-            CaseFailure: It could not run.
-        """
+        """Run one of the functions to its end."""
         self._function(name).launch(grid, block, 0, self._context.stream, Arguments(arguments))
         self._context.synchronize()
 

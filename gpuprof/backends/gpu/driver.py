@@ -13,13 +13,7 @@ _FATAL = {214, 700, 702, 710, 714, 715, 716, 717, 718, 719, 720, 999}
 
 
 class DriverError(CaseFailure):
-    """A driver call that did not return CUDA_SUCCESS.
-
-    Args:
-        name: The driver's name of the error, for example `CUDA_ERROR_INVALID_VALUE`.
-        description: The driver's sentence for it.
-        doing: What gpuprof was doing, as `launching naive`.
-    """
+    """A driver call that did not return CUDA_SUCCESS."""
 
     def __init__(self, name: str, code: int, description: str, doing: str) -> None:
         super().__init__(f"{name} ({description}) while {doing}.", fatal=code in _FATAL)
@@ -55,13 +49,6 @@ def driver() -> Any:
 
 def call(doing: str, result: tuple[Any, ...]) -> Any:
     """The value of a driver call.
-
-    Args:
-        doing: What the call is for, for the message.
-        result: What the bindings returned: the status, then any values.
-
-    Returns:
-        Nothing, the value, or a tuple of several values.
 
     Raises:
         DriverError: The status is not CUDA_SUCCESS.

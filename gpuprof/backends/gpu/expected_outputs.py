@@ -32,15 +32,7 @@ _MOST_DESCRIBED = 1 << 25
 
 
 class ExpectedOutputs:
-    """References and magnitudes of a problem's outputs.
-
-    Args:
-        code_for: Gives device functions.
-        problem: The problem.
-        key: Hides them: no kernel knows it.
-        buffers: The problem's arrays.
-        initial: What arrays that are read and written held before any kernel ran.
-    """
+    """References and magnitudes of a problem's outputs."""
 
     def __init__(
         self,
@@ -66,14 +58,7 @@ class ExpectedOutputs:
         return tuple(buffer for buffer in kept if buffer is not None)
 
     def make(self, host: Mapping[str, Array]) -> None:
-        """Compute them, and hide them.
-
-        Args:
-            host: The problem's inputs, which its arrays on the device hold too.
-
-        Raises:
-            ExpressionError: A formula of the operation has no value.
-        """
+        """Compute them, and hide them."""
         self._free_buffers()
         self._compute(host)
         for spec in self._problem.outputs:
@@ -213,11 +198,7 @@ class ExpectedOutputs:
         code.launch(reference.entry, self._packed(reference), reference.grid, reference.block)
 
     def _upload(self, host: Mapping[str, Array]) -> None:
-        """References by NumPy.
-
-        Raises:
-            ExpressionError: A formula of the operation has no value.
-        """
+        """References by NumPy."""
         with memory_limited():
             expected_values = self._problem.reference(host)
         for name, expected in expected_values.items():

@@ -37,14 +37,7 @@ CodeFor = Callable[[str, str | None], DeviceCode]
 
 
 class FreshInputs:
-    """Inputs of another seed, kept on the device to be exchanged with a problem's own.
-
-    Args:
-        code_for: Gives device functions.
-        problem: The problem.
-        checksum: Gives that of a buffer.
-        ahead: Makes them in the background.
-    """
+    """Inputs of another seed, kept on the device to be exchanged with a problem's own."""
 
     def __init__(
         self, code_for: CodeFor, problem: Problem, checksum: Callable[[DeviceBuffer], int], ahead: Ahead
@@ -150,15 +143,7 @@ class FreshInputs:
 def _compare_some(
     problem: Problem, spec: ArraySpec, got: Array, expected: Expected, indices: NDArray[np.intp]
 ) -> Verification:
-    """Hold some elements of an output against their references.
-
-    Args:
-        problem: What was computed.
-        spec: The output.
-        got: The elements.
-        expected: Their references.
-        indices: Which elements they are, in storage order.
-    """
+    """Hold some elements of an output against their references."""
     bound = problem.bound(spec.name)
     compared = compare(got, expected.values, expected.magnitude, bound)
     wrong, detail = compared.wrong, ""

@@ -17,11 +17,7 @@ _GIB = 2**30
 
 
 def conditions(pci_bus_id: str) -> Iterator[Condition]:
-    """What is worth knowing of a GPU's state, as far as NVML tells it.
-
-    Args:
-        pci_bus_id: The driver's PCI bus id, which names the same GPU whatever the visible-device order is.
-    """
+    """What is worth knowing of a GPU's state, as far as NVML tells it."""
     try:
         import pynvml
 

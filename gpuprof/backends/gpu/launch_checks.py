@@ -43,13 +43,7 @@ class _Output(NamedTuple):
 
 
 class KeptSharedMemory:
-    """The shared memory of all SMs.
-
-    Args:
-        code: The measuring side's device functions.
-        device: What it has of it.
-        stream: Where launches are queued.
-    """
+    """The shared memory of all SMs."""
 
     def __init__(self, code: DeviceCode, device: Device, stream: Any) -> None:
         self._stream = stream
@@ -68,15 +62,7 @@ class KeptSharedMemory:
 
 
 class LaunchChecks:
-    """What is done around the launches of one case.
-
-    Args:
-        arrays: The problem's, with the kernel's workspace.
-        code_for: Gives device functions.
-        stream: Where launches are queued.
-        case: The kernel's module; None for a library, whose is not known.
-        device: The device; None for a library.
-    """
+    """What is done around the launches of one case; a library's has none whose module is known."""
 
     def __init__(
         self,
@@ -194,11 +180,7 @@ class LaunchChecks:
 
 
 class Keeping:
-    """The same, but the kernel finds its own memory as its last launch left it.
-
-    Args:
-        checks: What is done otherwise.
-    """
+    """The same, but the kernel finds its own memory as its last launch left it."""
 
     def __init__(self, checks: LaunchChecks) -> None:
         self._checks = checks

@@ -22,11 +22,7 @@ _DEFAULT_MATH = 0
 
 
 class Libraries:
-    """Launchers of library calls on one device; a library is loaded when it is first needed.
-
-    Args:
-        context: The open device.
-    """
+    """Launchers of library calls on one device; a library is loaded when it is first needed."""
 
     def __init__(self, context: GpuContext) -> None:
         self._context = context
@@ -45,15 +41,7 @@ class Libraries:
         return versions
 
     def launcher(self, made: LibraryCall, arrays: ProblemArrays) -> Callable[[], None]:
-        """What queues one execution of a library call.
-
-        Args:
-            made: What to call.
-            arrays: The problem's arrays.
-
-        Raises:
-            BackendUnavailable: The library is not installed.
-        """
+        """What queues one execution of a library call."""
         if made.library == "driver":
             target, source = (argument.array for argument in made.arguments if isinstance(argument, Pointer))
             nbytes = arrays.problem.array(source).nbytes
@@ -83,14 +71,7 @@ def _packed(argument: int | HostReal | Pointer, arrays: ProblemArrays) -> Any:
 
 
 class Cublas:
-    """A cuBLAS handle on one stream, from the nvidia-cublas package or the toolkit.
-
-    Args:
-        stream: The stream's address.
-
-    Raises:
-        BackendUnavailable: The library is not installed or cannot be used.
-    """
+    """A cuBLAS handle on one stream, from the nvidia-cublas package or the toolkit."""
 
     def __init__(self, stream: int) -> None:
         from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -116,11 +97,7 @@ class Cublas:
         return f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Call a function with the handle in front of its arguments.
-
-        Raises:
-            CaseFailure: It returned an error.
-        """
+        """Call a function with the handle in front of its arguments."""
         self._call(function, self._handle, *arguments)
 
     def _call(self, function: str, *arguments: Any) -> None:

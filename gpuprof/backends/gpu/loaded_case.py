@@ -24,19 +24,7 @@ _STARTS_GRIDS = re.compile(r"\.extern\s+\.func\b[^;]*?\b(?:__cudaCDP2|cuda)(?:La
 
 
 class LoadedCase:
-    """The launches of a case, in order; as a context it gives module and workspace back at its end.
-
-    Args:
-        kernel: The kernel.
-        shape: Its launches.
-        compiled: Its functions, all of one module.
-        arrays: The problem's arrays, which hold the kernel's workspace and textures until the end.
-        device: Gives the limit of shared memory.
-        stream: Where launches are queued.
-
-    Raises:
-        CaseFailure: A function cannot be loaded or launched so, or the workspace does not fit.
-    """
+    """The launches of a case, in order; as a context it gives module and workspace back at its end."""
 
     def __init__(
         self,
@@ -129,15 +117,7 @@ class LoadedCase:
 
 
 def refuse_grids_of_its_own(name: str, ptx: str) -> None:
-    """Refuse a kernel that starts grids, of which the clock would not know when they end.
-
-    Args:
-        name: The kernel.
-        ptx: Its module.
-
-    Raises:
-        CaseFailure: It does.
-    """
+    """Refuse a kernel that starts grids, of which the clock would not know when they end."""
     if _STARTS_GRIDS.search(ptx):
         raise CaseFailure(
             f"{name} launches grids itself, which is not supported: they may end after the clock.",

@@ -29,13 +29,6 @@ class ModuleVariables:
     """Those of one loaded module, as they are when it is loaded.
 
     However many there are, one command restores them, from one copy of their contents.
-
-    Args:
-        module: The module, of which no kernel has run.
-        names: Of its variables, as PTX has them.
-
-    Raises:
-        CaseFailure: There is no room for a copy.
     """
 
     def __init__(self, module: LoadedModule, names: Iterable[str]) -> None:
@@ -63,11 +56,7 @@ class ModuleVariables:
         return self._kept is not None
 
     def queue_restore(self, code: DeviceCode) -> None:
-        """Queue that they hold what they held at first.
-
-        Args:
-            code: The measuring side's device functions.
-        """
+        """Queue that they hold what they held at first."""
         if self._kept is not None:
             code.queue("restore", self._restore)
 

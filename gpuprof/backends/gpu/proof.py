@@ -103,14 +103,6 @@ def verify_again(
     them wherever it found memory, and knows by its inputs when they hold. Where each launch builds on the one
     before, what many leave behind has no reference.
 
-    Args:
-        arrays: The problem's.
-        checks: Those of the timed launches.
-        queue: Queues the case.
-        launch: Runs the case once.
-        launch_timed: Runs it once, timed as cold launches were.
-        unread: As for `verify_first`.
-
     Returns:
         The first verification that fails, or that on clean arrays; and what could not be looked at.
     """

@@ -15,20 +15,12 @@ from gpuprof.errors import BackendUnavailable
 
 
 def device_count() -> int:
-    """Number of devices the driver shows.
-
-    Raises:
-        BackendUnavailable: There is no usable driver.
-    """
+    """Number of devices the driver shows."""
     return int(call("counting devices", driver().cuDeviceGetCount()))
 
 
 def device_handle(ordinal: int) -> Any:
-    """The driver's handle of a device.
-
-    Raises:
-        BackendUnavailable: There is no such device.
-    """
+    """The driver's handle of a device."""
     count = device_count()
     if not 0 <= ordinal < count:
         raise BackendUnavailable(
@@ -38,22 +30,14 @@ def device_handle(ordinal: int) -> Any:
 
 
 def pci_bus_id(ordinal: int) -> str:
-    """Where a device sits, which names it for NVML too.
-
-    Raises:
-        BackendUnavailable: There is no such device.
-    """
+    """Where a device sits, which names it for NVML too."""
     handle = device_handle(ordinal)
     found = call("reading the device's bus id", driver().cuDeviceGetPCIBusId(64, handle))
     return str(found.split(b"\0")[0].decode())
 
 
 def query_device(ordinal: int) -> Device:
-    """Limits and theoretical peaks of a device, from its attributes.
-
-    Raises:
-        BackendUnavailable: There is no such device.
-    """
+    """Limits and theoretical peaks of a device, from its attributes."""
     api = driver()
     handle = device_handle(ordinal)
     attributes = api.CUdevice_attribute

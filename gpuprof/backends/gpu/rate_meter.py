@@ -47,14 +47,7 @@ _KERNELS = (
 
 
 class RateMeter:
-    """Measures one open device.
-
-    Args:
-        context: The open device.
-        device: Its limits.
-        timer: Times launches on the context's stream.
-        cubin: What `compiled_rates` made for it.
-    """
+    """Measures one open device."""
 
     def __init__(self, context: GpuContext, device: Device, timer: EventTimer, cubin: bytes) -> None:
         self._context = context
@@ -64,11 +57,7 @@ class RateMeter:
         self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
     def measure(self) -> dict[str, float]:
-        """Every rate of `MEASURED_RATES` but the event floor, by its key.
-
-        Raises:
-            CaseFailure: The device has no room, or a kernel failed.
-        """
+        """Every rate of `MEASURED_RATES` but the event floor, by its key."""
         with self._buffer(1 << 22) as sink:
             found = {
                 **self._arithmetic(sink),
@@ -111,14 +100,7 @@ class RateMeter:
         return percentile(sorted(self._timer.cold(launch, _SAMPLES, settle=1)), 0.5)
 
     def _per_us(self, name: str, rounds: int, each: float, arguments: Sequence[Any]) -> float:
-        """Units of work per microsecond.
-
-        Args:
-            name: The kernel.
-            rounds: Its first argument.
-            each: Units of one thread's round.
-            arguments: The others.
-        """
+        """Units of work per microsecond, of which each round of a thread does `each`."""
         launch = self._launch(name, [ctypes.c_int(rounds), *arguments], self._blocks)
         return self._blocks * _THREADS * rounds * each / self._warm_us(launch)
 
@@ -220,11 +202,6 @@ def kept_rates(device: Device, identity: str, measure: Callable[[], Mapping[str,
     """The rates of a device as they were measured before, or as they are measured now.
 
     A cache that cannot be read or written costs time, never a failure.
-
-    Args:
-        device: The device.
-        identity: What tells it from others of its kind, and its driver.
-        measure: Measures it.
     """
     text = json.dumps([device.name, identity, source(), list(MEASURED_RATES), _CLOCK])
     name = f"rates-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"

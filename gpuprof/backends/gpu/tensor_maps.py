@@ -20,15 +20,8 @@ _TYPES = {
 def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
     """A tensor map as a kernel argument.
 
-    Args:
-        tensor_map: What it describes.
-        address: Where the array starts on the device.
-
     Returns:
         A ctypes array of 128 bytes, aligned as the driver demands.
-
-    Raises:
-        DriverError: The driver refuses it.
     """
     api = driver()
     kinds, fills = api.CUtensorMapDataType, api.CUtensorMapFloatOOBfill

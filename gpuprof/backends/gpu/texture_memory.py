@@ -24,15 +24,7 @@ _MOST_GATHERED = 32768
 
 
 class CudaArray:
-    """A CUDA array of texels.
-
-    Args:
-        texels: What it holds.
-        written: Whether there are surfaces of it. Textures of such a one cannot be gathered from.
-
-    Raises:
-        DriverError: The device has no room for it, or does not take such texels.
-    """
+    """A CUDA array of texels; one that surfaces write to cannot be gathered from."""
 
     def __init__(self, texels: Texels, *, written: bool) -> None:
         api = driver()
@@ -86,16 +78,7 @@ class CudaArray:
 
 
 class DeviceTexture:
-    """A texture that kernels name by a handle.
-
-    Args:
-        texels: What it reads.
-        sampling: How.
-        source: The CUDA array that holds the texels, or the address of linear memory.
-
-    Raises:
-        DriverError: The driver refuses it.
-    """
+    """A texture that kernels name by a handle."""
 
     def __init__(self, texels: Texels, sampling: Sampling, source: CudaArray | int) -> None:
         api = driver()
@@ -110,14 +93,7 @@ class DeviceTexture:
 
 
 class DeviceSurface:
-    """A surface that kernels name by a handle.
-
-    Args:
-        source: The CUDA array that holds the texels.
-
-    Raises:
-        DriverError: The driver refuses it.
-    """
+    """A surface that kernels name by a handle."""
 
     def __init__(self, source: CudaArray) -> None:
         self.handle = int(call("making a surface", driver().cuSurfObjectCreate(_array(source))))
@@ -129,15 +105,7 @@ class DeviceSurface:
 
 
 class CaseTextures:
-    """The textures and surfaces of a case, and the CUDA arrays that stand for its arrays meanwhile.
-
-    Args:
-        textures: What the header says; several may be of one array.
-        address: Where an array starts on the device, by its name.
-
-    Raises:
-        DriverError: The device has no room, or does not take one of them.
-    """
+    """The textures and surfaces of a case, and the CUDA arrays that stand for its arrays meanwhile."""
 
     def __init__(self, textures: Sequence[Texture], address: Callable[[str], int]) -> None:
         self._address = address

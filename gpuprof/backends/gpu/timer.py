@@ -118,10 +118,6 @@ class LaunchGate:
 class EventTimer:
     """Times launches on one stream.
 
-    Args:
-        stream: The stream that every launch goes to.
-        flush: Queues a flush of the L2 cache on that stream.
-
     Attributes:
         ungated: Why launches of this case are not held back; empty where they are.
     """
@@ -232,12 +228,7 @@ class EventTimer:
         return times
 
     def _queue(self, commands: int, queue: Callable[[], None]) -> None:
-        """Queue a batch behind the gate, or again without one where it does not come through.
-
-        Args:
-            commands: How many commands that are.
-            queue: Queues them.
-        """
+        """Queue a batch behind the gate, or again without one where it does not come through."""
         if not self.ungated and commands > _MOST_COMMANDS:
             self.ungated = f"{commands:,} commands are more than the driver queues"
         if not self.ungated:

@@ -33,12 +33,8 @@ class Member:
     """A worker of the cluster.
 
     Args:
-        address: Where it answers now.
         key: What stays the same when it is started again: its nanny, or its name.
-        name: As it calls itself.
-        host: Its machine.
         threads: How many tasks it takes at a time.
-        gpus: How many GPUs it offers.
     """
 
     address: str
@@ -58,11 +54,7 @@ class _SeenWorker:
 
 
 def import_distributed() -> Any:
-    """The library.
-
-    Raises:
-        ToolError: It is not installed.
-    """
+    """The library."""
     try:
         import distributed
     except ImportError as error:
@@ -72,13 +64,7 @@ def import_distributed() -> Any:
 
 
 class Connection:
-    """A cluster, for as long as a run lasts.
-
-    Args:
-        address: Its scheduler's, such as `tcp://node1:8786`, the file in which that tells its address, or an
-            object that stands for a cluster.
-        shown: What a message calls it.
-        on_close: Called at the end.
+    """A cluster, for as long as a run lasts: by its scheduler's address, a file that has it, or an object.
 
     Raises:
         InputError: The address makes no sense.
@@ -167,11 +153,7 @@ class Connection:
 
 
 def _is_scheduler_file(address: Any) -> bool:
-    """Whether an address is the file in which a scheduler tells its own.
-
-    Raises:
-        InputError: It is neither that nor an address.
-    """
+    """Whether an address is the file in which a scheduler tells its own."""
     if not isinstance(address, str) or _ADDRESS.fullmatch(address):
         return False
     if Path(address).is_file():

@@ -34,10 +34,6 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 def connect(address: str, *, gpus: bool) -> Connection:
     """Connect to a cluster, or make one of this machine.
 
-    Args:
-        address: `local:N`, or a scheduler's.
-        gpus: Whether workers of this machine offer a GPU each.
-
     Raises:
         InputError: The address makes no sense.
         BackendUnavailable: Nobody answers, or this machine has too few GPUs.
@@ -144,11 +140,7 @@ def _own_modules_only() -> Iterator[None]:
 
 
 def _security(distributed: Any) -> Any:
-    """What keeps all but the run's own processes out.
-
-    Raises:
-        ToolError: No key can be made.
-    """
+    """What keeps all but the run's own processes out."""
     fix = "Install OpenSSL's command, or name a cluster that runs: --cluster tcp://HOST:8786."
     try:
         done = subprocess.run(

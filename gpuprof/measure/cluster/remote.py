@@ -25,13 +25,7 @@ Kind = Literal["answer", "died", "taken", "memory", "timeout", "compiling"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a message.
-
-    Args:
-        kind: Whether there is an answer, or how the process ended instead: by itself, taken from outside, or
-            for want of memory, or because it did not run or compile in time.
-        text: The answer's line, or how it ended.
-    """
+    """What came of a message."""
 
     kind: Kind
     text: str
@@ -41,11 +35,6 @@ class HeldWorker:
     """A worker process on this machine: it lives as long as this object, which a cluster keeps as a result.
 
     The cluster forgets the result when its client lets go of it or is gone, whatever ended that.
-
-    Args:
-        opening: The first message.
-        arrays: Files of the arrays that a program gave, by name.
-        patience_s: How long the opening may take.
     """
 
     def __init__(self, opening: str, arrays: Mapping[str, bytes], patience_s: float) -> None:

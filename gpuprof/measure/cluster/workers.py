@@ -25,14 +25,7 @@ _RETURN_S = 30.0
 
 
 class WorkerSlot:
-    """One place on one of a cluster's workers: it runs one worker process at a time.
-
-    Args:
-        connection: To the cluster.
-        member: The worker as it was found.
-        uses_gpu: Whether tasks take one of its GPUs.
-        patience_s: How long it is given to come back when it has vanished.
-    """
+    """One place on one of a cluster's workers: it runs one worker process at a time."""
 
     def __init__(
         self, connection: Connection, member: Member, *, uses_gpu: bool, patience_s: float = _RETURN_S
@@ -43,13 +36,7 @@ class WorkerSlot:
         self._patience_s = patience_s
 
     def open(self, request: Open) -> "ClusterWorker":
-        """Start a worker process there.
-
-        Raises:
-            GpuprofError: The backend cannot be opened there.
-            PlaceLost: The worker has vanished and does not come back.
-            KeyboardInterrupt: The run was asked to end.
-        """
+        """Start a worker process there."""
         for _ in range(2):
             address = self._present_address()
             try:
@@ -92,18 +79,7 @@ class WorkerSlot:
 
 
 class ClusterWorker:
-    """A worker process on a cluster's machine.
-
-    Args:
-        slot: Where.
-        address: Its worker's address.
-        request: What to open.
-
-    Raises:
-        GpuprofError: The backend cannot be opened.
-        WorkerDied: The process ended instead; as `WorkerVanished` where the machine or the connection did.
-        KeyboardInterrupt: The run was asked to end.
-    """
+    """A worker process on a cluster's machine."""
 
     def __init__(self, slot: WorkerSlot, address: str, request: Open) -> None:
         self._slot = slot
@@ -120,14 +96,7 @@ class ClusterWorker:
         self.opened = opened
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
-        """Send a request and wait for its answer, behind whatever else the cluster's worker has to do.
-
-        Raises:
-            GpuprofError: The worker refused the request.
-            WorkerDied: It ended instead; as `WorkerVanished` where the machine or the connection did.
-            WorkerTimeout: It did not answer in time; it has been killed.
-            KeyboardInterrupt: The run was asked to end.
-        """
+        """Send a request and wait for its answer, behind whatever else the cluster's worker has to do."""
         return self._answer(
             self._slot.submit(self._address, remote.ask, self._held, encode(request), timeout_s, compile_s)
         )
