@@ -3,13 +3,12 @@
 """Everything that could mislead a reader of a run, each with measured against threshold and the fix."""
 
 from collections import Counter as Tally
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import ceil
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import agreements
 from gpuprof.analysis.banner import Banner
-from gpuprof.analysis.card_banners import card_banners
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counters import sampled
 from gpuprof.analysis.kinds import is_reference, on_host
@@ -28,11 +27,11 @@ FEWEST_SAMPLES = 6
 _DISTURBING = ("slowdown", "brake")
 
 
-def banners(run: Run) -> tuple[Banner, ...]:
-    """A run's cautions, gravest first."""
+def banners(run: Run, more: Iterable[Banner] = ()) -> tuple[Banner, ...]:
+    """A run's own cautions and some more, gravest first; `comparison.cautions` has all of them."""
     found = [
         *_incomplete(run),
-        *card_banners(run),
+        *more,
         *_mode(run),
         *_outcomes(run),
         *_unverified(run),

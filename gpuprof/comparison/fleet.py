@@ -1,23 +1,24 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Many cards side by side, from one results file or several each: which differ from the median, and why.
+"""Many cards side by side, of one results file or of many: which differ from the median, and why.
 
 Runs are added one by one, and of each only a few numbers a case are kept: a fleet may be larger than the
 memory that its files would take. What is found is a document; docs/fleet.schema.json is its schema.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Literal
 
+from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.kinds import on_host
 from gpuprof.comparison.compared import name_on_any_device
 from gpuprof.comparison.judging import times_of
-from gpuprof.comparison.outliers import CardSeries, Outlier, judge_cards, spread_of
+from gpuprof.comparison.outliers import FEWEST_CASES, CardSeries, Outlier, judge_cards, spread_of
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run, Tool
 from gpuprof.schema import Count, NonNegative, Positive
@@ -28,6 +29,8 @@ CARD_LABEL = "card"
 HOST_LABEL = "host"
 #: Where more than this share of the cards deviate, they are a group of their own, and no outliers.
 _MOST_OUTLIERS = 0.1
+#: Cards from which on what is told of their spread is mostly theirs.
+_ENOUGH_CARDS = 12
 #: States of a condition that may have to do with a card's times.
 _TELLING = ("disturbs", "broken")
 #: What is read around cases: the text with a place for the median, the smallest distance from the others that
@@ -99,14 +102,15 @@ class Card:
             told=tuple(dict.fromkeys((*self.told, *other.told))),
         )
 
-    def causes(self, others: Collection["Card"]) -> Iterator[str]:
-        """What of it differs from most cards of its kind, it among them; nothing of it is proof."""
+    def causes(self, kind: Iterable["Card"]) -> Iterator[str]:
+        """What of it differs from most other cards of its kind; nothing of it is proof."""
+        others = [card for card in kind if card is not self]
         for text in self.told:
             if 2 * sum(text in other.told for other in others) < len(others):
                 yield text
         for key, (text, least, is_share) in _READINGS.items():
             values = [other.readings[key] for other in others if key in other.readings]
-            if key not in self.readings or len(values) < 2:
+            if key not in self.readings or not values:
                 continue
             usual = median(values)
             spread = _UNLIKE * spread_of(values) if len(values) > 2 else 0.0
@@ -114,9 +118,9 @@ class Card:
                 yield f"{text.format(self.readings[key])} where others have {usual:,.0f}"
         for name, version in self.versions.items():
             counts = Counter(other.versions[name] for other in others if name in other.versions)
-            most, count = counts.most_common(1)[0]
-            if counts[version] < count:
-                yield f"{name} {version} where most have {most}"
+            for most, count in counts.most_common(1):
+                if counts[version] < count:
+                    yield f"{name} {version} where most have {most}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,20 @@ class FleetKind:
     def is_split(self) -> bool:
         """Whether so many deviate that they are a group of their own."""
         return len(self.confirmed) > max(1, _MOST_OUTLIERS * self.cards)
+
+    @property
+    def facts(self) -> str:
+        """How well its cards can be told apart."""
+        cards, cases = self.cards, len(self.cases)
+        text = f"{cards:,} {'card' if cards == 1 else 'cards'}, {cases:,} {'case' if cases == 1 else 'cases'}"
+        if self.threshold is None or self.spread is None:
+            if cards == 1:
+                return f"{text}: a single card has nothing to be compared with"
+            return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
+        spread, least = (numbers.percent(100 * value, 2) for value in (self.spread, self.threshold))
+        few = "; of so few cards most of it is assumed" if cards < _ENOUGH_CARDS else ""
+        spread = f"{spread} (standard deviation{few})"
+        return f"{text}; cards spread by {spread}; {least} over all cases is an outlier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +280,13 @@ class FleetBuilder:
         """Note a file that says nothing of a fleet."""
         self._left_out[file] = why
 
-    def add(self, run: Run, file: str) -> None:
+    def add(self, run: Run, file: str, title: Callable[[int], str] | None = None) -> None:
         """Take in one run; nothing of it is kept but what a fleet is judged by.
 
         Args:
             run: A run on one GPU or several.
             file: Its file, for messages, and as the card's title where no label names it.
+            title: What a device is called, by its number, whatever labels say.
 
         Raises:
             InputError: It names a card as another run does, which is of another model.
@@ -284,18 +303,18 @@ class FleetBuilder:
             ]
             if not cases:
                 continue
-            title = self._title(run, number, file)
+            name = title(number) if title else self._title(run, number, file)
             card = Card.of(run, number, cases, file)
-            known = self._cards.get(title)
+            known = self._cards.get(name)
             if known is not None and known.model != card.model:
                 raise InputError(
-                    f"{file} names its card {title}, as {known.file} does, but they are of two models:"
+                    f"{file} names its card {name}, as {known.file} does, but they are of two models:"
                     f" {known.model} and {card.model}.",
                     fix=f"Give every card a --label {CARD_LABEL} of its own.",
                 )
-            self._cards[title] = card if known is None else known.joined(card)
+            self._cards[name] = card if known is None else known.joined(card)
             for case in cases:
-                self._add_case(run, card.model, title, case)
+                self._add_case(run, card.model, name, case)
 
     def _title(self, run: Run, number: int, file: str) -> str:
         """What a card is called: by its label, its host's, or its file; unlike cards never share one."""
@@ -407,3 +426,13 @@ def _several_sources(cases: Mapping[tuple[Any, ...], _Case]) -> Iterator[str]:
     """Kernels of which one case has several sources."""
     counts = Counter(key[:-1] for key in cases)
     yield from (case.kernel for key, case in cases.items() if counts[key[:-1]] > 1)
+
+
+def cards_of(run: Run) -> Fleet | None:
+    """A run's own cards as a fleet; None where it timed no two of one model."""
+    cards = Counter(run.devices[number].name for number in {case.device for case in run.cases if case.timing})
+    if run.backend != "gpu" or max(cards.values(), default=0) < 2:
+        return None
+    builder = FleetBuilder(run.tool)
+    builder.add(run, "", run.device_label)
+    return builder.fleet()

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of, shape_of
-from gpuprof.analysis.banners import banners, is_noisy
+from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
 from gpuprof.analysis.speed import rate
 from gpuprof.analysis.status import exceeded_limit, status_of
+from gpuprof.comparison.cautions import cautions
 from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure
 from gpuprof.report.device_facts import names_text
 from gpuprof.report.document import (
@@ -83,7 +84,7 @@ def answer_document(
     ladders = [ladder for _, ladder in held]
     content: list[Content] = list(_tables(run, held, named, pending))
     content += _missing(run, ladders, named)
-    found = [banner for banner in banners(run) if banner.code not in _SAID and banner.level != "note"]
+    found = [banner for banner in cautions(run) if banner.code not in _SAID and banner.level != "note"]
     content += [Note(banner.level, banner.title) for banner in found[:_MOST_CAUTIONS]]
     content += _answers(run, held, pending)
     return Document(run_title(run), content=(Section("", (*content, *_hints(ladders, hint))),))

@@ -9,7 +9,7 @@ from statistics import median
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.fleet import CARD_LABEL, Fleet, FleetKind
-from gpuprof.comparison.outliers import FEWEST_CASES, CardSeries, Deviation, Outlier, far
+from gpuprof.comparison.outliers import CardSeries, Deviation, Outlier, far
 from gpuprof.report.document import (
     Cell,
     Column,
@@ -29,8 +29,8 @@ from gpuprof.report.svg.card_strip import card_strip, end_of_axis
 _MOST_NAMED = 6
 #: Cards from which on a spread between them is shown.
 _FEWEST_TO_SPREAD = 6
-#: Cards from which on what is shown of their spread is mostly theirs.
-_ENOUGH_CARDS = 12
+#: Cards up to which each is named, also one that is no outlier.
+_FEW_CARDS = 16
 #: Outliers, failures and cases that are named before the rest is folded away.
 _MOST_CARDS, _MOST_CASES = 30, 12
 _CAUTION, _FAILED, _ONCE = Mark("!", "!"), Mark("✗", "x"), Mark("?", "?")
@@ -72,7 +72,7 @@ def fleet_report(fleet: Fleet, *, drawn: bool = False) -> Document:
         drawn: Whether with what only a page can show.
     """
     content: list[Content] = [Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
-    content += [Section(kind.name, tuple(_kind(fleet, kind, drawn))) for kind in fleet.found.kinds]
+    content += [Section(kind.name, tuple(kind_of_cards(fleet, kind, drawn))) for kind in fleet.found.kinds]
     failures = [
         Sentence.of(f"{item.card}: {item.case} failed: {item.reason}", mark=_FAILED, tone="bad")
         for item in fleet.found.failures
@@ -109,15 +109,15 @@ def _named(items: Sequence[str]) -> str:
     return ", ".join(items[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _kind(fleet: Fleet, kind: FleetKind, drawn: bool) -> Iterator[Content]:
-    yield Sentence.of(f"{_facts(kind)}.", tone="muted")
-    yield from _folded_table(
-        _OUTLIERS,
-        list(map(_outlier, kind.outliers)),
-        _MOST_CARDS,
-        "cards",
-        "Cards that differ from the fleet median",
-    )
+def kind_of_cards(fleet: Fleet, kind: FleetKind, drawn: bool) -> Iterator[Content]:
+    """The cards of one model: outliers, or all where they are few; labels; cases."""
+    yield Sentence.of(f"{kind.facts}.", tone="muted")
+    rows, caption = list(map(_outlier, kind.outliers)), "Cards that differ from the fleet median"
+    if kind.cards <= _FEW_CARDS:
+        named = {outlier.card for outlier in kind.outliers}
+        rows += [_within(card, change) for card, change in kind.changes.items() if card not in named]
+        caption = "Cards, by how far they are from the fleet median"
+    yield from _folded_table(_OUTLIERS, rows, _MOST_CARDS, "cards", caption)
     if drawn and kind.changes:
         marked = {item.card: item.confirmed for item in kind.outliers if item.card in kind.changes}
         end = end_of_axis(list(kind.changes.values()), [kind.changes[card] for card in marked])
@@ -141,19 +141,6 @@ def _axis(end: float) -> str:
     return f"Drawings reach from {end:g} % faster to {end:g} % slower than the fleet median."
 
 
-def _facts(kind: FleetKind) -> str:
-    """How well the cards of a kind can be told apart."""
-    cards, cases = kind.cards, len(kind.cases)
-    text = f"{cards:,} {'card' if cards == 1 else 'cards'}, {cases:,} {'case' if cases == 1 else 'cases'}"
-    if kind.threshold is None or kind.spread is None:
-        if cards == 1:
-            return f"{text}: a single card has nothing to be compared with"
-        return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
-    spread, least = (numbers.percent(100 * value, 2) for value in (kind.spread, kind.threshold))
-    few = "; of so few cards most of it is assumed" if cards < _ENOUGH_CARDS else ""
-    return f"{text}; cards spread by {spread} (standard deviation{few}); {least} over all cases is an outlier"
-
-
 def _outlier(found: Outlier) -> Row:
     labels = ", ".join(f"{key} {value}" for key, value in found.labels.items() if value != found.card)
     cells = (
@@ -161,6 +148,10 @@ def _outlier(found: Outlier) -> Row:
         *map(Cell, (found.card, labels or "–", found.where)),
     )
     return Row(cells, "bad" if found.confirmed else "warning", (Sentence.of(found.why),))
+
+
+def _within(card: str, change: float) -> Row:
+    return Row(tuple(map(Cell, ("", card, "–", far(change)))))
 
 
 def _labels(fleet: Fleet, kind: FleetKind) -> Iterator[Content]:

@@ -10,18 +10,16 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.banner import Banner, Level
-from gpuprof.analysis.banners import banners
-from gpuprof.analysis.between_cards import Kind, kinds_of_cards
-from gpuprof.analysis.card_banners import signed_percent
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
+from gpuprof.comparison.cautions import cautions
+from gpuprof.comparison.fleet import cards_of
 from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
@@ -34,7 +32,8 @@ from gpuprof.report.charts import (
     telling_kernels,
 )
 from gpuprof.report.device_facts import device_facts, devices_text, names_text, rates_table
-from gpuprof.report.document import Cell, Column, Content, Row, Sentence, Table
+from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
+from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import steps_table
 from gpuprof.report.parameters_text import sweep_sentence
@@ -117,7 +116,7 @@ class Page:
     caution: str
     groups: tuple[GroupView, ...]
     kernels: tuple[KernelSection, ...]
-    cards: tuple[Table, ...]
+    cards: tuple[Content, ...]
     anchors: dict[str, str]
     charts: dict[str, ChartView]
     search: tuple[Content, ...]
@@ -127,7 +126,7 @@ def build_page(run: Run) -> Page:
     """Analyse a run and lay out its report."""
     charts: dict[str, ChartView] = {}
     anchors = anchors_of(run)
-    cautions = banners(run)
+    told = cautions(run)
     views = tuple(
         _group_view(run, group, f"group-{index}", anchors, charts)
         for index, group in enumerate(groups(run), 1)
@@ -138,30 +137,23 @@ def build_page(run: Run) -> Page:
         title=f"{' and '.join(names) or 'Empty run'} {WHERE[run.backend]} {names_text(run)}",
         date=run.created_utc.replace("T", " ").replace("Z", " UTC"),
         environment=tuple(_environment(run)),
-        banners=cautions,
-        caution=_counted(cautions),
+        banners=told,
+        caution=_counted(told),
         groups=views,
         kernels=kernel_sections(run, ladders, anchors),
-        cards=tuple(map(_cards, kinds_of_cards(run))),
+        cards=tuple(_cards(run)),
         anchors=anchors,
         charts=charts,
         search=tuple(search_content(run)),
     )
 
 
-def _cards(kind: Kind) -> Table:
-    """Cards of one kind, a row each."""
-    rows = []
-    for card in kind.cards:
-        why = "; ".join(card.causes) or ("no reading tells why" if card.is_outlier else "")
-        off = [signed_percent(share) for share in (card.slower, card.least, card.most)]
-        chance = f"± {numbers.percent(100 * card.uncertainty)}"
-        verdict = f"off: {why}" if card.is_outlier else "within its kind"
-        rows.append(Row(tuple(map(Cell, (card.label, *off, chance, verdict)))))
-    heads = ("Card", "Median case", "Fastest case", "Slowest case", "Chance", "Verdict")
-    columns = tuple(Column(head, right=head not in ("Card", "Verdict")) for head in heads)
-    against = "Each is held against the middle of its kind, of two against the faster one; + takes longer."
-    return Table(columns, tuple(rows), f"{kind.sentence} {against}")
+def _cards(run: Run) -> Iterator[Content]:
+    """The run's own cards of one model, as the page of a fleet shows them."""
+    fleet = cards_of(run)
+    for kind in fleet.found.kinds if fleet else ():
+        if fleet and kind.cards > 1:
+            yield Section(kind.name, tuple(kind_of_cards(fleet, kind, drawn=True)))
 
 
 def _counted(cautions: tuple[Banner, ...]) -> str:

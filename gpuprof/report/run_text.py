@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banner import Banner
-from gpuprof.analysis.banners import banners
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.status import status_of
+from gpuprof.comparison.cautions import cautions
 from gpuprof.report.answer_text import answer_content, run_title
 from gpuprof.report.case_table import case_table
 from gpuprof.report.document import (
@@ -42,8 +42,8 @@ def run_report(run: Run) -> Document:
     run = shortened(run)
     content: list[Content] = list(search_content(run))
     content += [Section(group.title, tuple(_group(run, group))) for group in groups(run)]
-    cautions = tuple(_note(banner) for banner in banners(run) if banner.code not in _SAID_BY_ROWS)
-    content += [Legend(), *([Section("", cautions)] if cautions else [])]
+    notes = tuple(_note(banner) for banner in cautions(run) if banner.code not in _SAID_BY_ROWS)
+    content += [Legend(), *([Section("", notes)] if notes else [])]
     facts = ((f"gpuprof {run.tool.version}", run.created_utc),)
     return Document(run_title(run), facts, tuple(content))
 

@@ -11,8 +11,8 @@ import time
 import pytest
 
 import gpuprof
-from gpuprof.analysis.banners import banners
-from gpuprof.analysis.between_cards import kinds_of_cards
+from gpuprof.comparison.cautions import cautions
+from gpuprof.comparison.fleet import cards_of
 
 #: From here on a time is steady enough for 1 %.
 _STEADY_US = 50.0
@@ -173,9 +173,9 @@ def test_gpu_that_somebody_else_uses_is_named(two_gpus, kernels):
     finally:
         load.kill()
         load.wait()
-    (kind,) = kinds_of_cards(run.record)
+    (kind,) = cards_of(run.record).found.kinds
     (outlier,) = kind.outliers
-    assert outlier.device == 1
-    assert outlier.slower > 0.02
+    assert outlier.card == run.record.device_label(1)
+    assert outlier.change > 0.02
     assert any("load" in cause or "processes" in cause for cause in outlier.causes), outlier.causes
-    assert "card_outlier" in {banner.code for banner in banners(run.record)}
+    assert "card_outlier" in {banner.code for banner in cautions(run.record)}

@@ -1,23 +1,21 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What could mislead a reader of a run on several devices: cards that were lost, are off, or differ."""
+"""All that could mislead a reader of a run: its own cautions, and devices that were lost, off or unlike."""
 
 from collections.abc import Iterator
 
-from gpuprof.analysis import numbers
 from gpuprof.analysis.banner import Banner
-from gpuprof.analysis.between_cards import NOTABLE, kinds_of_cards
+from gpuprof.analysis.banners import banners
+from gpuprof.comparison.fleet import cards_of
 from gpuprof.results import Run
 
 #: What a place's environment tells of its card, and not of its machine.
 _OF_THE_CARD = {"executed_ptx", "launch_gate"}
 
 
-def card_banners(run: Run) -> Iterator[Banner]:
-    """The cautions of a run's devices among each other; of a run on one only that it was lost."""
-    yield from _lost(run)
-    yield from _apart(run)
-    yield from _unlike_software(run)
+def cautions(run: Run) -> tuple[Banner, ...]:
+    """Everything that could mislead a reader of a run, gravest first."""
+    return banners(run, (*_lost(run), *_apart(run), *_unlike_software(run)))
 
 
 def _lost(run: Run) -> Iterator[Banner]:
@@ -37,35 +35,25 @@ def _lost(run: Run) -> Iterator[Banner]:
 
 
 def _apart(run: Run) -> Iterator[Banner]:
-    """How far cards of one kind are apart, and which of them is off."""
-    kinds = kinds_of_cards(run)
-    even = [kind.sentence for kind in kinds if not kind.outliers]
-    if even:
-        yield Banner("cards", "note", even[0].rstrip("."), " ".join((*even[1:], "None is an outlier.")))
-    off = [(kind, card) for kind in kinds for card in kind.outliers]
-    if not off:
-        return
-    told = [
-        f"{card.sentence} Over {kind.cases} case{'' if kind.cases == 1 else 's'} it is from"
-        f" {signed_percent(card.least)} to {signed_percent(card.most)}."
-        for kind, card in off
-    ]
-    first = off[0][1]
-    how = "slower" if first.slower > 0 else "faster"
-    yield Banner(
-        "card_outlier",
-        "warning",
-        f"{first.label} is {how} than the fleet median"
-        if len(off) == 1
-        else f"{len(off)} cards deviate from the fleet median",
-        f"{' '.join(told)} A card is named from {100 * NOTABLE:.0f} % on, if statistically significant.",
-        "See gpuprof doctor on its machine, and measure again.",
-    )
-
-
-def signed_percent(share: float) -> str:
-    """For example `+0.4 %`."""
-    return f"{'+' if share >= 0 else '−'}{numbers.percent(100 * abs(share))}"
+    """Which of a run's own cards differ from those of their model."""
+    fleet = cards_of(run)
+    for kind in fleet.found.kinds if fleet else ():
+        if kind.outliers:
+            first, *others = kind.outliers
+            how = f"{'is' if first.confirmed else 'was once'} {'slower' if first.change > 0 else 'faster'}"
+            yield Banner(
+                "card_outlier",
+                "warning",
+                f"{len(kind.outliers)} cards deviate from the fleet median"
+                if others
+                else f"{first.card} {how} than the fleet median",
+                f"{'. '.join(f'{found.card} is {found.sentence}' for found in kind.outliers)}. {kind.facts}.",
+                "See gpuprof doctor on its machine, and measure again.",
+            )
+        elif kind.cards > 1:
+            yield Banner(
+                "cards", "note", f"No card of {kind.name} differs from the others", f"{kind.facts}.", ""
+            )
 
 
 def _unlike_software(run: Run) -> Iterator[Banner]:
