@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import KERNEL_ROOT, load_ladder
-from gpuprof.problems.formulas import evaluate
-from gpuprof.tuning.chooser import Chosen
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.problems.formulas import evaluate, variables
 
 BY_SIZE = KERNEL_ROOT / "gemm" / "by_size.cu"
 #: What a rule may name, with the rows and columns of the first one's tiles. The last of three is for cards
@@ -77,25 +77,7 @@ class Rule:
 
 def conditions_for(tile: tuple[int, int]) -> Iterator[str]:
     """What a rule may ask of a size and a card."""
-    for limit in (
-        100,
-        166,
-        250,
-        400,
-        700,
-        1000,
-        1500,
-        2000,
-        2400,
-        3000,
-        3900,
-        5000,
-        6500,
-        8500,
-        12000,
-        16000,
-        24000,
-    ):
+    for limit in LIMITS:
         yield f"M * N <= {limit} * sm_count"
         yield f"M * N > {limit} * sm_count"
     for limit in (64, 128, 256, 512, 1024, 2048):
@@ -122,11 +104,24 @@ def conditions_for(tile: tuple[int, int]) -> Iterator[str]:
             yield f"{tiles} * {area} < {theirs} * {other[0] * other[1]}"
 
 
-def requirements_of(device: Device) -> dict[str, list[str]]:
-    """What each kernel asks of a size, on one device."""
+def conditions_of(kernel: Kernel) -> Iterator[str]:
+    """What a kernel requires of the size or the card, its own values put in."""
+    x, y, z = kernel.launch.block
+    values = {**kernel.constants, **kernel.parameters}
+    values |= {"block_x": x, "block_y": y, "block_z": z, "threads": x * y * z}
+    for requirement in kernel.requirements:
+        if variables(requirement.condition) & {*"MNK", "arch", "sm_count", "real_bytes"}:
+            yield re.sub(
+                r"[A-Za-z_]\w*",
+                lambda name: f"({values[name[0]]})" if name[0] in values else name[0],
+                requirement.condition,
+            )
+
+
+def requirements_of_all() -> dict[str, list[str]]:
+    """What each kernel of the ladder requires."""
     kernels = load_ladder(KERNEL_ROOT / "gemm").kernels
-    chosen = (Chosen(one.id, one, one.parameters, one.launch.block) for one in kernels if not one.choices)
-    return {one.id: one.requirements("MNK") for one in chosen}
+    return {one.id: list(dict.fromkeys(conditions_of(one))) for one in kernels if not one.choices}
 
 
 class Fit:
@@ -138,7 +133,7 @@ class Fit:
         self.rows = rows
         self._values = [dict(zip("MNK", extents_of(row.size), strict=True)) | card for row in rows]
         self._masks: dict[str, Mask] = {}
-        self._requirements = requirements_of(device)
+        self._requirements = requirements_of_all()
         names = {name for target in (*TARGETS, LAST) for name in target}
         best = [min(time for name, time in row.rungs.items() if name in names) for row in rows]
         #: Logarithms, by size: the best kernel's speed over cuBLAS, and how far each kernel is behind it.

@@ -19,7 +19,7 @@ from gpuprof.commands.texts import (
     parse_blocks,
     parse_values,
 )
-from gpuprof.commands.tune_writing import check_sources, found_by, write_found
+from gpuprof.commands.tune_writing import check_sources, write_best
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable
@@ -96,10 +96,8 @@ def run_search(asked: Asked, options: RunOptions, outputs: TuneOutputs, argv: tu
     if outputs.directory is None:
         link_latest(place.asked_for.parent)
     if outputs.write and run.complete:
-        found = found_by(
-            [run], {axes.kernel.id: axes.kernel for axes in plan.space.axes}, plan.request.ladder, sources
-        )
-        written += write_found(found, force=outputs.force)
+        kernels = {axes.kernel.id: axes.kernel for axes in plan.space.axes}
+        written += write_best(run, kernels, sources, plan.request.operation)
     print_written(*written)
     if outputs.browser:
         open_report(written[1])

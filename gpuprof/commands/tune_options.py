@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of `gpuprof tune`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpuprof.commands import completion
 from gpuprof.commands.command_line import Given, Parameter, command_of
-from gpuprof.errors import InputError
 from gpuprof.measure.options import MEASURE, OUTPUT, SELECT
 
 _FIRST: dict[str, Parameter] = {
@@ -55,35 +53,11 @@ _LAST: dict[str, Parameter] = {
             typer.Option(
                 "--write",
                 help="Put the best values into the kernel's file and show what changed; where sizes differ,"
-                " write a kernel that chooses by size.",
+                " those that lose least.",
                 rich_help_panel=OUTPUT,
             ),
         ],
         False,
-    ),
-    "from_": (
-        Annotated[
-            list[Path] | None,
-            typer.Option(
-                "--from",
-                metavar="RESULTS",
-                help="Measure nothing: take what this results file found best, of a search or of any run."
-                " Several times for several files.",
-                rich_help_panel=OUTPUT,
-            ),
-        ],
-        None,
-    ),
-    "into": (
-        Annotated[
-            str | None,
-            typer.Option(
-                metavar="KERNEL",
-                help="With --from, the kernel that chooses among others already, to get new rules.",
-                rich_help_panel=OUTPUT,
-            ),
-        ],
-        None,
     ),
 }
 
@@ -94,12 +68,9 @@ def _tune(
     values: list[str] | None,
     budget: str,
     write: bool,
-    from_: list[Path] | None,
-    into: str | None,
 ) -> int:
     from gpuprof.commands.texts import preprocessing_of
     from gpuprof.commands.tune import Asked, TuneOutputs, run_search
-    from gpuprof.commands.tune_again import write_again
 
     select, output = given.select, given.output
     asked = Asked(
@@ -112,10 +83,6 @@ def _tune(
     outputs = TuneOutputs(
         output.output, force=output.force, quiet=output.quiet, write=write, browser=output.open_
     )
-    if from_:
-        return write_again(asked, from_, outputs, into)
-    if into is not None:
-        raise InputError("--into needs results.", fix="Name them with --from.")
     return run_search(asked, given.run, outputs, given.argv)
 
 

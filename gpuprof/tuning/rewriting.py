@@ -8,26 +8,17 @@ written.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import KernelFile, header_span
-from gpuprof.kernels.kernel import Kernel, Study
+from gpuprof.kernels.kernel import Kernel
 from gpuprof.tuning.space import Point, with_point
 
 #: Reads a kernel file's text.
 Read = Callable[[str], KernelFile]
 _TABLE = re.compile(r"\s*(\[\[?)\s*([\w.\"' -]+?)\s*\]\]?\s*(?:#.*)?$")
 _BY_HAND = "Write them there by hand."
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """A point that gets an id of its own."""
-
-    id: str
-    point: Point
 
 
 def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
@@ -39,41 +30,7 @@ def with_defaults(source: str, kernel: Kernel, point: Point, read: Read) -> str:
     changed = {name: value for name, value in point.params if kernel.parameters[name] != value}
     block = point.block if point.block != kernel.launch.block and not kernel.launches else None
     text = _edited(source, kernel.id, changed, block)
-    _check(source, text, read, {kernel.id: with_point(kernel, point)}, kernel.id)
-    return text
-
-
-def with_variants(source: str, kernel: Kernel, variants: Sequence[Variant], read: Read) -> str:
-    """A file's text with further kernels of the same code, which differ from one that is there.
-
-    Raises:
-        InputError: The header cannot take them.
-    """
-    tables = []
-    has_variants = re.search(r"^\s*\[\[\s*variants", source, re.MULTILINE) is not None
-    if not has_variants:
-        # With variants a file's own id is one of them, or none.
-        aliases = f"aliases = [{', '.join(map(_quoted, kernel.aliases))}]\n" if kernel.aliases else ""
-        tables.append(f'[[variants]]\nid = "{kernel.id}"\n{aliases}')
-    for variant in variants:
-        # A variant differs from the file's own values, which those of another variant hide.
-        changed = [
-            f"{name} = {value}"
-            for name, value in variant.point.params
-            if has_variants or kernel.parameters[name] != value
-        ]
-        table = f'[[variants]]\nid = "{variant.id}"\n'
-        if changed:
-            table += f"parameters = {{ {', '.join(changed)} }}\n"
-        if not kernel.launches and (has_variants or variant.point.block != kernel.launch.block):
-            table += f"launch = {{ block = {_block(variant.point.block)} }}\n"
-        tables.append(table)
-    span = header_span(source)
-    assert span is not None
-    body = source[: span[1]].rstrip()
-    text = body + "\n\n" + "\n".join(tables) + source[span[1] :].lstrip("\n")
-    meant = {variant.id: replace(with_point(kernel, variant.point), id=variant.id) for variant in variants}
-    _check(source, text, read, meant, kernel.id)
+    _check(source, text, read, with_point(kernel, point))
     return text
 
 
@@ -130,7 +87,7 @@ def _replace_value(lines: list[str], kernel_id: str, name: str, value: str, patt
     raise InputError(f"The header of {kernel_id} gives {name} in a way that cannot be edited.", fix=_BY_HAND)
 
 
-def _check(source: str, text: str, read: Read, meant: Mapping[str, Kernel], kernel_id: str) -> None:
+def _check(source: str, text: str, read: Read, meant: Kernel) -> None:
     """Refuse a text that would be read as anything else than the old kernels and what was meant.
 
     Raises:
@@ -140,15 +97,13 @@ def _check(source: str, text: str, read: Read, meant: Mapping[str, Kernel], kern
         before, after = read(source), read(text)
     except InputError as error:
         raise InputError(
-            f"The header of {kernel_id} cannot take the values: {error.what}", fix=_BY_HAND
+            f"The header of {meant.id} cannot take the values: {error.what}", fix=_BY_HAND
         ) from error
-    expected = {kernel.id: _bare(kernel) for kernel in before.kernels}
-    new = meant.keys() - expected.keys()
-    expected |= {name: (_untold if name in new else _bare)(kernel) for name, kernel in meant.items()}
-    found = {kernel.id: (_untold if kernel.id in new else _bare)(kernel) for kernel in after.kernels}
+    expected = {kernel.id: _bare(kernel) for kernel in (*before.kernels, meant)}
+    found = {kernel.id: _bare(kernel) for kernel in after.kernels}
     if found != expected or before.operation != after.operation:
         raise InputError(
-            f"The header of {kernel_id} would say something else with the new values.", fix=_BY_HAND
+            f"The header of {meant.id} would say something else with the new values.", fix=_BY_HAND
         )
 
 
@@ -158,20 +113,8 @@ def _bare(kernel: Kernel) -> Kernel:
     return replace(kernel, source="", launch=launch)
 
 
-def _untold(kernel: Kernel) -> Kernel:
-    """A kernel without what is told of it: what another variant of its file tells does not hold for it."""
-    untold: dict[str, Any] = dict.fromkeys(
-        ("title", "idea", "change", "bottleneck", "reference", "after"), ""
-    )
-    return replace(_bare(kernel), **untold, rung=0.0, aliases=(), published=(), moves={}, study=Study())
-
-
 def _block(block: Sequence[int]) -> str:
     extents = list(block)
     while len(extents) > 1 and extents[-1] == 1:
         extents.pop()
     return f"[{', '.join(map(str, extents))}]"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'

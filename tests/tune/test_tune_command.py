@@ -154,7 +154,6 @@ def test_python_searches_too(scale, tmp_path):
         (("naive", "smem_padded"), "The kernels compute different operations", "Tune one operation"),
         (("smem_unrolled", "--block", "8x8"), "The block of smem_unrolled is fixed", "any_block = true"),
         (("reg_8x8", "--values", "BK=8|16", "--write"), "comes with gpuprof", "Copy its file"),
-        (("scale.cu", "--into", "by_size"), "--into needs results", "Name them with --from"),
     ],
 )
 def test_refusals_say_what_to_do(scale, arguments, message, fix):
@@ -236,3 +235,14 @@ def test_the_results_file_says_what_was_searched(searched):
     assert document["tuning"]["values"] == {"scale": {"EACH": [1, 2, 4]}}
     assert document["tuning"]["blocks"] == {"scale": [[64, 1, 1], [128, 1, 1]]}
     assert list(document)[-2:] == ["tuning", "cases"]
+
+
+def test_a_search_that_names_no_device_of_its_file_is_refused(searched, tmp_path):
+    folder, _ = searched
+    document = json.loads((folder / "gpuprof-results" / "tune-scale" / "results.json").read_text())
+    document["tuning"]["sizes"][0]["device"] = 1
+    (tmp_path / "r.json").write_text(json.dumps(document), encoding="utf-8")
+    done = gpuprof("report", "r.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "tuning.sizes[0].device" in done.stderr
+    assert "there is no device 1" in done.stderr
