@@ -38,6 +38,8 @@ class CounterInfo:
         only_with: Collected only for kernels that use this.
         over: A counter that must not be 0 for this ratio to exist.
         opcode: The instance of the metric that is the counter.
+        column: Name for a narrow column where `label` is too long for one.
+        telling: How much more a change of it explains of the time than one of other counters.
     """
 
     name: str
@@ -51,6 +53,8 @@ class CounterInfo:
     only_with: Trait | None = None
     over: str | None = None
     opcode: str | None = None
+    column: str = ""
+    telling: float = 1.0
 
     @property
     def over_launches(self) -> str:
@@ -70,6 +74,10 @@ class CounterInfo:
         return _DURATION
 
 
+#: Events that a kernel wants few of for the same work.
+_AVOIDABLE = ("requests", "sectors", "wavefronts", "passes", "warps")
+
+
 def _row(
     name: str,
     unit: str,
@@ -77,25 +85,31 @@ def _row(
     meaning: str,
     *,
     short: str = "",
-    better: Better = "lower",
+    better: Better | None = None,
     metrics: str = "",
     executor: bool = False,
     only_with: Trait | None = None,
     over: str | None = None,
     opcode: str | None = None,
+    column: str = "",
+    telling: float = 1.0,
 ) -> CounterInfo:
+    """A row; events of `_AVOIDABLE` are better the fewer they are, and a name in capitals stays so."""
+    abbreviated = label[1:2].isupper() or label[1:2].isdigit()
     return CounterInfo(
         name=name,
         unit=unit,
         label=label,
-        short=short or label[:1].lower() + label[1:],
-        better=better,
+        short=short or (label if abbreviated else label[:1].lower() + label[1:]),
+        better=better or ("lower" if unit in _AVOIDABLE else "neither"),
         meaning=meaning,
         metrics=tuple(metrics.split()),
         executor=name if executor else "",
         only_with=only_with,
         over=over,
         opcode=opcode,
+        column=column,
+        telling=telling,
     )
 
 
@@ -134,6 +148,8 @@ _GLOBAL = tuple(
             metrics=f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
             executor=True,
             over=f"global_{kind}_sectors",
+            column=f"{kind.capitalize()} eff.",
+            telling=4.0,
         ),
         _row(
             f"global_{kind}_throughput_gbps",
@@ -142,7 +158,6 @@ _GLOBAL = tuple(
             f"Bytes per second {sent} {kind}s at the L1 cache, over Nsight Compute's own duration; it is not"
             " device-memory traffic.",
             short=f"{kind} throughput",
-            better="neither",
             metrics=f"l1tex__t_bytes_pipe_lsu_mem_global_op_{op}.sum.per_second",
         ),
     )
@@ -179,7 +194,6 @@ _WORK = (
         "FFMA thread-instructions",
         "Single-precision fused multiply-adds over all threads; each is two floating-point operations.",
         short="FFMAs",
-        better="neither",
         metrics="smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
         executor=True,
     ),
@@ -189,7 +203,6 @@ _WORK = (
         "DFMA thread-instructions",
         "Double-precision fused multiply-adds over all threads.",
         short="DFMAs",
-        better="neither",
         metrics="smsp__sass_thread_inst_executed_op_dfma_pred_on.sum",
         executor=True,
     ),
@@ -201,6 +214,7 @@ _WORK = (
         metrics=OPCODES,
         opcode="BAR",
         executor=True,
+        telling=0.3,
     ),
     _row(
         "branch_divergent_warps",
@@ -238,7 +252,6 @@ _ASYNC_COPIES = (
         "Async copy useful bytes",
         "Distinct bytes that those copies moved.",
         short="async copy bytes",
-        better="neither",
         executor=True,
     ),
     _row(
@@ -270,7 +283,6 @@ _TENSOR = (
             f"{pipe.upper()} instructions",
             f"Warp-level tensor-core instructions that multiply {what}.",
             short=f"{pipe.upper()}s",
-            better="neither",
             metrics=f"smsp__inst_executed_pipe_tensor_op_{pipe}.sum",
             executor=True,
             only_with="tensor",
@@ -288,7 +300,6 @@ _TENSOR = (
             f"Tensor operations on {kind}",
             f"Multiplications and additions that tensor cores make of {kind} operands, two for each product"
             f"{added}.",
-            better="neither",
             metrics=f"sm__ops_path_tensor_src_{metric}.sum",
             executor=True,
             only_with="tensor",
@@ -369,7 +380,6 @@ _REQUESTS = (
         "Global load useful bytes",
         "Distinct bytes that lanes used.",
         short="useful bytes loaded",
-        better="neither",
         executor=True,
     ),
     _row(
@@ -378,7 +388,6 @@ _REQUESTS = (
         "Global store useful bytes",
         "Distinct bytes that lanes wrote.",
         short="useful bytes stored",
-        better="neither",
         executor=True,
     ),
 )
@@ -402,7 +411,6 @@ _INSTRUCTIONS = (
         "warp instructions",
         "Warp instructions",
         "All that warps executed.",
-        better="neither",
         metrics="smsp__inst_executed.sum",
     ),
     *(
@@ -412,7 +420,6 @@ _INSTRUCTIONS = (
             f"{pipe.upper()} pipe instructions",
             f"Of them those of the pipe {pipe.upper()}: {what}.",
             short=f"{pipe.upper()} instructions",
-            better="neither",
             metrics=f"smsp__inst_executed_pipe_{pipe}.sum sm__inst_executed_pipe_{pipe}.sum",
         )
         for pipe, what in PIPES.items()
@@ -424,7 +431,6 @@ _HARDWARE = (
         "bytes",
         "Bulk bytes loaded",
         "Bytes that bulk copies brought from L2.",
-        better="neither",
         metrics="l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
         only_with="bulk",
     ),
@@ -433,7 +439,6 @@ _HARDWARE = (
         "bytes",
         "Bulk bytes stored",
         "Bytes that bulk copies sent to L2.",
-        better="neither",
         metrics="l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum",
         only_with="bulk",
     ),
@@ -442,15 +447,16 @@ _HARDWARE = (
         "bytes",
         "DRAM bytes read",
         "Bytes read from device memory, by all.",
-        short="DRAM bytes read",
+        better="lower",
         metrics="dram__bytes_read.sum dram__bytes_op_read.sum",
+        telling=0.5,
     ),
     _row(
         "dram_write_bytes",
         "bytes",
         "DRAM bytes written",
         "Bytes written to device memory, by all.",
-        short="DRAM bytes written",
+        better="lower",
         metrics="dram__bytes_write.sum dram__bytes_op_write.sum",
     ),
     _row(
@@ -458,8 +464,6 @@ _HARDWARE = (
         "GB/s",
         "DRAM throughput",
         "Device-memory bytes per second, over Nsight Compute's own duration.",
-        short="DRAM throughput",
-        better="neither",
         metrics="dram__bytes.sum.per_second",
     ),
     _row(
@@ -467,7 +471,6 @@ _HARDWARE = (
         "%",
         "L1 hit rate",
         "Sectors found in the L1 cache.",
-        short="L1 hit rate",
         better="higher",
         metrics="l1tex__t_sector_hit_rate.pct",
     ),
@@ -476,7 +479,6 @@ _HARDWARE = (
         "%",
         "L2 hit rate",
         "Sectors found in the L2 cache.",
-        short="L2 hit rate",
         better="higher",
         metrics="lts__t_sector_hit_rate.pct",
     ),
@@ -487,8 +489,6 @@ _SPEED_OF_LIGHT = tuple(
         "%",
         f"{label} speed of light",
         f"{label} use as a share of its peak.",
-        short=f"{label} speed of light",
-        better="neither",
         metrics=metric,
     )
     for name, label, metric in (
@@ -505,7 +505,6 @@ _LAUNCH = (
         "%",
         "Achieved occupancy",
         "Active warps as a share of the SM's limit, averaged while it was active.",
-        better="neither",
         metrics="sm__warps_active.avg.pct_of_peak_sustained_active",
     ),
     _row(
@@ -513,7 +512,6 @@ _LAUNCH = (
         "registers",
         "Registers",
         "Allocated per thread.",
-        better="neither",
         metrics="launch__registers_per_thread",
     ),
     _row(
@@ -522,7 +520,6 @@ _LAUNCH = (
         "Nsight Compute's duration",
         "The launch under Nsight Compute, caches flushed, by the GPU's clock.",
         short="Nsight Compute's duration",
-        better="neither",
         metrics="gpu__time_duration.sum",
     ),
 )
@@ -532,7 +529,6 @@ _STALLS = tuple(
         "cycles/instruction",
         f"Stall: {name.replace('_', ' ')}",
         f"Cycles per issued instruction that a warp spent {text}.",
-        better="neither",
         metrics=f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio",
     )
     for name, text in {

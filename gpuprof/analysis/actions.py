@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, prod
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.kinds import blocks_of, is_reference, waves
 from gpuprof.analysis.latency import flight, resident
 from gpuprof.analysis.limiter import Limiter, launch_overhead, limiter_of
@@ -96,13 +96,13 @@ class _Facts:
         return next((floor for floor in held if self.limiter and floor.key == self.limiter.key), None)
 
     def count(self, *names: str) -> float:
-        return sum(counters.value(self.case, name) or 0.0 for name in names)
+        return counts.known(self.case, *names)
 
     @cached_property
     def work(self) -> tuple[float, str]:
         """Warp-wide steps that the problem needs, and what one of them is."""
         problem = self.case.problem
-        steps = counters.useful_warp_steps(self.case)
+        steps = counts.useful_warp_steps(self.case)
         if not problem.flops:
             return steps, "element moved"
         return (steps, "FMA") if is_of_fmas(self.case, steps) else (2 * steps, "operation")
@@ -164,7 +164,7 @@ def _wastes(facts: _Facts) -> Iterator[Action]:
         return
     bound_us = binding.bound.least_us
     found: list[Action] = []
-    conflicts = facts.count(*counters.BANK_CONFLICTS)
+    conflicts = facts.count(*counts.BANK_CONFLICTS)
     if conflicts:
         why = f"{numbers.count(conflicts)} of {numbers.count(passes)} passes are bank conflicts"
         do = "make shared memory free of conflicts (pad or swizzle the tile)"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuprof.analysis import counters
+from gpuprof.analysis import counts
 from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Counter, Measurement, Run
 
@@ -139,7 +139,7 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
     left = executor - (our_extra.value or 0.0), hardware - (their_extra.value or 0.0)
     surplus = (their_extra.value or 0.0) - (our_extra.value or 0.0)
     kind: Kind = "agrees"
-    if left[0] != left[1] or surplus < 0 or surplus > counters.ARBITRATION * hardware:
+    if left[0] != left[1] or surplus < 0 or surplus > counts.ARBITRATION * hardware:
         kind = "unexplained"
     elif surplus:
         kind = "arbitration"

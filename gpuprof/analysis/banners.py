@@ -10,7 +10,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import agreements
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.changes import counted
-from gpuprof.analysis.counters import sampled
+from gpuprof.analysis.counts import sampled
 from gpuprof.analysis.kinds import is_reference, on_host
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import exceeded_limit, status_of

@@ -5,7 +5,7 @@
 from dataclasses import dataclass
 from math import log
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.results import Measurement, Run
@@ -95,7 +95,7 @@ def change(figure: Figure, old: float, new: float, weight: float = 0.0) -> Chang
 
 def counted(case: Measurement) -> bool:
     """True when any counter of a case has a value, whoever counted."""
-    return any(counter.value is not None for counter in counters.held(case).values())
+    return any(counter.value is not None for counter in counts.held(case).values())
 
 
 def _moved(keys: tuple[str, ...], before: Subject, after: Subject) -> list[Change]:

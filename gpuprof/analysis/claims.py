@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters
+from gpuprof.analysis import counts
 from gpuprof.analysis.changes import Change, change
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
@@ -82,14 +82,14 @@ def _claim(name: str, says: Direction, before: Subject | None, after: Subject, a
 
 def _value(figure: Figure, subject: Subject) -> float | None:
     kind = _CONFLICTS_OF.get(figure.key)
-    return counters.address_conflicts(subject.case, kind) if kind else figure.value(subject)
+    return counts.address_conflicts(subject.case, kind) if kind else figure.value(subject)
 
 
 def _is_arbitration(name: str, cases: tuple[Measurement, ...], old: float, new: float) -> bool:
     """True where what hardware adds when instructions contend for the pipe may be all that moved."""
-    counted = [counter for case in cases if (counter := counters.held(case).get(name))]
+    counted = [counter for case in cases if (counter := counts.held(case).get(name))]
     return (
-        name in counters.SHARED_WAVEFRONTS
+        name in counts.SHARED_WAVEFRONTS
         and any(counter.source == "ncu" for counter in counted)
-        and abs(new - old) <= counters.ARBITRATION * max(old, new)
+        and abs(new - old) <= counts.ARBITRATION * max(old, new)
     )

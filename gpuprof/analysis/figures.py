@@ -2,468 +2,450 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every figure that a report shows of a case, defined once: its names, its unit, and how it follows.
 
-A figure is read from a `Subject`, a case within its run and perhaps within its ladder; where it does not
-exist the reading says why. Renderers choose figures by key and decide only where and how long to show them.
+Where a figure does not exist, its reading says why. Renderers choose figures by key and decide only where and
+how long to show them.
 """
 
 from math import prod
 
-from gpuprof.analysis import counters, readings
-from gpuprof.analysis.figure import Figure, Read, Reading
+from gpuprof.analysis import counts
+from gpuprof.analysis.figure import (
+    Figure,
+    Read,
+    Reading,
+    grid,
+    interval,
+    of_counter,
+    of_counts,
+    of_path,
+    published,
+    sample_count,
+    waves_filled,
+)
 from gpuprof.counters import COUNTERS, Better, describe
 from gpuprof.results import Measurement, Run
 
 
-def _figure(
+def _row(
     key: str,
     label: str,
     group: str,
     unit: str,
+    read: str | Read,
     meaning: str,
-    read: Read,
     *,
     short: str = "",
     phrase: str = "",
     better: Better = "neither",
     telling: float = 1.0,
+    absent: str = "",
 ) -> Figure:
+    """A figure; `read` may be a path as of `of_path`, and `absent` its reason."""
     short = short or label
     phrase = phrase or short[:1].lower() + short[1:]
-    return Figure(key, label, group, short, phrase, unit, meaning, read, better, telling)
+    how = of_path(read, absent) if isinstance(read, str) else read
+    return Figure(key, label, group, short, phrase, unit, meaning, how, better, telling)
 
 
-_TIME = "Time, L2 cold"
-_PEAK = "% of theoretical peak"
-_RESOURCES, _OCCUPANCY, _CHECK, _LADDER = "Resources", "Occupancy", "Verification", "Ladder"
-_BOUND = "Bound, from exact counts"
-_TRAFFIC = "Global traffic and shared memory"
+def _higher(*texts: str, short: str = "", absent: str = "") -> Figure:
+    """A figure that is better the higher it is."""
+    return _row(*texts, short=short, better="higher", absent=absent)
 
-_TIMES = (
-    _figure(
+
+def _sum(*names: str) -> Read:
+    return of_counts(lambda case: counts.total(case, *names))
+
+
+def _per_step(*names: str) -> Read:
+    return of_counts(lambda case: counts.per_step(case, *names))
+
+
+_COLD, _RATE, _LADDER, _LAUNCH, _CHECK = "Time, L2 cold", "Rate", "Ladder", "Launch", "Verification"
+_PEAK, _MEASURED, _BOUND = "% of theoretical peak", "% of measured", "Bound, from exact counts"
+_HELD, _OCCUPANCY, _TRAFFIC = "Resources", "Occupancy", "Global traffic and shared memory"
+_NO_ARITHMETIC, _NO_PEAK = "this problem has no arithmetic", "the device's peak is unknown"
+_COPIES = "not comparable: it only copies"
+
+_FIGURES = (
+    _row(
         "median_us",
         "Median",
-        _TIME,
+        _COLD,
         "us",
+        "speed.median_us",
         "Median of the samples, L2 flushed before each.",
-        readings.of_speed(lambda speed: speed.median_us),
         short="Time",
         better="lower",
     ),
-    _figure(
-        "p05_us", "p05", _TIME, "us", "5th percentile.", readings.of_speed(lambda speed: speed.timing.p05_us)
-    ),
-    _figure(
-        "p95_us", "p95", _TIME, "us", "95th percentile.", readings.of_speed(lambda speed: speed.timing.p95_us)
-    ),
-    _figure(
+    _row("p05_us", "p05", _COLD, "us", "speed.timing.p05_us", "5th percentile."),
+    _row("p95_us", "p95", _COLD, "us", "speed.timing.p95_us", "95th percentile."),
+    _row(
         "ci95_pct",
         "95 % CI",
-        _TIME,
+        _COLD,
         "±%",
+        interval,
         "Half width of the median's confidence interval.",
-        readings.interval,
         short="±95 %",
     ),
-    _figure(
-        "samples",
-        "Samples",
-        _TIME,
-        "",
-        "Samples kept.",
-        readings.of_speed(lambda speed: len(speed.timing.samples_us)),
-    ),
-    _figure(
+    _row("samples", "Samples", _COLD, "", sample_count, "Samples kept."),
+    _row(
         "launches_per_sample",
         "Launches each",
-        _TIME,
+        _COLD,
         "",
+        "speed.timing.launches_per_sample",
         "Back-to-back launches that one sample is the mean of.",
-        readings.of_speed(lambda speed: speed.timing.launches_per_sample),
     ),
-    _figure(
+    _row(
         "dropped",
         "Dropped",
-        _TIME,
+        _COLD,
         "",
+        "speed.timing.dropped",
         "Samples excluded because the GPU was throttled.",
-        readings.of_speed(lambda speed: speed.timing.dropped),
     ),
-    _figure(
+    _row(
         "throttled",
         "Throttled",
-        _TIME,
+        _COLD,
         "",
+        "speed.timing.throttled",
         "Samples kept although the GPU was throttled, because there were no others.",
-        readings.of_speed(lambda speed: speed.timing.throttled),
     ),
-    _figure(
+    _row(
         "warm_us",
         "Median",
         "L2 warm",
         "us",
+        "speed.warm_us",
         "Median of launches back to back.",
-        readings.of_speed(lambda speed: speed.warm_us, "not timed warm"),
         short="Warm",
         better="lower",
+        absent="not timed warm",
     ),
-    _figure(
+    _row(
         "published_us",
         "Time",
         "Authors', on their GPU",
         "us",
+        published,
         "As published by the kernel's authors, on their own, different GPU: context, not a target.",
-        readings.published,
     ),
-)
-_RATES = (
-    _figure(
+    _higher(
         "gflops",
         "Compute",
-        "Rate",
+        _RATE,
         "GFLOP/s",
+        "speed.gflops",
         "FLOPs the problem needs over the cold median.",
-        readings.of_speed(lambda speed: speed.gflops, readings.NO_ARITHMETIC),
-        better="higher",
+        absent=_NO_ARITHMETIC,
     ),
-    _figure(
+    _higher(
         "gbps",
         "Bandwidth",
-        "Rate",
+        _RATE,
         "GB/s",
+        "speed.gbps",
         "Minimum bytes of the problem over the cold median; not the actual traffic.",
-        readings.of_speed(lambda speed: speed.gbps),
-        better="higher",
     ),
-    _figure(
+    _higher(
         "pct_of_peak_compute",
         "Compute",
         _PEAK,
         "%",
+        "speed.pct_of_peak_compute",
         "Compute rate over the theoretical peak at boost clock.",
-        readings.of_speed(
-            lambda speed: speed.pct_of_peak_compute, f"{readings.NO_ARITHMETIC}, or {readings.NO_PEAK}"
-        ),
-        better="higher",
+        absent=f"{_NO_ARITHMETIC}, or {_NO_PEAK}",
     ),
-    _figure(
+    _higher(
         "pct_of_peak_bandwidth",
         "Bandwidth",
         _PEAK,
         "%",
+        "speed.pct_of_peak_bandwidth",
         "Bandwidth over the theoretical peak.",
-        readings.of_speed(lambda speed: speed.pct_of_peak_bandwidth, readings.NO_PEAK),
-        better="higher",
+        absent=_NO_PEAK,
     ),
-    _figure(
+    _higher(
         "pct_of_copy",
         "Copy",
-        "% of measured",
+        _MEASURED,
         "%",
+        "speed.pct_of_copy_bandwidth",
         "Bandwidth over that of a large device-to-device copy, measured in this run.",
-        readings.of_speed(lambda speed: speed.pct_of_copy_bandwidth, "no copy bandwidth was measured"),
         short="Of copy",
-        better="higher",
+        absent="no copy bandwidth was measured",
     ),
-    _figure(
+    _higher(
         "pct_of_limit",
         "Of peak",
         _PEAK,
         "%",
+        "speed.pct_of_limit",
         "Of the theoretical peak for this size: bandwidth or compute, whichever limits.",
-        readings.of_speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
-        better="higher",
+        absent="the device's theoretical peak is unknown",
     ),
-    _figure(
+    _higher(
         "pct_of_measured_limit",
         "Of measured peak",
-        "% of measured",
+        _MEASURED,
         "%",
+        "speed.pct_of_measured_limit",
         "Of the measured peak for this size: the rates that small kernels reached on this device.",
-        readings.of_speed(
-            lambda speed: speed.pct_of_measured_limit, "no such rates were measured on this device"
-        ),
-        better="higher",
+        absent="no such rates were measured on this device",
     ),
-)
-_BOUNDS = (
-    _figure(
+    _row(
         "bound_by",
         "Bound by",
         _BOUND,
         "text",
+        "limits.binding.short",
         "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
-        readings.of_limits(lambda limits: limits.binding.short),
     ),
-    _figure(
+    _row(
         "bound_us",
         "At least",
         _BOUND,
         "us",
+        "limits.least_us",
         "The time that part needs at its highest rate: no launch can take less.",
-        readings.of_limits(lambda limits: limits.least_us),
         better="lower",
     ),
-    _figure(
+    _higher(
         "pct_of_bound",
         "Of bound",
         _BOUND,
         "%",
+        "limits.share_pct",
         "That time as a share of the measured one: 100 % is all that this kernel's counts allow.",
-        readings.of_limits(lambda limits: 100 / limits.ratio if limits.ratio else None),
-        better="higher",
     ),
-)
-_COMPARED = (
-    _figure(
+    _higher(
         "gain",
         "Gain",
         _LADDER,
         "×",
+        "rung.gain",
         "How many times as fast as the rung it is compared with; ≈ is within the noise.",
-        readings.of_rung(lambda rung: rung.gain, "there is no rung to compare it with"),
-        better="higher",
+        absent="there is no rung to compare it with",
     ),
-    _figure(
+    _higher(
         "vs_reference",
         "vs reference",
         _LADDER,
         "×",
+        "rung.vs_reference",
         "How many times as fast as the fastest reference on this GPU.",
-        readings.of_rung(lambda rung: rung.vs_reference, "not comparable: it only copies"),
-        better="higher",
+        absent=_COPIES,
     ),
-    _figure(
+    _higher(
         "vs_fastest",
         "vs fastest",
         _LADDER,
         "×",
+        "rung.vs_fastest",
         "How many times as fast as the fastest here.",
-        readings.of_rung(lambda rung: rung.vs_fastest, "not comparable: it only copies"),
-        better="higher",
+        absent=_COPIES,
     ),
-)
-_HELD = (
-    _figure(
+    _row(
         "registers_per_thread",
         "Registers",
-        _RESOURCES,
+        _HELD,
         "registers",
+        "resources.registers_per_thread",
         "Registers per thread.",
-        readings.of_resources(lambda held: held.registers_per_thread),
     ),
-    _figure(
+    _row(
         "static_shared_bytes",
         "Static shared",
-        _RESOURCES,
+        _HELD,
         "bytes",
+        "resources.static_shared_bytes",
         "Static shared memory of one block.",
-        readings.of_resources(lambda held: held.static_shared_bytes),
     ),
-    _figure(
+    _row(
         "dynamic_shared_bytes",
         "Dynamic shared",
-        _RESOURCES,
+        _HELD,
         "bytes",
+        "resources.dynamic_shared_bytes",
         "Dynamic shared memory of one block.",
-        readings.of_resources(lambda held: held.dynamic_shared_bytes),
     ),
-    _figure(
+    _row(
         "shared_bytes",
         "Shared",
-        _RESOURCES,
+        _HELD,
         "bytes",
+        "resources.shared_bytes",
         "Shared memory of one block, static and dynamic.",
-        readings.of_resources(lambda held: held.shared_bytes),
         phrase="shared memory",
     ),
-    _figure(
+    _row(
         "spill_bytes",
         "Spills",
-        _RESOURCES,
+        _HELD,
         "bytes",
+        "resources.spill_bytes",
         "Bytes of registers spilled to local memory, per thread.",
-        readings.of_resources(lambda held: held.spill_bytes),
         better="lower",
         telling=3.0,
     ),
-    _figure(
+    _row(
         "theoretical_occupancy_pct",
         "Theoretical",
         _OCCUPANCY,
         "%",
+        "occupancy.theoretical_pct",
         "Resident warps over the SM's limit.",
-        readings.of_occupancy(lambda held: held.theoretical_pct),
         short="Occupancy",
         telling=2.0,
     ),
-    _figure(
+    _row(
         "achieved_occupancy_pct",
         "Achieved",
         _OCCUPANCY,
         "%",
+        "occupancy.achieved_pct",
         "Measured by Nsight Compute.",
-        readings.of_occupancy(
-            lambda held: held.achieved_pct,
-            lambda held: held.achieved_reason,
-        ),
     ),
-    _figure(
+    _row(
         "occupancy_limiter",
         "Limiter",
         _OCCUPANCY,
         "text",
+        "occupancy.limiter",
         "What limits the resident blocks.",
-        readings.of_occupancy(lambda held: held.limiter),
     ),
-    _figure(
+    _row(
         "block_threads",
         "Threads",
-        "Launch",
+        _LAUNCH,
         "threads",
-        "Threads of one block.",
         lambda subject: Reading(prod(subject.case.block)),
+        "Threads of one block.",
         phrase="threads per block",
     ),
-    _figure(
-        "grid_blocks",
-        "Blocks",
-        "Launch",
-        "blocks",
-        "Blocks of the grid.",
-        readings.grid,
-        phrase="blocks in the grid",
+    _row(
+        "grid_blocks", "Blocks", _LAUNCH, "blocks", grid, "Blocks of the grid.", phrase="blocks in the grid"
     ),
-    _figure(
+    _row(
         "waves",
         "Waves",
-        "Launch",
+        _LAUNCH,
         "number",
+        waves_filled,
         "How often the grid fills the device; below 1, some SMs get no block.",
-        readings.waves_filled,
     ),
-)
-_CHECKS = (
-    _figure(
+    _row(
         "max_rel_error",
         "Max error",
         _CHECK,
         "error",
+        "verification.max_rel_error",
         "Largest error of any element, relative to its magnitude, against a float64 reference.",
-        readings.error,
+        absent="the result holds no number",
     ),
-    _figure("error_bound", "Bound", _CHECK, "error", "Largest error that passes.", readings.error_bound),
-)
-_MADE_OF_COUNTERS = (
-    _figure(
+    _row("error_bound", "Bound", _CHECK, "error", "verification.bound", "Largest error that passes."),
+    _row(
         "sector_ratio",
         "Traffic",
         _TRAFFIC,
         "×",
+        of_counts(counts.sector_ratio),
         "Bytes of global sectors requested over the minimum; before the caches.",
-        readings.of_counters(counters.sector_ratio),
         better="lower",
     ),
-    _figure(
+    _row(
         "shared_wavefronts_per_step",
         "Shared/step",
         _TRAFFIC,
         "number",
+        _per_step(*counts.SHARED_WAVEFRONTS),
         "Shared-memory passes per warp-wide step of useful work.",
-        readings.of_counters(counters.shared_wavefronts_per_step),
         phrase="shared-memory passes a step",
         better="lower",
     ),
-    _figure(
+    _row(
         "bank_conflicts",
         "Conflicts",
         _TRAFFIC,
         "wavefronts",
+        _sum(*counts.BANK_CONFLICTS),
         "Extra shared-memory passes.",
-        readings.of_counters(counters.bank_conflicts),
         better="lower",
     ),
-    _figure(
+    _row(
         "bank_conflicts_per_step",
         "Conflicts / step",
         _TRAFFIC,
         "number",
+        _per_step(*counts.BANK_CONFLICTS),
         "Extra shared-memory passes per warp-wide step of useful work.",
-        readings.of_counters(counters.bank_conflicts_per_step),
         better="lower",
     ),
-    _figure(
+    _row(
         "global_sectors",
         "Global sectors",
         _TRAFFIC,
         "sectors",
+        _sum(*counts.GLOBAL_SECTORS),
         "Sectors of global loads, stores, copies and atomics together.",
-        readings.of_counters(counters.global_sectors),
         better="lower",
         telling=2.0,
     ),
-    _figure(
+    _row(
         "global_requests",
         "Global requests",
         _TRAFFIC,
         "requests",
+        _sum(*counts.GLOBAL_REQUESTS),
         "Warp-level accesses to global memory together.",
-        readings.of_counters(lambda case: counters.total(case, *counters.GLOBAL_REQUESTS)),
         better="lower",
         telling=0.5,
     ),
-    _figure(
+    _row(
         "shared_wavefronts",
         "Shared wavefronts",
         _TRAFFIC,
         "wavefronts",
+        _sum(*counts.SHARED_WAVEFRONTS),
         "Passes through shared memory of loads, stores and copies together.",
-        readings.of_counters(lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS)),
         better="lower",
     ),
-    _figure(
+    _row(
         "address_conflicts",
         "Bank conflicts",
         _TRAFFIC,
         "wavefronts",
+        of_counts(lambda case: counts.address_conflicts(case, "load", "store")),
         "Extra passes that the addresses of loads and stores cause, without what hardware adds to them.",
-        readings.of_counters(lambda case: counters.address_conflicts(case, "load", "store")),
         better="lower",
         telling=2.0,
     ),
 )
-#: How much a change of a counter explains of the time, where it is more or less than usual.
-_TELLING = {
-    "global_load_efficiency_pct": 4.0,
-    "global_store_efficiency_pct": 4.0,
-    "barriers": 0.3,
-    "dram_read_bytes": 0.5,
-}
-#: Short names that differ from a counter's own: a column has little room.
-_SHORT = {"global_load_efficiency_pct": "Load eff.", "global_store_efficiency_pct": "Store eff."}
 
 
 def counter_figure(name: str) -> Figure:
     """The figure of one counter; a foreign one is shown by its own name."""
     row = describe(name)
     return Figure(
-        key=name,
-        label=row.label,
-        group="Counters",
-        short=_SHORT.get(name, row.label),
-        phrase=row.short,
-        unit=row.unit,
-        meaning=row.meaning,
-        read=readings.of_counter(name),
-        better=row.better,
-        telling=_TELLING.get(name, 1.0),
+        name,
+        row.label,
+        "Counters",
+        row.column or row.label,
+        row.short,
+        row.unit,
+        row.meaning,
+        of_counter(name),
+        row.better,
+        row.telling,
     )
 
 
-_OWN = (*_TIMES, *_RATES, *_BOUNDS, *_COMPARED, *_HELD, *_CHECKS, *_MADE_OF_COUNTERS)
 #: By key. A counter that shares its key with a figure of the compiler's or the occupancy's gives way to it.
 FIGURES: dict[str, Figure] = {
     **{name: counter_figure(name) for name in COUNTERS},
-    **{figure.key: figure for figure in _OWN},
+    **{figure.key: figure for figure in _FIGURES},
 }
 
 

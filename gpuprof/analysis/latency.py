@@ -5,7 +5,7 @@
 from dataclasses import dataclass
 from math import ceil, prod
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.kinds import blocks_of
 from gpuprof.bounds.parts import DRAM, L2, PARTS, WARP_LANES
 from gpuprof.devices.device import Device
@@ -14,7 +14,6 @@ from gpuprof.devices.rates import sm_rates
 from gpuprof.results import Measurement
 
 _UNHIDDEN = "Latency-bound: no part of the GPU is busy all the time."
-_SHARED_PASSES = ("shared_load_wavefronts", "shared_store_wavefronts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ def _cycles(case: Measurement, device: Device, part: str) -> tuple[float, str] |
     shared, cached = known.get("shared_latency_cycles"), known.get("l1_latency_cycles")
     if shared is None or cached is None:
         return None
-    passes = counters.value(case, "l1_passes")
-    here = sum(counters.value(case, name) or 0.0 for name in _SHARED_PASSES)
+    passes = counts.value(case, "l1_passes")
+    here = counts.known(case, *counts.SHARED_PASSES)
     if not passes or here >= passes:
         return shared, ""
     mean = (here * shared + (passes - here) * cached) / passes

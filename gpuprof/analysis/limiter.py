@@ -4,7 +4,7 @@
 
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.kinds import blocks_of, is_reference
 from gpuprof.analysis.limits import FAR, Limits, limits_of
 from gpuprof.analysis.memo import remembered
@@ -20,7 +20,6 @@ _FEW_BLOCKS = 0.9
 _NEAR_PEAK_PCT = 60.0
 #: No time can be below its bound; what is within the noise of one is not below it.
 _BELOW = 0.99
-_SHARED = ("shared_load_wavefronts", "shared_store_wavefronts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +121,8 @@ def _name(case: Measurement, limits: Limits) -> str:
     """The binding part's; where that is the path of shared memory and L1, the one that has more of it."""
     if limits.binding.key != "l1":
         return limits.binding.short
-    shared = sum(counters.value(case, name) or 0.0 for name in _SHARED)
-    passes = counters.value(case, "l1_passes")
+    shared = counts.known(case, *counts.SHARED_PASSES)
+    passes = counts.value(case, "l1_passes")
     return "shared memory" if passes is None or 2 * shared >= passes else "L1"
 
 

@@ -143,6 +143,11 @@ class Limits:
         return self.measured_us / self.least_us if self.measured_us else None
 
     @property
+    def share_pct(self) -> float | None:
+        """The highest bound as a share of the measured time; None where nothing was timed."""
+        return 100 / self.ratio if self.ratio else None
+
+    @property
     def text(self) -> str:
         """One sentence: what binds, and how near the case is to that."""
         least, label = numbers.time_us(self.least_us), self.binding.label

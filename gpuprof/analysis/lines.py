@@ -4,7 +4,7 @@
 
 from dataclasses import dataclass
 
-from gpuprof.analysis.counters import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
+from gpuprof.analysis.counts import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
 from gpuprof.results import Measurement, SourceLine
 
 

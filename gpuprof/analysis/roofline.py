@@ -10,7 +10,7 @@ ones where there are any; the last level is the problem's ideal, the minimum byt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters
+from gpuprof.analysis import counts
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
@@ -130,19 +130,19 @@ def _rate(run: Run, rung: Rung) -> tuple[float, bool] | None:
 
 
 def _l1_bytes(case: Measurement) -> float | None:
-    passes = counters.value(case, "l1_passes")
+    passes = counts.value(case, "l1_passes")
     return passes * _PASS_BYTES if passes else None
 
 
 def _l2_bytes(case: Measurement) -> float | None:
     """What SMs ask of L2: less what L1 was measured to absorb, or all of it where nobody measured."""
-    reads, writes, bulk = (counters.total(case, *names) or 0 for names in (READS, WRITES, _BULK))
-    hits = counters.value(case, "l1_hit_rate_pct") or 0.0
+    reads, writes, bulk = (counts.total(case, *names) or 0 for names in (READS, WRITES, _BULK))
+    hits = counts.value(case, "l1_hit_rate_pct") or 0.0
     return SECTOR_BYTES * (reads * (1 - hits / 100) + writes) + bulk or None
 
 
 def _dram_bytes(case: Measurement) -> float | None:
-    return counters.total(case, *DRAM_BYTES)
+    return counts.total(case, *DRAM_BYTES)
 
 
 _BULK = (BULK_READS, BULK_WRITES)

@@ -8,7 +8,7 @@ not the traffic that a kernel really caused.
 
 from dataclasses import dataclass
 
-from gpuprof.analysis.counters import value
+from gpuprof.analysis.counts import value
 from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.memo import remembered
 from gpuprof.devices.device import Device

@@ -5,7 +5,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counts, numbers
+from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.counters import COUNTERS
 from gpuprof.results import Measurement
 
@@ -84,7 +85,7 @@ def stalls(case: Measurement) -> tuple[Share, ...]:
     spent = {
         name: value
         for name in case.counters
-        if name.startswith("stall_") and name in COUNTERS and (value := counters.value(case, name))
+        if name.startswith("stall_") and name in COUNTERS and (value := counts.value(case, name))
     }
     whole = sum(spent.values())
     return _sorted({name: 100.0 * value / whole for name, value in spent.items()}, "Stall: ")
@@ -95,7 +96,7 @@ def speed_of_light(case: Measurement) -> tuple[Share, ...]:
     shares = {
         name: value
         for name in case.counters
-        if name.startswith("sol_") and name in COUNTERS and (value := counters.value(case, name)) is not None
+        if name.startswith("sol_") and name in COUNTERS and (value := counts.value(case, name)) is not None
     }
     return _sorted(shares, " speed of light")
 
@@ -114,13 +115,13 @@ def _capital(text: str) -> str:
 def wasted_sectors(case: Measurement) -> Iterator[str]:
     """Sectors that warps request and hardly use, the larger number of them first."""
     found = []
-    every = counters.global_sectors(case) or 0.0
+    every = counts.total(case, *counts.GLOBAL_SECTORS) or 0.0
     for kind in ("load", "store"):
-        efficiency = counters.value(case, f"global_{kind}_efficiency_pct")
+        efficiency = counts.value(case, f"global_{kind}_efficiency_pct")
         if efficiency is None or efficiency >= _LOW_EFFICIENCY_PCT:
             continue
-        requests = counters.value(case, f"global_{kind}_requests")
-        sectors = counters.value(case, f"global_{kind}_sectors")
+        requests = counts.value(case, f"global_{kind}_requests")
+        sectors = counts.value(case, f"global_{kind}_sectors")
         if not requests or not sectors:
             found.append((0.0, f"{kind} efficiency only {numbers.percent(efficiency)}"))
             continue
@@ -143,13 +144,13 @@ def wasted_sectors(case: Measurement) -> Iterator[str]:
 
 
 def _conflicts(case: Measurement) -> Iterator[str]:
-    passes = counters.total(case, *counters.SHARED_WAVEFRONTS)
+    passes = counts.total(case, *counts.SHARED_WAVEFRONTS)
     for kind in ("load", "store"):
-        wavefronts = counters.value(case, f"shared_{kind}_wavefronts")
-        extra = counters.address_conflicts(case, kind)
+        wavefronts = counts.value(case, f"shared_{kind}_wavefronts")
+        extra = counts.address_conflicts(case, kind)
         if not wavefronts or not extra or not passes or extra / passes < _MANY_CONFLICTS:
             continue
-        requests = counters.value(case, f"shared_{kind}_requests")
+        requests = counts.value(case, f"shared_{kind}_requests")
         ideal = wavefronts - extra
         if requests:
             taken, needed = numbers.brief(wavefronts / requests), numbers.brief(ideal / requests)
@@ -162,11 +163,11 @@ def _intensity(case: Measurement) -> Iterator[str]:
     """How many memory operations stand against each arithmetic one."""
     if not case.problem.flops:
         return
-    steps = counters.useful_warp_steps(case)
-    loads = counters.value(case, "global_load_requests")
+    steps = counts.useful_warp_steps(case)
+    loads = counts.value(case, "global_load_requests")
     found = [
         (loads / steps if loads is not None else 0.0, "global load requests"),
-        (counters.shared_wavefronts_per_step(case) or 0.0, "shared-memory passes"),
+        (counts.per_step(case, *counts.SHARED_WAVEFRONTS) or 0.0, "shared-memory passes"),
     ]
     most, what = max(found)
     if most >= _MANY_OPERATIONS:
@@ -176,16 +177,16 @@ def _intensity(case: Measurement) -> Iterator[str]:
 
 def is_of_fmas(case: Measurement, steps: float) -> bool:
     """Whether fused multiply-adds are at least half of a case's work; where nobody counted, they may be."""
-    counted = [counters.value(case, f"{kind}fma_thread_instructions") for kind in "fd"]
+    counted = [counts.value(case, f"{kind}fma_thread_instructions") for kind in "fd"]
     known = [fmas for fmas in counted if fmas is not None]
-    return not known or 2 * max(known) >= counters.WARP_LANES * steps
+    return not known or 2 * max(known) >= WARP_LANES * steps
 
 
 def _busy(case: Measurement) -> Iterator[str]:
     used = [
         (value, unit)
         for name, unit in _UNITS.items()
-        if (value := counters.value(case, name)) is not None and value >= _BUSY_PCT
+        if (value := counts.value(case, name)) is not None and value >= _BUSY_PCT
     ]
     if used:
         share, unit = max(used)

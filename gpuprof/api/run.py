@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuprof.analysis.actions import actions_of
 from gpuprof.analysis.answer import Answer, answer_of
-from gpuprof.analysis.counters import held as counted
+from gpuprof.analysis.counts import held as counted
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.groups import SizeSlice, groups

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import is_reference, on_host
@@ -283,7 +283,7 @@ def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
 
 
 def _moved(base: Subject, new: Subject) -> Iterator[Moved]:
-    names = counters.names_in((base.case, new.case))
+    names = counts.names_in((base.case, new.case))
     own = [FIGURES[key] for key in EXACT]
     counted = [counter_figure(name) for name in names if name not in EXACT]
     for figure in (*own, *counted):
@@ -305,10 +305,10 @@ def _counts_none(absent: Measurement, present: Measurement, name: str) -> bool:
     The executor leaves out what a kernel does not do; what was not counted stands there with its reason, and
     what Nsight Compute counted of one version only says how that was measured.
     """
-    counted = counters.held(present).get(name)
-    if counted is None or counted.source != "sim" or name in counters.held(absent):
+    counted = counts.held(present).get(name)
+    if counted is None or counted.source != "sim" or name in counts.held(absent):
         return False
-    return any(item.source == "sim" and item.value is not None for item in counters.held(absent).values())
+    return any(item.source == "sim" and item.value is not None for item in counts.held(absent).values())
 
 
 def _is_noise(
@@ -319,7 +319,7 @@ def _is_noise(
     Its rates, hit rates and stalls follow from when things happened, and even its counts differ a little. Of
     the same code they say nothing; of other code, counts and efficiencies that moved clearly do.
     """
-    found = [counters.held(case).get(figure.key) for case in (base, new)]
+    found = [counts.held(case).get(figure.key) for case in (base, new)]
     if isinstance(before, str) or isinstance(after, str) or not any(c and c.source == "ncu" for c in found):
         return False
     # A count over another, as cycles a warp waits for each instruction, is a rate too.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A figure of a case as a table cell: human text, the raw value it sorts by, or why it is missing."""
 
-from gpuprof.analysis import counters
+from gpuprof.analysis import counts
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.report.document import Cell
@@ -33,7 +33,7 @@ def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
         return Cell(reading.value, reading.value)
     digits = _MORE_DIGITS.get(figure.unit, 3) if fine else 3
     noisy = " ~" if figure.key == "median_us" and is_noisy(subject.case) else ""
-    counter = counters.find(subject.case, figure.key)
+    counter = counts.find(subject.case, figure.key)
     least = "≥ " if counter and counter.is_least and counter.value == reading.value else ""
     return Cell(least + figure.write(reading.value, digits) + noisy, reading.value)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuprof.analysis import counters
+from gpuprof.analysis import counts
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.groups import groups
@@ -106,7 +106,7 @@ def _of_case(name: str, read: Callable[[Measurement], Any]) -> _Column:
 
 def _figures(run: Run) -> Iterator[_Column]:
     """Every figure; counters stand behind what is made of them, those without a description last."""
-    foreign = {name: None for case in run.cases for name in counters.held(case) if name not in FIGURES}
+    foreign = {name: None for case in run.cases for name in counts.held(case) if name not in FIGURES}
     own = sorted(FIGURES.values(), key=lambda figure: figure.group == "Counters")
     return map(_of_figure, (*own, *map(counter_figure, foreign)))
 

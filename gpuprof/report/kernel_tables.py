@@ -4,7 +4,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
@@ -144,11 +144,11 @@ def _shares(caption: str, shares: Sequence[Share]) -> Iterator[Table]:
 
 
 def _counted(cases: Sequence[Measurement]) -> list[str]:
-    return [name for name in counters.names_in(tuple(cases)) if not name.startswith(_AS_BARS)]
+    return [name for name in counts.names_in(tuple(cases)) if not name.startswith(_AS_BARS)]
 
 
 def _is_zero(cases: Sequence[Measurement], name: str) -> bool:
-    values = [counters.value(case, name) for case in cases]
+    values = [counts.value(case, name) for case in cases]
     return any(value is not None for value in values) and not any(values)
 
 
@@ -159,7 +159,7 @@ def _counters(run: Run, found: Found) -> Iterator[Table]:
     for name in _counted(cases):
         row = _row(cases, counter_figure(name).label, name, _reading(run, counter_figure(name)))
         if not _is_zero(cases, name):
-            held = {counter.source for case in cases if (counter := counters.find(case, name))}
+            held = {counter.source for case in cases if (counter := counts.find(case, name))}
             rows.setdefault(tuple(sorted(held)), []).append(row)
     for sources, own in rows.items():
         caption = f"Counters, by {' and '.join(_COUNTED_BY[source] for source in sources)}"

@@ -32,7 +32,7 @@ from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.changes import changes
 from gpuprof.analysis.claims import Claim, direction
-from gpuprof.analysis.counters import sector_ratio, shared_wavefronts_per_step, value
+from gpuprof.analysis.counts import SHARED_WAVEFRONTS, per_step, sector_ratio, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
@@ -539,13 +539,13 @@ class TestCounters:
         assert sector_ratio(case) == pytest.approx((16_384 + 2048) * 32 / (3 * 128 * 128 * 4))
 
     def test_wavefronts_per_warp_step(self) -> None:
-        assert shared_wavefronts_per_step(sim_run().cases[1]) == pytest.approx(
+        assert per_step(sim_run().cases[1], *SHARED_WAVEFRONTS) == pytest.approx(
             (131_072 + 4096) / (128**3 / 32)
         )
 
     def test_what_was_not_counted_is_none_and_not_zero(self) -> None:
         case = sim_run().cases[0]
-        assert shared_wavefronts_per_step(case) is None
+        assert per_step(case, *SHARED_WAVEFRONTS) is None
 
     def test_async_copies_are_global_traffic_too(self) -> None:
         case = sim_run().cases[1]

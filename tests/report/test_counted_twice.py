@@ -8,7 +8,7 @@ import pytest
 from synthetic_runs import Gemm, counters, gemm_case, record, run
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
-from gpuprof.analysis.counters import address_conflicts, names_in, sampled, total
+from gpuprof.analysis.counts import address_conflicts, names_in, sampled, total
 from gpuprof.results import Counter, Measurement
 
 LOADS = ("shared_load_wavefronts", "shared_load_bank_conflicts")

@@ -18,7 +18,7 @@ from page_reader import expanded
 from unit_support import DEVICE, MINIMAL, busy_runs, parse_kernel, runs
 
 from gpuprof import page_data
-from gpuprof.analysis.counters import MOST_FOREIGN
+from gpuprof.analysis.counts import MOST_FOREIGN
 from gpuprof.cuda_source.host_code import device_parts
 from gpuprof.errors import HeaderError, InputError, ResultsError
 from gpuprof.executor.program.ptx import parse as parse_ptx

@@ -122,7 +122,6 @@ SHARED_ROLES = {
 #: Names that several modules share though they play no such role: none may join them.
 SHARED_STILL = {
     "run": {"gpuprof.api.run", "gpuprof.measure.run"},
-    "counters": {"gpuprof.counters", "gpuprof.analysis.counters"},
     "metrics": {"gpuprof.ncu.metrics", "gpuprof.report.metrics"},
     "profile": {"gpuprof.commands.profile", "gpuprof.ncu.profile"},
     "text": {"gpuprof.text", "gpuprof.report.text"},

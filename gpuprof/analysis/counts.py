@@ -4,13 +4,11 @@
 
 from collections.abc import Mapping
 
+from gpuprof.bounds.parts import SECTOR_BYTES, WARP_LANES
 from gpuprof.counters import COUNTERS
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.results import Counter, Measurement
 
-#: Bytes of one sector, the unit in which L1, L2 and device memory exchange data.
-SECTOR_BYTES = 32
-WARP_LANES = 32
 #: Counters without a description that are shown: each is a column, and a foreign file may have thousands.
 MOST_FOREIGN = 100
 #: Most that arbitration adds to the wavefronts of one kind of access, as a share of them: 13 % was seen.
@@ -29,7 +27,8 @@ GLOBAL_SECTORS = (
     "async_copy_sectors",
     "global_atomic_sectors",
 )
-SHARED_WAVEFRONTS = ("shared_load_wavefronts", "shared_store_wavefronts", "async_copy_shared_wavefronts")
+SHARED_PASSES = ("shared_load_wavefronts", "shared_store_wavefronts")
+SHARED_WAVEFRONTS = (*SHARED_PASSES, "async_copy_shared_wavefronts")
 BANK_CONFLICTS = (
     "shared_load_bank_conflicts",
     "shared_store_bank_conflicts",
@@ -65,6 +64,11 @@ def value(case: Measurement, name: str) -> float | None:
     return counter.value if counter else None
 
 
+def known(case: Measurement, *names: str) -> float:
+    """The sum of those of several counters that were measured; 0 where none was."""
+    return sum(value(case, name) or 0.0 for name in names)
+
+
 def total(case: Measurement, *names: str) -> float | None:
     """The sum of several counters, or None unless at least one was measured and none is unmeasured."""
     values = [counter.value for name in names if (counter := find(case, name)) is not None]
@@ -72,17 +76,12 @@ def total(case: Measurement, *names: str) -> float | None:
     return sum(known) if known and len(known) == len(values) else None
 
 
-def global_sectors(case: Measurement) -> float | None:
-    """Sectors of global loads, stores, copies and atomics together."""
-    return total(case, *GLOBAL_SECTORS)
-
-
 def sector_ratio(case: Measurement) -> float | None:
     """Bytes of all sectors requested over the fewest bytes the problem can move; 1 is ideal.
 
     Requests are counted before the caches, so this is traffic into L1 and not into device memory.
     """
-    sectors = global_sectors(case)
+    sectors = total(case, *GLOBAL_SECTORS)
     return None if sectors is None else sectors * SECTOR_BYTES / case.problem.min_bytes
 
 
@@ -94,15 +93,10 @@ def useful_warp_steps(case: Measurement) -> float:
     return (problem.flops / 2 if problem.flops else moved) / WARP_LANES
 
 
-def shared_wavefronts_per_step(case: Measurement) -> float | None:
-    """Shared-memory passes per warp-wide step of useful work."""
-    wavefronts = total(case, *SHARED_WAVEFRONTS)
-    return None if wavefronts is None else wavefronts / useful_warp_steps(case)
-
-
-def bank_conflicts(case: Measurement) -> float | None:
-    """Extra shared-memory passes of loads, stores and copies together."""
-    return total(case, *BANK_CONFLICTS)
+def per_step(case: Measurement, *names: str) -> float | None:
+    """The sum of several counters per warp-wide step of useful work."""
+    counted = total(case, *names)
+    return None if counted is None else counted / useful_warp_steps(case)
 
 
 def address_conflicts(case: Measurement, *kinds: str) -> float | None:
@@ -127,12 +121,6 @@ def address_conflicts(case: Measurement, *kinds: str) -> float | None:
             return None
         found += extra
     return found
-
-
-def bank_conflicts_per_step(case: Measurement) -> float | None:
-    """Extra shared-memory passes per warp-wide step of useful work."""
-    conflicts = bank_conflicts(case)
-    return None if conflicts is None else conflicts / useful_warp_steps(case)
 
 
 def sampled(case: Measurement) -> tuple[int, int] | None:
