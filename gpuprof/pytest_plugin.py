@@ -216,7 +216,7 @@ def _printed(document: "Document") -> str:
 
 
 def _title(case: "Case") -> str:
-    from gpuprof.report.cells import format_block
+    from gpuprof.report.case_table import format_block
     from gpuprof.text import one_line
 
     return one_line(f"{case.kernel} {case.size} {format_block(case.record)}")

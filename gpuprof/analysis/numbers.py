@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How figures are written: significant digits, SI and binary units. Every report formats through here."""
 
+import re
 from functools import lru_cache
 
 #: Units of one figure, each with its size in the unit that results are stored in, ascending.
@@ -10,6 +11,8 @@ TIME_UNITS: Units = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 COMPUTE_UNITS: Units = ((1e-3, "MFLOP/s"), (1.0, "GFLOP/s"), (1e3, "TFLOP/s"), (1e6, "PFLOP/s"))
 BANDWIDTH_UNITS: Units = ((1e-3, "MB/s"), (1.0, "GB/s"), (1e3, "TB/s"))
 
+#: The space before a unit or an SI letter.
+_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGTPE]|%|[KMGT]iB|B|[nµm]?s|[MGT]B/s|[MGTP]FLOP/s|SMs)(?![\w-]))")
 _SI = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _LARGEST_EXACT_COUNT = 99_999
@@ -136,3 +139,8 @@ def unit_for(largest: float, units: Units) -> tuple[float, str]:
     """The largest unit of which a figure is at least 1: its size and its name, for a whole axis as well."""
     fitting = [unit for unit in units if abs(largest) >= unit[0]]
     return fitting[-1] if fitting else units[0]
+
+
+def bound(text: str) -> str:
+    """A text with each figure kept on one line with its unit."""
+    return _UNIT.sub("\u00a0", text)

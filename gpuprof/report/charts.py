@@ -5,32 +5,38 @@
 Every text is written here, so that a chart and the table beside it never disagree about a figure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import log10
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.parameters import Panel, ParameterPoint, ParameterSweep
 from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
 from gpuprof.analysis.scaling import Series
+from gpuprof.analysis.speed import limit_of, rate, rate_at
 from gpuprof.analysis.status import status_of
-from gpuprof.report.cells import block_phrase
+from gpuprof.report.case_table import block_phrase, cell_of
 from gpuprof.report.ladder_table import steps_to
-from gpuprof.report.metrics import Bar, Metric, ladder_metrics
-from gpuprof.report.svg.drawings import drawings
-from gpuprof.results import Run
+from gpuprof.report.svg.bar_rows import bar_rows
+from gpuprof.report.svg.curves import curves
+from gpuprof.report.svg.heat_table import bar_table, heat_table
+from gpuprof.results import Measurement, Run
 from gpuprof.text import visible
 
 Chart = dict[str, Any]
 
 #: Figures that differ by more than this factor are coloured by their logarithm: one must not fade the rest.
 _WIDE = 4.0
+#: Ratio of the longest bar to the shortest up to which a linear axis shows both.
+_LINEAR_SPREAD = 30.0
 #: A limit up to so many times the longest bar is worth the axis that it takes.
 _NEAR = 2.5
 #: Foot of an axis of ratios: the fewest possible is 1.
@@ -42,6 +48,12 @@ _MOST_POINTS = 7
 _COLOURS, _DASHES = 8, 4
 #: Share of an axis' span that is left free at both ends.
 _MARGIN = 0.04
+_KINDS: dict[str, Callable[[Chart, int], Markup]] = {
+    "bars": bar_rows,
+    "lines": curves,
+    "matrix": lambda chart, _: heat_table(chart),
+    "row": lambda chart, _: bar_table(chart),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,12 @@ class ChartView:
     data: Chart
 
 
+def drawings(chart: Chart) -> tuple[Markup, ...]:
+    """Every drawing of a chart, one for each choice that its reader has; the first is the one shown."""
+    draw = _KINDS[chart["kind"]]
+    return tuple(draw(chart, choice) for choice in range(len(chart.get("choices", [None]))))
+
+
 def chart_view(key: str, chart: Chart) -> ChartView:
     """A chart and its drawings."""
     named = {**chart, "id": key}
@@ -73,8 +91,41 @@ def chart_view(key: str, chart: Chart) -> ChartView:
     return ChartView(key, choices, folded, drawn[0], {**named, "drawings": drawn})
 
 
+class _RungBar(NamedTuple):
+    """One figure of a rung, with the beginning of its label for narrow places.
+
+    `low` and `high` end its error bar; `mark` is a second value of the same unit, marked beside the end.
+    """
+
+    value: float
+    text: str
+    short: str
+    low: float | None = None
+    high: float | None = None
+    mark: float | None = None
+
+    @property
+    def end(self) -> float:
+        """Where the last thing drawn of it ends."""
+        return max(self.value, self.high or 0.0, self.mark or 0.0)
+
+
+class _Metric(NamedTuple):
+    """A figure to draw the ladder by: the label of its button, and its axis' title with `{}` for the unit.
+
+    `read` gives a rung's bar, None where the figure does not exist; `lines` mark values across all bars.
+    """
+
+    key: str
+    label: str
+    axis: str
+    read: Callable[[Rung], _RungBar | None]
+    units: numbers.Units = ((1.0, ""),)
+    lines: tuple[tuple[float, str], ...] = ()
+
+
 def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, str]) -> Chart:
-    """A bar per kernel for each figure the reader can choose, the fastest kernel first.
+    """A bar per kernel for each figure the reader can choose, the headline and the fastest kernel first.
 
     Of many kernels the slower ones are folded: the fastest, the references and the first rung stay.
     """
@@ -82,18 +133,16 @@ def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, 
     first = next((rung for rung in ladder.rungs if not rung.is_reference), None)
     open_bars = _OPEN_BARS if len(rungs) > _MANY_BARS else len(rungs)
     shown = [place < open_bars or rung.is_reference or rung is first for place, rung in enumerate(rungs)]
+    rows = [
+        {**_row(run, rung, anchors), "rung": ladder.rungs.index(rung), "folded": not open_}
+        for rung, open_ in zip(rungs, shown, strict=True)
+    ]
+    metrics = _metrics(run, group, ladder)
     return {
         "kind": "bars",
         "title": f"Ladder at {ladder.size.label}, {group.title}",
-        "rows": [
-            {
-                **_row(run, rung, anchors),
-                "rung": ladder.rungs.index(rung),
-                "folded": not shown[place],
-            }
-            for place, rung in enumerate(rungs)
-        ],
-        "choices": [_bars(metric, rungs, shown) for metric in ladder_metrics(run, group, ladder)],
+        "rows": rows,
+        "choices": [found for metric in metrics if (found := _bars(metric, rungs, shown))],
     }
 
 
@@ -102,6 +151,184 @@ def _standing(rung: Rung) -> float:
     if rung.speed is not None:
         return rung.speed.median_us
     return rung.limits.least_us if rung.limits is not None else float("inf")
+
+
+def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
+    """Rates and times on a GPU; bounds and counts anywhere; resources where nothing else was measured."""
+    flops = group.rate_is_flops
+
+    def rates(rung: Rung) -> _RungBar | None:
+        speed = rung.speed
+        if speed is None:
+            return None
+        parts = [_rate_text(run, rung.case), numbers.time_us(speed.median_us)]
+        if speed.pct_of_limit is not None:
+            parts.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
+        if rung.gain is not None:
+            parts.append(f"{numbers.ratio(rung.gain)} over {rung.previous}")
+        ends = (rate_at(rung.case.problem, us, flops) for us in (speed.timing.p95_us, speed.timing.p05_us))
+        return _RungBar(rate(speed, flops), " · ".join(parts), " · ".join(parts[:2]), *ends)
+
+    def times(rung: Rung) -> _RungBar | None:
+        speed = rung.speed
+        if speed is None:
+            return None
+        short = numbers.time_us(speed.median_us)
+        text = f"{short} · {_rate_text(run, rung.case)}"
+        return _RungBar(speed.median_us, text, short, speed.timing.p05_us, speed.timing.p95_us)
+
+    def bounds(rung: Rung) -> _RungBar | None:
+        limits = rung.limits
+        if limits is None:
+            return None
+        least, measured = limits.least_us, limits.measured_us
+        parts = [numbers.time_us(least), limits.binding.short]
+        if measured is not None:
+            parts.append(f"{numbers.percent(100 * least / measured)} of {numbers.time_us(measured)}")
+        return _RungBar(least, " · ".join(parts), " · ".join(parts[:2]), mark=measured)
+
+    def plain(key: str, label: str, axis: str, lines: tuple[tuple[float, str], ...] = ()) -> _Metric:
+        figure = FIGURES[key]
+
+        def read(rung: Rung) -> _RungBar | None:
+            value = figure.value(Subject(run, rung.case, rung))
+            return None if value is None else _RungBar(value, figure.write(value), figure.write(value))
+
+        return _Metric(key, label, axis, read, lines=lines)
+
+    timed = run.backend == "gpu"
+    if timed:
+        # Bandwidths are compared in GB/s throughout.
+        units = numbers.COMPUTE_UNITS if flops else ((1.0, "GB/s"),)
+        axis = "{} from the cold median; whiskers p05–p95; longer is better"
+        yield _Metric("rate", "Rate", axis, rates, units, _roofs(run, ladder, flops))
+        axis = "{}, cold median; whiskers p05–p95; shorter is better"
+        yield _Metric("time", "Time", axis, times, numbers.TIME_UNITS)
+    marked = "; a line marks the measured time" if timed else ", no measured time"
+    yield _Metric("bound", "Bound", f"{{}} at least, by exact counts{marked}", bounds, numbers.TIME_UNITS)
+    for metric in _COUNTED if timed else (*_COUNTED, *_COMPILED):
+        yield plain(*metric)
+
+
+def _rate_text(run: Run, case: Measurement) -> str:
+    return cell_of(headline_rate(run, case), Subject(run, case)).text or ""
+
+
+def _roofs(run: Run, ladder: SizeLadder, flops: bool) -> tuple[tuple[float, str], ...]:
+    """The theoretical roof over this size as a rate, and the measured copy bandwidth where it bounds that."""
+    limit = limit_of(ladder.size.problem, run.devices[ladder.size.device])
+    if limit is None:
+        return ()
+    if flops and limit.gflops is not None:
+        return ((limit.gflops, f"theoretical peak {limit.name} {numbers.gflops(limit.gflops)}"),)
+    roof = ((limit.gbps, f"theoretical peak {limit.name} {numbers.gbps(limit.gbps)}"),)
+    copy = run.devices[ladder.size.device].measured_copy_bandwidth_gbps
+    return (*roof, (copy, f"measured copy {numbers.gbps(copy)}")) if copy else roof
+
+
+_WHOLE = ((100.0, "100 %"),)
+#: Counts and resources: figure, label of the button, title of the axis, and lines to mark.
+_COUNTED: tuple[tuple[Any, ...], ...] = (
+    (
+        "sector_ratio",
+        "Global traffic",
+        "bytes of global sectors requested, × the fewest possible; shorter is better",
+        ((1.0, "fewest possible"),),
+    ),
+    (
+        "global_load_efficiency_pct",
+        "Load efficiency",
+        "useful bytes in the sectors of global loads, %; longer is better",
+        _WHOLE,
+    ),
+    (
+        "global_store_efficiency_pct",
+        "Store efficiency",
+        "useful bytes in the sectors of global stores, %; longer is better",
+        _WHOLE,
+    ),
+    (
+        "shared_wavefronts_per_step",
+        "Shared wavefronts",
+        "shared-memory passes per warp-wide step of useful work; shorter is better",
+    ),
+    (
+        "bank_conflicts_per_step",
+        "Bank conflicts",
+        "extra shared-memory passes per warp-wide step of useful work; shorter is better",
+    ),
+)
+_COMPILED: tuple[tuple[Any, ...], ...] = (
+    (
+        "theoretical_occupancy_pct",
+        "Occupancy",
+        "theoretical occupancy, %; more is not always faster",
+        _WHOLE,
+    ),
+    ("registers_per_thread", "Registers", "registers per thread"),
+    ("shared_bytes", "Shared memory", "bytes of shared memory per block"),
+)
+
+
+def _bars(metric: _Metric, rungs: list[Rung], shown: list[bool]) -> Chart | None:
+    """One figure of every rung, None where none has it.
+
+    Folded bars that are much longer than all others do not set the axis.
+    """
+    read = [metric.read(rung) for rung in rungs]
+    known = [bar for bar in read if bar is not None]
+    if not known:
+        return None
+    divisor, unit = numbers.unit_for(max(max(bar.value, bar.mark or 0.0) for bar in known), metric.units)
+    values = [bar.value for bar in known if bar.value > 0]
+    spread = max(values) / min(values) if values else 1.0
+    logarithmic = metric.key == "sector_ratio" and spread > _LINEAR_SPREAD
+    longest = max(bar.end for bar in known)
+    longest_shown = max((bar.end for bar in compress(read, shown) if bar), default=0.0)
+    if longest > _NEAR * longest_shown > 0:
+        longest = longest_shown
+    high = max([longest, *(value for value, _ in metric.lines if value <= _NEAR * longest)]) / divisor or 1.0
+    low = _LOG_FOOT if logarithmic else 0.0
+    title = metric.axis.format(unit) + ("; logarithmic" if logarithmic else "")
+    return {
+        "key": metric.key,
+        "label": metric.label,
+        "x": _axis(title, low, max(high, 2 * low), logarithmic),
+        "lines": [{"value": value / divisor, "label": label} for value, label in metric.lines],
+        "bars": [None if bar is None else _bar(bar, divisor) for bar in read],
+    }
+
+
+def _bar(bar: _RungBar, divisor: float) -> Chart:
+    low, high = (bar.value if end is None else end for end in (bar.low, bar.high))
+    return {
+        "value": bar.value / divisor,
+        "low": low / divisor,
+        "high": high / divisor,
+        "text": visible(bar.text),
+        "short": visible(bar.short),
+        "mark": None if bar.mark is None else bar.mark / divisor,
+        "end": bar.end / divisor,
+    }
+
+
+def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
+    status = status_of(run, rung.case)
+    return {
+        # The kernel that ran stands before what chose it.
+        "name": visible(
+            f"{rung.case.chosen} ({rung.kernel.id})" if rung.case.chosen else name_of(run, rung.kernel)
+        ),
+        "anchor": anchors[rung.kernel.id],
+        "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
+        "status": f"{status.symbol} {status.word}",
+        "usable": status.usable,
+        "is_fault": status.tone == "bad",
+        "reason": "" if status.usable else visible(rung.case.reason or ""),
+        "reference": rung.is_reference,
+        "ceiling": rung.is_ceiling,
+        "fastest": rung.is_fastest,
+    }
 
 
 def scaling_chart(run: Run, group: Group, series: tuple[Series, ...], anchors: dict[str, str]) -> Chart:
@@ -288,56 +515,3 @@ def parameter_text(sweep: ParameterSweep, point: ParameterPoint | None) -> str:
     if point is None:
         return ""
     return point.case.outcome if point.value is None else sweep.figure.write(point.value)
-
-
-def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
-    status = status_of(run, rung.case)
-    return {
-        # The kernel that ran stands before what chose it.
-        "name": visible(
-            f"{rung.case.chosen} ({rung.kernel.id})" if rung.case.chosen else name_of(run, rung.kernel)
-        ),
-        "anchor": anchors[rung.kernel.id],
-        "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
-        "status": f"{status.symbol} {status.word}",
-        "usable": status.usable,
-        "is_fault": status.tone == "bad",
-        "reason": "" if status.usable else visible(rung.case.reason or ""),
-        "reference": rung.is_reference,
-        "ceiling": rung.is_ceiling,
-        "fastest": rung.is_fastest,
-    }
-
-
-def _bars(metric: Metric, rungs: list[Rung], shown: list[bool]) -> Chart:
-    """One figure of every rung; folded bars that are much longer than all others do not set the axis."""
-
-    def scaled(bar: Bar) -> Chart:
-        low, value, high = (end / metric.divisor for end in (bar.low, bar.value, bar.high))
-        return {
-            "value": value,
-            "low": low,
-            "high": high,
-            "text": visible(bar.text),
-            "short": visible(bar.short),
-            "mark": None if bar.mark is None else bar.mark / metric.divisor,
-            # Where the last thing drawn of it ends.
-            "end": max(high, value, (bar.mark or 0.0) / metric.divisor),
-        }
-
-    bars = [scaled(bar) if (bar := metric.read(rung)) else None for rung in rungs]
-    lines = [(value / metric.divisor, label) for value, label in metric.lines]
-    longest = max((bar["end"] for bar in bars if bar), default=0.0)
-    longest_shown = max((bar["end"] for bar in compress(bars, shown) if bar), default=0.0)
-    if longest > _NEAR * longest_shown > 0:
-        longest = longest_shown
-    high = max([longest, *(value for value, _ in lines if value <= _NEAR * longest)]) or 1.0
-    low = _LOG_FOOT if metric.logarithmic else 0.0
-    title = f"{metric.axis}; logarithmic" if metric.logarithmic else metric.axis
-    return {
-        "key": metric.key,
-        "label": metric.label,
-        "x": _axis(title, low, max(high, 2 * low), metric.logarithmic),
-        "lines": [{"value": value, "label": label} for value, label in lines],
-        "bars": bars,
-    }

@@ -13,7 +13,7 @@ from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Mov
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
-from gpuprof.report.cells import format_block
+from gpuprof.report.case_table import format_block
 from gpuprof.report.change_pictures import axis_end, change_picture, rounds_picture
 from gpuprof.report.document import (
     Cell,

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup, escape
 
 from gpuprof.analysis.glossary import Glossary
+from gpuprof.analysis.numbers import bound
 from gpuprof.report.document import Content, Document, Section, Sentence
 from gpuprof.report.filling import assets, templates
 from gpuprof.report.pieces import Pieces
-from gpuprof.report.text import bound
 from gpuprof.results import Tool
 from gpuprof.text import visible
 

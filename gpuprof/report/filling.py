@@ -3,12 +3,35 @@
 """How every page is filled: one way to escape, one place for style sheets and scripts."""
 
 import functools
+import re
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from gpuprof.report.text import finalize
+from gpuprof.text import visible
+
+#: An address as far as it can be told from the text around it.
+_ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}]+[^\s<>\"'()\[\]{}.,;:]")
+
+
+def linked(text: str) -> Markup:
+    """The text, escaped and made visible, with the web addresses in it as links."""
+    pieces, end = [], 0
+    shown = visible(text)
+    for match in _ADDRESS.finditer(shown):
+        address = escape(match[0])
+        pieces += [escape(shown[end : match.start()]), f'<a href="{address}">{address}</a>']
+        end = match.end()
+    return Markup("".join([*pieces, escape(shown[end:])]))
+
+
+def _finalize(value: Any) -> Any:
+    """What a template shows for a value: text made visible, None as nothing."""
+    if value is None:
+        return ""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def templates() -> Environment:
@@ -16,7 +39,7 @@ def templates() -> Environment:
     return Environment(
         loader=PackageLoader("gpuprof.report"),
         autoescape=True,
-        finalize=finalize,
+        finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,

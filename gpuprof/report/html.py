@@ -6,26 +6,32 @@ import base64
 import functools
 import gc
 import hashlib
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 from jinja2 import Environment
+from markupsafe import Markup
 
 from gpuprof import page_data
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.report.filling import assets, templates
-from gpuprof.report.kept import PARTS_BLOCK, Parts
+from gpuprof.analysis.numbers import bound
+from gpuprof.report.filling import assets, linked, templates
 from gpuprof.report.page import build_page
 from gpuprof.report.pieces import Pieces
 from gpuprof.report.plotly_part import plotly_part
 from gpuprof.report.shortened import shortened
 from gpuprof.report.svg.sample_strip import sample_strip
-from gpuprof.report.text import bound, linked
 from gpuprof.results import Run
 from gpuprof.schema import to_text
 
+#: The element that holds all parts, compressed: for each kind of piece a list with every part's.
+PARTS_BLOCK = "gpuprof-parts"
+#: Stands between the pieces of a part. Those of one kind are compressed beside each other, in half the bytes.
+_BETWEEN = "<!--kind-->"
 _SCRIPTS = ("charts.js", "page.js", "tables.js", "highlight.js", "lazy.js", "glossary.js")
 
 
@@ -71,7 +77,7 @@ def _rendered(run: Run) -> str:
         # Without a chart its absence is no error.
         packed_plotly, plotly_hash = plotly.result() if charts else ("", "")
     script = assets(*_SCRIPTS)
-    pieces, parts = Pieces(Glossary(shown)), Parts()
+    pieces, parts = Pieces(Glossary(shown)), _Parts()
     return (
         _environment()
         .get_template("report.html.j2")
@@ -98,6 +104,23 @@ def _rendered(run: Run) -> str:
             },
         )
     )
+
+
+class _Parts:
+    """Parts of a page that weigh much and are opened seldom: kept compressed, built where they are opened."""
+
+    def __init__(self) -> None:
+        self._held: list[str] = []
+
+    def keep(self, content: str) -> Markup:
+        """Put a part aside, HTML without parts of its own; what stands in its place names it."""
+        self._held.append(str(content))
+        return Markup(f'<div class="kept" data-kept="{len(self._held) - 1}"></div>')
+
+    def packed(self) -> Markup:
+        """All parts kept so far, for the element `PARTS_BLOCK`."""
+        kinds = list(zip_longest(*(part.split(_BETWEEN) for part in self._held), fillvalue=""))
+        return Markup(page_data.packed(json.dumps(kinds, separators=(",", ":"), ensure_ascii=False)))
 
 
 def prepare() -> None:

@@ -11,7 +11,7 @@ from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import Share, speed_of_light, stalls
-from gpuprof.report.cells import cell_of, format_block, missing
+from gpuprof.report.case_table import cell_of, format_block, missing
 from gpuprof.report.document import Cell, Column, Mark, Row, Table
 from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent

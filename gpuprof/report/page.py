@@ -25,6 +25,7 @@ from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
     ChartView,
     chart_view,
+    drawings,
     ladder_chart,
     parameter_chart,
     roofline_chart,
@@ -38,7 +39,6 @@ from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sect
 from gpuprof.report.ladder_table import steps_table
 from gpuprof.report.parameters_text import sweep_sentence
 from gpuprof.report.run_text import reasons
-from gpuprof.report.svg.drawings import drawings
 from gpuprof.report.tuned_text import search_content
 from gpuprof.results import BackendName, Run
 

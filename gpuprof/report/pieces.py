@@ -14,6 +14,7 @@ from itertools import groupby
 from markupsafe import Markup, escape
 
 from gpuprof.analysis.glossary import Glossary
+from gpuprof.analysis.numbers import bound
 from gpuprof.report.document import (
     Cell,
     CodeBlock,
@@ -26,7 +27,6 @@ from gpuprof.report.document import (
     Table,
     Tone,
 )
-from gpuprof.report.text import bound
 from gpuprof.text import visible
 
 

@@ -13,6 +13,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from gpuprof.analysis.numbers import bound
 from gpuprof.report.document import (
     AnswerTile,
     Cell,
@@ -29,7 +30,6 @@ from gpuprof.report.document import (
     Table,
     Tone,
 )
-from gpuprof.report.text import bound
 from gpuprof.text import one_line, visible
 
 _GAP = 2

@@ -21,15 +21,14 @@ from gpuprof.analysis.ladder import build_ladder
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import rate, rate_at
 from gpuprof.reading import read_run
+from gpuprof.report.charts import drawings
 from gpuprof.report.html import render_html
 from gpuprof.report.page import Page, build_page
 from gpuprof.report.svg.bar_rows import bar_rows
-from gpuprof.report.svg.drawings import drawings
-from gpuprof.report.svg.elements import element
+from gpuprof.report.svg.curves import NARROW_PX, WIDE_PX
+from gpuprof.report.svg.drawing import Scale, element, tick_text, width_of
 from gpuprof.report.svg.heat_table import SHADES, shade
-from gpuprof.report.svg.plane import NARROW_PX, WIDE_PX
 from gpuprof.report.svg.sample_strip import sample_strip
-from gpuprof.report.svg.scales import Scale, tick_text, width_of
 from gpuprof.results import dumps
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuprof.analysis import numbers
-from gpuprof.report.text import bound
 
 PREFIXES = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
 
@@ -123,7 +122,7 @@ def test_what_is_not_zero_never_reads_as_zero(value: float) -> None:
     ],
 )
 def test_figures_stay_with_their_units(text: str, expected: str) -> None:
-    assert bound(text) == expected
+    assert numbers.bound(text) == expected
 
 
 @pytest.mark.parametrize(

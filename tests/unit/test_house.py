@@ -122,9 +122,7 @@ SHARED_ROLES = {
 #: Names that several modules share though they play no such role: none may join them.
 SHARED_STILL = {
     "run": {"gpuprof.api.run", "gpuprof.measure.run"},
-    "metrics": {"gpuprof.ncu.metrics", "gpuprof.report.metrics"},
     "profile": {"gpuprof.commands.profile", "gpuprof.ncu.profile"},
-    "text": {"gpuprof.text", "gpuprof.report.text"},
     "verification": {"gpuprof.backends.verification", "gpuprof.backends.sim.verification"},
 }
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gpuprof.report.svg.elements import element, number, place
-from gpuprof.report.svg.scales import Scale, tick_text, width_of
+from gpuprof.report.svg.drawing import Scale, element, number, place, tick_text, width_of
 
 _TICKS = 6
 #: Sizes of the names' and labels' font in pixels, as the style sheet sets them.
@@ -20,12 +19,7 @@ _LONGEST_REASON = 90
 
 
 def bar_rows(chart: dict[str, Any], choice: int) -> Markup:
-    """One figure of every rung.
-
-    Args:
-        chart: As `charts.ladder_chart` makes it.
-        choice: Which of its figures.
-    """
+    """One figure of every rung, of a chart as `charts.ladder_chart` makes it."""
     metric = chart["choices"][choice]
     axis = metric["x"]
     scale = Scale(axis["low"], axis["high"], axis["logarithmic"])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.report.svg.elements import element, number, place
+from gpuprof.report.svg.drawing import element, number, place
 
 #: Columns of the distribution, an odd number so that one of them is the middle.
 _COLUMNS = 81
@@ -22,12 +22,7 @@ _WITHIN = 0.995
 
 
 def end_of_axis(changes: Sequence[float], marked: Sequence[float]) -> float:
-    """Where an axis ends to both sides, in percent.
-
-    Args:
-        changes: Of all that will be drawn along it: 0.02 is 2 % slower.
-        marked: Those that must be told from the others.
-    """
+    """Where an axis of changes, 0.02 for 2 % slower, ends to both sides, in percent: `marked` lie on it."""
     ordered = sorted(map(abs, changes))
     widest = ordered[int(_WITHIN * (len(ordered) - 1))] if ordered else 0.0
     typical = sorted(map(abs, marked))[len(marked) // 2] if marked else 0.0
@@ -36,12 +31,9 @@ def end_of_axis(changes: Sequence[float], marked: Sequence[float]) -> float:
 
 
 def card_strip(changes: Mapping[str, float], marked: Mapping[str, bool], end: float) -> Markup:
-    """The distribution as columns, and a mark for each card that is told from the others.
+    """The distribution of cards' changes as columns, and a mark for each card that is told from the others.
 
-    Args:
-        changes: By the card: 0.02 is 2 % slower than the middle.
-        marked: Cards with a mark, and whether more than one process confirms it.
-        end: Change at either end of the axis, in percent.
+    A mark tells whether more than one process confirms it; the axis ends at `end` percent to both sides.
     """
     counts = [0] * _COLUMNS
     for change in changes.values():

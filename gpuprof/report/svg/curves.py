@@ -2,26 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines and points between two axes: rates over size, and rooflines with the ladder's steps as arrows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from gpuprof.report.svg.elements import element, joined
-from gpuprof.report.svg.plane import (
-    NARROW_PX,
-    WIDE_PX,
-    Frame,
-    Plane,
-    drawn,
-    key,
-    mark,
-    series_class,
-    shape,
-    stretched,
-    swatch,
-)
-from gpuprof.report.svg.scales import Scale, width_of
+from gpuprof.report.svg.drawing import Scale, element, number, place, tick_text, width_of
 
 _LABEL_PX, _LINE_PX = 11.0, 13.0
 #: Where a name may stand beside its mark: pixels across and down, and which end of it is there.
@@ -29,22 +16,56 @@ _SIDES = ((9.0, 4.0, "start"), (-9.0, 4.0, "end"), (0.0, -10.0, "middle"), (0.0,
 _MARK_PX = 7.0
 
 _Box = tuple[float, float, float, float]
+#: Marks within 5 pixels of their place; seven shapes and eight colours tell 56 series apart.
+SHAPES = (
+    "M-4.5 0A4.5 4.5 0 1 0 4.5 0A4.5 4.5 0 1 0 -4.5 0Z",
+    "M0-5.5L5.5 0L0 5.5L-5.5 0Z",
+    "M-4-4H4V4H-4Z",
+    "M0-5.2L5 4H-5Z",
+    "M0 5.2L5-4H-5Z",
+    "M-5-1.6H-1.6V-5H1.6V-1.6H5V1.6H1.6V5H-1.6V1.6H-5Z",
+    "M-4.5-4.5H4.5L-4.5 4.5H4.5Z",
+)
+REFERENCE_SHAPE = (
+    "M-4.6-3.2L-3.2-4.6L0-1.4L3.2-4.6L4.6-3.2L1.4 0L4.6 3.2L3.2 4.6L0 1.4L-3.2 4.6L-4.6 3.2L-1.4 0Z"
+)
+_COLOURS = 8
+#: Pixels that a plane is sure to have between its axes, on a phone and on a screen.
+NARROW_PX, WIDE_PX = 220.0, 560.0
+_TICK_PX = 11.5
+#: What a plane has beside it at least, and what labels have between them.
+_MARGIN_PX, _BETWEEN_PX = 14.0, 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    """The place between two axes, so many pixels high."""
+
+    x: Scale
+    y: Scale
+    height: float
+
+    def at(self, x: float, y: float) -> tuple[str, str]:
+        """Where a point stands, from the upper left."""
+        return place(self.x.share(x)), place(1 - self.y.share(y))
+
+    def path(self, points: Sequence[tuple[float, float]]) -> str:
+        """A line through points, on a field of 1000 by 1000 that is stretched over the plane."""
+        steps = (
+            f"{number(1000 * self.x.share(x))} {number(1000 * (1 - self.y.share(y)))}" for x, y in points
+        )
+        return "M" + "L".join(steps)
 
 
 def curves(chart: dict[str, Any], choice: int) -> Markup:
-    """The series that are shown from the start.
-
-    Args:
-        chart: As `charts.scaling_chart` and `charts.roofline_chart` make it.
-        choice: Which of its drawings.
-    """
+    """The series that are shown from the start, of a chart of rates over size or of a roofline."""
     held = chart["choices"][choice]
     shown = [item for item in held["series"] if item["shown"]]
     roofs = held.get("roofs", [])
-    plane = Plane(_scale(held["x"]), _scale(held["y"]), chart["height"])
+    plane = _Plane(_scale(held["x"]), _scale(held["y"]), chart["height"])
     lined = [item for item in shown if "line" in item]
     paths = [_path(plane, roof, roof["line"]) for roof in roofs]
-    content = [stretched(*paths, *(_path(plane, item, f"{_class(item)} {item['line']}") for item in lined))]
+    content = [_stretched(*paths, *(_path(plane, item, f"{_class(item)} {item['line']}") for item in lined))]
     head = f"{chart['id']}-{choice}-arrow"
     steps = [_step(plane, step, head) for step in held.get("steps", [])]
     content += [_arrow_head(head), *steps] if steps else []
@@ -52,16 +73,28 @@ def curves(chart: dict[str, Any], choice: int) -> Markup:
     content += [one for item in shown for one in _marks(plane, item)]
     # Series of one mark each have their names beside them.
     content += _names(plane, [item for item in shown if item.get("last")])
+    legend = element("p", *map(_roof_in_words, roofs), *map(_in_words, shown), class_="key")
     words = "; ".join(f"{item['name']} {item['text'][-1]}" for item in shown)
-    frame = Frame(
-        title=f"{chart['title']}: {held['label']}",
-        description=f"{len(shown)} of {len(held['series'])} kernels, each at its largest size: {words}.",
-        x_title=held["x"]["title"],
-        y_title=held["y"]["title"],
-        x_ticks=tuple((value, label) for value, label in held["x"].get("ticks", [])),
+    described = f"{len(shown)} of {len(held['series'])} kernels, each at its largest size: {words}."
+    drawing = element(
+        "svg",
+        element("title", f"{chart['title']}: {held['label']}"),
+        element("desc", described),
+        *_vertical(plane, held["x"].get("ticks", [])),
+        *_horizontal(plane),
+        *content,
+        role="img",
+        height=number(plane.height),
+        class_="plane",
     )
-    legend = [*map(_roof_in_words, roofs), *map(_in_words, shown)]
-    return joined([key(legend), drawn(plane, content, frame)])
+    framed = element(
+        "div",
+        element("p", held["y"]["title"], class_="axis-title"),
+        element("div", drawing, class_="plane-box", style=f"--left:{number(_left(plane))}px"),
+        element("p", held["x"]["title"], class_="axis-title across"),
+        class_="plane-chart",
+    )
+    return legend + framed
 
 
 def _scale(axis: dict[str, Any]) -> Scale:
@@ -69,14 +102,14 @@ def _scale(axis: dict[str, Any]) -> Scale:
 
 
 def _class(item: dict[str, Any]) -> str:
-    return f"{series_class(item['look'], item['reference'])}{' open' if item.get('open') else ''}"
+    return f"{_series_class(item['look'], item['reference'])}{' open' if item.get('open') else ''}"
 
 
-def _path(plane: Plane, item: dict[str, Any], class_: str) -> Markup:
+def _path(plane: _Plane, item: dict[str, Any], class_: str) -> Markup:
     return element("path", d=plane.path(list(zip(item["x"], item["y"], strict=True))), class_=class_)
 
 
-def _whiskers(plane: Plane, item: dict[str, Any]) -> Iterator[Markup]:
+def _whiskers(plane: _Plane, item: dict[str, Any]) -> Iterator[Markup]:
     if "up" not in item:
         return
     for x, y, up, down in zip(item["x"], item["y"], item["up"], item["down"], strict=True):
@@ -85,14 +118,14 @@ def _whiskers(plane: Plane, item: dict[str, Any]) -> Iterator[Markup]:
             yield element("line", x1=across, x2=across, y1=top, y2=foot, class_=f"whisker {_class(item)}")
 
 
-def _marks(plane: Plane, item: dict[str, Any]) -> Iterator[Markup]:
-    outline = shape(item["look"], item["reference"])
+def _marks(plane: _Plane, item: dict[str, Any]) -> Iterator[Markup]:
+    outline = _shape(item["look"], item["reference"])
     points = list(zip(item["x"], item["y"], item["text"], strict=True))
     for x, y, text in points[-1:] if item.get("last") else points:
-        yield mark(plane.at(x, y), outline, _class(item), f"{item['name']}, {text}")
+        yield _mark(plane.at(x, y), outline, _class(item), f"{item['name']}, {text}")
 
 
-def _step(plane: Plane, step: list[float], head: str) -> Markup:
+def _step(plane: _Plane, step: list[float], head: str) -> Markup:
     (x1, y1), (x2, y2) = plane.at(*step[:2]), plane.at(*step[2:])
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="step", marker_end=f"url(#{head})")
 
@@ -112,25 +145,25 @@ def _roof_in_words(roof: dict[str, Any]) -> Markup:
 
 def _in_words(item: dict[str, Any]) -> Markup:
     class_ = f"{_class(item)} {item.get('line', '')}".strip()
-    sign = swatch(shape(item["look"], item["reference"]), class_, lined="line" in item)
+    sign = _swatch(_shape(item["look"], item["reference"]), class_, lined="line" in item)
     return element("a", sign, item["name"], href=f"#{item['anchor']}")
 
 
-def _names(plane: Plane, shown: list[dict[str, Any]]) -> list[Markup]:
+def _names(plane: _Plane, shown: list[dict[str, Any]]) -> list[Markup]:
     """Names beside the marks, of the highest first, where they touch nothing at any width."""
     ranked = sorted(shown, key=lambda item: -item["y"][-1])
     narrow = dict(_places(plane, ranked, NARROW_PX))
     found = []
-    for number, side in _places(plane, ranked, WIDE_PX).items():
+    for at, side in _places(plane, ranked, WIDE_PX).items():
         dx, dy, anchor = side
-        x, y = plane.at(ranked[number]["x"][-1], ranked[number]["y"][-1])
-        class_ = "name" if narrow.get(number) == side else "name wide-only"
-        name = ranked[number]["name"]
+        x, y = plane.at(ranked[at]["x"][-1], ranked[at]["y"][-1])
+        class_ = "name" if narrow.get(at) == side else "name wide-only"
+        name = ranked[at]["name"]
         found.append(element("text", name, x=x, y=y, dx=dx, dy=dy, text_anchor=anchor, class_=class_))
     return found
 
 
-def _places(plane: Plane, ranked: list[dict[str, Any]], width: float) -> dict[int, tuple[float, float, str]]:
+def _places(plane: _Plane, ranked: list[dict[str, Any]], width: float) -> dict[int, tuple[float, float, str]]:
     """On which side of its mark each name is free, in a plane of so many pixels, and so in any wider one."""
     middles = [
         (plane.x.share(item["x"][-1]) * width, (1 - plane.y.share(item["y"][-1])) * plane.height)
@@ -138,18 +171,128 @@ def _places(plane: Plane, ranked: list[dict[str, Any]], width: float) -> dict[in
     ]
     taken: list[_Box] = [(x - _MARK_PX, y - _MARK_PX, x + _MARK_PX, y + _MARK_PX) for x, y in middles]
     found = {}
-    for number, (x, y) in enumerate(middles):
-        length = width_of(ranked[number]["name"], _LABEL_PX)
+    for at, (x, y) in enumerate(middles):
+        length = width_of(ranked[at]["name"], _LABEL_PX)
         for dx, dy, anchor in _SIDES:
             left = x + dx - {"start": 0.0, "middle": length / 2, "end": length}[anchor]
             box = (left, y + dy - _LINE_PX + 3, left + length, y + dy + 3)
-            others = (other for index, other in enumerate(taken) if index != number)
+            others = (other for index, other in enumerate(taken) if index != at)
             if box[0] >= 0 and box[2] <= width and not any(_touch(box, other) for other in others):
                 taken.append(box)
-                found[number] = (dx, dy, anchor)
+                found[at] = (dx, dy, anchor)
                 break
     return found
 
 
 def _touch(first: _Box, second: _Box) -> bool:
     return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
+
+
+def _series_class(index: int, is_reference: bool) -> str:
+    """The class that colours a series."""
+    return "of-reference" if is_reference else f"of-{index % _COLOURS + 1}"
+
+
+def _shape(index: int, is_reference: bool) -> str:
+    """The outline of a series' marks."""
+    return REFERENCE_SHAPE if is_reference else SHAPES[index % len(SHAPES)]
+
+
+def _mark(at: tuple[str, str], outline: str, class_: str, title: str) -> Markup:
+    """A mark that keeps its size, with what it stands for."""
+    x, y = at
+    return element(
+        "svg", element("path", element("title", title), d=outline), x=x, y=y, class_=f"mark {class_}"
+    )
+
+
+def _swatch(outline: str, class_: str, *, lined: bool = False) -> Markup:
+    """A series' mark for the legend."""
+    line = [element("line", x1="0", x2="26", y1="7", y2="7")] if lined else []
+    middle = "translate(13 7)"
+    return element(
+        "svg",
+        *line,
+        element("path", d=outline, transform=middle),
+        class_=f"swatch mark {class_}",
+        width="26",
+        height="14",
+        aria_hidden="true",
+    )
+
+
+def _stretched(*paths: Markup) -> Markup:
+    """Lines given by `Plane.path`: their shape follows the plane, their width does not."""
+    return element(
+        "svg",
+        *paths,
+        viewBox="0 0 1000 1000",
+        preserveAspectRatio="none",
+        width="100%",
+        height="100%",
+        class_="lines",
+    )
+
+
+def _vertical(plane: _Plane, named: Sequence[tuple[float, str]]) -> list[Markup]:
+    """Grid lines across, each with its value where there is room for it."""
+    ticks = named or tuple((value, tick_text(value)) for value in plane.x.ticks(8))
+    placed = [(plane.x.share(value), label) for value, label in ticks]
+    wide = _fitting(placed, range(len(placed)), WIDE_PX)
+    narrow = _fitting(placed, wide, NARROW_PX)
+    found = []
+    for index, (share, label) in enumerate(placed):
+        x = place(share)
+        found.append(element("line", x1=x, x2=x, y1="0", y2="100%", class_="rule"))
+        if index in wide:
+            found.append(
+                element(
+                    "text",
+                    label,
+                    x=x,
+                    y=number(plane.height + 17),
+                    text_anchor=_anchor(share, label),
+                    class_=None if index in narrow else "wide-only",
+                )
+            )
+    return found
+
+
+def _anchor(share: float, label: str) -> str:
+    """Which part of a label stands below its line, so that none leaves the page at either end."""
+    half = width_of(label, _TICK_PX) / 2
+    if half > (1 - share) * NARROW_PX + _MARGIN_PX:
+        return "end"
+    return "start" if half > share * NARROW_PX + _MARGIN_PX else "middle"
+
+
+def _fitting(placed: list[tuple[float, str]], among: Sequence[int], width: float) -> list[int]:
+    """Which of some labels stand beside each other without touching; the last is the most telling one."""
+    found, free = [], float("inf")
+    for index in sorted(among, reverse=True):
+        share, label = placed[index]
+        length = width_of(label, _TICK_PX)
+        before = {"start": 0.0, "middle": length / 2, "end": length}[_anchor(share, label)]
+        left = share * width - before
+        if left + length <= free:
+            found.append(index)
+            free = left - _BETWEEN_PX
+    return found
+
+
+def _heights(plane: _Plane) -> tuple[float, ...]:
+    return plane.y.ticks(max(2, int(plane.height / 45)))
+
+
+def _left(plane: _Plane) -> float:
+    """Room for the texts of the vertical axis."""
+    return max((width_of(tick_text(value), _TICK_PX) for value in _heights(plane)), default=0.0) + 10
+
+
+def _horizontal(plane: _Plane) -> list[Markup]:
+    found = []
+    for value in _heights(plane):
+        y = place(1 - plane.y.share(value))
+        found.append(element("line", x1="0", x2="100%", y1=y, y2=y, class_="rule"))
+        found.append(element("text", tick_text(value), x="-7", y=y, dy="4", text_anchor="end"))
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gpuprof.report.svg.elements import element, place
+from gpuprof.report.svg.drawing import element, place
 
 #: Colours from the worst to the best; the style sheet gives each an ink that can be read on it.
 SHADES = 9
@@ -16,11 +16,7 @@ _NEVER_TOO_WIDE = 3
 
 
 def heat_table(chart: dict[str, Any]) -> Markup:
-    """A table over one or two parameters.
-
-    Args:
-        chart: As `charts.sweep_chart` and `charts.parameter_chart` make it.
-    """
+    """A table over two parameters, as `charts.parameter_chart` describes it."""
     rows = [
         element("tr", element("th", str(y), scope="row"), *_cells(chart, row))
         for row, y in enumerate(chart["ys"])

@@ -10,8 +10,7 @@ from statistics import median
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.report.svg.elements import element, number, place
-from gpuprof.report.svg.scales import Scale
+from gpuprof.report.svg.drawing import Scale, element, number, place
 from gpuprof.results import Timing
 
 _HEIGHT = 96
@@ -43,18 +42,13 @@ class _Axis:
 
 
 def sample_strip(timing: Timing, size: str) -> Markup:
-    """The samples of a case behind one line that tells their number.
-
-    Args:
-        timing: The cold samples.
-        size: The size at which they were taken.
-    """
+    """The cold samples of a case at a size, behind one line that tells their number."""
     samples = timing.samples_us
     if not samples:
         return Markup("")
     axis = _axis(timing)
     words = _words(timing, axis)
-    named = f"Samples at {size}: {count_phrase(timing)}"
+    named = f"Samples at {size}: {_count_phrase(timing)}"
     return element(
         "details",
         element("summary", named),
@@ -71,7 +65,7 @@ def sample_strip(timing: Timing, size: str) -> Markup:
     )
 
 
-def count_phrase(timing: Timing) -> str:
+def _count_phrase(timing: Timing) -> str:
     """For example `384 samples in 3 rounds`."""
     count, rounds = len(timing.samples_us), len(timing.rounds_us)
     samples = f"{count:,} sample{'' if count == 1 else 's'}"

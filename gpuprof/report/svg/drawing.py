@@ -1,29 +1,71 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Axes: where a value lies between an axis' ends, and which round values are marked along it."""
+"""What every drawing is made of: elements as text, and axes.
+
+Whatever a text or an attribute holds, it stays text. Places are shares of the drawing's width and height in
+percent, so that a drawing follows the page's width while its text and its marks keep their size.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor, log10
 
+from markupsafe import Markup, escape
+
 from gpuprof.analysis import numbers
+from gpuprof.text import visible
 
 #: Steps between marked values within a decade.
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 #: A logarithmic axis of few decades marks these of each.
 _WITHIN_DECADE = (1.0, 2.0, 5.0)
 _FEW_DECADES = 2.2
+#: Widths of letters in font sizes: those of the widest of the fonts that the page may be shown in.
+_WIDE, _USUAL, _NARROW = 0.97, 0.65, 0.42
+
+
+def element(name: str, *content: Markup | str, **attributes: object) -> Markup:
+    """One element: markup in it stays as it is, text is escaped and made visible.
+
+    In names of attributes `_` stands for `-`, and at the end for nothing; None leaves one out.
+    """
+    written = "".join(
+        [f' {_name(key)}="{text(value)}"' for key, value in attributes.items() if value is not None]
+    )
+    inner = "".join(map(text, content))
+    return Markup(f"<{name}{written}>{inner}</{name}>" if content else f"<{name}{written}/>")
+
+
+def text(value: object) -> str:
+    """A value as it may stand in an element or an attribute."""
+    return value if isinstance(value, Markup) else _escaped(str(value))
+
+
+@lru_cache(4096)
+def _name(key: str) -> str:
+    return key.strip("_").replace("_", "-")
+
+
+# Names of kernels, classes and places recur in every drawing of a ladder.
+@lru_cache(4096)
+def _escaped(value: str) -> str:
+    return str(escape(visible(value)))
+
+
+def place(share: float) -> str:
+    """A share of 1 as a percentage that a hundredth of a pixel cannot tell from it."""
+    return f"{number(100 * share)}%"
+
+
+def number(value: float) -> str:
+    """A length with at most two decimals."""
+    written = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if written in ("-0", "") else written
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """One axis.
-
-    Args:
-        low: Value at its foot.
-        high: Value at its end, above `low`.
-        logarithmic: Equal distances are equal factors; both ends are then above 0.
-    """
+    """One axis from `low` to `high`; of a logarithmic one both are above 0."""
 
     low: float
     high: float
@@ -70,12 +112,7 @@ def tick_text(value: float) -> str:
 
 @lru_cache(4096)
 def width_of(text: str, size: float) -> float:
-    """About how wide a text is in pixels, from above: fonts differ, and nothing may be cut off.
-
-    Args:
-        text: On one line.
-        size: The font's, in pixels.
-    """
+    """About how wide a line of a font of so many pixels is, from above: nothing may be cut off."""
     return (
         sum(
             _WIDE if letter in "MWmw@%—" else _NARROW if letter in "il.,:;|' ()·" else _USUAL
@@ -83,7 +120,3 @@ def width_of(text: str, size: float) -> float:
         )
         * size
     )
-
-
-#: Widths of letters in font sizes: those of the widest of the fonts that the page may be shown in.
-_WIDE, _USUAL, _NARROW = 0.97, 0.65, 0.42
