@@ -7,7 +7,8 @@ import pytest
 from each import each
 
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.memory.coalescing import MovingFootprint, footprint
+from gpuprof.executor.memory.coalescing import SECTOR_BYTES, footprint, moving_footprint
+from gpuprof.executor.memory.remembered import Moving
 
 BASE = 0x7F00_0000_0000
 SIZES = (1, 2, 4, 8, 16)
@@ -47,7 +48,7 @@ def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
     blocks, warps, size = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.choice(SIZES))
     offset = int(rng.integers(-4, 5)) * size
     address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
-    found = footprint(address, offset, Mask(lanes, blocks, warps), size, {})
+    found = footprint(address, offset, Mask(lanes, blocks, warps), size)
 
     every, active = by_lane(address + offset, lanes, blocks, warps)
     touched = [[set(every[b, w][active[b, w]].tolist()) for w in range(warps)] for b in range(blocks)]
@@ -67,7 +68,7 @@ def test_one_active_lane_off_by_a_byte_is_misaligned(seed):
     address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
     place = tuple(int(rng.integers(n)) for n in address.shape)
     address[place] += rng.choice([1, size // 2, size - 1, -1]) if size > 1 else 1
-    found = footprint(address, 0, Mask(lanes, blocks, warps), size, {})
+    found = footprint(address, 0, Mask(lanes, blocks, warps), size)
     every, active = by_lane(address, lanes, blocks, warps)
     assert found.aligned == (not (every[active] % size).any())
 
@@ -78,16 +79,16 @@ def test_offset_counts_for_alignment(width, size):
     address = BASE + np.arange(width, dtype=np.int64).reshape(1, 1, width) * size
     mask = Mask(np.ones((1, 1, 1), dtype=bool), 1, 1)
     for offset in range(-size, 2 * size + 1):
-        assert footprint(address, offset, mask, size, {}).aligned == (offset % size == 0)
+        assert footprint(address, offset, mask, size).aligned == (offset % size == 0)
 
 
 def test_what_is_remembered_of_a_pattern_holds_for_its_alignment_only():
-    mask, memo = Mask(np.ones((1, 1, 1), dtype=bool), 1, 1), {}
+    mask = Mask(np.ones((1, 1, 1), dtype=bool), 1, 1)
     row = BASE + np.arange(32, dtype=np.int64).reshape(1, 1, 32) * 4
     for shift, sectors in ((0, 4), (4, 5), (28, 5), (32, 4), (4, 5), (0, 4)):
-        assert footprint(row + shift, 0, mask, 4, memo).sectors.tolist() == [sectors]
-    assert footprint(row[..., ::-1] + 4, 0, mask, 4, memo).sectors.tolist() == [5]
-    assert footprint(BASE + (row - BASE) * 2, 0, mask, 4, memo).sectors.tolist() == [8]
+        assert footprint(row + shift, 0, mask, 4).sectors.tolist() == [sectors]
+    assert footprint(row[..., ::-1] + 4, 0, mask, 4).sectors.tolist() == [5]
+    assert footprint(BASE + (row - BASE) * 2, 0, mask, 4).sectors.tolist() == [8]
 
 
 @each(seed=range(100))
@@ -95,7 +96,7 @@ def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
     """Addresses that all move alike, that do not, and other lanes: in turn, and all at one instruction."""
     rng = np.random.default_rng(seed)
     blocks, warps, size = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice(SIZES))
-    offset, moving = int(rng.integers(-4, 5)) * size, MovingFootprint()
+    offset, moving = int(rng.integers(-4, 5)) * size, Moving(SECTOR_BYTES)
     address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
     for _ in range(30):
         if rng.random() < 0.1:
@@ -108,8 +109,8 @@ def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
             address = address + int(rng.integers(-50, 50)) * int(rng.choice([1, size, 32]))
         mask = Mask(lanes.copy(), blocks, warps)
         found, wanted = (
-            moving.at(address, offset, mask, size, {}),
-            footprint(address, offset, mask, size, {}),
+            moving_footprint(moving, address, offset, mask, size),
+            footprint(address, offset, mask, size),
         )
         for figure in ("sectors", "useful_bytes"):
             counts = (np.broadcast_to(getattr(one, figure), blocks).tolist() for one in (found, wanted))

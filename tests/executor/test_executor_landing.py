@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from gpuprof.executor.faults import KernelFault
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.landing import (
+    LINE_BYTES,
     Landing,
-    MovingLanding,
     Pieces,
     cached_copy_cost,
     landing_cost,
+    moving_landing,
     zeros_conflicts,
 )
+from gpuprof.executor.memory.remembered import Moving
 
 LANE = np.arange(32)
 
@@ -36,12 +38,12 @@ def pieces_of(source, target, taking=None, reading=None, whole=None):
 
 def cost(*args, **keywords):
     """Sectors and wavefronts of one warp."""
-    return tuple(int(count[0]) for count in landing_cost(pieces_of(*args, **keywords), {}))
+    return tuple(int(count[0]) for count in landing_cost(pieces_of(*args, **keywords)))
 
 
 def cached_cost(*args, size, **keywords):
     """Wavefronts of one warp whose copies go through the L1 cache."""
-    return int(cached_copy_cost(pieces_of(*args, **keywords), size, {})[0][0])
+    return int(cached_copy_cost(pieces_of(*args, **keywords), size)[0][0])
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_many_warps_cost_the_sum_of_each(pieces, data):
     taking = np.array(data.draw(st.lists(st.booleans(), min_size=32, max_size=32))).reshape(1, 1, 32)
     taking[0, 0, 3] = True
     pieces = Pieces(source, target, Mask(taking, 3, 4), taking, np.ones_like(taking))
-    sectors, wavefronts = landing_cost(pieces, {})
+    sectors, wavefronts = landing_cost(pieces)
     for block in range(3):
         each = [cost(source[block, warp], target[block, warp], taking[0, 0]) for warp in range(4)]
         assert (sectors[block], wavefronts[block]) == tuple(map(sum, zip(*each, strict=True)))
@@ -183,10 +185,10 @@ def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
     blocks, warps = 2, 2
     source, target = (rng.integers(64, size=(blocks, warps, 32)) * 16 for _ in range(2))
     lanes = rng.random((blocks, warps, 32)) < 0.9
-    moving = MovingLanding()
+    moving = Moving(LINE_BYTES)
 
     def examine(pieces):
-        return Landing(*landing_cost(pieces, {}), zeros_conflicts(pieces, {}))
+        return Landing(*landing_cost(pieces), zeros_conflicts(pieces))
 
     for _ in range(20):
         source = source + int(rng.integers(20)) * int(rng.choice([16, 32, 128]))
@@ -197,6 +199,6 @@ def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
             lanes = rng.random((blocks, warps, 32)) < 0.9
         reading = lanes & (rng.random(lanes.shape) < (0.5 if rng.random() < 0.3 else 2.0))
         pieces = Pieces(source, target, Mask(lanes, blocks, warps), reading, reading)
-        found, wanted = moving.at(pieces, examine), examine(pieces)
+        found, wanted = moving_landing(moving, pieces, examine), examine(pieces)
         for figure in ("sectors", "wavefronts", "conflicts"):
             assert getattr(found, figure).tolist() == getattr(wanted, figure).tolist()

@@ -6,33 +6,30 @@ Most warps of a batch touch the same pattern of addresses, shifted. Recognising 
 over the addresses; then one warp is examined for each distinct alignment instead of all of them. Where not
 all lanes are active, warps with the same active lanes are looked at together, and only at those lanes.
 
-From one pass of a loop to the next, all addresses of an instruction mostly move by the same distance. What it
-costs then follows from where that puts them in their sectors, and is examined once for each such place.
+From one iteration of a loop to the next, all addresses of an instruction mostly move by the same distance.
+What it costs then follows from where that puts them in their sectors, and is examined once for each place.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
+from gpuprof.executor.memory.remembered import Moving
 
 SECTOR_BYTES = 32
-
-#: (pattern of the lanes' distances in bytes, offset of the first lane in its sector) -> (sectors, addresses)
-PatternMemo = dict[tuple[bytes, int], tuple[int, int]]
+#: Patterns of a warp's addresses of which it is remembered what they cost.
+_REMEMBERED_PATTERNS = 4096
 
 
 class Footprint(NamedTuple):
     """The memory that one warp-level instruction touches, in a whole batch.
 
-    Attributes:
-        sectors: Distinct 32-byte sectors, summed over the warps of each block: shape (blocks or 1,).
-        useful_bytes: Distinct bytes, summed likewise.
-        low: Lowest address of an active lane.
-        high: Highest address of an active lane, plus the access size.
-        aligned: Whether every active lane's address is a multiple of the access size.
+    Distinct 32-byte `sectors` and distinct bytes are summed over the warps of each block: shape (blocks or
+    1,). `high` is the first byte after all; `aligned` whether each address is a multiple of the access size.
     """
 
     sectors: Counts
@@ -42,24 +39,27 @@ class Footprint(NamedTuple):
     aligned: bool
 
 
-def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int, memo: PatternMemo) -> Footprint:
-    """Examine one access of `size` bytes per lane at `address + offset`.
+def moving_footprint(
+    moving: Moving[Footprint], address: NDArray[np.int64], offset: int, mask: Mask, size: int
+) -> Footprint:
+    """Return what `footprint` does; `moving` must always be given the same offset and size."""
+    found, (by,) = moving.at((address,), mask, lambda: footprint(address, offset, mask, size))
+    return found._replace(low=found.low + by, high=found.high + by) if by else found
 
-    Args:
-        address: Byte addresses of shape (blocks or 1, warps or 1, 32 or 1), without the offset.
-        offset: Bytes to add to every address.
-        mask: The lanes that take part; at least one.
-        size: Bytes per lane: 1, 2, 4, 8 or 16.
-        memo: Patterns seen before by this instruction; added to.
+
+def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
+    """Examine one access of `size` bytes per lane at `address + offset`, by at least one lane.
+
+    Addresses have shape (blocks or 1, warps or 1, 32 or 1).
     """
     if address.shape[2] == 1:
         return _uniform(address, offset, mask, size)
     if mask.whole:
-        rows = _Rows.of(address.reshape(-1, WARP), offset, size, memo)
+        rows = _Rows.of(address.reshape(-1, WARP), offset, size)
         shape = (*address.shape[:2], 1)
         sectors, distinct = (mask.per_block(count.reshape(shape)) for count in (rows.sectors, rows.distinct))
         return Footprint(sectors, distinct * size, rows.low, rows.high, rows.aligned)
-    parts = [_part(address, offset, mask, size, memo, *lane_set) for lane_set in mask.lane_sets]
+    parts = [_part(address, offset, mask, size, *lane_set) for lane_set in mask.lane_sets]
     return Footprint(
         np.sum([part.sectors for part in parts], axis=0),
         np.sum([part.useful_bytes for part in parts], axis=0),
@@ -67,46 +67,6 @@ def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int, me
         max(part.high for part in parts),
         all(part.aligned for part in parts),
     )
-
-
-class MovingFootprint:
-    """The footprints of one instruction in one batch, each found from one that was examined before."""
-
-    def __init__(self) -> None:
-        self._first: NDArray[np.int64] | None = None
-        self._mask: Mask
-        #: Footprints of the first addresses moved by so many bytes, by the remainder of these in a sector.
-        self._known: dict[int, tuple[int, Footprint]] = {}
-
-    def at(
-        self, address: NDArray[np.int64], offset: int, mask: Mask, size: int, memo: PatternMemo
-    ) -> Footprint:
-        """Return what `footprint` does; offset and size must always be the same."""
-        moved = self._distance(address, mask)
-        if moved is None:
-            self._first, self._mask, self._known, moved = address, mask, {}, 0
-        known = self._known.get(moved % SECTOR_BYTES)
-        if known is None:
-            found = footprint(address, offset, mask, size, memo)
-            self._known[moved % SECTOR_BYTES] = moved, found
-            return found
-        before, found = known
-        sectors, useful_bytes, low, high, aligned = found
-        return Footprint(sectors, useful_bytes, low + moved - before, high + moved - before, aligned)
-
-    def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
-        """Return by how much all addresses moved from the first ones; None where they did not all alike."""
-        if self._first is None or not mask.equals(self._mask):
-            return None
-        return moved_by(address, self._first)
-
-
-def moved_by(address: NDArray[np.int64], before: NDArray[np.int64]) -> int | None:
-    """Return by how much all addresses of a batch moved; None where they did not all alike."""
-    if address.shape != before.shape:
-        return None
-    moved = address[:1, :1, :1] - before[:1, :1, :1]
-    return int(moved[0, 0, 0]) if (before + moved == address).all() else None
 
 
 def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Counts:
@@ -149,7 +109,6 @@ def _part(
     offset: int,
     mask: Mask,
     size: int,
-    memo: PatternMemo,
     lanes: NDArray[np.intp],
     warps: Bools,
 ) -> Footprint:
@@ -159,7 +118,7 @@ def _part(
         if address.shape[axis] == 1 and used.shape[axis] > 1:
             used = np.asarray(used.any(axis=axis, keepdims=True))
     used = np.broadcast_to(used, (*address.shape[:2], 1))[..., 0]
-    rows = _Rows.of(address[used][:, lanes], offset, size, memo)
+    rows = _Rows.of(address[used][:, lanes], offset, size)
     totals = []
     for count in (rows.sectors, rows.distinct):
         table = np.zeros((*address.shape[:2], 1), dtype=np.int64)
@@ -179,7 +138,7 @@ class _Rows:
     aligned: bool
 
     @classmethod
-    def of(cls, address: NDArray[np.int64], offset: int, size: int, memo: PatternMemo) -> "_Rows":
+    def of(cls, address: NDArray[np.int64], offset: int, size: int) -> "_Rows":
         """Examine rows of shape (warps, active lanes)."""
         first = address[:, :1]
         distance = address - first
@@ -187,7 +146,7 @@ class _Rows:
         if not (distance == pattern).all():
             return cls._of_different_patterns(address + offset, size)
         alignments, which = np.unique(base % SECTOR_BYTES, return_inverse=True)
-        each = np.array([_examined(pattern, int(alignment), memo) for alignment in alignments])
+        each = np.array([_examined(pattern.tobytes(), alignment) for alignment in alignments.tolist()])
         low, high = int(base.min()) + int(pattern.min()), int(base.max()) + int(pattern.max()) + size
         aligned = not (((alignments | pattern[:, None]) & (size - 1)).any())
         return cls(each[which, 0], each[which, 1], low, high, aligned)
@@ -200,11 +159,11 @@ class _Rows:
         return cls(_steps(ordered // SECTOR_BYTES), _steps(ordered), low, high, aligned)
 
 
-def _examined(pattern: NDArray[np.int64], alignment: int, memo: PatternMemo) -> tuple[int, int]:
-    key = (pattern.tobytes(), alignment)
-    if key not in memo:
-        memo[key] = (np.unique((pattern + alignment) // SECTOR_BYTES).size, np.unique(pattern).size)
-    return memo[key]
+@lru_cache(maxsize=_REMEMBERED_PATTERNS)
+def _examined(distances: bytes, alignment: int) -> tuple[int, int]:
+    """Return the sectors and addresses of lanes at these distances from one that lies so in its sector."""
+    pattern = np.frombuffer(distances, dtype=np.int64)
+    return np.unique((pattern + alignment) // SECTOR_BYTES).size, np.unique(pattern).size
 
 
 def _steps(ordered: NDArray[np.int64]) -> Counts:

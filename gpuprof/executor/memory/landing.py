@@ -24,40 +24,36 @@ copied in rows, padded rows, and with many lanes at one source; from scattered s
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.coalescing import SECTOR_BYTES, moved_by
+from gpuprof.executor.memory.coalescing import SECTOR_BYTES
+from gpuprof.executor.memory.remembered import Moving
 
 #: The only size that goes past the L1 cache.
 COPY_BYTES = 16
-_LINE_BYTES = 128
-_SECTORS_OF_LINE = _LINE_BYTES // SECTOR_BYTES
+LINE_BYTES = 128
+_SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 #: Odd numbers without a pattern; sums are taken modulo 2^64.
 _WEIGHTS = np.random.default_rng(0).integers(-(2**62), 2**62, 3 * WARP) * 2 + 1
 #: What a lane does: takes part, reads, and reads all that it writes.
 _TAKES, _READS, _WHOLE = 1, 2, 4
 
-#: Costs of the lanes of a warp, by their addresses within lines and what they do.
-LandingMemo = dict[bytes, tuple[int, int]]
-#: From source, target and what each lane does to two costs.
-_Cost = Callable[[list[int], list[int], list[int]], tuple[int, int]]
+#: Warps of which it is remembered what they cost.
+_REMEMBERED_WARPS = 1 << 14
+#: From source, target and what each lane does, after one another, to two costs.
+_Cost = Callable[[bytes], tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """What the lanes of a batch copy.
+    """What the lanes of a batch copy, from and to addresses of shape (blocks or 1, warps or 1, 32 or 1).
 
-    Attributes:
-        source: Addresses in global memory, shape (blocks or 1, warps or 1, 32 or 1).
-        target: Addresses in shared memory, likewise.
-        mask: The lanes that take part.
-        reading: Which of them read, rather than write zeros; broadcasts to the batch's shape.
-        whole: Which of them read as many bytes as they write, likewise.
+    Those that take part read, or write zeros; some read the `whole` of what they write.
     """
 
     source: Lanes
@@ -66,7 +62,7 @@ class Pieces:
     reading: Bools
     whole: Bools
 
-    def costs(self, memo: LandingMemo, cost: _Cost) -> tuple[Counts, Counts]:
+    def costs(self, cost: _Cost) -> tuple[Counts, Counts]:
         """Sum two costs of each warp over the warps of each block: shape (blocks or 1,)."""
         parts = (self.source, self.target, self.mask.lanes, self.reading, self.whole)
         shape = (*np.broadcast_shapes(*(part.shape[:2] for part in parts)), WARP)
@@ -77,13 +73,7 @@ class Pieces:
         what = _TAKES * taking + _READS * existing + _WHOLE * (whole & existing)
         rows = np.concatenate([_within_lines(origin, existing), _within_lines(place, taking), what], axis=1)
         which, distinct = _grouped(rows)
-        each = []
-        for row in rows[distinct]:
-            key = row.tobytes()
-            if key not in memo:
-                memo[key] = cost(*row.reshape(3, WARP).tolist())
-            each.append(memo[key])
-        costs = np.array(each)[which]
+        costs = np.array([cost(row.tobytes()) for row in rows[distinct]])[which]
         first, second = (self.mask.per_block(costs[:, i].reshape(*shape[:2], 1)) for i in (0, 1))
         return first, second
 
@@ -97,60 +87,34 @@ class Landing:
     conflicts: Counts
 
 
-class MovingLanding:
-    """What one instruction's copies cost in one batch, each found from one that was examined before.
-
-    From one pass of a loop to the next, sources and targets mostly move alike. Where they do so by whole
-    lines, nothing changes.
-    """
-
-    def __init__(self) -> None:
-        self._first: Pieces | None = None
-        #: By how far sources and targets of the first pieces moved within lines.
-        self._known: dict[tuple[int, int], Landing] = {}
-
-    def at(self, pieces: Pieces, examine: Callable[[Pieces], Landing]) -> Landing:
-        """Return what `examine` does."""
-        moved = self._distance(pieces)
-        if moved is None:
-            self._first, self._known, moved = pieces, {}, (0, 0)
-        if moved not in self._known:
-            self._known[moved] = examine(pieces)
-        return self._known[moved]
-
-    def _distance(self, pieces: Pieces) -> tuple[int, int] | None:
-        first = self._first
-        if first is None or not pieces.mask.equals(first.mask):
-            return None
-        for lanes, before in ((pieces.reading, first.reading), (pieces.whole, first.whole)):
-            if lanes is not before and not np.array_equal(lanes, before):
-                return None
-        source, target = moved_by(pieces.source, first.source), moved_by(pieces.target, first.target)
-        return None if source is None or target is None else (source % _LINE_BYTES, target % _LINE_BYTES)
+def moving_landing(moving: Moving[Landing], pieces: Pieces, examine: Callable[[Pieces], Landing]) -> Landing:
+    """Return what `examine` does, of one instruction: where all moves by whole lines, nothing changes."""
+    others = (pieces.reading, pieces.whole)
+    return moving.at((pieces.source, pieces.target), pieces.mask, lambda: examine(pieces), others)[0]
 
 
-def landing_cost(pieces: Pieces, memo: LandingMemo) -> tuple[Counts, Counts]:
+def landing_cost(pieces: Pieces) -> tuple[Counts, Counts]:
     """Count the sectors and the wavefronts of a copy of 16 bytes past the L1 cache, in each block."""
-    return pieces.costs(memo, _landing)
+    return pieces.costs(_landing)
 
 
-def cached_copy_cost(pieces: Pieces, size: int, memo: LandingMemo) -> tuple[Counts, Counts]:
+def cached_copy_cost(pieces: Pieces, size: int) -> tuple[Counts, Counts]:
     """Count the wavefronts of a copy through the L1 cache, and those that conflicts cost, in each block."""
-    return pieces.costs(memo, partial(_served, size))
+    return pieces.costs(partial(_cached, size))
 
 
-def zeros_conflicts(pieces: Pieces, memo: LandingMemo) -> Counts:
+def zeros_conflicts(pieces: Pieces) -> Counts:
     """Count the wavefronts that conflicts cost a copy of 16 bytes past the L1 cache, in each block.
 
     Only zeros have any: data lands as it comes.
     """
-    return pieces.costs(memo, _served_zeros)[0]
+    return pieces.costs(_served_zeros)[0]
 
 
 def _within_lines(address: NDArray[np.int64], used: Bools) -> NDArray[np.int64]:
     """Count addresses from the line of each warp's first one; unused ones are all alike."""
     first = np.take_along_axis(address, used.argmax(axis=1)[:, None], axis=1)
-    return np.where(used, address - first // _LINE_BYTES * _LINE_BYTES, -1).astype(np.int64)
+    return np.where(used, address - first // LINE_BYTES * LINE_BYTES, -1).astype(np.int64)
 
 
 def _grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -164,7 +128,15 @@ def _grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp
     return which.reshape(-1), distinct
 
 
-def _landing(source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
+def _parts(lanes: bytes) -> tuple[list[int], list[int], list[int]]:
+    source, target, what = np.frombuffer(lanes, dtype=np.int64).reshape(3, WARP).tolist()
+    return source, target, what
+
+
+@lru_cache(maxsize=_REMEMBERED_WARPS)
+def _landing(lanes: bytes) -> tuple[int, int]:
+    """Return the sectors and wavefronts of a copy past the L1 cache."""
+    source, target, what = _parts(lanes)
     halves: dict[tuple[int, int, bool], set[int]] = {}
     for origin, place, does in zip(source, target, what, strict=True):
         if does & _READS:
@@ -198,7 +170,14 @@ def _passes(sectors: set[tuple[int, int]]) -> int:
     return passes
 
 
-def _served_zeros(source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
+@lru_cache(maxsize=_REMEMBERED_WARPS)
+def _cached(size: int, lanes: bytes) -> tuple[int, int]:
+    return _served(size, *_parts(lanes))
+
+
+@lru_cache(maxsize=_REMEMBERED_WARPS)
+def _served_zeros(lanes: bytes) -> tuple[int, int]:
+    source, target, what = _parts(lanes)
     zeros = [_TAKES if does and not does & _WHOLE else 0 for does in what]
     wavefronts, conflicts = _served(COPY_BYTES, source, target, zeros)
     return conflicts, wavefronts
@@ -207,7 +186,7 @@ def _served_zeros(source: list[int], target: list[int], what: list[int]) -> tupl
 def _served(size: int, source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
     """Return wavefronts, and those beyond the least that data, and zeros, would take."""
     wavefronts = conflicts = 0
-    lanes_of_line = _LINE_BYTES // size
+    lanes_of_line = LINE_BYTES // size
     for start in range(0, WARP, lanes_of_line):
         lanes = [i for i in range(start, start + lanes_of_line) if what[i]]
         data = [i for i in lanes if what[i] & _READS]
@@ -225,10 +204,10 @@ def _turns(pieces: list[tuple[int | None, int]]) -> int:
     taken: set[tuple[int, int]] = set()
     left: Counter[int] = Counter()
     for source, target in pieces:
-        place, turn = target % _LINE_BYTES, 0
+        place, turn = target % LINE_BYTES, 0
         if source is not None:
-            turn = reading[source % _LINE_BYTES]
-            reading[source % _LINE_BYTES] += 1
+            turn = reading[source % LINE_BYTES]
+            reading[source % LINE_BYTES] += 1
         if (turn, place) in taken:
             left[place] += 1
         taken.add((turn, place))
@@ -238,4 +217,4 @@ def _turns(pieces: list[tuple[int | None, int]]) -> int:
 
 def _most(addresses: Iterable[int]) -> int:
     """Return how many of the addresses lie at one place of a line, at most; 0 of none."""
-    return max(Counter(address % _LINE_BYTES for address in addresses).values(), default=0)
+    return max(Counter(address % LINE_BYTES for address in addresses).values(), default=0)

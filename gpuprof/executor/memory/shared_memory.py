@@ -7,12 +7,10 @@ everything about such an access that does not depend on the data: where the word
 takes part. Each instruction keeps the few patterns that it used last.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from itertools import count
-from operator import is_
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +21,6 @@ from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.banks import wavefronts
 from gpuprof.executor.memory.global_memory import moved_dtype
 
-T = TypeVar("T")
 _serial = count(1)
 
 #: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
@@ -217,40 +214,6 @@ class ChunkPattern:
         self.index = index if self.leading == 1 else index + self.block * (block_bytes // self.size)
         #: Bytes of each block.
         self.bytes_moved = np.bincount(self.block, minlength=self.leading) * self.size
-
-
-class Remembered(Generic[T]):
-    """What an instruction, or several together, made of its last operands and lanes.
-
-    It is found again by identity, else by content: as many as have `elements` together, or `times` of them.
-    """
-
-    def __init__(self, times: int = 128, elements: int = 1 << 16) -> None:
-        self._times, self._elements = times, elements
-        self._last: tuple[Sequence[Lanes], Mask, T | None] | None = None
-        self._known: dict[tuple[object, ...], T] = {}
-
-    def find(self, operands: Sequence[Lanes], mask: Mask) -> T | None:
-        """Return what was made of these operands by these lanes, if it is remembered."""
-        last = self._last
-        if last is not None and last[1] is mask and all(map(is_, operands, last[0])):
-            return last[2]
-        made = self._known.get(self._content(operands, mask))
-        self._last = operands, mask, made
-        return made
-
-    def add(self, operands: Sequence[Lanes], mask: Mask, made: T) -> None:
-        """Remember it, in place of the oldest one if there are too many."""
-        parts = [uniform_blocks(operand) for operand in operands]
-        elements = max(1, sum(part.size for part in parts))
-        if len(self._known) >= max(2, min(self._times, self._elements // elements)):
-            del self._known[next(iter(self._known))]
-        self._known[self._content(parts, mask)] = made
-        self._last = operands, mask, made
-
-    def _content(self, operands: Sequence[Lanes], mask: Mask) -> tuple[object, ...]:
-        parts = map(uniform_blocks, operands)
-        return (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
 
 
 class SharedMemory:

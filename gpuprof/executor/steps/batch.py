@@ -24,7 +24,7 @@ from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
-from gpuprof.executor.memory.coalescing import MovingFootprint
+from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation, Observer
@@ -32,15 +32,16 @@ from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces
 from gpuprof.executor.memory.grid_trace import GridTrace
-from gpuprof.executor.memory.landing import MovingLanding
+from gpuprof.executor.memory.landing import Landing
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
+from gpuprof.executor.memory.remembered import Moving, Remembered
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_groups import SharedGroup
-from gpuprof.executor.memory.shared_memory import Remembered, SharedMemory, SharedPattern
+from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
 from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.source_reads import SourceReads
 from gpuprof.executor.memory.thread_order import ThreadOrder
@@ -192,9 +193,9 @@ class Batch:
         self.patterns: defaultdict[int, Remembered[SharedPattern]] = defaultdict(Remembered)
         self.last_buffer: dict[int | None, Buffer] = {}
         #: What they cost, of global memory, by what they ask for.
-        self.footprints: dict[object, MovingFootprint] = {}
+        self.footprints: dict[object, Moving[Footprint]] = {}
         #: And what copies to shared memory cost.
-        self.landings: dict[object, MovingLanding] = {}
+        self.landings: dict[object, Moving[Landing]] = {}
         #: What runs of arithmetic remember of the loads from shared memory that feed them.
         self.shared_loads: dict[object, Any] = {}
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.

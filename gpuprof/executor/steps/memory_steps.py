@@ -18,14 +18,15 @@ from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import (
     COPY_BYTES,
+    LINE_BYTES,
     Landing,
-    LandingMemo,
-    MovingLanding,
     Pieces,
     cached_copy_cost,
     landing_cost,
+    moving_landing,
     zeros_conflicts,
 )
+from gpuprof.executor.memory.remembered import Moving
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.program.scopes import is_for_its_block
 from gpuprof.executor.steps.batch import Batch
@@ -215,16 +216,14 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     events = set() if past_cache else {Event.SECTORS}
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     parts = _PartialRead(from_global, size.bits)
-    memo: LandingMemo = {}
-    of_zeros: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = _copied_bytes(coder, item, size.bits)
     masked = coder.mask(item)
 
     def examine(pieces: Pieces) -> Landing:
         if past_cache:
-            return Landing(*landing_cost(pieces, memo), zeros_conflicts(pieces, of_zeros))
-        return Landing(np.zeros(1, dtype=np.int64), *cached_copy_cost(pieces, size.bits, memo))
+            return Landing(*landing_cost(pieces), zeros_conflicts(pieces))
+        return Landing(np.zeros(1, dtype=np.int64), *cached_copy_cost(pieces, size.bits))
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -245,8 +244,8 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
         moving = batch.landings.get(to_shared.request)
         if moving is None:
-            moving = batch.landings[to_shared.request] = MovingLanding()
-        cost = moving.at(pieces, examine)
+            moving = batch.landings[to_shared.request] = Moving(LINE_BYTES)
+        cost = moving_landing(moving, pieces, examine)
         batch.tally.add(global_site, Event.SECTORS, cost.sectors)
         batch.tally.add(shared_site, Event.CONFLICTS, cost.conflicts)
         batch.tally.add(shared_site, Event.WAVEFRONTS, cost.wavefronts)

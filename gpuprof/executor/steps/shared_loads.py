@@ -16,7 +16,8 @@ from gpuprof.executor.lanes.masks import Counts, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access, Entry
-from gpuprof.executor.memory.shared_memory import Remembered, SharedPattern
+from gpuprof.executor.memory.remembered import Remembered
+from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder

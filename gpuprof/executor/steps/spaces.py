@@ -7,7 +7,7 @@ elements of the access size; what they mean is the instruction's business.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn, Protocol
 
@@ -19,10 +19,11 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
-from gpuprof.executor.memory.coalescing import Footprint, MovingFootprint, PatternMemo, atomic_sectors
+from gpuprof.executor.memory.coalescing import SECTOR_BYTES, Footprint, atomic_sectors, moving_footprint
 from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.grid_trace import ValueNeeded
+from gpuprof.executor.memory.remembered import Moving
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern, differ
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
@@ -128,7 +129,6 @@ class GlobalSpace:
     """Global memory: requests, sectors and useful bytes are counted."""
 
     request: Request
-    _memo: PatternMemo = field(default_factory=dict)
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from the buffer that holds the addresses."""
@@ -200,8 +200,8 @@ class GlobalSpace:
         request = self.request
         moving = batch.footprints.get(request)
         if moving is None:
-            moving = batch.footprints[request] = MovingFootprint()
-        found = moving.at(address, request.offset, mask, request.size, self._memo)
+            moving = batch.footprints[request] = Moving(SECTOR_BYTES)
+        found = moving_footprint(moving, address, request.offset, mask, request.size)
         if request.site is not None:
             tally = batch.tally
             tally.add(request.site, Event.REQUESTS, mask.warp_count)
