@@ -17,7 +17,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import FaultKind
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.accesses import Access, Signal
-from gpuprof.executor.memory.races import RaceDetector, Verdict
+from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 SHARED_BYTES = 64
@@ -116,8 +116,12 @@ class History:
         self.rules = [Rule(block) for block in range(self.blocks)]
         self.content = np.zeros((self.blocks, SHARED_BYTES), np.uint8)
         self.flying: list[SharedPattern] = []
-        self.found: list[Verdict] = []
-        self.detector = RaceDetector(self.blocks, SHARED_BYTES, 4, self.found.append)
+        self.found: list[tuple[int, FaultKind]] = []
+
+        def report(kind, _detail, line, _position, _address):
+            self.found.append((line, kind))
+
+        self.detector = RaceDetector(self.blocks, SHARED_BYTES, 4, report)
 
     def play(self) -> tuple[tuple[int, FaultKind] | None, ...]:
         """What the detector reports first, and what the rule finds: which access, and its kind."""
@@ -139,8 +143,7 @@ class History:
                 expected = (time, min(wrong, key=order.index))
                 break
         self.detector.barrier()
-        first = self.found[0] if self.found else None
-        return first and (first.line, first.kind), expected
+        return (self.found[0] if self.found else None), expected
 
     def _tell(self, step: Step, time: int) -> None:
         self.detector.record(step.access, step.pattern, time, step.changed)

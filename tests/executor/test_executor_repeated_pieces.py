@@ -8,7 +8,7 @@ from bulk_sources import cuda
 from executor_harness import caught, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
-from gpuprof.executor.memory import repeated_pieces
+from gpuprof.executor.memory import races
 from gpuprof.executor.memory.phased_races import PhasedInterval
 
 #: Two stages: in each round a warp writes one that the other warp has read, and the other way round.
@@ -56,7 +56,7 @@ def test_a_loop_is_judged_for_a_few_rounds_only(judged):
     after_100 = judged["entries"]
     (out,), _ = run_cuda(source, np.zeros(64, np.int32), scalars=(1000, -1), block=(64, 1, 1))
     np.testing.assert_array_equal(out.array(), expected(1000))
-    assert judged["entries"] - after_100 < after_100 + 2 * repeated_pieces.PIECE_ENTRIES
+    assert judged["entries"] - after_100 < after_100 + 2 * races.PIECE_ENTRIES
 
 
 @pytest.mark.parametrize("wrong", [3, 57, 411])
@@ -68,7 +68,7 @@ def test_a_wait_left_out_in_a_late_round_is_found(wrong):
 
 
 def test_it_is_found_also_where_no_state_is_kept(monkeypatch):
-    monkeypatch.setattr(repeated_pieces, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(races, "_KEPT_BYTES", 0)
     source = cuda(ROUNDS)
     (out,), _ = run_cuda(source, np.zeros(64, np.int32), scalars=(300, -1), block=(64, 1, 1))
     np.testing.assert_array_equal(out.array(), expected(300))
@@ -78,7 +78,7 @@ def test_it_is_found_also_where_no_state_is_kept(monkeypatch):
 
 
 def test_where_nothing_comes_again_it_is_no_longer_looked_for(monkeypatch):
-    monkeypatch.setattr(repeated_pieces, "_PATIENCE", 1)
+    monkeypatch.setattr(races, "_PATIENCE", 1)
     source = cuda(ROUNDS)
     assert caught(source, np.zeros(64, np.int32), scalars=(300, 250), block=(64, 1, 1)).kind is (
         FaultKind.SHARED_RACE

@@ -125,8 +125,8 @@ class AsyncCopies:
                 if self.order is not None:
                     self.order.write(pattern, copy.values, copy.line, Manner.WRITE)
                 self.shared.store(pattern, copy.values)
-                if (lost := self.races.overwritten(self.shared, pattern, copy.values, copy.line)) is not None:
-                    self.races.report(lost)
+                report = self.races.report
+                self.races.judge_collisions(self.shared, pattern, copy.values, copy.line, report)
                 self.races.record(Access.LANDED, pattern, copy.line)
                 copy.flight.waiting = copy.flight.waiting & ~lanes
         self._flying = [copy for copy in self._flying if copy.flight.waiting.any()]

@@ -14,7 +14,6 @@ thread arrives at the barrier that lets a copy overwrite what they read. Nor of 
 operations on them touches: CUDA's own library, libcu++, sets them up without any fence.
 """
 
-from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -39,7 +38,7 @@ from gpuprof.executor.memory.accesses import (
     first_hit,
     warp_of,
 )
-from gpuprof.executor.memory.races import Interval, Verdict
+from gpuprof.executor.memory.races import Interval, Report
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 #: Moments of each warp, in the last dimension; 0 where it did nothing.
@@ -92,9 +91,7 @@ class PhasedInterval(Interval):
     fencer_times: NDArray[np.int32]
     fencer: NDArray[np.int32]
 
-    def __init__(
-        self, granules: int, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
-    ) -> None:
+    def __init__(self, granules: int, granule: int, report: Report, layout: ClusterLayout) -> None:
         super().__init__(granules, granule, report, layout)
         self._warps = layout.bits_of_block * layout.blocks
         self._begin()
@@ -438,7 +435,7 @@ class PhasedInterval(Interval):
         position = (block, more_warps + (warps.start or 0), more_lanes + (lanes.start or 0))
         where, address = self.layout.byte(address)
         text = f"{verb} {where}, where a bulk copy arrived that it did not wait for"
-        self.report(Verdict(FaultKind.ASYNC_COPY, touch.entry.line, position, address, text))
+        self.report(FaultKind.ASYNC_COPY, text, touch.entry.line, position, address)
 
     # The two proxies: that of ordinary accesses, and that of the copy engine.
 

@@ -7,11 +7,11 @@ write the same value. That warps run in lockstep here excuses nothing, since CUD
 `__syncwarp` orders the threads of a warp.
 
 Accesses are logged as they happen and judged at the next barrier. A loop logs the same accesses again and
-again, so a verdict is remembered: the log of an interval, from the same state, need not be judged twice.
+again: what a piece of the log leads to, from the same state, is remembered, and not judged twice.
 """
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, ClassVar, Self
 
@@ -35,22 +35,22 @@ from gpuprof.executor.memory.accesses import (
     name_of,
     warp_of,
 )
-from gpuprof.executor.memory.repeated_pieces import RepeatedPieces, copied_state, ends_piece
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern, differ
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
+#: Entries that make a piece, once a wait follows them, and without one.
+PIECE_ENTRIES = 64
+_LONGEST_PIECE = 1024
+#: Bytes of states that are kept.
+_KEPT_BYTES = 128 << 20
+#: So many pieces in vain, and none more is looked up.
+_PATIENCE = 96
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """Something wrong: the line, the position (block, warp, lane), the byte, and what happened."""
-
-    kind: FaultKind
-    line: int
-    position: tuple[int, int, int]
-    address: int
-    detail: str
+#: The accesses of a piece, by what they are and their pattern.
+_Piece = tuple[tuple[Access, int], ...]
+#: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte.
+Report = Callable[[FaultKind, str, int, tuple[int, int, int], int], None]
 
 
 class RaceDetector:
@@ -58,6 +58,11 @@ class RaceDetector:
 
     All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers;
     by default nothing but barriers orders accesses. `recorded` accesses were logged so far, signals apart.
+
+    What a piece of the log does follows from the state that it starts from, and in a loop those states come
+    again too. So states are numbered, by all that can matter later, and a piece that is known from the state
+    at hand leads straight to the next one. Pieces end at barriers; but a kernel whose threads are ordered by
+    mbarriers may never pass one of its whole block, so that they also end after a number of accesses.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class RaceDetector:
         blocks: int,
         size: int,
         granule: int,
-        report: Callable[[Verdict], None],
+        report: Report,
         interval: "type[Interval] | None" = None,
         layout: ClusterLayout = LONE_BLOCK,
     ) -> None:
@@ -77,8 +82,12 @@ class RaceDetector:
         #: Whether accesses are still looked at.
         self.judges = True
         self.log: list[Entry] = []
-        #: What is known of pieces of the log; and the state that is reached: its number, or the interval.
-        self._pieces: RepeatedPieces[Interval] = RepeatedPieces()
+        #: The states that came so far, their numbers by their digests, and what led from one to the next.
+        self._states: list[Interval] = []
+        self._numbers: dict[bytes, int] = {}
+        self._known: dict[tuple[int, bool, _Piece], int] = {}
+        self._bytes = self._vain = 0
+        #: The state that is reached: its number, or what is being changed.
         self._reached = 0
         self._interval: Interval | None = (interval or Interval)(size // granule + 1, granule, report, layout)
 
@@ -96,34 +105,29 @@ class RaceDetector:
     ) -> None:
         """Log one access."""
         self.recorded += not isinstance(pattern, Signal)
-        if not self.judges:
-            return
-        self.log.append(Entry(access, pattern, line, changed))
-        if ends_piece(self.log):
-            self._judge_piece()
+        if self.judges:
+            self.log.append(Entry(access, pattern, line, changed))
+            self._judge_long()
 
     def record_reads(self, entries: list[Entry]) -> None:
         """Log several reads that no other access comes between."""
         self.recorded += len(entries)
-        if not self.judges:
-            return
-        self.log += entries
-        if ends_piece(self.log):
-            self._judge_piece()
+        if self.judges:
+            self.log += entries
+            self._judge_long()
 
-    def overwritten(
-        self, shared: SharedMemory, pattern: SharedPattern, values: Lanes, line: int
-    ) -> Verdict | None:
-        """Return what is wrong where a lane's value was overwritten by another lane of its access."""
+    def judge_collisions(
+        self, shared: SharedMemory, pattern: SharedPattern, values: Lanes, line: int, report: Report
+    ) -> None:
+        """Report where the value that a lane has just stored was overwritten by another lane."""
         if not pattern.collides:
-            return None
+            return
         lost = differ(shared.load(pattern), values) & pattern.mask.lanes
-        if not lost.any():
-            return None
-        position = first_true(lost)
-        where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
-        detail = f"writes {where}, and so does another thread, with another value"
-        return Verdict(FaultKind.SHARED_RACE, line, position, start, detail)
+        if lost.any():
+            position = first_true(lost)
+            where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
+            detail = f"writes {where}, and so does another thread, with another value"
+            report(FaultKind.SHARED_RACE, detail, line, position, start)
 
     def dismiss(self) -> None:
         """From now on judge nothing: what happened so far is judged, what is going on is not."""
@@ -139,30 +143,61 @@ class RaceDetector:
         elif self._interval is not None:
             interval = self._judge()
             interval.settle()
-            self._reached, self._interval = self._pieces.number(interval), None
+            self._keep(interval)
         else:
             self._look_up(barrier=True)
 
     def _judge(self) -> "Interval":
         """Judge the log so far without looking it up; return the interval, to be changed."""
         if self._interval is None:
-            self._interval = self._pieces.state(self._reached)
+            self._interval = self._states[self._reached].copied()
         log, self.log = self.log, []
         self._interval.replay(log, self.blocks)
         return self._interval
 
-    def _judge_piece(self) -> None:
-        """Judge the log so far, in an interval that goes on."""
-        if self._pieces.hopeless:
+    def _judge_long(self) -> None:
+        """Judge a log that is long enough, at a place that a loop comes by once in each iteration."""
+        length = len(self.log)
+        ends = length >= PIECE_ENTRIES and self.log[-1].access is Access.ACQUIRE
+        if not (ends or length >= _LONGEST_PIECE):
+            return
+        if self._vain >= _PATIENCE:
             self._judge()
             return
         if self._interval is not None:
-            self._reached, self._interval = self._pieces.number(self._interval), None
+            self._keep(self._interval)
         self._look_up()
 
     def _look_up(self, *, barrier: bool = False) -> None:
+        """Go on to the state to which the log, perhaps ended by a barrier, leads from the present one."""
         log, self.log = self.log, []
-        self._reached = self._pieces.after(self._reached, log, self.blocks, barrier=barrier)
+        key = self._reached, barrier, tuple((entry.access, entry.pattern.serial) for entry in log)
+        known = self._known.get(key)
+        if known is not None:
+            self._vain = max(0, self._vain - 1)
+            self._reached = known
+            return
+        self._vain += not barrier
+        state, states = self._states[self._reached].copied(), self._states
+        state.values_matter = False
+        state.replay(log, self.blocks)
+        if barrier:
+            state.settle()
+        self._keep(state)
+        if states is self._states and not state.values_matter:
+            self._known[key] = self._reached
+
+    def _keep(self, state: "Interval") -> None:
+        """Take a state as the one that is reached; it is not changed any more."""
+        self._interval = None
+        digest, size = state.normalise()
+        if digest not in self._numbers:
+            if self._bytes > _KEPT_BYTES:  # start anew: no number is valid any more
+                self._states, self._numbers, self._known, self._bytes = [], {}, {}, 0
+            self._numbers[digest] = len(self._states)
+            self._states.append(state)
+            self._bytes += size
+        self._reached = self._numbers[digest]
 
 
 class Interval:
@@ -183,9 +218,7 @@ class Interval:
     reader: Owners
     updater: Owners
 
-    def __init__(
-        self, granules: int, granule: int, report: Callable[[Verdict], None], layout: ClusterLayout
-    ) -> None:
+    def __init__(self, granules: int, granule: int, report: Report, layout: ClusterLayout) -> None:
         self.report = report
         self.granule = granule
         self.layout = layout
@@ -210,7 +243,11 @@ class Interval:
 
     def copied(self) -> Self:
         """Return an interval of its own in the same state."""
-        return copied_state(self)
+        result = copy.copy(self)
+        for name, value in vars(self).items():
+            if hasattr(value, "copy"):
+                setattr(result, name, value.copy())
+        return result
 
     def forget(self, released: Bools) -> None:
         """Blocks that are true in `released` passed a barrier; the others did not."""
@@ -355,4 +392,4 @@ class Interval:
             position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
         since = " since the last barrier" if kind is FaultKind.SHARED_RACE else ""
         where, address = self.layout.byte(address)
-        self.report(Verdict(kind, touch.entry.line, position, address, text.format(where) + since))
+        self.report(kind, text.format(where) + since, touch.entry.line, position, address)

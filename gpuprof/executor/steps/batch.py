@@ -37,7 +37,7 @@ from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
-from gpuprof.executor.memory.races import RaceDetector, Verdict
+from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.remembered import Moving, Remembered
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_groups import SharedGroup
@@ -391,14 +391,16 @@ class Batch:
         rank, inside = divmod(warp, self.geometry.warps)
         return self.geometry.thread_index(inside, lane), self.layout.index_of((x, y, z), rank)
 
-    def report(self, verdict: Verdict) -> None:
+    def report(
+        self, kind: FaultKind, detail: str, line: int, position: tuple[int, int, int], address: int
+    ) -> None:
         """Raise what the race detector found, unless something else knows better: see `__init__`, `join`."""
         passed_on = self.followed is not None or self.reads_unwritten
-        if passed_on and verdict.kind is FaultKind.UNINITIALISED_SHARED:
+        if passed_on and kind is FaultKind.UNINITIALISED_SHARED:
             return
-        if self.shared_order is not None and verdict.kind is FaultKind.SHARED_RACE:
+        if self.shared_order is not None and kind is FaultKind.SHARED_RACE:
             return
-        self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
+        self.fault(kind, detail, line, position, address)
 
 
 def existing_lanes(geometry: Geometry, blocks: int = 1) -> NDArray[np.bool_]:

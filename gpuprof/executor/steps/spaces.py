@@ -350,8 +350,7 @@ class SharedSpace:
         changed = differ(batch.shared.load(pattern), values)
         batch.shared.store(pattern, values)
         batch.races.record(Access.WRITE, pattern, self.request.line, changed)
-        if (lost := batch.races.overwritten(batch.shared, pattern, values, self.request.line)) is not None:
-            batch.fault(lost.kind, lost.detail, lost.line, lost.position, lost.address)
+        batch.races.judge_collisions(batch.shared, pattern, values, self.request.line, batch.fault)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
