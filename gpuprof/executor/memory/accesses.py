@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import uniform_blocks
+from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern, next_serial
 
 # Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 16384 that thread of the
@@ -21,6 +22,7 @@ ORDERED = 20_000
 UNORDERED = 30_000
 SEVERAL_WARPS = -1
 _WARPS = 10_000
+_REMEMBERED_SIGNALS = 1 << 14
 
 Owners = NDArray[np.int32]
 T = TypeVar("T", bound=np.generic)
@@ -81,7 +83,7 @@ class Signals:
     """Signals that are the same object for the same threads, so that verdicts hold."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], Signal] = {}
+        self._known: Kept[Signal] = Kept(_REMEMBERED_SIGNALS)
 
     def of(
         self, lanes: Bools, phase: tuple[int, int], copy: ChunkPattern | SharedPattern | None = None
@@ -89,9 +91,7 @@ class Signals:
         """Return the signal of some threads, of shape (blocks or 1, warps, 32), at a phase."""
         lanes = uniform_blocks(lanes)
         key = (lanes.tobytes(), lanes.shape, phase, copy.serial if copy else None)
-        if key not in self._known:
-            self._known[key] = Signal(next_serial(), lanes.copy(), phase, copy)
-        return self._known[key]
+        return self._known.of(key, lambda: Signal(next_serial(), lanes.copy(), phase, copy))
 
 
 @dataclass(frozen=True)

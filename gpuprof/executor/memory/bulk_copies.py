@@ -20,13 +20,13 @@ from gpuprof.executor.memory.accesses import Access, Signal, Signals
 from gpuprof.executor.memory.global_flights import BulkPlaces, Flight, GlobalFlights
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
 from gpuprof.executor.memory.races import RaceDetector
+from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
     SharedMemory,
     SharedPattern,
 )
 
-_PatternKey = tuple[object, ...]
 #: Chunks of all remembered patterns together.
 _REMEMBERED_CHUNKS = 1 << 20
 
@@ -36,7 +36,8 @@ class _Load:
     """One copy to shared memory, of some lanes.
 
     `land` brings it there, and is None when it has; `column` is the mbarrier that counts its bytes, and
-    `phase` that barrier's when the copy was started or, if later, arrived.
+    `phase` that barrier's when the copy was started or, if later, arrived. It is `replaced` when another one
+    to the same place has started.
     """
 
     pattern: ChunkPattern | SharedPattern
@@ -47,6 +48,7 @@ class _Load:
     line: int
     observers: Bools
     flight: Flight | None = None
+    replaced: bool = False
 
     @property
     def arrived(self) -> bool:
@@ -84,10 +86,8 @@ class BulkCopies:
         self.barriers = barriers
         self._shape = (barriers.blocks, warps, WARP)
         self._loads: list[_Load] = []
-        self._newest: dict[int, _Load] = {}
-        self._patterns: dict[_PatternKey, ChunkPattern] = {}
+        self._patterns: Kept[ChunkPattern] = Kept(_REMEMBERED_CHUNKS, lambda pattern: len(pattern.start))
         self._signals = Signals()
-        self._chunks = 0
         self.tracked: list[TrackedArrival] = []
         #: Bytes of copies in flight that bring nothing else, for each block's barriers; None before any.
         self._hollow: NDArray[np.int64] | None = None
@@ -99,19 +99,10 @@ class BulkCopies:
             *(address.tobytes(), address.shape, length.tobytes(), length.shape, lanes.tobytes(), lanes.shape),
             swizzle_bytes,
         )
-        if key not in self._patterns:
-            block_bytes = self.shared.block_bytes
-            self._remember(key, ChunkPattern(address, length, mask.of(lanes), block_bytes, swizzle_bytes))
-        return self._patterns[key]
-
-    def _remember(self, key: _PatternKey, pattern: ChunkPattern) -> None:
-        self._chunks += len(pattern.start)
-        if self._chunks > _REMEMBERED_CHUNKS:
-            self._patterns.clear()
-            self._signals = Signals()
-            self._newest = {load.pattern.serial: load for load in self._loads}
-            self._chunks = len(pattern.start)
-        self._patterns[key] = pattern
+        block_bytes = self.shared.block_bytes
+        return self._patterns.of(
+            key, lambda: ChunkPattern(address, length, mask.of(lanes), block_bytes, swizzle_bytes)
+        )
 
     def load(self, pattern: ChunkPattern, values: Lanes, column: int, line: int, source: BulkPlaces) -> None:
         """Put a copy of `source` to shared memory in flight; its bytes will count for barrier `column`."""
@@ -154,12 +145,12 @@ class BulkCopies:
     ) -> _Load:
         phase = self.barriers.phase[:, column].copy()
         nobody = np.zeros((1, 1, 1), dtype=np.bool_)
-        old = self._newest.get(pattern.serial)
-        if old is not None and old.arrived and old in self._loads:
-            self._loads.remove(old)
-        self._newest[pattern.serial] = copy = _Load(pattern, land, bytes_moved, column, phase, line, nobody)
-        self._loads.append(copy)
-        return copy
+        for old in [load for load in self._loads if load.pattern is pattern]:
+            old.replaced = True
+            if old.arrived:
+                self._loads.remove(old)
+        self._loads.append(_Load(pattern, land, bytes_moved, column, phase, line, nobody))
+        return self._loads[-1]
 
     def bring(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
         """Put a copy of each lane in flight that moves no values; its bytes will count for its barrier."""
@@ -239,7 +230,7 @@ class BulkCopies:
                 done = copy.phase < phase
                 seen = uniform_blocks(lanes & done[:, None, None])
                 new = seen & ~copy.observers
-                if new.any() and self._newest[copy.pattern.serial] is copy:
+                if new.any() and not copy.replaced:
                     copy.observers = copy.observers | seen
                     signal = self._signal(seen, (column, 0), copy.pattern, live)
                     self.races.record(Access.OBSERVED, signal, line)
@@ -289,23 +280,17 @@ class BulkCopies:
         """Return the pattern of some of its lanes: the same object for the same lanes."""
         lanes = uniform_blocks(lanes)
         key = (pattern.serial, lanes.tobytes(), lanes.shape)
-        if key not in self._patterns:
-            self._remember(key, pattern.part(lanes, self.shared.block_bytes))
-        return self._patterns[key]
+        return self._patterns.of(key, lambda: pattern.part(lanes, self.shared.block_bytes))
 
     def listed(self, chunks: NDArray[np.int64], mask: Mask) -> ChunkPattern:
         """Return the pattern of chunks that the first lanes of warps read: the same object for the same ones.
 
-        Args:
-            chunks: The number of each chunk in shared memory, less than 0 for none: shape (blocks or 1,
-                warps, chunks).
-            mask: The lanes that take part.
+        `chunks` are their numbers in shared memory, below 0 for none: shape (blocks or 1, warps, chunks).
         """
         lanes = uniform_blocks(mask.lanes)
         key = (chunks.tobytes(), chunks.shape, lanes.tobytes(), lanes.shape)
-        if key not in self._patterns:
-            self._remember(key, ChunkPattern.listed(chunks, mask.of(lanes), self.shared.block_bytes))
-        return self._patterns[key]
+        block_bytes = self.shared.block_bytes
+        return self._patterns.of(key, lambda: ChunkPattern.listed(chunks, mask.of(lanes), block_bytes))
 
     def pieces(self, pattern: ChunkPattern, wanted: Bools) -> ChunkPattern:
         """Return the pattern of some pieces of its chunks: the same object for the same pieces.
@@ -313,6 +298,4 @@ class BulkCopies:
         `wanted` has shape (blocks or 1, chunks, pieces of a chunk).
         """
         key = (pattern.serial, np.packbits(wanted).tobytes(), wanted.shape)
-        if key not in self._patterns:
-            self._remember(key, pattern.pieces(wanted, self.shared.block_bytes))
-        return self._patterns[key]
+        return self._patterns.of(key, lambda: pattern.pieces(wanted, self.shared.block_bytes))

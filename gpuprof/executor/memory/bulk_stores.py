@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What the copy engine moves from shared to global memory, in the groups that threads wait for.
+"""What reads shared memory while the threads go on, in groups that they close and wait for.
 
-A copy has read its source when its group is waited for with `.read`, and has written its target when it is
-waited for without, or when its block ends. Neither happens before: so a wait that is missing shows.
+That are products of matrices (`wgmma`), and the copy engine's copies to global memory. Such a copy has read
+its source when its group is waited for with `.read`, and has written its target when it is waited for
+without, or when its block ends. Neither happens before: so a wait that is missing shows.
 """
 
 from collections.abc import Callable
@@ -17,10 +18,9 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
-from gpuprof.executor.memory.global_flights import BulkPlaces, Flight
+from gpuprof.executor.memory.global_flights import BulkPlaces, CopyGroups, Flight
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.shared_memory import ChunkPattern
-from gpuprof.executor.memory.source_reads import SourceRead, SourceReads
 
 #: Where the pieces of a store go: each buffer with the pieces that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
@@ -28,6 +28,56 @@ Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
 #: batch, the values or None where they are combined with what is there, those bytes, the line, and whether no
 #: values move.
 Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes | None, int, int, bool], None]
+
+
+@dataclass(eq=False)
+class SourceRead:
+    """What one instruction reads; `group` is the number of the group it belongs to, in each lane."""
+
+    pattern: ChunkPattern
+    line: int
+    group: NDArray[np.int64]
+    reading: Bools
+
+
+class SourceReads:
+    """The reads in flight of one batch: what is read must stay as it is from what `begins` to what `ends`."""
+
+    def __init__(self, copies: BulkCopies, warps: int, begins: Access, ends: Access) -> None:
+        self._copies = copies
+        self._shape = (copies.barriers.blocks, warps, WARP)
+        self._begins, self._ends = begins, ends
+        self._flying: list[SourceRead] = []
+        self._groups = CopyGroups()
+        self.commit = self._groups.close
+
+    def start(self, pattern: ChunkPattern, line: int) -> SourceRead:
+        """A read begins."""
+        self._copies.races.record(self._begins, pattern, line)
+        lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
+        read = SourceRead(pattern, line, self._groups.open, lanes)
+        self._flying.append(read)
+        return read
+
+    def due(self, read: SourceRead, mask: Mask, newest: int) -> Bools:
+        """Return for which of the lanes in `mask` it belongs to a closed group, but for the `newest` ones."""
+        return self._groups.due(read.group, mask, newest)
+
+    def wait(self, mask: Mask, newest: int) -> None:
+        """Finish all but the `newest` closed groups of the lanes in `mask`."""
+        for read in self._flying:
+            due = read.reading & self.due(read, mask, newest)
+            if due.any():
+                whole = np.array_equal(due, np.broadcast_to(read.pattern.mask.lanes, self._shape))
+                pattern = read.pattern if whole else self._copies.part(read.pattern, due)
+                self._copies.races.record(self._ends, pattern, read.line)
+                read.reading = read.reading & ~due
+        self._flying = [read for read in self._flying if read.reading.any()]
+
+    @property
+    def unread(self) -> tuple[int, Bools] | None:
+        """The line and the lanes of a read that nobody waited for, if there is one."""
+        return (self._flying[0].line, self._flying[0].reading) if self._flying else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +115,7 @@ class BulkStores:
         self._judge = judge
         self._shape = (copies.barriers.blocks, warps, WARP)
         self._reads = SourceReads(copies, warps, Access.SOURCE, Access.SOURCED)
+        self.commit = self._reads.commit
         self._flying: list[_Store] = []
 
     def start(
@@ -84,10 +135,6 @@ class BulkStores:
         if combine is None:
             self._copies.flights.add(flight)
         self._flying.append(_Store(read, targets, values, combine, flight, hollow))
-
-    def commit(self, mask: Mask) -> None:
-        """Close the open group of the lanes in `mask`."""
-        self._reads.commit(mask)
 
     def wait(self, mask: Mask, newest: int, *, reads_only: bool) -> None:
         """Finish all but the `newest` closed groups of the lanes in `mask`, or only their reads."""

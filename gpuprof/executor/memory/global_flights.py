@@ -8,41 +8,82 @@ blocks meet it without any order, which the search for races finds too.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.shared_memory import ChunkPattern
 
 Addresses = NDArray[np.int64]
 
 
-class Places(Protocol):
-    """Where a copy reads or writes."""
+#: Of each piece the first byte, the first after it, and the (block, warp, lane) that asked for it: columns.
+_Asked = tuple[Addresses, Addresses, NDArray[np.intp]]
 
-    @property
+
+class Places:
+    """Where copies read or write."""
+
+    def _asked(self) -> _Asked:
+        raise NotImplementedError
+
+    @cached_property
+    def _pieces(self) -> _Asked:
+        """The pieces, in the order of their addresses."""
+        start, end, who = self._asked()
+        order = np.argsort(start, kind="stable")
+        return start[order], end[order], who[:, order]
+
+    @cached_property
     def bounds(self) -> tuple[int, int]:
         """The first byte of all, and the first after them."""
+        start, end, _ = self._pieces
+        return (int(start[0]), int(end.max())) if start.size else (0, 0)
 
     def first_in(self, start: Addresses, size: int, waiting: Bools) -> tuple[int, int, int, int] | None:
         """Return the number of the first of some places of `size` bytes that waiting lanes touch.
 
-        Returns:
-            With it the (block, warp, lane) that does; None where none does.
+        With it the (block, warp, lane) that does.
         """
+        own, end, who = self._pieces
+        if not own.size:
+            return None
+        shape = [max(size, int(axis.max()) + 1) for size, axis in zip(waiting.shape, who, strict=True)]
+        held = np.broadcast_to(waiting, shape)[tuple(who)]
+        own, end, who = own[held], end[held], who[:, held]
+        if not own.size:
+            return None
+        # Of those that begin before a place ends, the one that reaches furthest.
+        before = np.searchsorted(own, start + size) - 1
+        hit = np.flatnonzero((before >= 0) & (np.maximum.accumulate(end)[before] > start))
+        if not hit.size:
+            return None
+        block, warp, lane = who[:, end[: before[hit[0]] + 1].argmax()].tolist()
+        return int(hit[0]), block, warp, lane
 
 
 @dataclass(frozen=True, eq=False)
-class BulkPlaces:
+class LanePlaces(Places):
+    """Stretches of global memory, one for each of some lanes of a batch: shape (blocks, warps, 32)."""
+
+    start: Lanes
+    length: Lanes
+    lanes: Bools
+
+    def _asked(self) -> _Asked:
+        who = np.nonzero(self.lanes)
+        start, length = (np.broadcast_to(part, self.lanes.shape)[who] for part in (self.start, self.length))
+        return start, start + length, np.stack(who)
+
+
+@dataclass(frozen=True, eq=False)
+class BulkPlaces(Places):
     """Pieces of global memory that a bulk copy moves: of each chunk one, or several in one more dimension.
 
-    Attributes:
-        pattern: The chunks in shared memory.
-        start: Their addresses: shape (blocks or 1, chunks, …).
-        size: Bytes of a piece.
-        inside: Which of them there are; None for all.
+    Of the chunks of `pattern` in shared memory, `start` are the addresses: shape (blocks or 1, chunks, …),
+    each of `size` bytes; only those `inside` exist, or all.
     """
 
     pattern: ChunkPattern
@@ -50,48 +91,24 @@ class BulkPlaces:
     size: int
     inside: Bools | None = None
 
-    @cached_property
-    def _pieces(self) -> tuple[Addresses, NDArray[np.intp]]:
-        """The addresses in order, and of each the block, warp and lane that asked for it."""
+    def _asked(self) -> _Asked:
         inside = np.ones(self.start.shape, dtype=np.bool_) if self.inside is None else self.inside
         row, chunk, *_ = np.nonzero(inside)
         pattern = self.pattern
         block = row if pattern.leading == 1 else pattern.block[chunk]
-        who = np.stack([block, pattern.warp[chunk], pattern.lane[chunk]])
         start = self.start[inside]
-        order = np.argsort(start, kind="stable")
-        return start[order], who[:, order]
+        return start, start + self.size, np.stack([block, pattern.warp[chunk], pattern.lane[chunk]])
 
     def accesses(self, blocks: int) -> tuple[Addresses, int, NDArray[np.intp]]:
         """Return the address of each access, its bytes, and its (block, warp, lane), one a row.
 
-        Args:
-            blocks: Of the batch: where all have the same places, each makes its own accesses.
+        Where all `blocks` of the batch have the same places, each makes its own accesses.
         """
-        start, who = self._pieces
+        start, _, who = self._pieces
         if self.pattern.leading == 1 and len(self.start) == 1 and blocks > 1:
             start, who = np.tile(start, blocks), np.tile(who, blocks)
             who[0] = np.repeat(np.arange(blocks), start.size // blocks)
         return start, self.size, who.T
-
-    @cached_property
-    def bounds(self) -> tuple[int, int]:
-        """As of `Places`."""
-        start, _ = self._pieces
-        return (int(start[0]), int(start[-1]) + self.size) if start.size else (0, 0)
-
-    def first_in(self, start: Addresses, size: int, waiting: Bools) -> tuple[int, int, int, int] | None:
-        """As of `Places`."""
-        own, who = self._pieces
-        waits = np.broadcast_to(waiting, (max(len(waiting), int(who[0].max()) + 1), *waiting.shape[1:]))
-        held = waits[tuple(who)]
-        own, who = own[held], who[:, held]
-        before = np.searchsorted(own, start + size) - 1
-        hit = np.flatnonzero((before >= 0) & (own[before] + self.size > start)) if own.size else before[:0]
-        if not hit.size:
-            return None
-        block, warp, lane = who[:, before[hit[0]]].tolist()
-        return int(hit[0]), block, warp, lane
 
 
 @dataclass(eq=False)
@@ -146,3 +163,18 @@ class GlobalFlights:
                 if hit is not None and (not flight.writes or hit[1] == blocks[hit[0]]):
                     return hit[0], flight, hit[1:]
         return None
+
+
+class CopyGroups:
+    """The groups that lanes close, and wait for: `open` is the number of each lane's open one."""
+
+    def __init__(self) -> None:
+        self.open: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
+
+    def close(self, mask: Mask) -> None:
+        """Close the open group of the lanes in `mask`."""
+        self.open = self.open + (1 if mask.whole else mask.lanes)
+
+    def due(self, group: NDArray[np.int64], mask: Mask, newest: int | None) -> Bools:
+        """Return the lanes in `mask` whose group is closed, and not of the `newest`; None: or open."""
+        return mask.lanes if newest is None else np.asarray(mask.lanes & (group < self.open - newest))

@@ -15,12 +15,14 @@ integer, so that joining two sets is one operation and sharing one costs nothing
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.memory.remembered import Kept
 
 _Numbers = NDArray[np.int64]
 #: Returns until when the threads of a block, of shape (warps, 32), are ordered before what some lanes do now.
@@ -106,9 +108,8 @@ class Releases:
         # The block of each release, and its floor; the arrays have room for more.
         self._blocks = np.zeros(64, dtype=np.int64)
         self._floors = np.zeros(64, dtype=np.int64)
-        self._tables: dict[int, _Numbers] = {}
-        self._kept = 0
-        self._latest: dict[tuple[int, int], _Latest | None] = {}
+        self._tables: Kept[_Numbers] = Kept(_KEPT_MOMENTS, len)
+        self._latest: Kept[_Latest | None] = Kept(_KEPT_SETS)
         #: By block and moment the strong writes that published something: the set of it, and their threads.
         self.signals: dict[tuple[int, int], list[tuple[int, _Numbers]]] = {}
 
@@ -128,39 +129,31 @@ class Releases:
 
     def latest(self, chosen: int, block: int, block_threads: int) -> _Latest | None:
         """Return what a set of releases holds of a block, or of a cluster of blocks; None for nothing."""
-        key = chosen, block
-        if key not in self._latest:
-            if len(self._latest) >= _KEPT_SETS:
-                self._latest.clear()
+
+        def make() -> _Latest | None:
             released = self.of_block.get(block, {})
             held = [release for number, release in released.items() if chosen >> number & 1]
-            self._latest[key] = _Latest(held, block_threads) if held else None
-        return self._latest[key]
+            return _Latest(held, block_threads) if held else None
+
+        return self._latest.of((chosen, block), make)
 
     def floors(self, sets: list[int], which: _Numbers, blocks: _Numbers) -> _Numbers:
         """Return until when everything that blocks did is part of sets of releases.
 
         `which` is the number of a set, for each block.
         """
-        tables = [self._table(chosen) for chosen in sets]
+        tables = [self._tables.of(chosen, partial(self._table, chosen)) for chosen in sets]
         lengths = np.array([len(table) for table in tables], dtype=np.int64)
         starts = np.cumsum(lengths) - lengths
         return np.asarray(np.concatenate(tables)[starts[which] + np.minimum(blocks, lengths[which] - 1)])
 
     def _table(self, chosen: int) -> _Numbers:
         """Return the floor of each block in a set, and one more for all that released nothing of it."""
-        table = self._tables.get(chosen)
-        if table is None:
-            content = chosen.to_bytes(-(-chosen.bit_length() // 8), "little")
-            bits = np.unpackbits(np.frombuffer(content, dtype=np.uint8), bitorder="little")
-            numbers = np.flatnonzero(bits)
-            table = np.zeros(int(self._blocks[numbers].max(initial=-1)) + 2, dtype=np.int64)
-            np.maximum.at(table, self._blocks[numbers], self._floors[numbers])
-            self._kept += len(table)
-            if self._kept > _KEPT_MOMENTS:
-                self._tables.clear()
-                self._kept = len(table)
-            self._tables[chosen] = table
+        content = chosen.to_bytes(-(-chosen.bit_length() // 8), "little")
+        bits = np.unpackbits(np.frombuffer(content, dtype=np.uint8), bitorder="little")
+        numbers = np.flatnonzero(bits)
+        table = np.zeros(int(self._blocks[numbers].max(initial=-1)) + 2, dtype=np.int64)
+        np.maximum.at(table, self._blocks[numbers], self._floors[numbers])
         return table
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import SharedPattern
 
 #: Patterns of which it is remembered whose memory they reach.
@@ -53,15 +54,12 @@ class RemoteAccesses:
         self._done: Bools = np.zeros(shape, dtype=np.bool_)
         self._line = np.zeros(shape, dtype=np.int64)
         self._lane = np.zeros(shape, dtype=np.int64)
-        self._reaches: dict[int, tuple[Bools, NDArray[np.intp]] | None] = {}
+        self._reaches: Kept[tuple[Bools, NDArray[np.intp]] | None] = Kept(_REMEMBERED)
 
     def touch(self, pattern: SharedPattern, line: int, site: int) -> RemoteAccess | None:
         """Note an access; return it if it touches the memory of a block that has ended."""
-        if pattern.serial not in self._reaches:
-            if len(self._reaches) >= _REMEMBERED:
-                self._reaches.clear()
-            self._reaches[pattern.serial] = self._reach(pattern.address // self._layout.stride, pattern.mask)
-        reach = self._reaches[pattern.serial]
+        stride, mask = self._layout.stride, pattern.mask
+        reach = self._reaches.of(pattern.serial, lambda: self._reach(pattern.address // stride, mask))
         if reach is not None:
             self.sites.add(site)
         return self._note(reach, line)

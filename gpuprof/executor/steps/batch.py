@@ -22,7 +22,7 @@ from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.accesses import Access, Signals
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
-from gpuprof.executor.memory.bulk_stores import BulkStores
+from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
@@ -43,7 +43,6 @@ from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
 from gpuprof.executor.memory.shared_order import SharedOrder
-from gpuprof.executor.memory.source_reads import SourceReads
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.steps.clock import Clock
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
 from gpuprof.executor.lanes.tally import Event
-from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_flights import LanePlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import (
     COPY_BYTES,
@@ -252,7 +252,8 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
-        read = Source(start.astype(np.int64) + source.offset, given.astype(np.int64), reading.lanes)
+        lanes = np.broadcast_to(reading.lanes, (batch.blocks, batch.warps, WARP))
+        read = LanePlaces(start.astype(np.int64) + source.offset, given.astype(np.int64), lanes)
         batch.copies.start(pattern, values, item.line, read)
 
     return step
