@@ -4,7 +4,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpuprof.console import hand_over
@@ -32,7 +32,8 @@ def print_measured_rates() -> None:
         BackendUnavailable: There is no GPU.
     """
     sections = tuple(
-        _rates(f"{number}  {device.name}", device) for number, device in enumerate(_measured_devices())
+        _rates(f"{number}  {device.name}", device, constants, reasons)
+        for number, (device, constants, reasons) in enumerate(_measured_devices())
     )
     print_document(Document("", content=sections), file=sys.stdout)
 
@@ -43,9 +44,17 @@ def print_devices_as_json(*, measure: bool) -> None:
     Raises:
         BackendUnavailable: There is no GPU to measure.
     """
-    found, reason = (tuple(_measured_devices()), "") if measure else _devices_here()
+    if measure:
+        reason = ""
+        gpus = [
+            {**_record(str(number), device), "model_constants": constants, "not_measured": reasons}
+            for number, (device, constants, reasons) in enumerate(_measured_devices())
+        ]
+    else:
+        found, reason = _devices_here()
+        gpus = [_record(str(number), device) for number, device in enumerate(found)]
     document = {
-        "gpus": [_record(str(number), device) for number, device in enumerate(found)],
+        "gpus": gpus,
         "gpus_reason": reason or None,
         "cards": [_record(selector, card) for selector, card in _cards().items()],
     }
@@ -69,14 +78,21 @@ def _devices_here() -> tuple[tuple[Device, ...], str]:
     return found, "" if found else "The driver shows none."
 
 
-def _measured_devices() -> Iterator[Device]:
-    """The GPUs here, each with the rates that small kernels reach on it."""
+def _measured_devices() -> Iterator[tuple[Device, dict[str, float], list[str]]]:
+    """The GPUs here with their rates, what modelled times need beside, and what of that was not measured."""
     from gpuprof.backends.gpu.backend import GpuBackend
     from gpuprof.backends.gpu.query import device_count
     from gpuprof.statistics import SamplingBudget
 
     for ordinal in range(device_count()):
-        yield GpuBackend(ordinal, 0, SamplingBudget(0.1)).device
+        backend = GpuBackend(ordinal, 0, SamplingBudget(0.1))
+        constants: dict[str, float] = {}
+        reasons = []
+        if backend.device.measured_rates:
+            for group, found, reason in backend.model_constants():
+                constants |= found
+                reasons += [f"Not measured, {group}: {reason}"] if reason else []
+        yield backend.device, constants, reasons
 
 
 def _cards() -> dict[str, Device]:
@@ -84,11 +100,14 @@ def _cards() -> dict[str, Device]:
     return {f"sim:{name}": load_card(name) for name in card_names()}
 
 
-def _rates(title: str, device: Device) -> Section:
+def _rates(title: str, device: Device, constants: Mapping[str, float], reasons: Sequence[str]) -> Section:
     from gpuprof.report.device_facts import rates_table
 
-    reason = device.measured_rates_reason
-    return Section(title, (rates_table(device), *([Sentence.of(reason)] if reason else [])))
+    reasons = [*filter(None, [device.measured_rates_reason]), *reasons]
+    rows = tuple(Row((Cell(key), Cell(f"{value:.4g}"))) for key, value in constants.items())
+    more = (Table((Column("What modelled times need", right=False), Column("Measured")), rows),)
+    tables = (rates_table(device), *(more if rows else ()))
+    return Section(title, (*tables, *map(Sentence.of, reasons)))
 
 
 def _section(title: str, devices: Mapping[str, Device]) -> Section:

@@ -4,7 +4,7 @@
 
 import ctypes
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
+from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext
 from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
 from gpuprof.backends.gpu.driver import call, driver
@@ -385,6 +386,10 @@ class GpuBackend:
         target.free()
         median_us = percentile(sorted(samples), 0.5)
         return replace(device, measured_copy_bandwidth_gbps=2 * nbytes / median_us / 1e3)
+
+    def model_constants(self) -> Iterator[tuple[str, dict[str, float], str]]:
+        """Measure what a modelled time needs beside the rates; see `ConstantMeter.measure`."""
+        return ConstantMeter(self._context, self.device, self._timer).measure()
 
     def _with_measured_rates(self, device: Device) -> Device:
         """What small kernels reach on this device, from now or from an earlier run."""

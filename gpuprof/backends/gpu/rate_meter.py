@@ -162,7 +162,7 @@ class RateMeter:
                 found[f"{part}_latency_cycles"] = read(launch, self._warm_us)
             for part, (nbytes, apart) in _RINGS.items():
                 with self._buffer(nbytes) as ring:
-                    ring.upload(_ring(nbytes, apart))
+                    ring.upload(ring_of(nbytes, apart))
                     name = "latency_of_l1" if part == "l1" else "latency_of_l2"
                     launch = self._launch(name, [*ends, _pointer(ring)], 1, 1)
                     timed = self._cold_us if part == "dram" else self._warm_us
@@ -179,7 +179,7 @@ def _pointer(buffer: DeviceBuffer) -> ctypes.c_void_p:
     return ctypes.c_void_p(buffer.address)
 
 
-def _ring(nbytes: int, apart: int) -> Any:
+def ring_of(nbytes: int, apart: int) -> Any:
     """Places `apart` bytes from each other, each of which holds the offset of another: one random round."""
     places = np.random.default_rng(0).permutation(nbytes // apart).astype(np.uint64) * np.uint64(apart)
     ring = np.zeros(nbytes // 8, dtype=np.uint64)

@@ -68,8 +68,8 @@ _STRIDING = (
     "exchange",
     "restore",
 )
-#: The module that measures a card's rates: minutes of work, for nothing.
-_RATES = ".entry dram_copies"
+#: The modules that measure a card's rates: minutes of work, for nothing.
+_RATES = (".entry dram_copies", ".entry straight_code")
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _EMPTY_US = 2.0
 _INSTRUCTIONS_PER_US = 500
@@ -330,7 +330,7 @@ class EmulatedDriver:
 
     def cuModuleLoadData(self, cubin):
         ptx = self._found(bytes(cubin)).ptx
-        if _RATES in ptx:
+        if any(rates in ptx for rates in _RATES):
             return self._results.CUDA_ERROR_NO_BINARY_FOR_GPU, None
         self._modules += 1
         return self._good(Handle((self._modules, ptx)))

@@ -1,0 +1,554 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a modelled time needs to know of a device beside the rates of rates.cu: how long single instructions, requests,
+// copies, blocks and fetches take. Each warp writes four values to `out`: its first and last clock cycle, and the
+// same in nanoseconds. Code is gone through twice and measured the second time, unless its fetch is the question.
+// `zero` is 0, which the compiler cannot know; `sink` is written only where an impossible condition holds.
+
+#define THREAD (blockIdx.x * blockDim.x + threadIdx.x)
+#define STEPS 16
+#define ARRAY_BYTES 32768
+
+typedef unsigned long long u64;
+
+static __device__ __forceinline__ u64 nanoseconds()
+{
+    u64 now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+static __device__ __forceinline__ void stamp(long long *out, long long begin, long long end, u64 from, u64 to)
+{
+    if (threadIdx.x % 32 == 0) {
+        out += THREAD / 32 * 4;
+        out[0] = begin;
+        out[1] = end;
+        out[2] = from;
+        out[3] = to;
+    }
+}
+
+static __device__ __forceinline__ unsigned shared_address(const void *at)
+{
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+// STEPS times `body` a round, timed.
+#define TIMED(rounds, body)                                                                                            \
+    long long begin = 0, end = 0;                                                                                      \
+    u64 from = 0, to = 0;                                                                                              \
+    _Pragma("unroll 1") for (int pass = 0; pass < 2; ++pass)                                                           \
+    {                                                                                                                  \
+        __syncthreads();                                                                                               \
+        from = nanoseconds();                                                                                          \
+        begin = clock64();                                                                                             \
+        _Pragma("unroll 1") for (int round = 0; round < rounds; ++round)                                               \
+        {                                                                                                              \
+            _Pragma("unroll") for (int step = 0; step < STEPS; ++step)                                                 \
+            {                                                                                                          \
+                body;                                                                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+        end = clock64();                                                                                               \
+        to = nanoseconds();                                                                                            \
+    }                                                                                                                  \
+    stamp(out, begin, end, from, to);
+
+extern "C" __constant__ unsigned constants[64] = {0};
+
+template <int CHAINS, typename T, typename Step>
+static __device__ void repeated(int rounds, T first, Step one, float *sink, long long *out)
+{
+    T value[CHAINS];
+    for (int i = 0; i < CHAINS; ++i)
+        value[i] = first;
+    const T other = first + (T)rounds;
+    TIMED(rounds, for (int i = 0; i < CHAINS; ++i) one(value[i], other));
+    T total = 0;
+    for (int i = 0; i < CHAINS; ++i)
+        total += value[i];
+    if (total == (T)123456789)
+        *sink = (float)total;
+}
+
+struct Tile {
+    float value[4];
+};
+struct Pair {
+    double value[2];
+};
+
+template <int CHAINS, typename Sum, typename Step>
+static __device__ void multiplied(int rounds, Step one, float *sink, long long *out)
+{
+    Sum sum[CHAINS] = {};
+    const unsigned half = rounds < 0;
+    TIMED(rounds, for (int i = 0; i < CHAINS; ++i) one(sum[i], half));
+    double total = 0;
+    for (int i = 0; i < CHAINS; ++i)
+        for (auto each : sum[i].value)
+            total += each;
+    if (total == 123456789)
+        *sink = (float)total;
+}
+
+#define ONE(number, type, mark, text)                                                                                  \
+    case number: {                                                                                                     \
+        auto one = [](type &value, type other) { asm volatile(text : "+" mark(value) : mark(other)); };                \
+        chains == 1 ? repeated<1, type>(rounds, (type)first, one, sink, out)                                           \
+                    : repeated<4, type>(rounds, (type)first, one, sink, out);                                          \
+        break;                                                                                                         \
+    }
+#define TENSOR(number, text, ...)                                                                                      \
+    case number: {                                                                                                     \
+        auto one = [](Tile &sum, unsigned a) {                                                                         \
+            asm volatile(text                                                                                          \
+                         : "+f"(sum.value[0]), "+f"(sum.value[1]), "+f"(sum.value[2]), "+f"(sum.value[3])              \
+                         : "r"(a));                                                                                    \
+        };                                                                                                             \
+        chains == 1 ? multiplied<1, Tile>(rounds, one, sink, out) : multiplied<4, Tile>(rounds, one, sink, out);       \
+        break;                                                                                                         \
+    }
+
+// One instruction after another, in one chain, which shows its latency, or in four, which show its rate.
+extern "C" __global__ void instructions(int kind, int chains, int rounds, float *sink, long long *out)
+{
+    __shared__ u64 barrier;
+    // Of each lane another, so that nothing is reckoned once for a whole warp.
+    const unsigned first = threadIdx.x % 16 * 4;
+    switch (kind) {
+        ONE(0, float, "f", "fma.rn.f32 %0, %0, %1, %1;")
+        ONE(1, unsigned, "r", "mad.lo.u32 %0, %0, %1, %1;")
+        ONE(2, unsigned, "r", "lop3.b32 %0, %0, %1, 0x55aa77, 0xe8;")
+        ONE(3, unsigned, "r", "shf.l.wrap.b32 %0, %0, %1, 7;")
+        ONE(4, unsigned, "r", "mul.hi.u32 %0, %0, %1;")
+        ONE(5, float, "f", "ex2.approx.ftz.f32 %0, %0;")
+        ONE(6, float, "f", "{ .reg .s32 t; cvt.rni.s32.f32 t, %0; cvt.rn.f32.s32 %0, t; }")
+        ONE(7, double, "d", "fma.rn.f64 %0, %0, %1, %1;")
+        ONE(8, unsigned, "r", "shfl.sync.bfly.b32 %0, %0, 1, 31, -1;")
+        ONE(9, unsigned, "r", "popc.b32 %0, %0;")
+        ONE(10, unsigned, "r", "{ .reg .pred p; setp.lt.u32 p, %0, %1; selp.u32 %0, 5, %0, p; }")
+        ONE(11, unsigned, "r", "{ .reg .u64 a, b; cvt.u64.u32 b, %0; mov.u64 a, constants; add.u64 a, a, b;"
+                               " ld.const.u32 %0, [a]; }")
+        ONE(12, unsigned, "r", "{ .reg .pred p; setp.ne.u32 p, %0, %1; vote.sync.ballot.b32 %0, p, -1; }")
+        ONE(13, unsigned, "r", "fma.rn.f16x2 %0, %0, %1, %1;")
+        ONE(14, float, "f", "bar.sync 0;")
+        ONE(15, float, "f", "membar.gl;")
+#if __CUDA_ARCH__ >= 800
+        ONE(16, unsigned, "r", "redux.sync.add.u32 %0, %0, -1;")
+        TENSOR(17, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4},"
+                   " {%0, %1, %2, %3};")
+        TENSOR(18, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4}, {%4},"
+                   " {%0, %1, %2, %3};")
+        TENSOR(19, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4},"
+                   " {%0, %1, %2, %3};")
+        TENSOR(20, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %4}, {%4},"
+                   " {%0, %1, %2, %3};")
+    case 21: {
+        auto one = [](Pair &sum, unsigned a) {
+            asm volatile("{ .reg .f64 a; cvt.rn.f64.u32 a, %2;"
+                         " mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {a}, {a}, {%0, %1}; }"
+                         : "+d"(sum.value[0]), "+d"(sum.value[1])
+                         : "r"(a));
+        };
+        chains == 1 ? multiplied<1, Pair>(rounds, one, sink, out) : multiplied<4, Pair>(rounds, one, sink, out);
+        break;
+    }
+    case 22: {
+        // A barrier in shared memory that every thread of the block arrives at.
+        const unsigned at = shared_address(&barrier);
+        if (threadIdx.x == 0)
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at), "r"(blockDim.x));
+        TIMED(rounds, asm volatile("{ .reg .pred p; .reg .b64 t;\n"
+                                   "mbarrier.arrive.shared.b64 t, [%0];\n"
+                                   "again: mbarrier.test_wait.shared.b64 p, [%0], t;\n"
+                                   "@!p bra again; }" ::"r"(at)
+                                   : "memory"));
+        break;
+    }
+#endif
+    }
+}
+
+enum Space { SHARED_LOAD, SHARED_STORE, L1_LOAD, L2_LOAD, STORE, ADD, FETCH_ADD };
+
+#define LOADED(space, mark, address)                                                                                   \
+    if (WORDS == 1)                                                                                                    \
+        asm volatile("ld." space ".u32 %0, [%1];" : "=r"(got.x) : mark(address));                                      \
+    else if (WORDS == 2)                                                                                               \
+        asm volatile("ld." space ".v2.u32 {%0, %1}, [%2];" : "=r"(got.x), "=r"(got.y) : mark(address));                \
+    else                                                                                                               \
+        asm volatile("ld." space ".v4.u32 {%0, %1, %2, %3}, [%4];"                                                     \
+                     : "=r"(got.x), "=r"(got.y), "=r"(got.z), "=r"(got.w)                                              \
+                     : mark(address));
+#define STORED(space, mark, address)                                                                                   \
+    if (WORDS == 1)                                                                                                    \
+        asm volatile("st." space ".u32 [%0], %1;" ::mark(address), "r"(zero));                                         \
+    else if (WORDS == 2)                                                                                               \
+        asm volatile("st." space ".v2.u32 [%0], {%1, %1};" ::mark(address), "r"(zero));                                \
+    else                                                                                                               \
+        asm volatile("st." space ".v4.u32 [%0], {%1, %1, %1, %1};" ::mark(address), "r"(zero));
+
+template <int SPACE, int WORDS, bool DEPENDENT>
+static __device__ void requested(int rounds, unsigned zero, char *data, unsigned mask, unsigned at, unsigned apart,
+                                 unsigned tile, float *sink, long long *out)
+{
+    unsigned total = zero;
+    unsigned address = tile + (at & (ARRAY_BYTES - 1));
+    u64 place = (u64)data + (at & mask);
+    TIMED(
+        rounds, uint4 got = make_uint4(zero, zero, zero, zero);
+        if (SPACE == SHARED_LOAD) { LOADED("volatile.shared", "r", address) } else if (SPACE == SHARED_STORE) {
+            STORED("volatile.shared", "r", address)
+        } else if (SPACE == L1_LOAD) { LOADED("global.ca", "l", place + (DEPENDENT ? 0 : step * 2048)) } else if (SPACE == L2_LOAD) {
+            LOADED("global.cg", "l", place)
+        } else if (SPACE == STORE) { STORED("global", "l", place) } else if (SPACE == ADD) {
+            asm volatile("red.global.add.u32 [%0], %1;" ::"l"(place), "r"(zero));
+        } else asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(got.x) : "l"(place), "r"(zero));
+        if (DEPENDENT) {
+            address += got.x;
+            place += got.x;
+        } else {
+            total += got.x;
+            if (SPACE >= L2_LOAD || (SPACE == L1_LOAD && step == STEPS - 1)) {
+                at += apart;
+                place = (u64)data + (at & mask);
+            }
+        });
+    if (total + address + (unsigned)place == 123456789u)
+        *sink = (float)total;
+}
+
+#define REQUEST(space, words)                                                                                          \
+    case (space) * 8 + (words):                                                                                        \
+        dependent                                                                                                      \
+            ? requested<space, words, true>(rounds, zero, data, mask, at, apart, tile, sink, out)                      \
+            : requested<space, words, false>(rounds, zero, data, mask, at, apart, tile, sink, out);                    \
+        break;
+
+// Requests of warps whose lanes are `lane_bytes` apart and that are `warp_bytes` apart, STEPS a round: of shared memory,
+// and of a power of two of bytes in global memory, `mask` and one. Dependent ones wait for the answer of the one before.
+// Loads from L1 also go 2048 bytes further at each step of a round.
+extern "C" __global__ void requests(int space, int words, int dependent, int rounds, unsigned zero, unsigned lane_bytes,
+                                    unsigned warp_bytes, char *data, unsigned mask, float *sink, long long *out)
+{
+    __shared__ float4 array[ARRAY_BYTES / 16];
+    for (int i = threadIdx.x; i < ARRAY_BYTES / 16; i += blockDim.x)
+        array[i] = make_float4(zero, zero, zero, zero);
+    const unsigned tile = shared_address(array);
+    const unsigned at = THREAD / 32 * warp_bytes + threadIdx.x % 32 * lane_bytes;
+    const unsigned apart = gridDim.x * blockDim.x / 32 * warp_bytes;
+    switch (space * 8 + words) {
+        REQUEST(SHARED_LOAD, 1)
+        REQUEST(SHARED_LOAD, 2)
+        REQUEST(SHARED_LOAD, 4)
+        REQUEST(SHARED_STORE, 1)
+        REQUEST(SHARED_STORE, 2)
+        REQUEST(SHARED_STORE, 4)
+        REQUEST(L1_LOAD, 1)
+        REQUEST(L1_LOAD, 2)
+        REQUEST(L1_LOAD, 4)
+        REQUEST(L2_LOAD, 1)
+        REQUEST(L2_LOAD, 2)
+        REQUEST(L2_LOAD, 4)
+        REQUEST(STORE, 1)
+        REQUEST(STORE, 2)
+        REQUEST(STORE, 4)
+        REQUEST(ADD, 1)
+        REQUEST(FETCH_ADD, 1)
+    }
+}
+
+// Blocks that live `cycles` and store `stores` times 16 bytes a thread at their end: each notes when it was, and where.
+extern "C" __global__ void lives(int cycles, int stores, float4 *data, long long *out)
+{
+    const long long begin = clock64();
+    unsigned sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    if (threadIdx.x == 0) {
+        out[blockIdx.x * 4] = sm;
+        out[blockIdx.x * 4 + 1] = begin;
+    }
+    while (clock64() - begin < cycles)
+        ;
+    for (int i = 0; i < stores; ++i)
+        data[(u64)(blockIdx.x * stores + i) * blockDim.x + threadIdx.x] = make_float4(1, 2, 3, 4);
+    if (threadIdx.x == 0)
+        out[blockIdx.x * 4 + 2] = clock64();
+}
+
+// 8,192 instructions in a row, 16 bytes each, three times: cycles of each 256 of them.
+extern "C" __global__ void straight_code(int passes, float *sink, long long *out)
+{
+    float value[4] = {1, 2, 3, 4};
+    const float factor = 0.999f + passes * 1e-9f;
+    for (int pass = 0; pass < passes; ++pass) {
+#pragma unroll
+        for (int part = 0; part < 32; ++part) {
+            const long long begin = clock64();
+#pragma unroll
+            for (int i = 0; i < 256; ++i)
+                asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(value[i % 4]) : "f"(factor));
+            if (THREAD == 0)
+                out[pass * 32 + part] = clock64() - begin;
+        }
+    }
+    if (value[0] + value[1] + value[2] + value[3] == 123456789.0f)
+        *sink = value[0];
+}
+
+// The first steps of a cold kernel: a constant, then a word of global memory, then its code's next line.
+extern "C" __global__ void first_steps(const unsigned *data, float *sink, long long *out)
+{
+    __shared__ volatile unsigned kept[32];
+    const long long begin = clock64();
+    kept[threadIdx.x] = constants[threadIdx.x];
+    const long long constant = clock64();
+    unsigned got;
+    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(got) : "l"(data + threadIdx.x));
+    kept[threadIdx.x] = got;
+    const long long loaded = clock64();
+    if (threadIdx.x == 0) {
+        out[0] = constant - begin;
+        out[1] = loaded - constant;
+    }
+    if (kept[threadIdx.x] == 123456789u)
+        *sink = got;
+}
+
+// One thread chases pointers through `ring`, while the other blocks read a power of two `quads` of 16 bytes over and
+// over until it is done: they note rounds of 128 loads for clock cycles.
+extern "C" __global__ void loaded_latency(int steps, const char *ring, const float4 *data, u64 quads, unsigned *done,
+                                          float *sink, long long *out)
+{
+    if (blockIdx.x == 0) {
+        if (threadIdx.x)
+            return;
+        u64 at = 0;
+        const u64 from = nanoseconds();
+        const long long begin = clock64();
+#pragma unroll 1
+        for (int i = 0; i < steps; ++i)
+            asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(at) : "l"(ring + at));
+        if (at == 1)
+            *sink = at;
+        stamp(out, begin, clock64(), from, nanoseconds());
+        atomicExch(done, 1);
+        return;
+    }
+    float total = 0;
+    u64 at = (u64)(blockIdx.x - 1) * blockDim.x + threadIdx.x, rounds = 0;
+    const u64 apart = (u64)(gridDim.x - 1) * blockDim.x;
+    const u64 from = nanoseconds();
+    while (rounds < 1 << 16 && !*(volatile unsigned *)done) {
+#pragma unroll 8
+        for (int i = 0; i < 128; ++i) {
+            const float4 got = __ldcg(data + (at & (quads - 1)));
+            total += got.x;
+            at += apart;
+        }
+        ++rounds;
+    }
+    if (total == 123456789.0f)
+        *sink = total;
+    stamp(out, 0, rounds, from, nanoseconds());
+}
+
+#if __CUDA_ARCH__ >= 800
+// Asynchronous copies, `depth` of them at a time that are then waited for: of 4 and 16 bytes by each thread, of `bytes` by
+// one thread of the block, and of as many back from shared memory.
+extern "C" __global__ void copies(int kind, int rounds, int depth, unsigned bytes, char *data, unsigned mask,
+                                  long long *out)
+{
+    __shared__ __align__(128) char array[ARRAY_BYTES];
+    __shared__ u64 barrier;
+    const unsigned tile = shared_address(array), barred = shared_address(&barrier);
+    const unsigned apart = (kind < 2 ? gridDim.x * blockDim.x : gridDim.x) * bytes;
+    unsigned at = (kind < 2 ? THREAD : blockIdx.x) * bytes;
+    for (int i = threadIdx.x; i < ARRAY_BYTES / 16; i += blockDim.x)
+        ((float4 *)array)[i] = make_float4(0, 0, 0, 0);
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(barred));
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async;" ::: "memory");
+#endif
+    __syncthreads();
+    long long begin = 0, end = 0;
+    u64 from = 0, to = 0;
+    unsigned phase = 0;
+#pragma unroll 1
+    for (int pass = 0; pass < 2; ++pass) {
+        from = nanoseconds();
+        begin = clock64();
+#pragma unroll 1
+        for (int round = 0; round < rounds; ++round) {
+            if (kind < 2) {
+                for (int i = 0; i < depth; ++i, at += apart) {
+                    const unsigned target = tile + ((i * blockDim.x + threadIdx.x) * bytes & (ARRAY_BYTES - 1));
+                    if (kind == 0)
+                        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(target), "l"(data + (at & mask)));
+                    else
+                        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(data + (at & mask)));
+                }
+                asm volatile("cp.async.wait_all;" ::: "memory");
+            }
+#if __CUDA_ARCH__ >= 900
+            else if (kind == 2 && threadIdx.x == 0) {
+                asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barred), "r"(bytes * depth));
+                for (int i = 0; i < depth; ++i, at += apart)
+                    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                                 ::"r"(tile + (i * bytes & (ARRAY_BYTES - 1))), "l"(data + (at & mask)), "r"(bytes),
+                                 "r"(barred) : "memory");
+                unsigned ready = 0;
+                while (!ready)
+                    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                                 : "=r"(ready) : "r"(barred), "r"(phase) : "memory");
+                phase ^= 1;
+            } else if (kind == 3 && threadIdx.x == 0) {
+                for (int i = 0; i < depth; ++i, at += apart)
+                    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(data + (at & mask)),
+                                 "r"(tile + (i * bytes & (ARRAY_BYTES - 1))), "r"(bytes) : "memory");
+                asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
+            }
+#endif
+        }
+        end = clock64();
+        to = nanoseconds();
+    }
+    stamp(out, begin, end, from, to);
+}
+#endif
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+static __device__ __forceinline__ void f16_64(float (&sum)[32], unsigned long long a, unsigned long long b)
+{
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, %32, %33, 1, 1, 1, 0, 0;"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
+          "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
+          "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+          "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
+        : "l"(a), "l"(b));
+}
+
+static __device__ __forceinline__ void f16_128(float (&sum)[64], unsigned long long a, unsigned long long b)
+{
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, %64, %65, 1, 1, 1, 0, 0;"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
+          "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
+          "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+          "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
+          "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
+          "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+          "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
+          "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63])
+        : "l"(a), "l"(b));
+}
+
+static __device__ __forceinline__ void f16_256(float (&sum)[128], unsigned long long a, unsigned long long b)
+{
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+        "}, %128, %129, 1, 1, 1, 0, 0;"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
+          "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
+          "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+          "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
+          "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
+          "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+          "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
+          "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
+          "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
+          "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]), "+f"(sum[78]), "+f"(sum[79]),
+          "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]),
+          "+f"(sum[88]), "+f"(sum[89]), "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+          "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103]),
+          "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]), "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]),
+          "+f"(sum[112]), "+f"(sum[113]), "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]), "+f"(sum[118]), "+f"(sum[119]),
+          "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123]), "+f"(sum[124]), "+f"(sum[125]), "+f"(sum[126]), "+f"(sum[127])
+        : "l"(a), "l"(b));
+}
+
+static __device__ __forceinline__ void tf32_128(float (&sum)[64], unsigned long long a, unsigned long long b)
+{
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, %64, %65, 1, 1, 1;"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
+          "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
+          "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
+          "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
+          "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
+          "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+          "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
+          "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63])
+        : "l"(a), "l"(b));
+}
+
+#define GROUP(number, form, registers)                                                                                 \
+    case number: {                                                                                                     \
+        float sum[registers] = {};                                                                                     \
+        long long begin = 0, end = 0;                                                                                  \
+        _Pragma("unroll 1") for (int pass = 0; pass < 2; ++pass)                                                       \
+        {                                                                                                              \
+            __syncthreads();                                                                                           \
+            begin = clock64();                                                                                         \
+            _Pragma("unroll 1") for (int round = 0; round < rounds; ++round)                                           \
+            {                                                                                                          \
+                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");                                                \
+                _Pragma("unroll 1") for (int i = 0; i < depth; ++i) form(sum, one, other);                             \
+                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");                                         \
+                asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");                                         \
+            }                                                                                                          \
+            end = clock64();                                                                                           \
+        }                                                                                                              \
+        float total = 0;                                                                                               \
+        for (int i = 0; i < registers; ++i)                                                                            \
+            total += sum[i];                                                                                           \
+        if (total == 123456789.0f)                                                                                     \
+            *sink = total;                                                                                             \
+        stamp(out, begin, end, 0, 0);                                                                                  \
+        break;                                                                                                         \
+    }
+
+// Matrix products of warp groups, `depth` of them at a time that are then waited for.
+extern "C" __global__ void group_products(int kind, int rounds, int depth, float *sink, long long *out)
+{
+    __shared__ __align__(128) float4 array[ARRAY_BYTES / 16];
+    for (int i = threadIdx.x; i < ARRAY_BYTES / 16; i += blockDim.x)
+        array[i] = make_float4(0, 0, 0, 0);
+    asm volatile("fence.proxy.async;" ::: "memory");
+    const u64 layout = (u64)8 << 16 | (u64)16 << 32;
+    const u64 one = layout | (shared_address(array) & 0x3ffff) >> 4;
+    const u64 other = layout | (shared_address(array + 512) & 0x3ffff) >> 4;
+    switch (kind) {
+        GROUP(0, f16_64, 32)
+        GROUP(1, f16_128, 64)
+        GROUP(2, f16_256, 128)
+        GROUP(3, tf32_128, 64)
+    }
+}
+#endif
