@@ -1,16 +1,19 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""How far off are modelled times? Committed results of a card beside the model, the estimate and the bounds.
+"""How far off are modelled times? Every rung of every ladder at ten sizes, predicted, then beside a card's.
 
-python benchmarks/model_errors.py count DIR        count the cases of samples/ on the executor, once
-python benchmarks/model_errors.py predict DIR FILE write the modelled times, from the counts alone
-python benchmarks/model_errors.py table FILE       hold them against the measured ones, by ladder and size
+python benchmarks/model_errors.py count DIR [JOBS]          count every case on the executor, once
+python benchmarks/model_errors.py predict DIR FILE          write modelled times of all counted cases as CSV
+python benchmarks/model_errors.py table FILE RESULTS.json…  hold them against measured ones, by ladder, size
 
-The counts need what the executor does not count yet: lines that a request touches, and sectors that L1 holds.
-Both are watched here, of the first block of each batch, in an L1 cache that drops the least recently used.
+Predictions come from counts, machine code and a card's constants (gpuprof/devices/constants) alone, and are
+committed before anybody compares them. The counts need what the executor does not count yet: lines that a
+request touches, and sectors that L1 holds. Both are watched here, of the first block of each batch, in an L1
+cache that drops the least recently used.
 """
 
 import csv
+import json
 import math
 import pickle
 import statistics
@@ -18,10 +21,11 @@ import sys
 import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from accuracy_cases import ROOT
@@ -31,32 +35,25 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.instructions import NoLink
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.device import Device
+from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import GpuprofError
 from gpuprof.executor.steps.spaces import GlobalSpace
 from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.choose import choose
+from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import configure
 from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
-from gpuprof.results import Measurement
 from gpuprof.sm_model import NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
-from gpuprof.tuning.estimate import estimated_us
 
-#: Results of an H200, and the largest first extent of a case.
-SAMPLES = (
-    "transpose-h200",
-    "transpose-sizes-h200",
-    "softmax-h200",
-    "reduce-h200",
-    "gemm-h200",
-    "gemm-sizes-h200",
-)
-_MOST = {"transpose": 8192, "softmax": 8192, "reduce": 16777216, "gemm": 4096}
+CARDS = ("h200", "h100")
+LADDERS = ("gemm", "transpose", "reduce", "softmax")
+SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192)
+CONSTANTS = ROOT / "gpuprof" / "devices" / "constants"
 _L1_BYTES, _SECTOR, _LINE_SECTORS = 256 << 10, 5, 2
 _WATCHED_SECTORS = 400_000
-#: A kernel that changed since executes another number of instructions.
-_SAME = 0.005
 
 
 @dataclass
@@ -106,75 +103,116 @@ class _Counting(SimBackend):
         return super()._instructions(links, results)
 
 
-def _cases() -> Iterator[tuple[str, Device, Measurement]]:
-    for name in SAMPLES:
-        run = read_run(ROOT / "samples" / f"{name}.json")
-        for case in run.cases:
-            first = next(iter(case.problem.sizes.values()))
-            fits = first <= _MOST[case.problem.operation]
-            if case.outcome == "ok" and not case.is_reference and case.timing and case.timing.cold and fits:
-                yield name, run.devices[0], case
+def sizes_of(operation: str) -> list[int]:
+    """Ten sizes: an edge where there are several dimensions, else as many elements as a square of it has."""
+    return [size * size if operation == "reduce" else size for size in SIZES]
 
 
-def _file(folder: Path, case: Measurement) -> Path:
-    block = "x".join(map(str, case.block or ()))
-    return folder / f"{case.problem.operation}-{case.kernel}-{case.problem.label}-{block}.pickle"
+def _cases(device: Device) -> Iterator[tuple[str, Kernel, Kernel, Problem]]:
+    """Operation, rung, the kernel that runs for it, and problem, the smallest first."""
+    for number in range(len(SIZES)):
+        for name in LADDERS:
+            ladder = shipped_ladder(name)
+            for rung in ladder.rungs:
+                extents = (sizes_of(name)[number],) * len(ladder.operation.dimensions)
+                problem = Problem.of(ladder.operation, extents, "f32", options=rung.options)
+                yield name, rung, choose(rung, ladder.kernels, problem, device), problem
 
 
-def count(folder: Path) -> None:
+def _file(folder: Path, operation: str, rung: Kernel, problem: Problem) -> Path:
+    return folder / f"{operation}-{rung.id}-{problem.label}.pickle"
+
+
+def count(folder: Path, jobs: int) -> None:
     """Count every case once, and keep it with its machine code."""
     folder.mkdir(parents=True, exist_ok=True)
-    backend, watch = _Counting(load_card("h200"), seed=0), Watch()
-    plain = GlobalSpace.count
-
-    def watched(self: GlobalSpace, batch: Any, address: Any, mask: Any, *, in_turn: bool = False) -> Any:
-        if self.request.site is not None:
-            shape = (mask.warps, 32)
-            lanes = np.broadcast_to(mask.lanes[0], shape)
-            places = np.broadcast_to(address[0], shape) + self.request.offset
-            watch.look(self.request.line, self.request.manner.name, places, lanes)
-        return plain(self, batch, address, mask, in_turn=in_turn)
-
-    GlobalSpace.count = watched  # type: ignore[method-assign]
-    for _, _, case in _cases():
-        file, began = _file(folder, case), time.process_time()
-        if file.exists():
-            continue
-        try:
-            kept = _counted(backend, case, watch)
-        except GpuprofError as error:
-            print(f"{file.stem}: {error}", flush=True)
-            continue
-        file.write_bytes(pickle.dumps(kept))
-        print(f"{file.stem}: {time.process_time() - began:.1f} s", flush=True)
+    with ProcessPoolExecutor(jobs) as workers:
+        for said in workers.map(partial(_count, folder), range(sum(1 for _ in _cases(load_card("h200"))))):
+            if said:
+                print(said, flush=True)
 
 
-def _counted(backend: _Counting, case: Measurement, watch: Watch) -> dict[str, Any]:
-    ladder = shipped_ladder(case.problem.operation)
-    kernel = ladder.find(case.kernel)
-    sizes = tuple(case.problem.sizes.values())
-    problem = Problem.of(ladder.operation, sizes, case.problem.dtype, options=kernel.options)
-    shape = configure(kernel, problem, case.block, case.params, backend.device)
+_watch, _backend = Watch(), [_Counting(load_card("h200"), seed=0)]
+_plain = GlobalSpace.count
+
+
+def _watched(self: GlobalSpace, batch: Any, address: Any, mask: Any, *, in_turn: bool = False) -> Any:
+    if self.request.site is not None:
+        shape = (mask.warps, 32)
+        lanes = np.broadcast_to(mask.lanes[0], shape)
+        places = np.broadcast_to(address[0], shape) + self.request.offset
+        _watch.look(self.request.line, self.request.manner.name, places, lanes)
+    return _plain(self, batch, address, mask, in_turn=in_turn)
+
+
+def _count(folder: Path, number: int) -> str:
+    """Count a case; say how long it took, or why it cannot be."""
+    operation, rung, kernel, problem = next(
+        case for at, case in enumerate(_cases(_backend[0].device)) if at == number
+    )
+    file, began = _file(folder, operation, rung, problem), time.process_time()
+    if file.exists():
+        return ""
+    GlobalSpace.count = _watched  # type: ignore[method-assign]
+    try:
+        kept = _counted(_backend[0], kernel, problem)
+    except GpuprofError as error:
+        return f"{file.stem}: {error}"
+    file.write_bytes(pickle.dumps(kept))
+    return f"{file.stem}: {time.process_time() - began:.1f} s"
+
+
+def _counted(backend: _Counting, kernel: Kernel, problem: Problem) -> dict[str, Any]:
+    device = backend.device
+    shape = configure(kernel, problem, kernel.launch.block, {}, device)
     compiled = compile_kernel(kernel, shape, backend.compile_arch)
-    assert case.occupancy is not None
-    grid = math.prod(shape.largest.grid)
-    resident = min(case.occupancy.blocks_per_sm, math.ceil(grid / backend.device.sm_count))
-    shared = compiled[shape.largest.entry].static_shared_bytes + shape.largest.dynamic_shared_bytes
-    fresh = Watch((_L1_BYTES // resident - shared) >> _SECTOR)
-    watch.__dict__.update(fresh.__dict__)
+    launches = []
+    for one in shape.launches:
+        function, threads = compiled[one.entry], math.prod(one.block)
+        shared = function.static_shared_bytes + one.dynamic_shared_bytes
+        resident = theoretical_occupancy(
+            device,
+            threads_per_block=threads,
+            registers_per_thread=function.registers_per_thread,
+            shared_bytes_per_block=shared,
+        ).blocks_per_sm
+        words = control_words(function.cubin, function.entry)
+        blocks = math.prod(one.grid)
+        launches.append({"words": words, "blocks": blocks, "warps": -(-threads // 32), "resident": resident})
+        if one is shape.largest:
+            at_once = min(resident, math.ceil(blocks / device.sm_count))
+            _watch.__dict__.update(Watch((_L1_BYTES // at_once - shared) >> _SECTOR).__dict__)
     if len(shape.launches) > 1:
         found = backend._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
     else:
         found = backend.count(kernel, problem, shape, compiled)
-    for one, kept in zip(shape.launches, backend.found, strict=True):
-        function = compiled[one.entry]
-        words = control_words(function.cubin, function.entry)
-        kept.update(words=words, grid=one.grid, block=one.block)
-    executed = found.counters["warp_instructions"].value
-    return {"launches": backend.found, "lines": found.lines, "executed": executed, "seen": dict(watch.seen)}
+    for kept, launch in zip(backend.found, launches, strict=True):
+        kept.update(launch)
+    outputs = sum(spec.nbytes for spec in problem.outputs)
+    return {
+        "launches": backend.found,
+        "lines": found.lines,
+        "seen": dict(_watch.seen),
+        "read_bytes": problem.min_bytes - outputs,
+        "written_bytes": outputs,
+    }
 
 
-def _modelled(case: Measurement, kept: dict[str, Any], device: Device) -> float:
+def measured_card(name: str) -> Device:
+    """A card with its measured constants; where nobody measured it, an H200's, DRAM by the peaks' ratio."""
+    card, file = load_card(name), CONSTANTS / f"{name}.json"
+    if file.exists():
+        return replace(card, measured_rates=json.loads(file.read_text("utf-8"))["measured_rates"])
+    other = read_run(ROOT / "samples" / "gemm-h200.json").devices[0]
+    ratio = (card.peak_bandwidth_gbps or 0.0) / (load_card("h200").peak_bandwidth_gbps or 1.0)
+    rates = {
+        key: value * (ratio if key.startswith("dram") and key.endswith("gbps") else 1)
+        for key, value in other.measured_rates.items()
+    }
+    return replace(card, measured_rates=rates)
+
+
+def _modelled(kept: dict[str, Any], device: Device) -> Any:
     for one in kept["launches"]:
         if "reason" in one:
             raise NotModelled(one["reason"])
@@ -185,68 +223,77 @@ def _modelled(case: Measurement, kept: dict[str, Any], device: Device) -> float:
         TrafficSites(one["code"], [low for low, _ in one["times"]], one["sources"], lines, hits)
         for one in kept["launches"]
     ]
-    outputs = case.problem.output_bytes or 0
-    traffic = traffic_of(sites, kept["lines"] or (), case.problem.min_bytes - outputs, outputs)
-    assert case.occupancy is not None
+    traffic = traffic_of(sites, kept["lines"] or (), kept["read_bytes"], kept["written_bytes"])
     launches = [
         PlayedLaunch(
             *(one["code"], one["words"], one["times"], asked),
-            *(math.prod(one["grid"]), math.ceil(math.prod(one["block"]) / 32), case.occupancy.blocks_per_sm),
+            *(one["blocks"], one["warps"], one["resident"]),
         )
         for one, asked in zip(kept["launches"], traffic, strict=True)
     ]
-    return modelled(launches, device).us
+    return modelled(launches, device)
+
+
+_REASONS = ("issue", "dependency", "memory", "barrier")
 
 
 def predict(folder: Path, output: Path) -> None:
-    """Write a row for each case: what the model says, or why it says nothing; and what else is known."""
-    with output.open("w", newline="") as file:
+    """Write a row for each card and counted case: what the model says, or why it says nothing."""
+    with output.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("results", "kernel", "size", "modelled_us", "estimate_us", "bound_us", "reason"))
-        for name, device, case in _cases():
-            kept_file = _file(folder, case)
-            if not kept_file.exists() or case.bound_by is None:
+        rows.writerow(
+            ("card", "operation", "kernel", "size", "modelled_us", *_REASONS, "tail", "s", "reason")
+        )
+        for operation, rung, _, problem in _cases(load_card("h200")):
+            kept_file = _file(folder, operation, rung, problem)
+            if not kept_file.exists():
                 continue
             kept = pickle.loads(kept_file.read_bytes())
-            before = case.executor_counters["warp_instructions"].value
-            if before is None or abs(kept["executed"] - before) > _SAME * before:
-                continue
-            shape = SimpleNamespace(launches=[SimpleNamespace(**one) for one in kept["launches"]])
-            point = cast("Any", SimpleNamespace(candidate=SimpleNamespace(shape=shape), measurement=case))
-            us, reason = "", ""
-            try:
-                us = f"{_modelled(case, kept, device):.4g}"
-            except NotModelled as why:
-                reason = str(why)
-            bound = case.bounds[case.bound_by].least_us
-            others = f"{estimated_us(point, device):.4g}", f"{bound:.4g}"
-            rows.writerow((name, case.kernel, case.problem.label, us, *others, reason))
+            for card in CARDS:
+                began = time.process_time()
+                where = (card, operation, rung.id, problem.label)
+                try:
+                    found = _modelled(kept, measured_card(card))
+                except NotModelled as why:
+                    rows.writerow((*where, *[""] * (len(_REASONS) + 2), "", str(why)))
+                    continue
+                shares = [f"{found.reasons.get(name, 0.0):.3f}" for name in _REASONS]
+                took = time.process_time() - began
+                rows.writerow((*where, f"{found.us:.4g}", *shares, f"{found.tail:.3f}", f"{took:.1f}", ""))
             file.flush()
 
 
-def table(predictions: Path) -> None:
+def table(predictions: Path, results: Sequence[Path]) -> None:
     """Print the errors by ladder and size, of the cases that the model speaks of."""
-    measured = {}
-    for name, _, case in _cases():
-        assert case.timing
-        assert case.timing.cold
-        measured[name, case.kernel, case.problem.label] = case.timing.cold.median_us
-    found: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
-    silent: Counter[tuple[str, str]] = Counter()
-    with predictions.open(newline="") as file:
+    measured: dict[tuple[str, ...], float] = {}
+    names = {load_card(card).name: card for card in CARDS}
+    for path in results:
+        run = read_run(path)
+        for case in run.cases:
+            card = next((card for name, card in names.items() if run.devices[0].name.startswith(name)), "")
+            if case.outcome == "ok" and not case.is_reference and case.timing and case.timing.cold:
+                where = (card, case.problem.operation, case.kernel, case.problem.label)
+                measured[where] = case.timing.cold.median_us
+    found: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
+    silent: Counter[tuple[str, ...]] = Counter()
+    with predictions.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            where = row["results"], row["size"]
-            silent[where] += not row["modelled_us"]
-            if row["modelled_us"]:
-                us = measured[row["results"], row["kernel"], row["size"]]
-                found[where].append(
-                    (us, *(float(row[f"{by}_us"]) for by in ("modelled", "estimate", "bound")))
-                )
-    print("| results | size | kernels | without | modelled | estimate | highest bound |")
-    print("|---|---|--:|--:|---|---|---|")
-    for where, rows in found.items():
-        cells = " | ".join(_errors(rows, by) for by in (1, 2, 3))
-        print(f"| {where[0]} | {where[1]} | {len(rows)} | {silent[where]} | {cells} |")
+            us = measured.get((row["card"], row["operation"], row["kernel"], row["size"]))
+            where = row["card"], row["operation"], row["size"]
+            silent[where] += us is not None and not row["modelled_us"]
+            if us is not None and row["modelled_us"]:
+                found[where].append((us, float(row["modelled_us"])))
+    print("| card | ladder | size | kernels | without | error, worst, rank, pick |")
+    print("|---|---|--:|--:|--:|---|")
+    for where, pairs in found.items():
+        print(f"| {' | '.join(where)} | {len(pairs)} | {silent[where]} | {_errors(pairs, 1)} |")
+    ladders: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
+    for (card, operation, _), pairs in found.items():
+        ladders[card, operation] += pairs
+    for where, pairs in ladders.items():
+        errors = [abs(said / us - 1) for us, said in pairs]
+        bias = statistics.median(said / us for us, said in pairs)
+        print(f"{' '.join(where)}: {statistics.mean(errors):.1%} of {len(pairs)}, median ratio {bias:.2f}")
 
 
 def _errors(rows: Sequence[tuple[float, ...]], by: int) -> str:
@@ -260,11 +307,11 @@ def _errors(rows: Sequence[tuple[float, ...]], by: int) -> str:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["count", folder]:
-            count(Path(folder))
+        case ["count", folder, *jobs]:
+            count(Path(folder), int(jobs[0]) if jobs else 1)
         case ["predict", folder, output]:
             predict(Path(folder), Path(output))
-        case ["table", predictions]:
-            table(Path(predictions))
+        case ["table", predictions, *results] if results:
+            table(Path(predictions), [Path(one) for one in results])
         case _:
             sys.exit(__doc__)
