@@ -26,7 +26,7 @@ from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.gpu.launch_checks import Keeping, LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
-from gpuprof.backends.gpu.proof import verify_again, verify_first
+from gpuprof.backends.gpu.proof import BACK_TO_BACK, BACK_TO_BACK_OF_LONG, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, compiled_rates, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
@@ -106,7 +106,8 @@ _WARM_SAMPLE_US = 100.0
 #: Bytes of each side of the copy that measures the reachable bandwidth; many times any L2 cache.
 _COPY_BYTES = 1 << 30
 _COPY_SAMPLES = 9
-#: From here on a launch needs no warm-up, and its first timing is taken from the verified launch.
+#: From here on a launch needs no warm-up, its first timing is taken from the verified launch, and fewer
+#: launches prove it.
 _LONG_LAUNCH_US = 5000.0
 #: Samples that tell whether a kernel is faster where it finds its own memory as it left it, and what is
 #: faster: this part of the time, and beyond what two events differ by.
@@ -275,8 +276,12 @@ class GpuBackend:
                 f" {cold.median_us:.4g} us, so it reuses earlier results"
             )
 
+        is_long = timing.cold is not None and timing.cold.median_us > _LONG_LAUNCH_US
+        back_to_back = BACK_TO_BACK_OF_LONG if is_long else BACK_TO_BACK
         with timeline.span("verify again"):
-            again, untried = verify_again(arrays, checks, launch, launch_once, launch_timed, proof.unread)
+            again, untried = verify_again(
+                arrays, checks, launch, launch_once, launch_timed, proof.unread, back_to_back
+            )
         if self._flush.written_to() and again.passed:
             again = replace(again, detail="the kernel wrote to memory that it was not given", array="")
         if not again.passed:
@@ -328,9 +333,11 @@ class GpuBackend:
                 )
         most = timer.max_batch(launches)
         group = max(1, min(most, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
+        settle = 0 if estimate > _LONG_LAUNCH_US else 1
 
         def take_warm(count: int) -> tuple[list[float], bool]:
-            return timer.warm(launch, count, group=group, launches=launches), self._undisturbed()
+            times = timer.warm(launch, count, group=group, launches=launches, settle=settle)
+            return times, self._undisturbed()
 
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
         warm_budget = replace(self._budget, seconds=aside_s, long_us=1e6 * aside_s)

@@ -58,8 +58,8 @@ class Checks(Protocol):
         ...
 
 
-#: Launches that follow each other with nothing between but what spoils the output.
-_BACK_TO_BACK = 4
+#: Launches that follow each other with nothing between but what spoils the output; of a long one, fewer.
+BACK_TO_BACK, BACK_TO_BACK_OF_LONG = 4, 2
 
 #: A kernel that takes longer than its timed launches with inputs that it has not seen, this often and each
 #: time with new ones, kept something.
@@ -93,6 +93,7 @@ def verify_again(
     launch: LaunchOnce,
     launch_timed: LaunchTimed,
     unread: float | None = None,
+    back_to_back: int = BACK_TO_BACK,
 ) -> tuple[Verification, tuple[str, ...]]:
     """Look at what the timed launches did, then at more launches.
 
@@ -116,7 +117,7 @@ def verify_again(
         return replace(clean, detail=timed, array=""), ()
     if not clean.passed:
         return clean, ()
-    for _ in range(_BACK_TO_BACK):
+    for _ in range(back_to_back):
         checks.spoil(whole=True)
         queue()
         checks.after()

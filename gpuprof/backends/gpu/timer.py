@@ -201,7 +201,9 @@ class EventTimer:
         self._queue(settle * (launches + 1) + commands, queue)
         return self._intervals(samples)
 
-    def warm(self, launch: Launch, samples: int, *, group: int, launches: int = 1) -> list[float]:
+    def warm(
+        self, launch: Launch, samples: int, *, group: int, launches: int = 1, settle: int = 1
+    ) -> list[float]:
         """Microseconds of a case in groups back to back.
 
         Args:
@@ -209,6 +211,7 @@ class EventTimer:
             samples: How many groups to time, at most `max_batch`.
             group: Times the case runs in each group; each sample is their mean.
             launches: How many the case takes.
+            settle: Untimed ones in front of each batch.
         """
         times: list[float] = []
         per_gate = max(1, min(samples, 4 * _BATCH // (group * launches)))
@@ -216,14 +219,15 @@ class EventTimer:
             count = min(per_gate, samples - len(times))
 
             def queue(count: int = count) -> None:
-                launch()
+                for _ in range(settle):
+                    launch()
                 for i in range(count):
                     self._record(2 * i)
                     for _ in range(group):
                         launch()
                     self._record(2 * i + 1)
 
-            self._queue(launches + count * (group * launches + 2), queue)
+            self._queue(settle * launches + count * (group * launches + 2), queue)
             times += [interval / group for interval in self._intervals(count)]
         return times
 
