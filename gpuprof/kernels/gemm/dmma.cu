@@ -160,26 +160,7 @@ static __device__ __forceinline__ int place_b(int k, int column)
     return A_STAGE + k * BN + (column ^ (k % 4 * 4));
 }
 
-// Start a copy of WIDTH elements to shared memory; without `exists` it writes zeros and reads nothing.
-template <int WIDTH> static __device__ __forceinline__ void copy(double *target, const double *source, bool exists)
-{
-    const unsigned address = (unsigned)__cvta_generic_to_shared(target);
-    if (WIDTH == 2)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(source), "r"(exists ? 8 : 0)
-                     : "memory");
-}
-static __device__ __forceinline__ void commit()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-// Wait until all of this thread's groups of copies but the last PENDING have arrived.
-template <int PENDING> static __device__ __forceinline__ void wait()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
+#include "cp_async.cuh"
 
 // Add the products of 16 rows and 8 columns over STEP values of k. Lane 4 g + t holds of A rows g and g + 8, of B column
 // g, of both every fourth k from t on, and of the sums columns 2 t and 2 t + 1 of both rows.
@@ -273,14 +254,14 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
 #pragma unroll
             for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
                 const bool exists = i * A_ROWS < a_rows && a_k < count;
-                copy<WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
+                copy<8 * WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
             }
             source = b_source;
 #pragma unroll
             for (int i = 0; i < BK / B_ROWS; ++i, source += (size_t)B_ROWS * N) {
                 const int k = b_k + i * B_ROWS;
                 const bool exists = b_exists && k < count;
-                copy<WIDTH>(stage + place_b(k, b_n), source, exists);
+                copy<8 * WIDTH>(stage + place_b(k, b_n), source, exists);
             }
             a_source += count;
             b_source += (size_t)count * N;
@@ -315,14 +296,14 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
 
         // Fill all stages but one, then load the first operands.
         fetch(shared, tiles == 0 ? 0 : begin == 0 ? k_first : BK);
-        commit();
+        close_group();
 #pragma unroll
         for (int i = 1; i < STAGES - 1; ++i) {
             if (i < tiles)
                 fetch(shared + i * STAGE, BK);
-            commit();
+            close_group();
         }
-        wait<STAGES - 2>();
+        wait_for_groups<STAGES - 2>();
         __syncthreads();
         load_a(shared, 0, 0);
 #pragma unroll
@@ -341,7 +322,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                 const bool last = step == STEPS - 1;
                 if (last) {
                     // Sync: the next tile is complete, and nobody reads any more from the one before this.
-                    wait<STAGES - 3>();
+                    wait_for_groups<STAGES - 3>();
                     __syncthreads();
                     stage = stage + 1 < STAGES ? stage + 1 : 0;
                     if (tile + 1 < tiles) // after the last tile any operands will do
@@ -364,7 +345,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                     if (last && i == 0) {
                         if (tile + STAGES - 1 < tiles)
                             fetch(shared + filled * STAGE, BK);
-                        commit();
+                        close_group();
                         filled = filled + 1 < STAGES ? filled + 1 : 0;
                     }
                 }

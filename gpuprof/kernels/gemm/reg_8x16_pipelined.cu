@@ -53,19 +53,8 @@ because = "reg_8x16_pipelined copies with cp.async, which needs compute capabili
 #define A_STAGE (BK * A_PITCH)
 #define B_STAGE (BK * BN)
 
-// Start a copy of 16 bytes, or of 4, to shared memory; without `exists` it writes zeros and reads nothing.
-static __device__ __forceinline__ void copy16(float *target, const float *source, bool exists = true)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(target)),
-                 "l"(source), "r"(exists ? 16 : 0)
-                 : "memory");
-}
-static __device__ __forceinline__ void copy4(float *target, const float *source, bool exists)
-{
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(target)),
-                 "l"(source), "r"(exists ? 4 : 0)
-                 : "memory");
-}
+#include "cp_async.cuh"
+#include "write_tile.cuh"
 
 // The kernel, with 16-byte copies (VECTOR) where rows start at multiples of 16 bytes, else element by element.
 template <bool VECTOR>
@@ -120,14 +109,14 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             const int k = i % BK;
             const int m = i / BK;
             const bool exists = m0 + m < M && k < count;
-            copy4(As + stage * A_STAGE + k * A_PITCH + m, exists ? A + (size_t)(m0 + m) * K + k0 + k : A, exists);
+            copy<4>(As + stage * A_STAGE + k * A_PITCH + m, exists ? A + (size_t)(m0 + m) * K + k0 + k : A, exists);
         }
 #pragma unroll 1
         for (int i = t; i < BN * BK; i += THREADS) {
             const int n = i % BN;
             const int k = i / BN;
             const bool exists = n0 + n < N && k < count;
-            copy4(Bs + stage * B_STAGE + k * BN + n, exists ? B + (size_t)(k0 + k) * N + n0 + n : B, exists);
+            copy<4>(Bs + stage * B_STAGE + k * BN + n, exists ? B + (size_t)(k0 + k) * N + n0 + n : B, exists);
         }
     };
 
@@ -142,12 +131,12 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #pragma unroll
         for (int k = 0; k < BK; k += B_ROWS) {
             const bool exists = b_k + k < k_first;
-            copy16(Bs + (b_k + k) * BN + b_n, exists ? b_source + (size_t)k * N : B, exists);
+            copy<16>(Bs + (b_k + k) * BN + b_n, exists ? b_source + (size_t)k * N : B, exists);
         }
         b_source += (size_t)k_first * N;
     } else
         copy_elements(0, 0, k_first);
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    wait_for_copies();
     __syncthreads();
 
     float sum[TM][TN] = {};
@@ -177,7 +166,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
                 }
 #pragma unroll
                 for (int k = 0; k < BK; k += B_ROWS)
-                    copy16(Bs + (stage ^ 1) * B_STAGE + (b_k + k) * BN + b_n, b_source + (size_t)k * N);
+                    copy<16>(Bs + (stage ^ 1) * B_STAGE + (b_k + k) * BN + b_n, b_source + (size_t)k * N);
                 b_source += (size_t)BK * N;
             } else
                 copy_elements(stage ^ 1, k_first + tile * BK, BK);
@@ -196,7 +185,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             for (int k = 0; k < UNROLL; ++k) {
                 // Sync before the last k of the tile: its operands are in registers, so the stage may be refilled.
                 if (k == UNROLL - 1 && k0 == BK - UNROLL) {
-                    asm volatile("cp.async.wait_all;" ::: "memory");
+                    wait_for_copies();
                     __syncthreads();
                     const int after = more ? stage ^ 1 : stage; // after the last tile any operands will do
                     a_after = As + after * A_STAGE + m_thread;
@@ -222,34 +211,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     }
 
     // Write back.
-#pragma unroll
-    for (int i = 0; i < TM; ++i) {
-        const int row = m0 + m_thread + i / 4 * 4 * LANES_M + i % 4;
-        if (row >= M)
-            break;
-#pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            const int col = n0 + n_thread + j * LANES_N;
-            real *c = C + (size_t)row * N + col;
-            if (VECTOR) {
-                if (col >= N)
-                    continue;
-                float4 value = make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2],
-                                           alpha * sum[i][j + 3]);
-                if (beta != 0) {
-                    const float4 old = *(const float4 *)c;
-                    value = make_float4(value.x + beta * old.x, value.y + beta * old.y, value.z + beta * old.z,
-                                        value.w + beta * old.w);
-                }
-                *(float4 *)c = value;
-            } else {
-#pragma unroll
-                for (int q = 0; q < 4; ++q)
-                    if (col + q < N)
-                        c[q] = beta == 0 ? alpha * sum[i][j + q] : alpha * sum[i][j + q] + beta * c[q];
-            }
-        }
-    }
+    write_tile<VECTOR>(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, C);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

@@ -137,17 +137,8 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 #define B_STAGE (BK * BN)
 #define SUM_PITCH (BN + 8) // padded: a warp's partial sums of four rows lie in different banks
 
-// Start a copy of WIDTH elements to shared memory; without `exists` it writes zeros and reads nothing.
-template <int WIDTH> static __device__ __forceinline__ void copy(float *target, const float *source, bool exists)
-{
-    const unsigned address = (unsigned)__cvta_generic_to_shared(target);
-    if (WIDTH == 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(source), "r"(exists ? 4 : 0)
-                     : "memory");
-}
+#include "cp_async.cuh"
+
 // Start the copy of a tile of `ROWS` rows of COLUMNS elements, of which `rows` and `columns` exist.
 template <int WIDTH, int ROWS, int COLUMNS, int PITCH>
 static __device__ __forceinline__ void copy_tile(float *target, const float *source, int pitch, int rows, int columns)
@@ -164,14 +155,14 @@ static __device__ __forceinline__ void copy_tile(float *target, const float *sou
 #pragma unroll
         for (int row = 0; row < ROWS; row += STEP, source += (size_t)STEP * pitch)
             if (ROWS % STEP == 0 || row + t / ACROSS < ROWS)
-                copy<WIDTH>(target + row * PITCH, source, row < rows);
+                copy<4 * WIDTH>(target + row * PITCH, source, row < rows);
     } else {
 #pragma unroll
         for (int start = 0; start < ROWS * ACROSS; start += THREADS) {
             const int row = (start + t) / ACROSS;
             const int column = (start + t) % ACROSS * WIDTH;
             if (ROWS * ACROSS % THREADS == 0 || row < ROWS)
-                copy<WIDTH>(target + row * PITCH + column, source + (size_t)row * pitch + column,
+                copy<4 * WIDTH>(target + row * PITCH + column, source + (size_t)row * pitch + column,
                             row < rows && column < columns);
         }
     }
@@ -207,7 +198,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             copy_tile<WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
             copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        close_group();
     };
 #pragma unroll 1
     for (int i = 0; i < STAGES - 1; ++i)
@@ -217,7 +208,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #pragma unroll 1
     for (int tile = 0; tile < depth; ++tile) {
         // Sync: this tile is complete, and nobody reads the stage that is filled next.
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        wait_for_groups<STAGES - 2>();
         __syncthreads();
         load(tile + STAGES - 1);
 

@@ -42,45 +42,8 @@ because = "{id} needs a BLOCK of whole warps and BLOCKS_PER_SM and LOADS of at l
 
 #define WARPS (BLOCK / 32)
 
-// The sum of a block's values; the first thread gets it.
-static __device__ real sum_block(real value)
-{
-    __shared__ real sums[WARPS];
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2)
-        value += __shfl_down_sync(0xffffffff, value, lane);
-    if (threadIdx.x % 32 == 0)
-        sums[threadIdx.x / 32] = value;
-    __syncthreads();
-    real sum = 0;
-    if (threadIdx.x == 0)
-#pragma unroll
-        for (int warp = 0; warp < WARPS; ++warp)
-            sum += sums[warp];
-    return sum;
-}
-
-// The sum of this thread's words of four elements and, in the first block, of the one to three elements behind them.
-static __device__ real sum_own(int n, const real *in)
-{
-    const int t = threadIdx.x;
-    const float4 *words = (const float4 *)in;
-    const size_t count = n / 4;
-    real sum = 0;
-    for (size_t first = (size_t)blockIdx.x * LOADS * BLOCK + t; first < count;
-         first += (size_t)gridDim.x * LOADS * BLOCK) {
-        float4 v[LOADS];
-#pragma unroll
-        for (int k = 0; k < LOADS; ++k)
-            v[k] = first + k * BLOCK < count ? __ldcs(words + first + k * BLOCK) : make_float4(0, 0, 0, 0);
-#pragma unroll
-        for (int k = 0; k < LOADS; ++k)
-            sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
-    }
-    if (blockIdx.x == 0 && 4 * count + t < n)
-        sum += in[4 * count + t];
-    return sum;
-}
+#include "sum_block.cuh"
+#include "sum_own.cuh"
 
 extern "C" __global__ void clear(real *total)
 {

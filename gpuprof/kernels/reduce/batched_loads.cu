@@ -46,23 +46,7 @@ because = "{id} needs a BLOCK of whole warps and BLOCKS_PER_SM and LOADS of at l
 
 #define WARPS (BLOCK / 32)
 
-// The sum of a block's values; the first thread gets it.
-static __device__ real sum_block(real value)
-{
-    __shared__ real sums[WARPS];
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2)
-        value += __shfl_down_sync(0xffffffff, value, lane);
-    if (threadIdx.x % 32 == 0)
-        sums[threadIdx.x / 32] = value;
-    __syncthreads();
-    real sum = 0;
-    if (threadIdx.x == 0)
-#pragma unroll
-        for (int warp = 0; warp < WARPS; ++warp)
-            sum += sums[warp];
-    return sum;
-}
+#include "sum_block.cuh"
 
 // The sum of this thread's words of four elements and, in the first block, of the one to three elements behind them.
 static __device__ real sum_own(int n, const real *in)

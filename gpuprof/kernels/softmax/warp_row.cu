@@ -37,62 +37,8 @@ condition = "VECTORS >= 1 and columns <= 128 * VECTORS"
 because = "{id} keeps a row in a warp's registers: it has room for 128 * VECTORS columns"
 */
 
-#define NOTHING __int_as_float(0xff800000) // minus infinity: never the maximum, and its exponential is 0
-
-// Four neighbours in a row, of which the first `count` exist; the others change neither maximum nor sum.
-static __device__ __forceinline__ float4 load4(const real *source, int count, bool vector)
-{
-    if (vector)
-        return count > 0 ? *(const float4 *)source : make_float4(NOTHING, NOTHING, NOTHING, NOTHING);
-    return make_float4(count > 0 ? source[0] : NOTHING, count > 1 ? source[1] : NOTHING,
-                       count > 2 ? source[2] : NOTHING, count > 3 ? source[3] : NOTHING);
-}
-
-static __device__ __forceinline__ void store4(real *target, float4 value, int count, bool vector)
-{
-    if (vector) {
-        if (count > 0)
-            *(float4 *)target = value;
-    } else {
-        if (count > 0)
-            target[0] = value.x;
-        if (count > 1)
-            target[1] = value.y;
-        if (count > 2)
-            target[2] = value.z;
-        if (count > 3)
-            target[3] = value.w;
-    }
-}
-
-static __device__ __forceinline__ real top_of(float4 v)
-{
-    return max(max(v.x, v.y), max(v.z, v.w));
-}
-
-static __device__ __forceinline__ real sum_of(float4 v)
-{
-    return (v.x + v.y) + (v.z + v.w);
-}
-
-static __device__ __forceinline__ float4 exponentials(float4 v, real top)
-{
-    return make_float4(exp(v.x - top), exp(v.y - top), exp(v.z - top), exp(v.w - top));
-}
-
-static __device__ __forceinline__ float4 scaled(float4 v, real scale)
-{
-    return make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale);
-}
-
-// The join of a warp's values; every lane gets it.
-template <typename Join> static __device__ real join_warp(real value, Join join)
-{
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2)
-        value = join(value, __shfl_xor_sync(0xffffffff, value, lane));
-    return value;
-}
+#include "float4_row.cuh"
+#include "joins.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK_X)
     warp_row(int rows, int columns, const real *x, real *y)

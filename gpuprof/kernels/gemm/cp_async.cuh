@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+
+// Copies to shared memory that a thread starts and does not wait for.
+
+// Start a copy of 16 bytes, or of one element; without `exists` it writes zeros and reads nothing.
+template <int BYTES> static __device__ __forceinline__ void copy(real *target, const real *source, bool exists = true)
+{
+    const unsigned address = (unsigned)__cvta_generic_to_shared(target);
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(source),
+                     "r"(exists ? BYTES : 0), "n"(BYTES)
+                     : "memory");
+}
+static __device__ __forceinline__ void close_group()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Wait until all of this thread's groups of copies but the last PENDING have arrived.
+template <int PENDING> static __device__ __forceinline__ void wait_for_groups()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+// Wait until all of this thread's copies have arrived.
+static __device__ __forceinline__ void wait_for_copies()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
