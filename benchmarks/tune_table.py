@@ -24,7 +24,7 @@ from gpuprof.measure.case import unmeasured
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, OpenExecutor
 from gpuprof.measure.request import Selection
-from gpuprof.measure.session import SessionOptions, run_cases
+from gpuprof.measure.session import run_cases
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Counter, Measurement, Occupancy, Resources
@@ -284,7 +284,14 @@ def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[
     """What came of each case, as far as time allowed."""
     found: dict[int, Measurement] = {}
     lock = threading.Lock()
-    request = Open(device=device, arch=None, seed=0, seconds_per_case=seconds)
+    request = Open(
+        device=device,
+        seed=0,
+        seconds_per_case=seconds,
+        timeout_s=30.0,
+        compile_timeout_s=120.0,
+        explain=False,
+    )
     for start in range(0, len(cases), _PIECE):
         if time.monotonic() > until:
             break
@@ -293,8 +300,7 @@ def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[
             with lock:
                 found[start + index] = measurement
 
-        options = SessionOptions(request, 30.0, 120.0, explain=False)
-        run_cases(cases[start : start + _PIECE], WorkerProcess(request), options, lambda index: None, done)
+        run_cases(cases[start : start + _PIECE], WorkerProcess(request), request, done)
     return found
 
 

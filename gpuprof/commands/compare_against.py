@@ -24,11 +24,10 @@ from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.case import Case
-from gpuprof.measure.interleaved import measure_in_turns
 from gpuprof.measure.options import RunOptions, SelectOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
-from gpuprof.measure.run import Progress
+from gpuprof.measure.run import Progress, measure_in_turns
 from gpuprof.results import Measurement, Run
 
 if TYPE_CHECKING:

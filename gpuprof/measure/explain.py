@@ -22,12 +22,11 @@ from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
 from gpuprof.executor import Sample
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, configure
-from gpuprof.measure.case import Case, resolve
-from gpuprof.measure.smaller_sizes import expected_instructions, smaller_problems
-from gpuprof.measure.symptoms import CAUSES, Question
+from gpuprof.measure.case import Case, expected_instructions, resolve, smaller_problems
+from gpuprof.measure.protocol import Question, Symptom
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
-from gpuprof.results import Explanation
+from gpuprof.results import Cause, Explanation
 
 
 class OutOfTime(BaseException):
@@ -62,6 +61,18 @@ _MOST_BYTES = 4 << 30
 #: that are spent on being surer, with as many more instructions as they allow.
 _FEW_INSTRUCTIONS, _MANY_INSTRUCTIONS = 2_000, 1_000_000
 _SURER_S = 3.0
+
+#: What the executor may find for a symptom to be explained; anything else is another fault.
+_CAUSES: dict[Symptom, frozenset[Cause]] = {
+    "fault": frozenset({"illegal address", "misaligned address", "trap", "barrier", "mbarrier"}),
+    "hang": frozenset({"endless loop", "barrier", "mbarrier", "race"}),
+    "wrong": frozenset(
+        {
+            *("illegal address", "misaligned address", "write to an input", "race", "undefined value"),
+            *("barrier", "mbarrier", "asynchronous copy", "missing fence", "wrong store", "never written"),
+        }
+    ),
+}
 
 Compile = Callable[[Kernel, LaunchShape], Functions]
 Samples = Sequence[Sample | None]
@@ -169,7 +180,7 @@ class _Search:
         if explanation is None:
             some = "" if all(sample is None for sample in samples) else "in part "
             self._right.append(f"{some}at size {problem.label}")
-        elif explanation.cause in CAUSES[self._question.symptom]:
+        elif explanation.cause in _CAUSES[self._question.symptom]:
             self.found = explanation
         elif self.other is None:
             self.other = replace(explanation, is_another=True)

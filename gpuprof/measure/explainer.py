@@ -8,15 +8,23 @@ as it was measured.
 """
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 from gpuprof.errors import GpuprofError
 from gpuprof.measure.case import Case
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout, worth_another_try
-from gpuprof.measure.protocol import Explain, Explained, Open, Opened, OpenExecutor
-from gpuprof.measure.symptoms import Question, Symptom
-from gpuprof.measure.transport import Worker
+from gpuprof.measure.executors import ExecutorProcess
+from gpuprof.measure.protocol import (
+    Explain,
+    Explained,
+    Open,
+    Opened,
+    OpenExecutor,
+    Question,
+    Symptom,
+    Worker,
+    WorkerDied,
+    WorkerTimeout,
+)
 from gpuprof.results import BackendName, Measurement
 
 #: The longest that one explanation may take, and how long before that its worker ends the search by itself.
@@ -52,7 +60,7 @@ class Explainer:
     def __init__(self, open_request: Open, seconds: float = MOST_SECONDS) -> None:
         self._open_request = open_request
         self._seconds = seconds
-        self._worker: WorkerProcess | None = None
+        self._process: ExecutorProcess | None = None
         self._closed = False
 
     def explain(
@@ -79,38 +87,22 @@ class Explainer:
     def close(self) -> None:
         """End the process; an explanation that is under way ends too."""
         self._closed = True
-        self._discard()
+        if self._process is not None:
+            self._process.close()
 
     def _ask(self, case: Case, question: Question, opened: Opened, lane: Worker | None) -> Explained:
-        """The answer; a process of its own that is taken from outside is replaced, in the same time."""
+        def request(left: float) -> Explain:
+            return Explain(case, question, max(left - _MARGIN_S, 1.0))
+
+        answer: Explained
+        if lane is not None:
+            answer = lane.ask(request(self._seconds), self._seconds)
+            return answer
         end = time.monotonic() + self._seconds
-        tries = 0
-        while True:
-            tries += 1
-            try:
-                worker = lane or self._own_worker(opened)
-                left = end - time.monotonic()
-                request = Explain(case, question, max(left - _MARGIN_S, 1.0))
-                answer: Explained = worker.ask(request, max(left, 1.0))
-                return answer
-            except (WorkerDied, WorkerTimeout, GpuprofError) as error:
-                self._discard()
-                if lane is not None or self._closed or not worth_another_try(error, tries):
-                    raise
-
-    def _own_worker(self, opened: Opened) -> WorkerProcess:
+        if self._process is None:
+            to_open = OpenExecutor(opened.device, self._open_request.seed, self._open_request.given_arrays)
+            self._process = ExecutorProcess(to_open, self._seconds)
         if self._closed:
-            raise WorkerDied("the run ends")
-        if self._worker is None:
-            request = OpenExecutor(opened.device, self._open_request.seed, self._open_request.given_arrays)
-            self._worker = WorkerProcess(request, self._seconds)
-        if self._closed:
-            self._discard()
-            raise WorkerDied("the run ends")
-        return self._worker
-
-    def _discard(self) -> None:
-        if self._worker is not None:
-            with suppress(WorkerDied):
-                self._worker.close()
-            self._worker = None
+            self._process.close()
+        answer = self._process.ask(request, end)
+        return answer

@@ -24,14 +24,15 @@ from gpuprof.measure.protocol import (
     Open,
     Opened,
     OpenExecutor,
-    Refused,
-    decode,
+    Transport,
+    WorkerDied,
+    WorkerTimeout,
+    answer_of,
     encode,
 )
-from gpuprof.text import cut
 
 #: Opening a GPU on a busy machine with a cold driver takes seconds; minutes mean that it hangs.
-_OPEN_TIMEOUT_S = 120.0
+OPEN_TIMEOUT_S = 120.0
 #: How soon a wait notices that the run has been asked to end.
 _POLL_S = 0.1
 #: How often a process may be taken from outside before that has to do with what it is asked.
@@ -99,27 +100,6 @@ def _worker_process() -> subprocess.Popen[str]:
     )
 
 
-class WorkerDied(Exception):
-    """The worker ended without an answer; the text says how.
-
-    Args:
-        taken: Whether a signal ended it that comes from outside, be it for want of memory.
-    """
-
-    def __init__(self, text: str, *, taken: bool = False, out_of_memory: bool = False) -> None:
-        super().__init__(text)
-        self.taken = taken
-        self.out_of_memory = out_of_memory
-
-
-class WorkerTimeout(Exception):
-    """The worker gave no answer in time and was killed."""
-
-    def __init__(self, text: str, *, compiling: bool = False) -> None:
-        super().__init__(text)
-        self.compiling = compiling
-
-
 def worth_another_try(error: BaseException, tries: int) -> bool:
     """Whether what ended a request may have nothing to do with it: its process was taken from outside."""
     return isinstance(error, WorkerDied) and error.taken and tries < TRIES_WHEN_TAKEN
@@ -142,7 +122,7 @@ class WorkerProcess:
         GpuprofError: The backend cannot be opened.
     """
 
-    def __init__(self, request: Open | OpenExecutor, patience_s: float = _OPEN_TIMEOUT_S) -> None:
+    def __init__(self, request: Open | OpenExecutor, patience_s: float = OPEN_TIMEOUT_S) -> None:
         for tries in itertools.count(1):
             self._start(request)
             try:
@@ -172,17 +152,13 @@ class WorkerProcess:
         self._listener.start()
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its answer, as any `Worker`."""
         if self._is_asked:
             self._is_asked = False
         else:
             self.tell(request)
         answer = self._answer(timeout_s if compile_s is None else compile_s, compiling=compile_s is not None)
-        if isinstance(answer, Compiled):
-            answer = self._answer(timeout_s)
-        if isinstance(answer, Refused):
-            raise answer.error()
-        return answer
+        return self._answer(timeout_s) if isinstance(answer, Compiled) else answer
 
     def _answer(self, timeout_s: float, *, compiling: bool = False) -> Any:
         """The worker's next message."""
@@ -192,10 +168,10 @@ class WorkerProcess:
         if line is None or not line.endswith("\n"):
             raise self._death()
         try:
-            return decode(line)
-        except ValueError as error:
+            return answer_of(line)
+        except WorkerDied:  # of a reply that makes no sense
             self.kill()
-            raise WorkerDied(f"its reply is invalid ({cut(str(error), 200)})") from error
+            raise
 
     def _next_line(self, timeout_s: float, *, compiling: bool) -> str | None:
         """The worker's next line; None when there will be none."""
@@ -261,3 +237,7 @@ class WorkerProcess:
                 return WorkerDied(text, taken=True, out_of_memory=True)
             return WorkerDied(f"the worker process was killed by {name}{last}", taken=taken)
         return WorkerDied(f"the worker process ended with status {code}{last}")
+
+
+#: Processes of this machine.
+HERE: Transport = WorkerProcess

@@ -1,27 +1,28 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Messages between a run and its worker process: one JSON object a line.
+"""Messages between a run and its workers, and what a worker is, wherever its process runs.
 
-A worker is opened once, then asked for sizes or measurements one at a time; each answer is one line.
+A worker is opened once, then asked for sizes or measurements one at a time. A message is a JSON object on one
+line, between processes of this machine as on the way to one of a cluster's: a worker answers the same there,
+and its end means the same.
 """
 
 import errno
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
 from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.symptoms import Question
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, SourceLine
 from gpuprof.schema import from_json, to_text
+from gpuprof.text import cut
 
-T = TypeVar("T")
 #: Status of a worker process that ends because an allocation failed; the last line that it prints says which.
 OUT_OF_MEMORY = errno.ENOMEM
 #: Kernel time of a case in each of many rounds: a median of some samples is what a round contributes.
@@ -116,6 +117,27 @@ class Measured:
     context_lost: bool
 
 
+#: What a device showed: a kernel that it stopped, one that did not end, a wrong result.
+Symptom = Literal["fault", "hang", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for.
+
+    Args:
+        symptom: What the device showed.
+        output: The array whose element was wrong first; empty where that is not known.
+        element: That element, in storage order.
+        as_run: Whether the executor itself ran the case, so that the same blocks show it again.
+    """
+
+    symptom: Symptom
+    output: str = ""
+    element: int = 0
+    as_run: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Explain:
     """Find out what made a case go wrong, in so many seconds."""
@@ -153,16 +175,9 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Compile one case, and say what it occupies; nothing runs."""
+    """Compile one case, and say what it occupies, or why it cannot run: `Measured`, though nothing runs."""
 
     case: Case
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A case with its resources, or with the reason why it cannot run."""
-
-    measurement: Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +188,116 @@ class Refused:
     fix: str
     exit_code: int
 
+    @classmethod
+    def by(cls, error: GpuprofError) -> "Refused":
+        """What says so of an error."""
+        return cls(error.what, error.fix, int(error.exit_code))
+
     def error(self) -> GpuprofError:
         """That error, as whoever asked raises it."""
         kind = InputError if self.exit_code == ExitCode.BAD_INPUT else BackendUnavailable
         return kind(self.what, fix=self.fix)
 
 
+class WorkerDied(Exception):
+    """The worker ended without an answer; the text says how.
+
+    Args:
+        taken: Whether a signal ended it that comes from outside, be it for want of memory.
+    """
+
+    def __init__(self, text: str, *, taken: bool = False, out_of_memory: bool = False) -> None:
+        super().__init__(text)
+        self.taken = taken
+        self.out_of_memory = out_of_memory
+
+
+class WorkerVanished(WorkerDied):
+    """The machine or the connection went away under the worker: the case need not be to blame."""
+
+
+class WorkerTimeout(Exception):
+    """The worker gave no answer in time and was killed, perhaps while it was still compiling."""
+
+    def __init__(self, text: str, *, compiling: bool = False) -> None:
+        super().__init__(text)
+        self.compiling = compiling
+
+
+class PlaceLost(Exception):
+    """No worker can be had any more where there was one; the text says why, as a clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """In the place of an answer that another machine waits for: how the process ended."""
+
+    text: str
+    timed_out: bool = False
+    compiling: bool = False
+    taken: bool = False
+    out_of_memory: bool = False
+
+    @classmethod
+    def by(cls, error: WorkerDied | WorkerTimeout) -> "Ended":
+        """What says so of an error."""
+        if isinstance(error, WorkerTimeout):
+            return cls(str(error), timed_out=True, compiling=error.compiling)
+        return cls(str(error), taken=error.taken, out_of_memory=error.out_of_memory)
+
+    def error(self) -> WorkerDied | WorkerTimeout:
+        """That error, as whoever asked raises it."""
+        if self.timed_out:
+            return WorkerTimeout(self.text, compiling=self.compiling)
+        return WorkerDied(self.text, taken=self.taken, out_of_memory=self.out_of_memory)
+
+
+class Worker(Protocol):
+    """A process with an open backend, wherever it is."""
+
+    @property
+    def opened(self) -> Opened:
+        """What it opened."""
+        ...
+
+    def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
+        """Send a request and wait for its answer.
+
+        Args:
+            request: What to ask.
+            timeout_s: Longest that the answer may take.
+            compile_s: Longest that the compiler may take before that, where it is asked too.
+
+        Raises:
+            GpuprofError: The worker refused the request.
+            WorkerDied: It ended instead.
+            WorkerTimeout: It did not answer in time; it has been killed.
+            KeyboardInterrupt: The run was asked to end.
+        """
+        ...
+
+    def tell(self, request: Any) -> None:
+        """Send a request that has no answer.
+
+        Raises:
+            WorkerDied: The worker is gone.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the process."""
+        ...
+
+
+#: A place where worker processes can be had, one at a time. Opening one there raises `GpuprofError` where the
+#: backend cannot be opened, `PlaceLost` where there is no such place any more.
+Transport = Callable[[Open], Worker]
+
 MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare),
-        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Built, Refused),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Refused, Ended),
     )
 }
 
@@ -199,3 +313,20 @@ def decode(line: str) -> Any:
         case {"type": str(name), "body": body} if name in MESSAGES:
             return from_json(MESSAGES[name], body)
     raise ValueError(f"no message: {line!r}")
+
+
+def answer_of(line: str) -> Any:
+    """The answer that a line holds.
+
+    Raises:
+        GpuprofError: It says that the request was refused.
+        WorkerDied: It makes no sense, or says that the process ended.
+        WorkerTimeout: It says that the process was killed.
+    """
+    try:
+        answer = decode(line)
+    except ValueError as error:
+        raise WorkerDied(f"its reply is invalid ({cut(str(error), 200)})") from error
+    if isinstance(answer, Refused | Ended):
+        raise answer.error()
+    return answer

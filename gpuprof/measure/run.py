@@ -13,13 +13,11 @@ from gpuprof.errors import BackendUnavailable, OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.protocol import Open, Opened
+from gpuprof.measure.protocol import Open, Opened, PlaceLost
 from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.resume import asked, by_place
-from gpuprof.measure.session import SessionOptions, ended, run_cases
-from gpuprof.measure.side_by_side import CardLanes, Cards
-from gpuprof.measure.sites import sites_of
-from gpuprof.measure.transport import PlaceLost
+from gpuprof.measure.session import ended, run_cases
+from gpuprof.measure.side_by_side import Cards, OpenCard, sites_of
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Place, Run, Tool
 from gpuprof.statistics import with_round
@@ -88,6 +86,31 @@ def measure(
         except OutputError:  # at the end there may be room again
             return measuring.finish(complete=False)
         return measuring.finish(complete=True)
+
+
+def measure_in_turns(
+    requests: tuple[Request, Request],
+    options: RunOptions,
+    progress: Progress,
+    *,
+    argv: tuple[str, ...] = (),
+    keep: tuple[Keep | None, Keep | None] = (None, None),
+    on_turn: Callable[[int, int], None] = lambda version, number: None,
+) -> tuple[Run, Run]:
+    """Measure two requests round by round: first, second, second, first, and so on."""
+    with (
+        Measuring(requests[0], options, progress, argv=argv, keep=keep[0]) as base,
+        Measuring(requests[1], options, progress, argv=argv, keep=keep[1]) as new,
+    ):
+        complete = True
+        try:
+            for number in range(base.rounds):
+                for version in (0, 1) if number % 2 == 0 else (1, 0):
+                    on_turn(version, number)
+                    (base, new)[version].round(number)
+        except KeyboardInterrupt:
+            complete = False
+        return base.finish(complete=complete), new.finish(complete=complete)
 
 
 class Measuring:
@@ -162,7 +185,7 @@ class Measuring:
             self._keeper.compact()
 
     def _round_on_all(self, cards: Cards, number: int, uncounted: list[int]) -> None:
-        def measure_on(card: CardLanes) -> None:
+        def measure_on(card: OpenCard) -> None:
             indices = [index for index in self._indices(card, number) if not on_host(self._case(card, index))]
             own = range(card.first, card.first + len(card.cases))
             self._measure(card, indices, number, [index for index in uncounted if index in own])
@@ -173,16 +196,16 @@ class Measuring:
         hosts = [index for index in self._indices(first, number) if on_host(self._case(first, index))]
         self._measure(first, hosts, number, [])
 
-    def _indices(self, card: CardLanes, number: int) -> list[int]:
+    def _indices(self, card: OpenCard, number: int) -> list[int]:
         """Where the cases that a card takes in a round stand among those of the run, in their order."""
         wanted = set(self._keeper.right(number) if number else self._keeper.missing())
         indices = [index for index in range(card.first, card.first + len(card.cases)) if index in wanted]
         return indices[::-1] if number % 2 else indices
 
-    def _case(self, card: CardLanes, index: int) -> Case:
+    def _case(self, card: OpenCard, index: int) -> Case:
         return card.cases[index - card.first]
 
-    def _measure(self, card: CardLanes, indices: list[int], number: int, uncounted: list[int]) -> None:
+    def _measure(self, card: OpenCard, indices: list[int], number: int, uncounted: list[int]) -> None:
         """Measure some of a card's cases once; a card that is lost costs only its own."""
         assert self._cards is not None
         if not indices and not uncounted:
@@ -193,18 +216,6 @@ class Measuring:
         def counted(position: int, measurement: Measurement) -> None:
             self._keeper.add(places[position], replace(measurement, planned=places[position]))
 
-        # What a case counts and why it fails is known from the first round.
-        session = SessionOptions(
-            card.request,
-            self._options.timeout_s,
-            self._options.compile_timeout_s,
-            self._cards.transports(card),
-            self._options.explain and number == 0,
-            counted if self._options.lines and number == 0 else None,
-            self._timed,
-            self._cards.side_by_side,
-            self._cards.memory_bytes(card),
-        )
         left = set(indices)
 
         def done(position: int, measurement: Measurement) -> None:
@@ -229,8 +240,21 @@ class Measuring:
         try:
             if card.lost is None:
                 worker, card.worker = card.worker, None
-                worker = worker or session.transports[0].open(card.request)
-                run_cases(cases, worker, session, started, done, known)
+                transports = self._cards.transports(card)
+                # What a case counts and why it fails is known from the first round.
+                run_cases(
+                    cases,
+                    worker or transports[0](card.request),
+                    replace(card.request, explain=self._options.explain and number == 0),
+                    done,
+                    on_start=started,
+                    transports=transports,
+                    memory_bytes=self._cards.memory_bytes(card),
+                    on_counted=counted if self._options.lines and number == 0 else None,
+                    on_timed=self._timed,
+                    cards=self._cards.side_by_side,
+                    uncounted=known,
+                )
         except (BackendUnavailable, PlaceLost) as error:
             if isinstance(error, BackendUnavailable) and len(self._cards.cards) == 1:
                 raise

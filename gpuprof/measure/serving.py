@@ -25,7 +25,6 @@ from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
     OUT_OF_MEMORY,
     Build,
-    Built,
     Compiled,
     Count,
     Counted,
@@ -43,9 +42,9 @@ from gpuprof.measure.protocol import (
     decode,
     encode,
 )
-from gpuprof.measure.versions import versions
 from gpuprof.problems.given import look_in
 from gpuprof.statistics import SamplingBudget
+from gpuprof.toolchain.nvrtc import software_versions
 
 #: What counts or explains beside a GPU leaves the processor to what measures.
 _NICENESS = 5
@@ -86,7 +85,7 @@ class WorkerSide:
                 return self._count(request.case)
             case Build():
                 nothing = CompileOnlyBackend(self._backend.device, "only its resources were asked for")
-                return Built(measure_case(request.case, nothing, self._compile)[0])
+                return Measured(*measure_case(request.case, nothing, self._compile))
         raise TypeError(f"no request: {request!r}")
 
     def _open(self, request: Open) -> Opened:
@@ -128,7 +127,7 @@ class WorkerSide:
             device=self._backend.device,
             backend=self._backend.name,
             backend_reason=reason,
-            environment={**versions(), **self._backend.environment},
+            environment={**software_versions(), **self._backend.environment},
             memory_budget_bytes=self._backend.memory_budget_bytes,
             bus_id=self._backend.bus_id,
             conditions=self._backend.conditions,
@@ -191,7 +190,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
         try:
             answer = worker.answer(decode(line))
         except GpuprofError as error:
-            answer = Refused(error.what, error.fix, int(error.exit_code))
+            answer = Refused.by(error)
         except (MemoryError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.ENOMEM:
                 raise

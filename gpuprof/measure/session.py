@@ -4,23 +4,31 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import configure
-from gpuprof.measure.case import Case, credited, on_host, resolve, unmeasured
+from gpuprof.measure.case import Case, credited, expected_instructions, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
-from gpuprof.measure.pending import Pending
-from gpuprof.measure.process import WorkerDied, WorkerTimeout, worth_another_try
-from gpuprof.measure.protocol import Measure, Open, Opened, Prepare
-from gpuprof.measure.smaller_sizes import expected_instructions
-from gpuprof.measure.symptoms import Question
-from gpuprof.measure.transport import HERE, PlaceLost, Transport, Worker, WorkerVanished
+from gpuprof.measure.process import HERE, worth_another_try
+from gpuprof.measure.protocol import (
+    Measure,
+    Open,
+    Opened,
+    PlaceLost,
+    Prepare,
+    Question,
+    Transport,
+    Worker,
+    WorkerDied,
+    WorkerTimeout,
+    WorkerVanished,
+)
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
@@ -32,43 +40,35 @@ _FAREWELL_S = 5.0
 _EXECUTED_PER_S = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How cases are run.
-
-    Args:
-        open_request: The backend every worker opens.
-        timeout_s: Longest one case may take before its worker is killed, once it is compiled.
-        compile_timeout_s: Longest that compiling it may take.
-        transports: How cases reach a worker process, one for each that runs side by side; more than one only
-            where cases do not disturb each other.
-        explain: Whether cases that go wrong are run again on the executor, to see where.
-        on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
-        on_timed: Called when all is measured and some of it is still to be counted.
-        cards: How many devices are measured at the same time, this one included.
-        memory_bytes: What the executor may take for one case; 0 for what its machine has.
-    """
-
-    open_request: Open
-    timeout_s: float
-    compile_timeout_s: float
-    transports: tuple[Transport, ...] = (HERE,)
-    explain: bool = True
-    on_counted: OnCounted | None = None
-    on_timed: Callable[[], None] = lambda: None
-    cards: int = 1
-    memory_bytes: int = 0
-
-
 def run_cases(
     cases: list[Case],
     first: Worker,
-    options: SessionOptions,
-    on_start: Callable[[int], None],
+    request: Open,
     on_done: OnCase,
+    *,
+    on_start: Callable[[int], None] = lambda index: None,
+    transports: tuple[Transport, ...] = (HERE,),
+    memory_bytes: int = 0,
+    on_counted: OnCounted | None = None,
+    on_timed: Callable[[], None] = lambda: None,
+    cards: int = 1,
     uncounted: Sequence[tuple[int, Case, Measurement]] = (),
 ) -> None:
-    """Measure every case.
+    """Measure every case, in order.
+
+    Args:
+        cases: What to measure.
+        first: A worker that the first transport opened already; it is closed at the end.
+        request: What every worker opens.
+        on_done: Called with a case's index and measurement when it is done, from one thread at a time.
+        on_start: Called with a case's index when it begins.
+        transports: Where workers can be had, one for each that runs side by side; more than one only where
+            cases do not disturb each other.
+        memory_bytes: What the executor may take for one case; 0 for what its machine has.
+        on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
+        on_timed: Called when all is measured and some of it is still to be counted.
+        cards: How many devices are measured at the same time, this one included.
+        uncounted: What was measured before and only has to be counted, with the index to give it.
 
     Raises:
         GpuprofError: A worker cannot be replaced.
@@ -80,18 +80,14 @@ def run_cases(
     with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
         first.tell(Prepare(tuple(cases)))
     counting = None
-    if options.on_counted is not None and first.opened.backend == "gpu":
+    if on_counted is not None and first.opened.backend == "gpu":
         expected = [*cases, *(case for _, case, _ in uncounted)]
-        counting = Counting(
-            *(options.open_request, first.opened, options.on_counted),
-            cards=options.cards,
-            expected=expected,
-        )
+        counting = Counting(request, first.opened, on_counted, cards=cards, expected=expected)
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
-    own, *others = options.transports[: max(1, len(cases))]
-    lanes = [_Lane(cases, options, own, first, counting)]
-    lanes += [_Lane(cases, options, transport, None, None, prepares=True) for transport in others]
+    own, *others = transports[: max(1, len(cases))]
+    lanes = [_Lane(cases, request, memory_bytes, own, first, counting)]
+    lanes += [_Lane(cases, request, memory_bytes, transport) for transport in others]
     threads = [
         threading.Thread(target=lane.run, args=(pending, lock, on_start, on_done), daemon=True)
         for lane in lanes
@@ -105,7 +101,7 @@ def run_cases(
                 thread.join(_POLL_S)  # a timed wait keeps Ctrl-C deliverable
         if counting is not None and all(lane.error is None for lane in lanes):
             if counting.left:
-                options.on_timed()
+                on_timed()
             counting.wait()
     finally:
         if counting is not None:
@@ -123,26 +119,94 @@ def run_cases(
         raise PlaceLost("; ".join(dict.fromkeys(filter(None, (lane.lost for lane in lanes)))))
 
 
+#: What decides a kernel's code.
+_Code = tuple[object, ...]
+
+
+class Pending:
+    """The cases that nobody has taken, in the order of the plan; a worker may give one back.
+
+    A worker keeps what it decoded of a kernel, for the kernel's other sizes, and what it found, for kernels
+    that choose this one.
+    """
+
+    def __init__(self, cases: Iterable[Case], device: Device) -> None:
+        plan = list(cases)
+        self._codes = {index: _code(case, device) for index, case in enumerate(plan)}
+        self._problems = [case.problem for case in plan]
+        self._left = dict(self._codes)
+        self._taken_by: dict[_Code, object] = {}
+        self._under_way: set[int] = set()
+        self._lock = threading.Lock()
+
+    def take(self, worker: object) -> int | None:
+        """Take the first case whose kernel no other worker has, or else the first.
+
+        Of cases with the same code and problem one is under way at a time: its worker then knows the others.
+
+        Returns:
+            Its index in the plan; None if there is none to take at present.
+        """
+        with self._lock:
+            own = (i for i, code in self._left.items() if self._taken_by.get(code, worker) is worker)
+            running = [(self._codes[i], self._problems[i]) for i in self._under_way]
+            free = (i for i, code in self._left.items() if (code, self._problems[i]) not in running)
+            index = next(own, next(free, None))
+            if index is not None:
+                self._taken_by.setdefault(self._left.pop(index), worker)
+                self._under_way.add(index)
+            return index
+
+    def done(self, index: int) -> None:
+        """A case that was taken has ended."""
+        with self._lock:
+            self._under_way.discard(index)
+
+    def give_back(self, index: int) -> None:
+        """Leave a case that was taken to any other worker."""
+        with self._lock:
+            code = self._codes[index]
+            self._taken_by.pop(code, None)
+            self._under_way.discard(index)
+            self._left = {index: code, **self._left}
+
+    def settled(self) -> bool:
+        """Whether no case is left, and none under way that might be given back."""
+        with self._lock:
+            return not self._left and not self._under_way
+
+    def left(self) -> list[int]:
+        """Cases that nobody has."""
+        with self._lock:
+            return sorted(self._left)
+
+
+def _code(case: Case, device: Device) -> _Code:
+    if not case.is_reference:
+        with suppress(CaseSkipped):  # it is told when the case's turn comes
+            case, _ = resolve(case, device)
+    return case.name, case.block, tuple(sorted(case.params.items()))
+
+
 class _Lane:
     """One worker at a time, and the thread that feeds it; `lost` says why none can be had any more."""
 
     def __init__(
         self,
         cases: list[Case],
-        options: SessionOptions,
+        request: Open,
+        memory_bytes: int,
         transport: Transport,
-        worker: Worker | None,
-        counting: Counting | None,
-        *,
-        prepares: bool = False,  # whether its first worker is told of all cases ahead
+        worker: Worker | None = None,
+        counting: Counting | None = None,
     ) -> None:
         self._cases = cases
-        self._prepares = prepares
-        self._counting = counting
-        self._options = options
+        self._request = request
+        self._memory_bytes = memory_bytes
         self._transport = transport
         self._worker = worker
-        self._explainer = Explainer(options.open_request)
+        self._counting = counting
+        self._explainer = Explainer(request)
         self._closed = False
         self._attempts: dict[int, str] = {}
         self.error: BaseException | None = None
@@ -157,8 +221,8 @@ class _Lane:
     ) -> None:
         """Take cases until none is left."""
         try:
-            if self._prepares:
-                self._worker = self._transport.open(self._options.open_request)
+            if self._worker is None:
+                self._worker = self._transport(self._request)
                 with suppress(WorkerDied):
                     self._worker.tell(Prepare(tuple(self._cases)))
             while not self._closed:
@@ -211,13 +275,13 @@ class _Lane:
         """What came of a case, what there is to explain of it, and what ran it."""
         case = self._cases[index]
         fresh = self._worker is None
-        worker = self._worker = self._worker or self._transport.open(self._options.open_request)
+        worker = self._worker = self._worker or self._transport(self._request)
         opened, died = worker.opened, True
-        request = Measure(case, self._options.memory_bytes)
-        compile_s = None if case.is_reference else self._options.compile_timeout_s
+        request = Measure(case, self._memory_bytes)
+        compile_s = None if case.is_reference else self._request.compile_timeout_s
         try:
             with timeline.span("case", f"{case.name} {case.problem.label}"):
-                answer = worker.ask(request, self._options.timeout_s, compile_s=compile_s)
+                answer = worker.ask(request, self._request.timeout_s, compile_s=compile_s)
         except WorkerTimeout as timeout:
             self._discard()
             measurement = self._out_of_time(case, opened, compiling=timeout.compiling)
@@ -249,7 +313,7 @@ class _Lane:
         return measurement, question_of(measurement, opened.backend, died=died), opened
 
     def _out_of_time(self, case: Case, opened: Opened, *, compiling: bool) -> Measurement:
-        limit = self._options.timeout_s
+        limit = self._request.timeout_s
         if not compiling and opened.backend == "sim" and _is_much(case, opened.device, limit):
             reason = (
                 f"Not counted: the executor did not finish within {limit:g} s, which says nothing"
@@ -258,7 +322,7 @@ class _Lane:
             return ended(case, opened.device, "skipped", reason, "the executor had no time for it")
         did, option = "end", "--timeout"
         if compiling:
-            did, limit, option = "compile", self._options.compile_timeout_s, "--compile-timeout"
+            did, limit, option = "compile", self._request.compile_timeout_s, "--compile-timeout"
         reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}."
         return ended(case, opened.device, "timeout", reason)
 
@@ -266,7 +330,7 @@ class _Lane:
         self, index: int, measurement: Measurement, question: Question, opened: Opened
     ) -> Measurement:
         """A case that went wrong, with what explains it; as it was measured where the run is to end."""
-        if not self._options.explain:
+        if not self._request.explain:
             return replace(measurement, explanation_reason=TURNED_OFF)
         worker = self._worker if question.as_run else None
         try:

@@ -16,10 +16,18 @@ from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.process import WorkerDied, WorkerTimeout
-from gpuprof.measure.protocol import Open, Opened, Size
+from gpuprof.measure.process import HERE
+from gpuprof.measure.protocol import (
+    Open,
+    Opened,
+    PlaceLost,
+    Size,
+    Transport,
+    Worker,
+    WorkerDied,
+    WorkerTimeout,
+)
 from gpuprof.measure.request import Request
-from gpuprof.measure.transport import HERE, PlaceLost, Transport, Worker
 from gpuprof.results import Place
 
 _POLL_S = 0.1
@@ -50,7 +58,7 @@ class Sites:
 
 
 @dataclass(slots=True)
-class CardLanes:
+class OpenCard:
     """One device of a run.
 
     Args:
@@ -89,11 +97,23 @@ class CardLanes:
             self.worker = None
 
 
-def sites_here(selector: str) -> tuple[CardSite, ...]:
-    """The devices of this machine that `--device` names."""
-    return tuple(
-        CardSite(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
-        for name in named_devices(selector)
+def sites_of(device: str, cluster: str | None) -> Sites:
+    """The devices that `--device` names, on this machine or on a cluster.
+
+    Raises:
+        InputError: The two name none, or make no sense together.
+        BackendUnavailable: There is no GPU where all are meant, or no such cluster.
+    """
+    if cluster is not None:
+        from gpuprof.measure.cluster.offer import sites_in
+
+        return sites_in(cluster, device)
+    return Sites(
+        tuple(
+            CardSite(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
+            for name in named_devices(device)
+        ),
+        may_lack=device.strip() == "all",
     )
 
 
@@ -119,12 +139,12 @@ class Cards:
         self._timeout_s = timeout_s
         # A worker process ends with the thread that started it: these live as long as the cards.
         self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
-        self.cards: list[CardLanes] = []
+        self.cards: list[OpenCard] = []
         #: Devices that could not be opened, each with why.
         self.left_out: list[str] = []
         requests = [replace(open_request, device=site.selector) for site in sites]
         outcomes = self._each([(self._open, site, one) for site, one in zip(sites, requests, strict=True)])
-        self.cards = [card for card in outcomes if isinstance(card, CardLanes)]
+        self.cards = [card for card in outcomes if isinstance(card, OpenCard)]
         try:
             self._judge(sites, outcomes, may_lack=may_lack)
         except BaseException:
@@ -146,10 +166,10 @@ class Cards:
         """How many of them take cases at a time."""
         if self.cards[0].opened.backend == "gpu":
             return len(self.cards)
-        offered = {id(one) for card in self.cards for one in card.site.transports if one is not HERE}
+        offered = {one for card in self.cards for one in card.site.transports if one is not HERE}
         return min(len(self.cards), len(offered) or usable_cores())
 
-    def transports(self, card: CardLanes) -> tuple[Transport, ...]:
+    def transports(self, card: OpenCard) -> tuple[Transport, ...]:
         """Those that a card may use at a time: as cores and memory allow beside the other cards.
 
         Executed cases do not disturb each other; measured ones would.
@@ -162,7 +182,7 @@ class Cards:
         fitting = card.opened.memory_budget_bytes // max(1, card.largest_case_bytes)
         return offered[: max(1, min(usable_cores(), fitting) // self.side_by_side)]
 
-    def memory_bytes(self, card: CardLanes) -> int:
+    def memory_bytes(self, card: OpenCard) -> int:
         """What each of a card's executors may take: they share this machine's memory, all alike."""
         if card.opened.backend != "sim" or any(one is not HERE for one in card.site.transports):
             return 0
@@ -173,13 +193,13 @@ class Cards:
         """Where each card is, and why it was lost where it was."""
         return tuple(card.place(self.cards[0].opened.environment) for card in self.cards)
 
-    def together(self, work: Callable[[CardLanes], None]) -> None:
+    def together(self, work: Callable[[OpenCard], None]) -> None:
         """Do something for every card, for as many at a time as do not disturb each other."""
         if len(self.cards) == 1:
             work(self.cards[0])
             return
 
-        def with_room(card: CardLanes) -> None:
+        def with_room(card: OpenCard) -> None:
             with self._room:
                 work(card)
 
@@ -200,8 +220,8 @@ class Cards:
             continue
         return [future.exception() or future.result() for future in futures]
 
-    def _open(self, site: CardSite, request: Open) -> CardLanes:
-        worker = site.transports[0].open(request)
+    def _open(self, site: CardSite, request: Open) -> OpenCard:
+        worker = site.transports[0](request)
         try:
             cases = plan_cases(self._request, references=worker.opened.backend == "gpu")
             problems = list(dict.fromkeys(case.problem for case in cases))
@@ -216,12 +236,12 @@ class Cards:
             worker.close()
             raise
         most = max(sized.bytes_needed, default=0)
-        return CardLanes(0, site, request, worker.opened, cases, most, worker)
+        return OpenCard(0, site, request, worker.opened, cases, most, worker)
 
     def _judge(self, sites: Sequence[CardSite], outcomes: Sequence[object], *, may_lack: bool) -> None:
         """Raise what keeps the run from beginning, and note what it begins without."""
         for site, outcome in zip(sites, outcomes, strict=True):
-            if isinstance(outcome, CardLanes):
+            if isinstance(outcome, OpenCard):
                 continue
             assert isinstance(outcome, BaseException)
             where = Place(site.selector, site.host).title

@@ -4,6 +4,7 @@
 
 import ctypes
 import os
+import platform
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -81,6 +82,19 @@ def nvrtc_version() -> tuple[int, int]:
     """Major and minor version of the NVRTC library."""
     _, major, minor = _nvrtc().nvrtcVersion()
     return int(major), int(minor)
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of what decides the measured code, by name; nothing that names the user or the machine."""
+    found = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "nvrtc": ".".join(map(str, nvrtc_version())),
+    }
+    for package in ("numpy", "cuda-bindings"):
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 def supported_archs() -> tuple[int, ...]:

@@ -10,10 +10,10 @@ from typing import Protocol
 from gpuprof import signals
 from gpuprof.errors import BackendUnavailable
 from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.protocol import PlaceLost, Transport
 from gpuprof.measure.request import Request
-from gpuprof.measure.session import SessionOptions, run_cases
-from gpuprof.measure.side_by_side import CardLanes
-from gpuprof.measure.transport import PlaceLost, Transport
+from gpuprof.measure.session import run_cases
+from gpuprof.measure.side_by_side import OpenCard
 from gpuprof.results import Measurement
 from gpuprof.statistics import with_round
 from gpuprof.tuning.search_plan import Plan
@@ -46,7 +46,7 @@ class CardSearch:
 
     def __init__(
         self,
-        card: CardLanes,
+        card: OpenCard,
         transports: tuple[Transport, ...],
         plan: Plan,
         request: Request,
@@ -181,17 +181,15 @@ class CardSearch:
         if not cases or self.card.lost is not None:
             return
         request = replace(self.card.request, seconds_per_case=seconds)
-        options = self._plan.options
-        session = SessionOptions(
-            request,
-            options.timeout_s,
-            options.compile_timeout_s,
-            self._transports,
-            options.explain,
-            on_counted,
-        )
         try:
-            run_cases(cases, self._transports[0].open(request), session, lambda index: None, on_done)
+            run_cases(
+                cases,
+                self._transports[0](request),
+                request,
+                on_done,
+                transports=self._transports,
+                on_counted=on_counted,
+            )
         except (BackendUnavailable, PlaceLost) as error:
             if self._alone:
                 raise

@@ -13,8 +13,8 @@ import pytest
 
 from gpuprof import machine
 from gpuprof.measure import process
-from gpuprof.measure.process import WorkerDied, WorkerProcess
-from gpuprof.measure.protocol import Open, Size
+from gpuprof.measure.process import WorkerProcess
+from gpuprof.measure.protocol import Open, Size, WorkerDied
 from gpuprof.problems.array_formulas import evaluate_arrays
 from gpuprof.toolchain.includes import UnknownInclude, included_files
 

@@ -11,9 +11,8 @@ from unit_support import write_transpose_kernel
 
 from gpuprof.commands.texts import build_request
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.interleaved import measure_in_turns
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.run import measure
+from gpuprof.measure.run import measure, measure_in_turns
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 

@@ -15,7 +15,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler
 from gpuprof.measure.explain import explain_case
-from gpuprof.measure.symptoms import Question
+from gpuprof.measure.protocol import Question
 from gpuprof.problems.problem import Problem
 
 BROKEN_DEVICE = Path(__file__).with_name("broken_device.py")

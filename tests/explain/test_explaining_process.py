@@ -14,14 +14,11 @@ from planted_kernels import FOLDER, PLANTED, SIZE, check_row
 import gpuprof
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.paths import ladder_of
-from gpuprof.measure import explainer as explainer_module
-from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure import executors
+from gpuprof.measure.case import Case, smaller_problems, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
 from gpuprof.measure.explainer import Explainer, question_of
-from gpuprof.measure.process import WorkerDied
-from gpuprof.measure.protocol import Explained, Open, Opened
-from gpuprof.measure.smaller_sizes import smaller_problems
-from gpuprof.measure.symptoms import Question
+from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
 
@@ -141,7 +138,7 @@ def test_a_process_that_is_taken_from_outside_is_asked_again(row, monkeypatch, d
         def close(self):
             pass
 
-    monkeypatch.setattr(explainer_module, "WorkerProcess", Process)
+    monkeypatch.setattr(executors, "WorkerProcess", Process)
     explainer = Explainer(Open(device="0", arch=None, seed=0, seconds_per_case=0.1), seconds=20)
     opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
     found, lives = explainer.explain(case, measured, Question("wrong"), opened, None)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from synthetic_times import TILES, landscape
 
-import gpuprof.measure.transport as transport
+import gpuprof.measure.side_by_side as side_by_side
 import gpuprof.tuning.card_search as card_search
 import gpuprof.tuning.tuner as stages
 from gpuprof.devices.cards import load_card
@@ -66,9 +66,9 @@ class MadeUpGpu:
     def close(self) -> None:
         """Nothing is open."""
 
-    def run_cases(self, cases, worker, options, on_start, on_done) -> None:
+    def run_cases(self, cases, worker, request, on_done, **_) -> None:
         with self._lock:
-            self._run_cases(cases, options.open_request.device, on_done)
+            self._run_cases(cases, request.device, on_done)
 
     def _run_cases(self, cases, device: str, on_done) -> None:
         if device == self.lost and device in self.asked:
@@ -135,7 +135,7 @@ def made_up(monkeypatch):
 
     def put(**how) -> MadeUpGpu:
         gpu = MadeUpGpu(**how)
-        monkeypatch.setattr(transport, "WorkerProcess", gpu)
+        monkeypatch.setattr(side_by_side, "HERE", gpu)
         monkeypatch.setattr(card_search, "run_cases", gpu.run_cases)
         gpu.pool = MadeUpPool(gpu)
         monkeypatch.setattr(stages, "WorkerPool", gpu.pool)

@@ -7,10 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuprof.measure.cluster.remote import Reply
 from gpuprof.measure.cluster.workers import ClusterWorker
-from gpuprof.measure.process import WorkerDied
-from gpuprof.measure.transport import WorkerVanished
+from gpuprof.measure.protocol import Ended, WorkerDied, WorkerVanished, encode
 
 
 class Fetched:
@@ -30,7 +28,7 @@ class Fetched:
     def result(self, timeout):
         assert 0 < timeout < 60
         if not self.waits:
-            return Reply("died", "it was killed")
+            return encode(Ended("it was killed"))
         self.waits -= 1
         raise TimeoutError
 

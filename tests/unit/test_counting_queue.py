@@ -11,6 +11,7 @@ from unit_support import DEVICE
 
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import counting
+from gpuprof.measure import executors as beside
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.protocol import Count, Counted, Open, Opened
@@ -28,7 +29,7 @@ class Executors:
         self.may_answer = threading.Event()
         self.may_answer.set()
 
-    def __call__(self, request):
+    def __call__(self, request, patience_s):
         self.opened += 1
         return self
 
@@ -51,7 +52,7 @@ class Executors:
 @pytest.fixture
 def executors(monkeypatch):
     found = Executors()
-    monkeypatch.setattr(counting, "WorkerProcess", found)
+    monkeypatch.setattr(beside, "WorkerProcess", found)
     monkeypatch.setattr(counting, "_counted", lambda measurement, answer, request: measurement)
     return found
 

@@ -9,7 +9,7 @@ from problem_support import Gemm, Transpose, ladder
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.choose import choose
 from gpuprof.measure.case import Case
-from gpuprof.measure.pending import Pending
+from gpuprof.measure.session import Pending
 
 KERNELS = ladder("transpose")[:3]
 CASES = [Case.of(kernel, Transpose(size, size)) for size in (8, 16, 32) for kernel in KERNELS]

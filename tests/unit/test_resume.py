@@ -17,10 +17,9 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import process
 from gpuprof.measure import run as run_module
 from gpuprof.measure.counting import is_uncounted
-from gpuprof.measure.interleaved import measure_in_turns
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.resume import check_same_request, continued
-from gpuprof.measure.run import measure
+from gpuprof.measure.run import measure, measure_in_turns
 from gpuprof.reading import read_run
 from gpuprof.results import CASES_END, dumps
 from gpuprof.store import ResultsFile

@@ -24,8 +24,8 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.process import WorkerProcess, WorkerTimeout
-from gpuprof.measure.protocol import Open, Size, Sized
+from gpuprof.measure.process import WorkerProcess
+from gpuprof.measure.protocol import Open, Size, Sized, WorkerTimeout
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile

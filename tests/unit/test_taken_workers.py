@@ -15,16 +15,25 @@ from unit_support import DEVICE
 
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure import counting, process
+from gpuprof.measure import counting, executors, process
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
-from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess
-from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor, Size, encode
+from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
+from gpuprof.measure.protocol import (
+    Counted,
+    Measured,
+    Open,
+    Opened,
+    OpenExecutor,
+    Size,
+    WorkerDied,
+    encode,
+)
 from gpuprof.tuning import worker_pool
 from gpuprof.tuning.worker_pool import WorkerPool
 
 NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
-CASE = SimpleNamespace(kernel=SimpleNamespace(id="k"))
+CASE = SimpleNamespace(name="k", kernel=SimpleNamespace(id="k"))
 TILED = shipped_ladder("gemm").find("smem_tiled")
 
 
@@ -103,7 +112,7 @@ class Mortal:
         self.deaths, self.answer, self.taken = deaths, answer, taken
         self.asked = self.opened_so_far = self.closed = 0
 
-    def __call__(self, request):
+    def __call__(self, request, patience_s):
         self.opened_so_far += 1
         return self
 
@@ -120,7 +129,7 @@ class Mortal:
 def built(mortal, monkeypatch):
     """What a pool of one worker tells of a case."""
     told = []
-    monkeypatch.setattr(worker_pool, "WorkerProcess", mortal)
+    monkeypatch.setattr(executors, "WorkerProcess", mortal)
     monkeypatch.setattr(worker_pool, "unmeasured", lambda case, kernel, outcome, why, because: why)
     with WorkerPool(OpenExecutor(DEVICE, 0), workers=1) as one:
         one.build([CASE], lambda index, answer: told.append(answer), time.monotonic() + 60)
@@ -129,7 +138,7 @@ def built(mortal, monkeypatch):
 
 def test_point_of_a_search_survives_the_process_that_is_taken(monkeypatch):
     answer = object()
-    mortal = Mortal(TRIES_WHEN_TAKEN - 1, Built(answer))
+    mortal = Mortal(TRIES_WHEN_TAKEN - 1, Measured(answer, False))
     assert built(mortal, monkeypatch) == [answer]
     assert mortal.opened_so_far == TRIES_WHEN_TAKEN
 
@@ -146,7 +155,7 @@ def test_point_that_costs_every_process_is_told(monkeypatch, taken, tries):
 def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counted):
     answer = Counted({}, None, "", ())
     mortal = Mortal(deaths, answer)
-    monkeypatch.setattr(counting, "WorkerProcess", mortal)
+    monkeypatch.setattr(executors, "WorkerProcess", mortal)
     monkeypatch.setattr(counting, "_counted", lambda measurement, found, request: found)
     told = []
     behind = Counting(NONE, Opened(DEVICE, "gpu", None, {}, 1), lambda index, found: told.append(found))

@@ -6,9 +6,9 @@ import pytest
 from unit_support import DEVICE
 
 from gpuprof.measure import side_by_side
+from gpuprof.measure.process import HERE
 from gpuprof.measure.protocol import Open, Opened
-from gpuprof.measure.side_by_side import CardLanes, Cards, CardSite
-from gpuprof.measure.transport import HERE
+from gpuprof.measure.side_by_side import Cards, CardSite, OpenCard
 
 GIB = 2**30
 
@@ -18,7 +18,7 @@ def cards(backend, budget_gib, largest_gib, count, transports):
     found = Cards.__new__(Cards)
     opened = Opened(DEVICE, backend, None, {}, budget_gib * GIB)
     found.cards = [
-        CardLanes(
+        OpenCard(
             number,
             CardSite(backend, transports),
             Open(device=backend, arch=None, seed=0, seconds_per_case=0.1),
@@ -60,7 +60,7 @@ def test_workers_fit_into_memory_together(
 
 def test_workers_of_a_cluster_are_shared_by_what_they_take_at_a_time(monkeypatch):
     monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
-    seats = tuple(object() for _ in range(4))
-    found = cards("sim", 1, 9, 3, seats)
+    slots = tuple(object() for _ in range(4))
+    found = cards("sim", 1, 9, 3, slots)
     assert found.side_by_side == 3
-    assert found.transports(found.cards[0]) == seats
+    assert found.transports(found.cards[0]) == slots

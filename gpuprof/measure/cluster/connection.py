@@ -3,6 +3,7 @@
 """A connection to a Dask cluster: who works there, who has vanished, and whether it is there at all."""
 
 import logging
+import platform
 import re
 import threading
 import time
@@ -12,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpuprof import __version__
 from gpuprof.errors import BackendUnavailable, InputError, ToolError, foreign
-from gpuprof.measure.cluster.remote import software
+from gpuprof.toolchain.nvrtc import software_versions
 
 #: How often the cluster is asked who works there.
 _PULSE_S = 1.0
@@ -119,7 +121,7 @@ class Connection:
 
     def software(self) -> Mapping[str, Mapping[str, str] | str]:
         """What each worker has of the software that matters, by address; or why it cannot say."""
-        answers = self.client.run(software, on_error="return")
+        answers = self.client.run(_software, on_error="return")
         return {
             address: answer if isinstance(answer, dict) else _first_line(answer)
             for address, answer in answers.items()
@@ -150,6 +152,11 @@ class Connection:
                 self._beats[address] = _SeenWorker(worker["last_seen"], now)
         self._members = {address: _member(address, worker) for address, worker in found.items()}
         self._answered = now
+
+
+def _software() -> dict[str, str]:
+    """What the worker where this runs has of the software that decides what is measured, and its machine."""
+    return {"gpuprof": __version__, "host": platform.node(), **software_versions()}
 
 
 def _is_scheduler_file(address: Any) -> bool:

@@ -1,19 +1,38 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes on a cluster's machines, spoken to as if they were here."""
+"""Worker processes on a cluster's machines, spoken to as if they were here.
 
+A task on a cluster's worker starts gpuprof's own worker process there and passes messages on: a kernel that
+crashes takes that process with it, and never the cluster's worker. Messages travel as the text that they are
+between processes of one machine, so that both ends may be of any Python.
+"""
+
+import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gpuprof import signals
-from gpuprof.measure.cluster import remote
+from gpuprof.errors import GpuprofError
 from gpuprof.measure.cluster.connection import Connection, Member, import_distributed
-from gpuprof.measure.process import WorkerDied, WorkerTimeout
-from gpuprof.measure.protocol import Open, Opened, Refused, decode, encode
-from gpuprof.measure.transport import PlaceLost, WorkerVanished
+from gpuprof.measure.process import WorkerProcess
+from gpuprof.measure.protocol import (
+    Ended,
+    Open,
+    Opened,
+    PlaceLost,
+    Refused,
+    WorkerDied,
+    WorkerTimeout,
+    WorkerVanished,
+    answer_of,
+    decode,
+    encode,
+)
 
 _POLL_S = 0.1
 #: How long a reply may be on its way until it is asked whether the worker that has it is still there.
@@ -24,8 +43,60 @@ _OPEN_S = 180.0
 _RETURN_S = 30.0
 
 
+class HeldWorker:
+    """A worker process on the machine of a cluster's worker, which keeps this object as a task's result.
+
+    The cluster forgets the result when its client lets go of it or is gone, whatever ended that; the process
+    ends with it. Arrays that a program gave come along as files, by name.
+    """
+
+    def __init__(self, opening: str, arrays: Mapping[str, bytes], patience_s: float) -> None:
+        self._worker: WorkerProcess | None = None
+        request = decode(opening)
+        assert isinstance(request, Open)
+        if arrays:
+            folder = tempfile.TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True)
+            weakref.finalize(self, folder.cleanup)
+            for name, content in arrays.items():
+                Path(folder.name, Path(name).name).write_bytes(content)
+            request = replace(request, given_arrays=folder.name)
+        try:
+            self._worker = WorkerProcess(request, patience_s)
+        except GpuprofError as error:
+            self._first = encode(Refused.by(error))
+            return
+        weakref.finalize(self, self._worker.close)
+        self._first = encode(self._worker.opened)
+
+    def opened(self) -> str:
+        """What the process answered to the first message."""
+        return self._first
+
+    def ask(self, message: str, timeout_s: float, compile_s: float | None) -> str:
+        """Pass a message on, and bring its answer."""
+        if self._worker is None:
+            return self._first
+        try:
+            return encode(self._worker.ask(decode(message), timeout_s, compile_s=compile_s))
+        except GpuprofError as error:
+            return encode(Refused.by(error))
+        except (WorkerDied, WorkerTimeout) as error:
+            return encode(Ended.by(error))
+
+    def tell(self, message: str) -> None:
+        """Pass on a message that has no answer."""
+        if self._worker is not None:
+            try:
+                self._worker.tell(decode(message))
+            except WorkerDied:  # the next question will say so
+                return
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a process does not travel")
+
+
 class WorkerSlot:
-    """One place on one of a cluster's workers: it runs one worker process at a time."""
+    """One place on one of a cluster's workers, a transport: it runs one worker process at a time."""
 
     def __init__(
         self, connection: Connection, member: Member, *, uses_gpu: bool, patience_s: float = _RETURN_S
@@ -35,7 +106,7 @@ class WorkerSlot:
         self._resources = {"GPU": 1} if uses_gpu else {}
         self._patience_s = patience_s
 
-    def open(self, request: Open) -> "ClusterWorker":
+    def __call__(self, request: Open) -> "ClusterWorker":
         """Start a worker process there."""
         for _ in range(2):
             address = self._present_address()
@@ -79,16 +150,16 @@ class WorkerSlot:
 
 
 class ClusterWorker:
-    """A worker process on a cluster's machine."""
+    """A worker process on a cluster's machine; the end of the machine, or of the connection, is its own."""
 
     def __init__(self, slot: WorkerSlot, address: str, request: Open) -> None:
         self._slot = slot
         self._address = address
         self._closed = threading.Event()
         arrays = _files(request.given_arrays)
-        self._held = slot.submit(address, remote.HeldWorker, encode(request), arrays, _OPEN_S)
+        self._held = slot.submit(address, HeldWorker, encode(request), arrays, _OPEN_S)
         try:
-            opened = self._answer(slot.submit(address, remote.opened, self._held))
+            opened = self._answer(slot.submit(address, HeldWorker.opened, self._held))
             assert isinstance(opened, Opened)
         except BaseException:
             self.close()
@@ -97,16 +168,15 @@ class ClusterWorker:
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
         """Send a request and wait for its answer, behind whatever else the cluster's worker has to do."""
-        return self._answer(
-            self._slot.submit(self._address, remote.ask, self._held, encode(request), timeout_s, compile_s)
-        )
+        arguments = self._held, encode(request), timeout_s, compile_s
+        return self._answer(self._slot.submit(self._address, HeldWorker.ask, *arguments))
 
     def tell(self, request: Any) -> None:
         """Send a request that has no answer."""
         if not self._slot.connection.is_there(self._address):
             raise WorkerDied("its machine was lost")
         # Nobody waits for it: the cluster keeps it until it is done, however soon this reference ends.
-        future = self._slot.submit(self._address, remote.tell, self._held, encode(request))
+        future = self._slot.submit(self._address, HeldWorker.tell, self._held, encode(request))
         import_distributed().fire_and_forget(future)
 
     def close(self) -> None:
@@ -120,30 +190,17 @@ class ClusterWorker:
         try:
             while not done.wait(_POLL_S):
                 self._check_worth_waiting()
-            reply = self._reply(future)
+            line = self._line(future)
         finally:
             future.release()
-        if reply.kind in ("timeout", "compiling"):
-            raise WorkerTimeout(reply.text, compiling=reply.kind == "compiling")
-        if reply.kind in ("died", "taken", "memory"):
-            raise WorkerDied(reply.text, taken=reply.kind == "taken", out_of_memory=reply.kind == "memory")
-        try:
-            answer = decode(reply.text)
-        except ValueError as error:
-            raise WorkerDied(f"its reply is invalid ({error})") from error
-        if isinstance(answer, Refused):
-            raise answer.error()
-        return answer
+        return answer_of(line)
 
-    def _reply(self, future: Any) -> remote.Reply:
+    def _line(self, future: Any) -> str:
         while future.status == "finished":
             try:
-                reply = future.result(timeout=_FETCH_S)
+                return str(future.result(timeout=_FETCH_S))
             except TimeoutError:  # it is slow, or went with the worker that has it
                 self._check_worth_waiting()
-                continue
-            assert isinstance(reply, remote.Reply)
-            return reply
         signals.check()
         if future.status == "error":
             raise WorkerDied(f"the cluster's worker failed: {future.exception()!r}")
