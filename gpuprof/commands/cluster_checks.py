@@ -20,7 +20,7 @@ _SHOWN = 3
 def cluster_checks(address: str) -> Iterator[DoctorCheck]:
     """Every check of a cluster that `--cluster` would use."""
     from gpuprof.measure.cluster.local import connect
-    from gpuprof.measure.cluster.offer import OFFER_FIX
+    from gpuprof.measure.sites import OFFER_FIX
 
     name = "Cluster"
     try:
@@ -48,7 +48,7 @@ def cluster_checks(address: str) -> Iterator[DoctorCheck]:
 
 
 def _software(connection: "Connection", members: "list[Member]") -> Iterator[DoctorCheck]:
-    from gpuprof.measure.cluster.offer import SAME_FIX
+    from gpuprof.measure.sites import SAME_FIX
 
     answers = connection.software()
     mute: dict[str, str] = {}

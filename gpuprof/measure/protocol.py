@@ -229,7 +229,7 @@ class PlaceLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class WorkerEnded:
     """In the place of an answer that another machine waits for: how the process ended."""
 
     text: str
@@ -239,7 +239,7 @@ class Ended:
     out_of_memory: bool = False
 
     @classmethod
-    def by(cls, error: WorkerDied | WorkerTimeout) -> "Ended":
+    def by(cls, error: WorkerDied | WorkerTimeout) -> "WorkerEnded":
         """What says so of an error."""
         if isinstance(error, WorkerTimeout):
             return cls(str(error), timed_out=True, compiling=error.compiling)
@@ -297,7 +297,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare),
-        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Refused, Ended),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Refused, WorkerEnded),
     )
 }
 
@@ -327,6 +327,6 @@ def answer_of(line: str) -> Any:
         answer = decode(line)
     except ValueError as error:
         raise WorkerDied(f"its reply is invalid ({cut(str(error), 200)})") from error
-    if isinstance(answer, Refused | Ended):
+    if isinstance(answer, Refused | WorkerEnded):
         raise answer.error()
     return answer

@@ -17,7 +17,8 @@ from gpuprof.measure.protocol import Open, Opened, PlaceLost
 from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.resume import asked, by_place
 from gpuprof.measure.session import ended, run_cases
-from gpuprof.measure.side_by_side import Cards, OpenCard, sites_of
+from gpuprof.measure.side_by_side import Cards, OpenCard
+from gpuprof.measure.sites import sites_of
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Place, Run, Tool
 from gpuprof.statistics import with_round

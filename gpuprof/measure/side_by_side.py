@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
 
-from gpuprof.backends.select import named_devices
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
@@ -28,33 +27,12 @@ from gpuprof.measure.protocol import (
     WorkerTimeout,
 )
 from gpuprof.measure.request import Request
+from gpuprof.measure.sites import CardSite
 from gpuprof.results import Place
 
 _POLL_S = 0.1
 #: What an executor needs at all, however many share the machine.
 _LEAST_MEMORY = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class CardSite:
-    """A device to open, with a transport for each worker that may run at a time."""
-
-    selector: str
-    transports: tuple[Transport, ...]
-    host: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sites:
-    """The devices of a run before they are opened.
-
-    Args:
-        may_lack: Whether one that cannot be opened is left out, as long as another one can: nobody named it.
-    """
-
-    sites: tuple[CardSite, ...]
-    may_lack: bool = False
-    close: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -95,26 +73,6 @@ class OpenCard:
         if self.worker is not None:
             self.worker.close()
             self.worker = None
-
-
-def sites_of(device: str, cluster: str | None) -> Sites:
-    """The devices that `--device` names, on this machine or on a cluster.
-
-    Raises:
-        InputError: The two name none, or make no sense together.
-        BackendUnavailable: There is no GPU where all are meant, or no such cluster.
-    """
-    if cluster is not None:
-        from gpuprof.measure.cluster.offer import sites_in
-
-        return sites_in(cluster, device)
-    return Sites(
-        tuple(
-            CardSite(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
-            for name in named_devices(device)
-        ),
-        may_lack=device.strip() == "all",
-    )
 
 
 class Cards:

@@ -16,7 +16,8 @@ from gpuprof.errors import InputError
 from gpuprof.measure.protocol import Open, OpenExecutor
 from gpuprof.measure.request import without_poison
 from gpuprof.measure.run import Keep, empty_run_on
-from gpuprof.measure.side_by_side import Cards, sites_of
+from gpuprof.measure.side_by_side import Cards
+from gpuprof.measure.sites import sites_of
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from synthetic_times import TILES, landscape
 
-import gpuprof.measure.side_by_side as side_by_side
+import gpuprof.measure.sites as sites
 import gpuprof.tuning.card_search as card_search
 import gpuprof.tuning.tuner as stages
 from gpuprof.devices.cards import load_card
@@ -135,7 +135,7 @@ def made_up(monkeypatch):
 
     def put(**how) -> MadeUpGpu:
         gpu = MadeUpGpu(**how)
-        monkeypatch.setattr(side_by_side, "HERE", gpu)
+        monkeypatch.setattr(sites, "HERE", gpu)
         monkeypatch.setattr(card_search, "run_cases", gpu.run_cases)
         gpu.pool = MadeUpPool(gpu)
         monkeypatch.setattr(stages, "WorkerPool", gpu.pool)

@@ -19,14 +19,15 @@ from gpuprof.commands.doctor import examine
 from gpuprof.commands.texts import build_request
 from gpuprof.errors import BackendUnavailable, ExitCode, InputError, ToolError
 from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.measure import sites
 from gpuprof.measure.cluster import connection as connections
-from gpuprof.measure.cluster import local, offer
+from gpuprof.measure.cluster import local
 from gpuprof.measure.cluster.connection import Member
-from gpuprof.measure.cluster.offer import checked_software, sites_in
 from gpuprof.measure.cluster.workers import WorkerSlot
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import child_environment
 from gpuprof.measure.run import measure
+from gpuprof.measure.sites import checked_software, sites_in
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 
@@ -212,8 +213,8 @@ def test_cluster_without_gpus_is_told_so(cluster):
 
 def test_gpus_are_sites_of_their_own(monkeypatch):
     members = [replace(MEMBER, gpus=2), replace(MEMBER, address="b", name="eight", host="node8")]
-    sites = offer._gpus(object(), members)
-    assert [(site.selector, site.host) for site in sites] == [("0", "node7"), ("1", "node7"), ("0", "node8")]
+    found = sites._gpus(object(), members)
+    assert [(site.selector, site.host) for site in found] == [("0", "node7"), ("1", "node7"), ("0", "node8")]
 
 
 @pytest.mark.parametrize(

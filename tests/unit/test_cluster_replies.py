@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuprof.measure.cluster.workers import ClusterWorker
-from gpuprof.measure.protocol import Ended, WorkerDied, WorkerVanished, encode
+from gpuprof.measure.protocol import WorkerDied, WorkerEnded, WorkerVanished, encode
 
 
 class Fetched:
@@ -28,7 +28,7 @@ class Fetched:
     def result(self, timeout):
         assert 0 < timeout < 60
         if not self.waits:
-            return encode(Ended("it was killed"))
+            return encode(WorkerEnded("it was killed"))
         self.waits -= 1
         raise TimeoutError
 

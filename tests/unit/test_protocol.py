@@ -29,7 +29,7 @@ def test_any_message_survives_its_line(kind, data):
 def test_all_messages_are_covered():
     asked = {"Open", "OpenExecutor", "Size", "Prepare", "Measure", "Explain", "Count", "Build"}
     assert set(MESSAGES) == asked | {
-        *("Opened", "Sized", "Compiled", "Measured", "Explained", "Counted", "Refused", "Ended")
+        *("Opened", "Sized", "Compiled", "Measured", "Explained", "Counted", "Refused", "WorkerEnded")
     }
 
 

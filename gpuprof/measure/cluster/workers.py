@@ -21,12 +21,12 @@ from gpuprof.errors import GpuprofError
 from gpuprof.measure.cluster.connection import Connection, Member, import_distributed
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import (
-    Ended,
     Open,
     Opened,
     PlaceLost,
     Refused,
     WorkerDied,
+    WorkerEnded,
     WorkerTimeout,
     WorkerVanished,
     answer_of,
@@ -81,7 +81,7 @@ class HeldWorker:
         except GpuprofError as error:
             return encode(Refused.by(error))
         except (WorkerDied, WorkerTimeout) as error:
-            return encode(Ended.by(error))
+            return encode(WorkerEnded.by(error))
 
     def tell(self, message: str) -> None:
         """Pass on a message that has no answer."""

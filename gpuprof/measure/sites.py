@@ -1,21 +1,67 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster offers to a run: a GPU with each worker that has one, or workers that execute."""
+"""Where the devices are that `--device` and `--cluster` name.
 
-from collections.abc import Mapping
-from dataclasses import replace
+A cluster offers a GPU with each worker that has one, or workers that execute.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gpuprof import __version__
 from gpuprof.backends.select import named_devices
 from gpuprof.errors import BackendUnavailable, InputError
-from gpuprof.measure.cluster.connection import Connection, Member
-from gpuprof.measure.cluster.local import connect
-from gpuprof.measure.cluster.workers import WorkerSlot
-from gpuprof.measure.side_by_side import CardSite, Sites
+from gpuprof.machine import usable_cores
+from gpuprof.measure.process import HERE
+from gpuprof.measure.protocol import Transport
+
+if TYPE_CHECKING:
+    from gpuprof.measure.cluster.connection import Connection, Member
 
 #: What every worker with a GPU is started with.
 OFFER_FIX = "Start its workers with --resources GPU=1, or execute on their CPUs: --device sim."
 SAME_FIX = f"Install gpuprof {__version__} there, or run here what they have."
+
+
+@dataclass(frozen=True, slots=True)
+class CardSite:
+    """A device to open, with a transport for each worker that may run at a time."""
+
+    selector: str
+    transports: tuple[Transport, ...]
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """The devices of a run before they are opened.
+
+    Args:
+        may_lack: Whether one that cannot be opened is left out, as long as another one can: nobody named it.
+    """
+
+    sites: tuple[CardSite, ...]
+    may_lack: bool = False
+    close: Callable[[], None] = lambda: None
+
+
+def sites_of(device: str, cluster: str | None) -> Sites:
+    """The devices that `--device` names, on this machine or on a cluster.
+
+    Raises:
+        InputError: The two name none, or make no sense together.
+        BackendUnavailable: There is no GPU where all are meant, or no such cluster.
+    """
+    if cluster is not None:
+        return sites_in(cluster, device)
+    return Sites(
+        tuple(
+            CardSite(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
+            for name in named_devices(device)
+        ),
+        may_lack=device.strip() == "all",
+    )
 
 
 def sites_in(address: str, device: str) -> Sites:
@@ -38,6 +84,8 @@ def sites_in(address: str, device: str) -> Sites:
             f"--device {device} does not go with --cluster: workers offer their GPUs themselves.",
             fix="Leave --device out for all of them, or execute: --device sim.",
         )
+    from gpuprof.measure.cluster.local import connect
+
     connection = connect(address, gpus=on_gpus)
     try:
         members = sorted(connection.members(), key=lambda member: (member.host, member.name))
@@ -56,7 +104,7 @@ def sites_in(address: str, device: str) -> Sites:
 
 
 def checked_software(
-    answers: Mapping[str, Mapping[str, str] | str], members: list[Member]
+    answers: Mapping[str, Mapping[str, str] | str], members: "list[Member]"
 ) -> dict[str, Mapping[str, str]]:
     """What each worker has, by address, where all have this gpuprof: unlike versions measure unlike.
 
@@ -82,8 +130,10 @@ def checked_software(
     return found
 
 
-def _gpus(connection: Connection, members: list[Member]) -> tuple[CardSite, ...]:
+def _gpus(connection: "Connection", members: "list[Member]") -> tuple[CardSite, ...]:
     """A site for each GPU that a worker offers, by the number that the worker's own driver gives it."""
+    from gpuprof.measure.cluster.workers import WorkerSlot
+
     sites = tuple(
         CardSite(str(number), (WorkerSlot(connection, member, uses_gpu=True),), _where(member, members))
         for member in members
@@ -96,7 +146,7 @@ def _gpus(connection: Connection, members: list[Member]) -> tuple[CardSite, ...]
     return sites
 
 
-def _where(member: Member, members: list[Member]) -> str:
+def _where(member: "Member", members: "list[Member]") -> str:
     """A worker's machine, and its name where others share the machine."""
     host = member.host or member.name
     shared = sum(other.host == member.host for other in members) > 1
@@ -104,9 +154,11 @@ def _where(member: Member, members: list[Member]) -> str:
 
 
 def _executors(
-    connection: Connection, members: list[Member], selectors: tuple[str, ...]
+    connection: "Connection", members: "list[Member]", selectors: tuple[str, ...]
 ) -> tuple[CardSite, ...]:
     """A site for each simulated card, with its share of what the workers take at a time."""
+    from gpuprof.measure.cluster.workers import WorkerSlot
+
     slots = [
         WorkerSlot(connection, member, uses_gpu=False)
         # One of each worker first: the first slot of a card opens before the others.
