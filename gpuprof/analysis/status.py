@@ -11,32 +11,31 @@ Tone = Literal["good", "bad", "muted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """How a case ended.
+class Mark:
+    """A sign, so that no reader depends on colour: one character, and the same for a stream of ASCII."""
 
-    Args:
-        word: For a table.
-        symbol: One character of the same meaning.
-        ascii_symbol: The same where only ASCII can be written.
-        tone: Which colour family supports it.
-        usable: Its figures may be compared with those of other cases.
-    """
+    symbol: str
+    ascii: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a case ended: word, sign and colour family; where it is usable, its figures may be compared."""
 
     word: str
-    symbol: str
-    ascii_symbol: str
+    mark: Mark
     tone: Tone
     usable: bool = False
 
 
 _STATUS = {
-    "ok": Status("ok", "✓", "+", "good", usable=True),
-    "incorrect": Status("incorrect", "≠", "!", "bad"),
-    "failed": Status("failed", "✗", "x", "bad"),
-    "timeout": Status("timeout", "◷", "t", "bad"),
-    "skipped": Status("skipped", "○", "-", "muted"),
+    "ok": Status("ok", Mark("✓", "+"), "good", usable=True),
+    "incorrect": Status("incorrect", Mark("≠", "!"), "bad"),
+    "failed": Status("failed", Mark("✗", "x"), "bad"),
+    "timeout": Status("timeout", Mark("◷", "t"), "bad"),
+    "skipped": Status("skipped", Mark("○", "-"), "muted"),
 }
-_COMPILED = Status("compiled", "◇", "c", "muted", usable=True)
+_COMPILED = Status("compiled", Mark("◇", "c"), "muted", usable=True)
 
 
 #: What a launch may ask too much of, as reasons call it, and the limit that it then exceeds.

@@ -20,7 +20,7 @@ def print_devices() -> None:
     """The GPUs that the driver shows, then the cards of the bundled table."""
     found, reason = _devices_here()
     numbered = {str(number): device for number, device in enumerate(found)}
-    here = _section("GPUs here", numbered) if found else Sentence.of(f"No GPU here: {reason}")
+    here = _section("GPUs here", numbered) if found else Sentence(f"No GPU here: {reason}")
     known = _section("Known cards, executed on the CPU: theoretical peaks", _cards())
     print_document(Document("", content=(here, known)), file=sys.stdout)
 
@@ -107,7 +107,7 @@ def _rates(title: str, device: Device, constants: Mapping[str, float], reasons: 
     rows = tuple(Row((Cell(key), Cell(f"{value:.4g}"))) for key, value in constants.items())
     more = (Table((Column("What modelled times need", right=False), Column("Measured")), rows),)
     tables = (rates_table(device), *(more if rows else ()))
-    return Section(title, (*tables, *map(Sentence.of, reasons)))
+    return Section(title, (*tables, *map(Sentence, reasons)))
 
 
 def _section(title: str, devices: Mapping[str, Device]) -> Section:

@@ -67,10 +67,10 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
 def _section(ladder: Ladder) -> Section:
     """A line a kernel, and where the studies were published."""
     table = Table(_COLUMNS, tuple(_row(kernel) for kernel in ladder.kernels))
-    notes = [Sentence.of("* any block with --block", tone="muted")]
+    notes = [Sentence("* any block with --block", tone="muted")]
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         text = f"Study {study.name}: {study.citation} {study.url}".strip()
-        notes.append(Sentence.of(text, tone="muted"))
+        notes.append(Sentence(text, tone="muted"))
     return Section(f"gpuprof {ladder.operation.name}", (table, *notes))
 
 

@@ -3,6 +3,7 @@
 """The answer of a run on one screen: at each size who is fastest, beside the library and the simplest."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of, shape_of
@@ -11,7 +12,7 @@ from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
 from gpuprof.analysis.speed import rate
-from gpuprof.analysis.status import exceeded_limit, status_of
+from gpuprof.analysis.status import Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure
 from gpuprof.report.device_facts import names_text
@@ -21,9 +22,6 @@ from gpuprof.report.document import (
     Column,
     Content,
     Document,
-    Mark,
-    Note,
-    Ref,
     Row,
     Section,
     Sentence,
@@ -85,7 +83,7 @@ def answer_document(
     content: list[Content] = list(_tables(run, held, named, pending))
     content += _missing(run, ladders, named)
     found = [banner for banner in cautions(run) if banner.code not in _SAID and banner.level != "note"]
-    content += [Note(banner.level, banner.title) for banner in found[:_MOST_CAUTIONS]]
+    content += [replace(banner, detail="", fix="") for banner in found[:_MOST_CAUTIONS]]
     content += _answers(run, held, pending)
     return Document(run_title(run), content=(Section("", (*content, *_hints(ladders, hint))),))
 
@@ -93,9 +91,9 @@ def answer_document(
 def _hints(ladders: Sequence[SizeLadder], hint: str) -> Iterator[Sentence]:
     left = len(ladders) - _MOST_ANSWERS
     if left > 0:
-        yield Sentence.of(f"{left} more sizes", tone="muted")
+        yield Sentence(f"{left} more sizes", tone="muted")
     if hint:
-        yield Sentence.of(hint, tone="muted")
+        yield Sentence(hint, tone="muted")
 
 
 def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
@@ -121,7 +119,7 @@ def _overview(tiles: Sequence[AnswerTile]) -> Table:
         facts = dict(tile.facts)
         # A column of factors names in its head who is the other.
         texts = [facts.get(label, "–").removesuffix(label.removeprefix("vs")) for label in labels]
-        rows.append(Row((Cell(tile.size), Cell(tile.kernel.text, tone="strong"), *map(Cell, texts))))
+        rows.append(Row((Cell(tile.size), Cell(tile.kernel, tone="strong"), *map(Cell, texts))))
     first = (Column("size", right=False), Column(tiles[0].lead.lower(), right=False))
     return Table((*first, *columns), tuple(rows))
 
@@ -135,7 +133,7 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
         pending: Whether what limits it is not known yet.
     """
     if answer.kind == "none":
-        return Sentence.of(f"{size}: {answer.lead}.")
+        return Sentence(f"{size}: {answer.lead}.")
     facts = [("time" if answer.kind == "timed" else "at least", answer.time)]
     if answer.reference:
         facts.append((f"vs {answer.reference.name}", answer.reference.text))
@@ -152,7 +150,7 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     return AnswerTile(
         "Fastest" if answer.kind == "timed" else "Lowest bound",
         size,
-        Ref(" ".join(filter(None, (answer.ran, answer.shape))), code=True),
+        " ".join(filter(None, (answer.ran, answer.shape))),
         tuple(facts),
         said,
         answer.action.text if answer.action and not pending else "",
@@ -306,7 +304,7 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
         if status.usable:
             continue
         if case.kernel in named or _is_wrong(case):
-            mark, why = Mark(status.symbol, status.ascii_symbol), case.reason or "no reason was recorded"
+            mark, why = status.mark, case.reason or "no reason was recorded"
             held = told.setdefault((f" {status.word}: {why}", mark, status.tone), {})
             held.setdefault(case.kernel, []).append(where)
         else:
@@ -316,11 +314,11 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
     parts += [f"{noisy} noisy (~)"] if noisy else []
     parts += [f"{len(told) - _MOST_REASONS} more reasons"] if len(told) > _MOST_REASONS else []
     if parts:
-        yield Sentence.of(", ".join(parts), tone="muted")
+        yield Sentence(", ".join(parts), tone="muted")
     for (text, mark, tone), who in list(told.items())[:_MOST_REASONS]:
         names = [f"{kernel} {', '.join(sizes)}" for kernel, sizes in who.items()]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        yield Sentence.of(f"{', '.join(names[:_MOST_NAMED])}{more}{text}", mark=mark, tone=tone)
+        yield Sentence(f"{', '.join(names[:_MOST_NAMED])}{more}{text}", mark=mark, tone=tone)
 
 
 def _is_wrong(case: Measurement) -> bool:

@@ -11,7 +11,7 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.status import status_of
-from gpuprof.report.document import Cell, Column, Mark, Row, Table
+from gpuprof.report.document import Cell, Column, Row, Table
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
@@ -176,7 +176,7 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
             Column("block", False, 1 if several else 7, launch),
             lambda row: Cell(format_block(row.case, brief=True)),
         ),
-        (Column("outcome", False, 2, outcome), _outcome),
+        (Column("outcome", False, 2, outcome), lambda row: outcome_of(row.run, row.case)),
     ]
     if len(ladders) == 1:
         del case[1]
@@ -192,9 +192,10 @@ def _kernel(row: CaseRow, anchors: Mapping[str, str]) -> Cell:
     )
 
 
-def _outcome(row: CaseRow) -> Cell:
-    status = status_of(row.run, row.case)
-    return Cell(status.word, tone=status.tone, mark=Mark(status.symbol, status.ascii_symbol))
+def outcome_of(run: Run, case: Measurement) -> Cell:
+    """How a case ended."""
+    status = status_of(run, case)
+    return Cell(status.word, tone=status.tone, mark=status.mark)
 
 
 def _extents(run: Run, ladders: Sequence[SizeLadder]) -> str:

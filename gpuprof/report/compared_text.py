@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import FIGURES
+from gpuprof.analysis.status import Mark
 from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Moved, case_name, percent
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
@@ -22,7 +23,6 @@ from gpuprof.report.document import (
     Content,
     Document,
     Drawing,
-    Mark,
     Row,
     Section,
     Sentence,
@@ -106,9 +106,7 @@ def comparison_report(
     unchanged = [case for case in cases if case.verdict == "same"]
     shown = [case for case in cases if case.verdict != "same"] + unchanged[:_MOST_UNCHANGED]
     folded = unchanged[_MOST_UNCHANGED:]
-    content: list[Content] = [
-        Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(comparison)
-    ]
+    content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(comparison)]
     judged = [case.judgement for case in cases if case.judgement is not None]
     end = axis_end(judged) if prefix and judged else 0.0
     content += [Section("", (_table(shown, details, end),))] if shown else []
@@ -121,11 +119,11 @@ def comparison_report(
     ):
         if only:
             names = _few([case_name(run, case) for case in only])
-            content.append(Sentence.of(f"{len(only)} {word}: {names}", mark=mark, tone="muted"))
+            content.append(Sentence(f"{len(only)} {word}: {names}", mark=mark, tone="muted"))
     content += [Section("", gates_report(gates).content)] if gates else []
     if prefix:
         changed = tuple(_source_changes(comparison))
-        content.append(Section("How to read this", (Sentence.of(_READING),), folded=True))
+        content.append(Section("How to read this", (Sentence(_READING),), folded=True))
         content += [Section("Case by case", tuple(details.values()))] if details else []
         content += [Section("Sources that changed", changed)] if changed else []
     return Document(
@@ -139,7 +137,7 @@ def gates_report(gates: Sequence[GateResult]) -> Document:
     """What became of gates, in the order written."""
     found = ((result, *GATE_MARKS[result.outcome]) for result in gates)
     sentences = (
-        Sentence.of(f"{result.gate.text}: {result.sentence}", mark=mark, tone=tone)
+        Sentence(f"{result.gate.text}: {result.sentence}", mark=mark, tone=tone)
         for result, mark, tone in found
     )
     return Document("", content=tuple(sentences))
@@ -222,7 +220,7 @@ def _row(case: ComparedCase, several: bool, anchor: str, end: float) -> Row:
         Cell(change, drawing=drawing),
         Cell(detectable),
     )
-    return Row(cells, tone, (Sentence.of(why),) if why else ())
+    return Row(cells, tone, (Sentence(why),) if why else ())
 
 
 def moved_texts(case: ComparedCase, most: int = _MOST_MOVED) -> tuple[str, ...]:
@@ -262,9 +260,9 @@ def _details(cases: Sequence[ComparedCase], prefix: str) -> Iterator[tuple[int, 
         timings = [each.case.timing.cold if each.case.timing else None for each in (case.base, case.new)]
         if case.judgement is not None and case.verdict != "same" and timings[0] and timings[1]:
             drawing, scale = rounds_picture(timings[0], timings[1])
-            content += [Drawing(drawing), Sentence.of(scale, tone="muted")]
+            content += [Drawing(drawing), Sentence(scale, tone="muted")]
         if (case.moved or case.verdict != "same") and (shift := bound_shift(case)):
-            content.append(Sentence.of(shift))
+            content.append(Sentence(shift))
         if case.moved:
             content.append(CodeBlock(_moved_lines(case.moved)))
         if content and number < _MOST_CASES:

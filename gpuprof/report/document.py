@@ -6,86 +6,24 @@ It is pure data. Whoever builds one chooses words, order and importance; a rende
 what a narrow place leaves out.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup
 
-from gpuprof.analysis.banner import Level
+from gpuprof.analysis.banner import Banner
+from gpuprof.analysis.status import Mark
 
 Tone = Literal["", "good", "bad", "warning", "muted", "strong"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
-    """Words within a sentence that stand out or lead somewhere.
-
-    Args:
-        text: The words.
-        anchor: Id of the section or row that they lead to; empty for none.
-        code: Whether they are an identifier.
-        term: Key of their definition in the glossary; empty for none.
-    """
+class Sentence:
+    """A paragraph of one or more sentences; with a sign before it, it is a point of a list."""
 
     text: str
-    anchor: str = ""
-    code: bool = False
-    term: str = ""
-
-
-Inline = str | Ref
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A sign before a sentence or a row, so that no reader depends on colour.
-
-    Args:
-        symbol: One character.
-        ascii: The same where only ASCII can be written.
-    """
-
-    symbol: str
-    ascii: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A paragraph of one or more sentences."""
-
-    parts: tuple[Inline, ...]
     mark: Mark | None = None
     tone: Tone = ""
-
-    @classmethod
-    def of(cls, *parts: Inline, mark: Mark | None = None, tone: Tone = "") -> "Sentence":
-        """A sentence of these parts."""
-        return cls(parts, mark, tone)
-
-    @property
-    def text(self) -> str:
-        """Its words alone."""
-        return "".join(part if isinstance(part, str) else part.text for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A caution.
-
-    Args:
-        level: How grave it is.
-        title: What is the matter, in a few words.
-        detail: Measured against threshold, and which cases.
-        fix: What to do; empty where there is nothing to do.
-        code: Stable name of its kind.
-    """
-
-    level: Level
-    title: str
-    detail: str = ""
-    fix: str = ""
-    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +37,6 @@ class Column:
         meaning: One sentence for a legend or a tooltip.
         term: Key of its definition in the glossary; empty for none.
         folds: Least width at which its text goes on in the next line; 0 for a column that never does.
-        group: Heading that it shares with its neighbours.
     """
 
     label: str
@@ -108,7 +45,6 @@ class Column:
     meaning: str = ""
     term: str = ""
     folds: int = 0
-    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,35 +78,20 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table.
+    """A row of a table: a cell for each column, and sentences that stand under it.
 
-    Args:
-        cells: One for each column.
-        tone: What supports the whole row.
-        details: Sentences that stand under it.
-        folded: Whether a page shows those only when asked.
-        anchor: Id of the row.
-        begins: Whether a gap stands before it.
+    `tone` supports the whole row; where it `begins` something, a gap stands before it.
     """
 
     cells: tuple[Cell, ...]
     tone: Tone = ""
     details: tuple[Sentence, ...] = ()
-    folded: bool = False
-    anchor: str = ""
     begins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; tables that follow each other with the same columns but the first are aligned.
-
-    Args:
-        columns: What its cells are.
-        rows: Its rows.
-        caption: What it shows, for a page.
-        headed: Whether its headings are shown.
-    """
+    """A table; tables that follow each other with the same columns but the first are aligned."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -181,21 +102,6 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Legend:
     """Where the meanings stand of all columns that were shown before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A picture, described once: drawn as SVG, and by Plotly where a reader looks closer.
-
-    Args:
-        data: What `report.charts` says of it: its `kind`, `title` and figures.
-        anchor: Id of its element.
-        reading: How to read it, and what it does not mean.
-    """
-
-    data: Mapping[str, Any]
-    anchor: str = ""
-    reading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +119,7 @@ class AnswerTile:
 
     lead: str
     size: str
-    kernel: Ref
+    kernel: str
     facts: tuple[tuple[str, str], ...] = ()
     said: str = ""
     action: str = ""
@@ -221,10 +127,9 @@ class AnswerTile:
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """Lines of a program or a command."""
+    """Lines of text in columns of one width: many of them weigh less than a table."""
 
     text: str
-    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +141,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Part of a document under a title of its own.
-
-    Args:
-        title: Its title; empty where it only holds together what belongs together.
-        content: What stands in it.
-        anchor: Its id.
-        folded: Whether a page shows it only when asked.
-    """
+    """Part of a document, under a title or only together; a page shows a folded one when asked."""
 
     title: str
     content: tuple["Content", ...]
@@ -251,18 +149,12 @@ class Section:
     folded: bool = False
 
 
-Content = Sentence | Note | Table | Legend | Chart | AnswerTile | CodeBlock | Drawing | Section
+Content = Sentence | Banner | Table | Legend | AnswerTile | CodeBlock | Drawing | Section
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole report.
-
-    Args:
-        title: Its first line.
-        facts: What it depends on: labels with their texts.
-        content: What stands in it, in order.
-    """
+    """A whole report: its first line, what it depends on, and what stands in it."""
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()

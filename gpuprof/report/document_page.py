@@ -65,7 +65,7 @@ class _Writer:
 
     def blocks(self, document: Document) -> Iterator[Markup]:
         """The document's title with what stands before its first block, then each of its blocks."""
-        facts = [Sentence.of(f"{label}: {text}", tone="muted") for label, text in document.facts]
+        facts = [Sentence(f"{label}: {text}", tone="muted") for label, text in document.facts]
         ahead = [item for item in document.content if not _is_block(item)]
         yield self._block("Overview" if document.title == self._title else document.title, [*facts, *ahead])
         for item in document.content:

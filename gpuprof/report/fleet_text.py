@@ -8,6 +8,7 @@ from math import expm1
 from statistics import median
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.status import Mark
 from gpuprof.comparison.fleet import CARD_LABEL, Fleet, FleetKind
 from gpuprof.comparison.outliers import CardSeries, Deviation, Outlier, far
 from gpuprof.report.document import (
@@ -16,7 +17,6 @@ from gpuprof.report.document import (
     Content,
     Document,
     Drawing,
-    Mark,
     Row,
     Section,
     Sentence,
@@ -71,16 +71,16 @@ def fleet_report(fleet: Fleet, *, drawn: bool = False) -> Document:
         fleet: What to show.
         drawn: Whether with what only a page can show.
     """
-    content: list[Content] = [Sentence.of(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
+    content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
     content += [Section(kind.name, tuple(kind_of_cards(fleet, kind, drawn))) for kind in fleet.found.kinds]
     failures = [
-        Sentence.of(f"{item.card}: {item.case} failed: {item.reason}", mark=_FAILED, tone="bad")
+        Sentence(f"{item.card}: {item.case} failed: {item.reason}", mark=_FAILED, tone="bad")
         for item in fleet.found.failures
     ]
     if len(failures) > _MOST_CARDS:
-        failures[_MOST_CARDS:] = [Sentence.of(f"{len(failures) - _MOST_CARDS} more failed.", tone="muted")]
+        failures[_MOST_CARDS:] = [Sentence(f"{len(failures) - _MOST_CARDS} more failed.", tone="muted")]
     content += [Section("", tuple(failures))] if failures else []
-    content += [Section("How to read this", (Sentence.of(_READING),), folded=True)] if drawn else []
+    content += [Section("How to read this", (Sentence(_READING),), folded=True)] if drawn else []
     return Document(fleet.headline, content=tuple(content))
 
 
@@ -111,7 +111,7 @@ def _named(items: Sequence[str]) -> str:
 
 def kind_of_cards(fleet: Fleet, kind: FleetKind, drawn: bool) -> Iterator[Content]:
     """The cards of one model: outliers, or all where they are few; labels; cases."""
-    yield Sentence.of(f"{kind.facts}.", tone="muted")
+    yield Sentence(f"{kind.facts}.", tone="muted")
     rows, caption = list(map(_outlier, kind.outliers)), "Cards that differ from the fleet median"
     if kind.cards <= _FEW_CARDS:
         named = {outlier.card for outlier in kind.outliers}
@@ -122,7 +122,7 @@ def kind_of_cards(fleet: Fleet, kind: FleetKind, drawn: bool) -> Iterator[Conten
         marked = {item.card: item.confirmed for item in kind.outliers if item.card in kind.changes}
         end = end_of_axis(list(kind.changes.values()), [kind.changes[card] for card in marked])
         yield Drawing(card_strip(kind.changes, marked, end))
-        yield Sentence.of(_axis(end), tone="muted")
+        yield Sentence(_axis(end), tone="muted")
     yield from _labels(fleet, kind)
     cases = [case for case in fleet.series[kind.name] if len(case.times_us) > 1]
     changes = [{card: expm1(change) for card, change in case.changes.items()} for case in cases]
@@ -147,7 +147,7 @@ def _outlier(found: Outlier) -> Row:
         Cell("", mark=_FAILED if found.confirmed else _ONCE),
         *map(Cell, (found.card, labels or "–", found.where)),
     )
-    return Row(cells, "bad" if found.confirmed else "warning", (Sentence.of(found.why),))
+    return Row(cells, "bad" if found.confirmed else "warning", (Sentence(found.why),))
 
 
 def _within(card: str, change: float) -> Row:
@@ -173,7 +173,7 @@ def _labels(fleet: Fleet, kind: FleetKind) -> Iterator[Content]:
         off = [value for value in order if abs(changes.get(value, 0.0)) >= (kind.threshold or 1.0)]
         if off:
             told = ", ".join(f"{value or 'without'} {far(changes[value])}" for value in off)
-            yield Sentence.of(f"by {key}: {told} (median of its cards)", mark=_CAUTION, tone="warning")
+            yield Sentence(f"by {key}: {told} (median of its cards)", mark=_CAUTION, tone="warning")
         rows = []
         for value in order:
             outliers = len(confirmed.intersection(groups[value]))

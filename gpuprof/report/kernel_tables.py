@@ -9,10 +9,9 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
-from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import Share, speed_of_light, stalls
-from gpuprof.report.case_table import cell_of, format_block, missing
-from gpuprof.report.document import Cell, Column, Mark, Row, Table
+from gpuprof.report.case_table import cell_of, format_block, missing, outcome_of
+from gpuprof.report.document import Cell, Column, Row, Table
 from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent
 
@@ -84,7 +83,7 @@ def _claims(found: Found, before: str) -> Iterator[Table]:
 def _figures(run: Run, found: Found) -> Table:
     cases = [rung.case for _, rung in found]
     rows = [
-        _row(cases, "Outcome", "", lambda case: _outcome(run, case)),
+        _row(cases, "Outcome", "", lambda case: outcome_of(run, case)),
         _row(cases, "Block", "block", lambda case: Cell(format_block(case, brief=True))),
         _row(cases, "Grid (blocks)", "grid", _grid),
     ]
@@ -104,11 +103,6 @@ def _row(cases: Sequence[Measurement], label: str, term: str, read: Callable[[Me
 
 def _reading(run: Run, figure: Figure) -> Callable[[Measurement], Cell]:
     return lambda case: cell_of(figure, Subject(run, case), fine=True)
-
-
-def _outcome(run: Run, case: Measurement) -> Cell:
-    status = status_of(run, case)
-    return Cell(status.word, tone=status.tone, mark=Mark(status.symbol, status.ascii_symbol))
 
 
 def _grid(case: Measurement) -> Cell:

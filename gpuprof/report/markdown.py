@@ -6,15 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from gpuprof.analysis.banner import Banner
 from gpuprof.report.document import (
     AnswerTile,
     Cell,
     CodeBlock,
     Content,
     Document,
-    Inline,
-    Note,
-    Ref,
     Section,
     Sentence,
     Table,
@@ -64,40 +62,28 @@ def _part(item: Content, heading: str) -> Iterator[str]:
                 yield from [f"{heading} {_text(item.title)}"] if item.title else []
                 yield from inner
         case Sentence():
-            yield _sentence(item)
+            yield _text(item.text)
         case Table():
             yield "\n".join(_table(item))
         case CodeBlock():
-            yield f"```{item.language}\n{item.text.rstrip()}\n```"
+            yield f"```\n{item.text.rstrip()}\n```"
 
 
 def _is_point(item: Content) -> bool:
-    return isinstance(item, AnswerTile | Note) or (isinstance(item, Sentence) and item.mark is not None)
+    return isinstance(item, AnswerTile | Banner) or (isinstance(item, Sentence) and item.mark is not None)
 
 
 def _point(item: Content) -> str:
     match item:
         case AnswerTile():
             said = f"{item.said}; {item.action}" if item.action else item.said
-            return f"- **{_text(item.lead)}** {_text(item.size)}: {_inline(item.kernel)}, {_text(said)}"
-        case Note():
+            return f"- **{_text(item.lead)}** {_text(item.size)}: {_code(item.kernel)}, {_text(said)}"
+        case Banner():
             texts = " ".join(map(_text, filter(None, (item.detail, item.fix))))
             return f"- {_LEVELS[item.level]} **{_text(item.title)}.** {texts}".rstrip()
         case Sentence():
-            return f"- {item.mark.symbol} {_sentence(item)}" if item.mark else f"- {_sentence(item)}"
+            return f"- {item.mark.symbol} {_text(item.text)}" if item.mark else f"- {_text(item.text)}"
     return ""
-
-
-def _sentence(sentence: Sentence) -> str:
-    return "".join(map(_inline, sentence.parts))
-
-
-def _inline(part: Inline) -> str:
-    if isinstance(part, Ref):
-        return _code(part.text) if part.code else _text(part.text)
-    # The blanks at its ends part it from its neighbours.
-    lead, trail = (" " if part[:1] == " " else ""), (" " if part[-1:] == " " and part.strip() else "")
-    return f"{lead}{_text(part)}{trail}"
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -111,7 +97,7 @@ def _table(table: Table) -> Iterator[str]:
     yield f"|{'|'.join(sides + [':--'] * detailed)}|"
     for row in table.rows:
         cells = [_cell(row.cells[at], is_strong=row.tone == "strong" and not at) for at in kept]
-        details = "; ".join(map(_sentence, row.details))
+        details = "; ".join(_text(sentence.text) for sentence in row.details)
         yield f"| {' | '.join([*cells, *([details] if detailed else [])])} |"
 
 

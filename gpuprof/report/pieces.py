@@ -20,7 +20,6 @@ from gpuprof.report.document import (
     CodeBlock,
     Content,
     Drawing,
-    Inline,
     Row,
     Section,
     Sentence,
@@ -69,10 +68,10 @@ class Pieces:
                     return f"<details><summary>{_text(item.title)}</summary>{inner}</details>"
                 return f"<h{level}>{_text(item.title)}</h{level}>{inner}" if item.title else inner
             case Sentence(mark=None):
-                return f"<p{class_of(TONES[item.tone])}>{_sentence(item)}</p>"
+                return f"<p{class_of(TONES[item.tone])}>{_text(item.text)}</p>"
             case Sentence(mark=mark):
                 sign = _text(mark.symbol if mark else "")
-                return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{_sentence(item)}</li>"
+                return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{_text(item.text)}</li>"
             case Table():
                 return self.table(item, kind)
             case CodeBlock():
@@ -151,17 +150,6 @@ def class_of(*names: str) -> str:
     """An attribute with these classes; empty without any."""
     held = " ".join(filter(None, names))
     return f' class="{held}"' if held else ""
-
-
-def _sentence(sentence: Sentence) -> str:
-    return "".join(map(_inline, sentence.parts))
-
-
-def _inline(part: Inline) -> str:
-    if isinstance(part, str):
-        return _text(part)
-    text = f'<bdi class="mono">{_text(part.text)}</bdi>' if part.code else _text(part.text)
-    return f'<a href="#{part.anchor}">{text}</a>' if part.anchor else text
 
 
 @functools.lru_cache(maxsize=8192)

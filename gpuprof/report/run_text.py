@@ -3,12 +3,13 @@
 """A whole run as a document: answers, every case with every column, reasons, cautions."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import Mark, status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.answer_text import answer_content, run_title
 from gpuprof.report.case_table import case_table
@@ -16,8 +17,6 @@ from gpuprof.report.document import (
     Content,
     Document,
     Legend,
-    Mark,
-    Note,
     Section,
     Sentence,
 )
@@ -48,9 +47,9 @@ def run_report(run: Run) -> Document:
     return Document(run_title(run), facts, tuple(content))
 
 
-def _note(banner: Banner) -> Note:
+def _note(banner: Banner) -> Banner:
     short = banner.level == "note" or banner.code in _SAID_BY_TITLE
-    return Note(banner.level, banner.title, "" if short else banner.detail, banner.fix, banner.code)
+    return replace(banner, detail="") if short else banner
 
 
 def _group(run: Run, group: Group) -> Iterator[Content]:
@@ -63,7 +62,7 @@ def _group(run: Run, group: Group) -> Iterator[Content]:
         return
     for ladder in ladders:
         for text in parameter_lines(run, group, ladder.size.label):
-            yield Sentence.of(f"{ladder.size.label}: {text}", mark=_MARK, tone="strong")
+            yield Sentence(f"{ladder.size.label}: {text}", mark=_MARK, tone="strong")
 
 
 def reasons(run: Run, ladders: Sequence[SizeLadder]) -> Iterator[Sentence]:
@@ -74,8 +73,8 @@ def reasons(run: Run, ladders: Sequence[SizeLadder]) -> Iterator[Sentence]:
         name = f"{case.kernel} {case.problem.label}"
         if not status.usable:
             text = f"{name} {status.word}: {case.reason or 'no reason was recorded'}"
-            yield Sentence.of(text, mark=Mark(status.symbol, status.ascii_symbol), tone=status.tone)
+            yield Sentence(text, mark=status.mark, tone=status.tone)
         for remark in case.remarks:
             remarked.setdefault(remark, []).append(name)
     for remark, names in remarked.items():
-        yield Sentence.of(f"{', '.join(dict.fromkeys(names))}: {remark}", mark=Mark("!", "!"), tone="warning")
+        yield Sentence(f"{', '.join(dict.fromkeys(names))}: {remark}", mark=Mark("!", "!"), tone="warning")

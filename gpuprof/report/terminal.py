@@ -13,7 +13,9 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.numbers import bound
+from gpuprof.analysis.status import Mark
 from gpuprof.report.document import (
     AnswerTile,
     Cell,
@@ -22,8 +24,6 @@ from gpuprof.report.document import (
     Content,
     Document,
     Legend,
-    Mark,
-    Note,
     Row,
     Section,
     Sentence,
@@ -102,7 +102,7 @@ def _print_item(writer: "_TerminalWriter", item: Content) -> None:
             _print_content(writer, item.content)
         case Sentence():
             writer.paragraph(writer.sign(item.mark), item.text, item.tone)
-        case Note():
+        case Banner():
             mark, tone = _LEVELS[item.level]
             text = " ".join(filter(None, (f"{item.title}.", item.detail, item.fix)))
             writer.paragraph(writer.sign(mark), text, tone)
@@ -118,7 +118,7 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
     rows = []
     for number, tile in enumerate(tiles):
         lead = "" if number and tile.lead == tiles[number - 1].lead else tile.lead
-        texts = (Cell(lead, tone="strong"), Cell(tile.size), Cell(tile.kernel.text, tone="strong"))
+        texts = (Cell(lead, tone="strong"), Cell(tile.size), Cell(tile.kernel, tone="strong"))
         rows.append(Row((*texts, Cell(tile.said))))
     left = Column("", right=False)
     table = Table((left, left, left, Column("", right=False, folds=_FEWEST_WORDS)), tuple(rows), headed=False)
@@ -127,7 +127,7 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
         _print_table(writer, layout, table)
         return
     for tile in tiles:
-        writer.paragraph(tile.lead, f"{tile.size} {tile.kernel.text}, {tile.said}", "strong")
+        writer.paragraph(tile.lead, f"{tile.size} {tile.kernel}, {tile.said}", "strong")
 
 
 @dataclass(slots=True)

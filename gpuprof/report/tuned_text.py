@@ -5,7 +5,7 @@
 from collections.abc import Iterator
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.status import status_of
+from gpuprof.analysis.status import Mark, status_of
 from gpuprof.analysis.tuned import (
     TunedRow,
     TunedSize,
@@ -15,7 +15,7 @@ from gpuprof.analysis.tuned import (
     tuned_sizes,
     typed,
 )
-from gpuprof.report.document import Cell, Column, Content, Mark, Row, Section, Sentence, Table
+from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
 from gpuprof.results import Run
 
 #: Points that are shown before the rest is folded away.
@@ -28,7 +28,7 @@ def search_content(run: Run) -> Iterator[Content]:
     """What a search found, size by size; nothing of a run that is not a search."""
     sizes = tuned_sizes(run)
     if sizes and not sizes[0].by_time:
-        yield Sentence.of(_BY_BOUND, mark=Mark("!", "!"), tone="warning")
+        yield Sentence(_BY_BOUND, mark=Mark("!", "!"), tone="warning")
     for size in sizes:
         yield Section("", tuple(_size(run, size)))
 
@@ -36,8 +36,8 @@ def search_content(run: Run) -> Iterator[Content]:
 def _size(run: Run, size: TunedSize) -> Iterator[Content]:
     ties = tie_sentence(size)
     answer = f"{size.title}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"
-    yield Sentence.of(answer, mark=Mark("=", "="), tone="strong")
-    yield Sentence.of(f"{space_sentence(size)}.", mark=Mark("–", "-"), tone="muted")
+    yield Sentence(answer, mark=Mark("=", "="), tone="strong")
+    yield Sentence(f"{space_sentence(size)}.", mark=Mark("–", "-"), tone="muted")
     shown, folded = size.rows[:_MOST_SHOWN], size.rows[_MOST_SHOWN:]
     if shown:
         yield _table(size, shown)
@@ -48,7 +48,7 @@ def _size(run: Run, size: TunedSize) -> Iterator[Content]:
         status = status_of(run, row.case)
         reason = row.case.reason or row.case.bounds_reason or "no reason was recorded"
         text = f"{typed(row, several=size.several)} {status.word}: {reason}"
-        yield Sentence.of(text, mark=Mark(status.symbol, status.ascii_symbol), tone="bad")
+        yield Sentence(text, mark=status.mark, tone="bad")
 
 
 def _table(size: TunedSize, rows: tuple[TunedRow, ...]) -> Table:
