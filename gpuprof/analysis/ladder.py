@@ -12,7 +12,7 @@ from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record, name_of
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limiter import Limiter, limiter_of
-from gpuprof.analysis.limits import LatencyShift, Limits, Shift, limits_of, shifts
+from gpuprof.analysis.limits import Limits, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
@@ -65,7 +65,7 @@ class Rung:
     is_fastest: bool = False
     gain_is_clear: bool = False
     claims: tuple[Claim, ...] = ()
-    shifts: tuple[Shift | LatencyShift, ...] = ()
+    shifts: tuple[str, ...] = ()
     actions: tuple[Action, ...] = ()
 
 

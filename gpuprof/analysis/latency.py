@@ -4,6 +4,7 @@
 
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import NamedTuple
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.kinds import blocks_of
@@ -49,16 +50,7 @@ class Flight:
 
 
 def flight(case: Measurement, device: Device, part: str) -> Flight | None:
-    """What must be in flight to keep a part busy with a case's work.
-
-    Args:
-        case: Its counts tell what passes through the part.
-        device: Gives rates and latencies.
-        part: Key of the part.
-
-    Returns:
-        None where a rate or latency is not known.
-    """
+    """What must be in flight to keep a part busy with a case's work; None without a rate or latency."""
     found = _cycles(case, device, part)
     if found is None or part not in PARTS:
         return None
@@ -94,15 +86,8 @@ def _cycles(case: Measurement, device: Device, part: str) -> tuple[float, str] |
     return mean, f"{figures}, {numbers.percent(100 * here / passes)} of it shared"
 
 
-@dataclass(frozen=True, slots=True)
-class Residency:
-    """How many warps an SM holds at a time, and why no more.
-
-    Args:
-        warps: Of the busiest SM.
-        because: What holds another one off.
-        idle: What to say of SMs that have no block; empty where all have.
-    """
+class Residency(NamedTuple):
+    """How many warps the busiest SM holds at a time, why no more, and what to say of SMs without a block."""
 
     warps: float
     because: str
@@ -125,15 +110,9 @@ def resident(case: Measurement, device: Device) -> Residency | None:
 
 
 def sentences(case: Measurement, device: Device, needs: Flight | None) -> str:
-    """Why a case that takes far longer than every bound does so.
+    """Why a case takes far longer than every bound: what is resident, and what each warp would have to do.
 
-    Args:
-        case: Was measured.
-        device: What it ran on.
-        needs: What would keep the busiest part busy; None where that is not known.
-
-    Returns:
-        What must be in flight on an SM, what is resident there, and what each warp would have to do.
+    `needs` would keep the busiest part busy; it is None where that is not known.
     """
     held = resident(case, device)
     if needs is None or held is None:

@@ -31,13 +31,13 @@ class Limiter:
         name: Of the part, as in `issue`, `shared memory`, `DRAM`.
         share_pct: Least time of that part, or its rate over the peak, as a share of the measured time; None
             where nothing was timed, and where no part has much of it.
-        evidence: The figures that say so.
+        evidence: The figures that say so, where no bounds do.
     """
 
     key: str
     name: str
-    share_pct: float | None
-    evidence: str
+    share_pct: float | None = None
+    evidence: str = ""
 
     @property
     def word(self) -> str:
@@ -96,25 +96,18 @@ def limiter_of(run: Run, case: Measurement) -> Limiter | None:
     out what caches may absorb.
     """
     limits, speed = limits_of(run, case), speed_of(run, case)
-    if limits is not None and limits.ratio is None:
-        return Limiter(limits.binding.key, _name(case, limits), None, f"at least {_time(limits.least_us)}")
-    if beats_its_bound(limits):
-        return None
     if limits is None:
         return _by_roof(run, case)
-    assert limits.ratio
-    assert limits.measured_us
-    assert speed
-    share = 100 / limits.ratio
+    if limits.share_pct is None or speed is None:
+        return Limiter(limits.binding.key, _name(case, limits))
+    if beats_its_bound(limits):
+        return None
     roof = _roof(speed)
-    if roof is not None and roof.share_pct is not None and roof.share_pct > max(share, 100 / FAR):
+    if roof is not None and (roof.share_pct or 0.0) > max(limits.share_pct, 100 / FAR):
         return roof
-    if limits.ratio <= FAR:
-        evidence = f"{_time(limits.least_us)} at least, of {_time(limits.measured_us)}"
-        return Limiter(limits.binding.key, _name(case, limits), share, evidence)
-    bound = f"{_time(limits.least_us)} of {limits.binding.label}"
-    evidence = f"{numbers.ratio(limits.ratio)} its highest bound, {bound}"
-    return _small_grid(run, case) or Limiter("latency", "latency", None, evidence)
+    if limits.share_pct >= 100 / FAR:
+        return Limiter(limits.binding.key, _name(case, limits), limits.share_pct)
+    return _small_grid(run, case) or Limiter("latency", "latency")
 
 
 def _name(case: Measurement, limits: Limits) -> str:
@@ -140,14 +133,10 @@ def _by_roof(run: Run, case: Measurement) -> Limiter | None:
 def _roof(speed: Speed) -> Limiter | None:
     compute, memory = speed.pct_of_peak_compute or 0.0, speed.pct_of_peak_bandwidth or 0.0
     if memory > compute:
-        return Limiter(
-            DRAM.key, DRAM.short, memory, f"{numbers.percent(memory)} of theoretical peak bandwidth"
-        )
-    if compute:
-        return Limiter(
-            "compute", "compute", compute, f"{numbers.percent(compute)} of theoretical peak compute"
-        )
-    return None
+        evidence = f"{numbers.percent(memory)} of theoretical peak bandwidth"
+        return Limiter(DRAM.key, DRAM.short, memory, evidence)
+    evidence = f"{numbers.percent(compute)} of theoretical peak compute"
+    return Limiter("compute", "compute", compute, evidence) if compute else None
 
 
 def _small_grid(run: Run, case: Measurement) -> Limiter | None:
@@ -157,7 +146,3 @@ def _small_grid(run: Run, case: Measurement) -> Limiter | None:
     if blocks is None or blocks >= _FEW_BLOCKS * sm_count:
         return None
     return Limiter("grid", "grid", None, f"{numbers.count(blocks)} of {sm_count} SMs have a block")
-
-
-def _time(microseconds: float) -> str:
-    return numbers.time_us(microseconds)

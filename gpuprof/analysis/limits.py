@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.kinds import on_host
@@ -22,81 +23,21 @@ _MOST_SHIFTS = 3
 _CACHES = {"l2": "L1", "dram": "the caches"}
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """One bound of a case, ready to be shown.
-
-    Args:
-        key: The part's.
-        label: The part's name.
-        short: The same for a narrow column.
-        meaning: What the part does.
-        bound: Time, formula and source.
-        share_pct: Of the measured time; None without one.
-        binds: Whether no other part needs longer.
-    """
+class Floor(NamedTuple):
+    """One bound of a case: its part, and its share of the measured time, None without one."""
 
     key: str
     label: str
     short: str
-    meaning: str
     bound: Bound
     share_pct: float | None
-    binds: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HotLine:
+class HotLine(NamedTuple):
     """The source line that causes most of the binding part's work."""
 
     line: int
     share_pct: float
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """How one part's floor differs between two kernels for the same work.
-
-    Args:
-        label: The part.
-        before_us: Of the kernel that it is compared with.
-        after_us: Of the kernel itself.
-        if_uncached: Whether these are the times that the part needs where caches absorb nothing.
-    """
-
-    label: str
-    before_us: float
-    after_us: float
-    if_uncached: bool
-
-    @property
-    def text(self) -> str:
-        """For example `Shared memory and L1 17.6 ms → 9.31 ms`."""
-        up_to = " up to" if self.if_uncached else ""
-        return f"{self.label}{up_to} {numbers.time_us(self.before_us)} → {numbers.time_us(self.after_us)}"
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyShift:
-    """How long work of one part takes to arrive in two kernels that nothing but latency holds.
-
-    Args:
-        before: Of the kernel that it is compared with.
-        after: Of the kernel itself.
-    """
-
-    before: Flight
-    after: Flight
-
-    @property
-    def text(self) -> str:
-        """What must be in flight to keep the part busy, before and after."""
-        before, after = self.before, self.after
-        return (
-            f"latency of {after.label} {numbers.significant(before.cycles)} →"
-            f" {numbers.significant(after.cycles)} cycles, so that {numbers.significant(before.needed)} →"
-            f" {numbers.significant(after.needed)} {after.unit} in flight would keep it busy"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +55,8 @@ class Limits:
     floors: tuple[Floor, ...]
     measured_us: float | None
     hot: HotLine | None
-    latency: str
-    flight: Flight | None
+    latency: str = ""
+    flight: Flight | None = None
 
     @property
     def uncached(self) -> str:
@@ -167,61 +108,53 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
     speed = speed_of(run, case)
     measured = speed.median_us if speed else None
     ordered = sorted(case.bounds, key=lambda key: -case.bounds[key].least_us)
-    floors = tuple(
-        Floor(
-            key,
-            PARTS[key].label if key in PARTS else key,
-            PARTS[key].short if key in PARTS else key,
-            PARTS[key].meaning if key in PARTS else "",
-            case.bounds[key],
-            100 * case.bounds[key].least_us / measured if measured else None,
-            key == ordered[0],
-        )
-        for key in ordered
-    )
-    binding = floors[0]
-    far = measured is not None and measured > FAR * binding.bound.least_us
+    floors = tuple(_floor(key, case.bounds[key], measured) for key in ordered)
+    hot = _hot_line(case, floors[0].bound)
     # What a launch takes needs nothing in flight.
     busiest = next((floor.key for floor in floors if floor.key != LAUNCH.key), None)
-    needs = flight(case, device, busiest) if far and busiest is not None else None
-    return Limits(
-        floors=floors,
-        measured_us=measured,
-        hot=_hot_line(case, binding.bound),
-        latency=sentences(case, device, needs) if far and busiest is not None else "",
-        flight=needs,
-    )
+    if measured is None or measured <= FAR * floors[0].bound.least_us or busiest is None:
+        return Limits(floors, measured, hot)
+    needs = flight(case, device, busiest)
+    return Limits(floors, measured, hot, sentences(case, device, needs), needs)
 
 
-def shifts(before: Limits, after: Limits) -> tuple[Shift | LatencyShift, ...]:
+def _floor(key: str, bound: Bound, measured: float | None) -> Floor:
+    label, short = (PARTS[key].label, PARTS[key].short) if key in PARTS else (key, key)
+    return Floor(key, label, short, bound, 100 * bound.least_us / measured if measured else None)
+
+
+def shifts(before: Limits, after: Limits) -> tuple[str, ...]:
     """Which parts got more or less to do from one kernel to the next, the largest difference first.
 
-    Where latency holds both kernels, how it changed stands before these.
-
-    Args:
-        before: The kernel below.
-        after: The kernel itself.
+    For example `Shared memory and L1 17.6 ms → 9.31 ms`; `up to` where caches absorb nothing. Where latency
+    holds both kernels, how it changed stands before these.
     """
     olds, news = ({floor.key: floor for floor in limits.floors} for limits in (before, after))
     scale = _TELLING * max(before.least_us, after.least_us)
     found = []
     for key in (key for key in PARTS if key in olds and key in news and key != LAUNCH.key):
         old, new = olds[key].bound, news[key].bound
-        pairs = [(old.least_us, new.least_us, False)]
+        pairs = [(old.least_us, new.least_us, "")]
         if old.most_us or new.most_us:
-            pairs.append((old.most_us or old.least_us, new.most_us or new.least_us, True))
-        most = max(pairs, key=lambda pair: abs(pair[1] - pair[0]))
-        if abs(most[1] - most[0]) >= scale:
-            found.append(Shift(news[key].label, *most))
-    found = sorted(found, key=lambda shift: -abs(shift.after_us - shift.before_us))[:_MOST_SHIFTS]
-    return (*_latency_shift(before.flight, after.flight), *found)
+            pairs.append((old.most_us or old.least_us, new.most_us or new.least_us, " up to"))
+        was, now, up_to = max(pairs, key=lambda pair: abs(pair[1] - pair[0]))
+        if abs(now - was) >= scale:
+            text = f"{news[key].label}{up_to} {numbers.time_us(was)} → {numbers.time_us(now)}"
+            found.append((abs(now - was), text))
+    found.sort(key=lambda item: -item[0])
+    return (*_latency_shift(before.flight, after.flight), *(text for _, text in found[:_MOST_SHIFTS]))
 
 
-def _latency_shift(before: Flight | None, after: Flight | None) -> Iterator[LatencyShift]:
+def _latency_shift(before: Flight | None, after: Flight | None) -> Iterator[str]:
+    """What must be in flight to keep the part busy, before and after."""
     if before is None or after is None or before.label != after.label:
         return
     if abs(before.cycles - after.cycles) >= _TELLING * max(before.cycles, after.cycles):
-        yield LatencyShift(before, after)
+        yield (
+            f"latency of {after.label} {numbers.significant(before.cycles)} →"
+            f" {numbers.significant(after.cycles)} cycles, so that {numbers.significant(before.needed)} →"
+            f" {numbers.significant(after.needed)} {after.unit} in flight would keep it busy"
+        )
 
 
 def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:
@@ -236,11 +169,7 @@ def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:
 
 
 def rate_sources(run: Run) -> tuple[tuple[str, str], ...]:
-    """Each part that any case has a bound for, and who publishes the rate that it was reckoned with.
-
-    Args:
-        run: With its bounds.
-    """
+    """Each part that any case has a bound for, and who publishes the rate that it was reckoned with."""
     found = dict.fromkeys(
         (key, bound.source)
         for key in PARTS

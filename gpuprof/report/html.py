@@ -17,8 +17,9 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from gpuprof import page_data
+from gpuprof.analysis import numbers
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.analysis.numbers import bound
+from gpuprof.report.bound_picture import note
 from gpuprof.report.filling import assets, linked, templates
 from gpuprof.report.page import build_page
 from gpuprof.report.pieces import Pieces
@@ -133,8 +134,8 @@ def prepare() -> None:
 def _environment() -> Environment:
     """The templates with all that they call; kept, because compiling them takes longer than filling them."""
     environment = templates()
-    environment.filters["linked"] = linked
-    environment.globals.update(sample_strip=sample_strip, bound=bound)
+    environment.filters.update(linked=linked, time_us=numbers.time_us, percent=numbers.percent)
+    environment.globals.update(sample_strip=sample_strip, bound=numbers.bound, note=note)
     return environment
 
 

@@ -42,7 +42,7 @@ def steps_table(ladder: SizeLadder, winner: Rung, anchors: Mapping[str, str]) ->
     rows = []
     for rung in steps:
         before = ladder.rung(rung.previous or "")
-        moved_texts = [change.text for change in rung.shifts or rung.changes]
+        moved_texts = rung.shifts or [change.text for change in rung.changes]
         rows.append(
             document.Row(
                 (
@@ -103,7 +103,7 @@ def moved(rung: Rung) -> Iterator[str]:
 def shifted(rung: Rung) -> Iterator[str]:
     """Which bounds moved since the rung that it is compared with."""
     if rung.shifts:
-        yield f"vs {rung.previous}: " + "; ".join(shift.text for shift in rung.shifts)
+        yield f"vs {rung.previous}: " + "; ".join(rung.shifts)
 
 
 def of_limits(limits: Limits, actions: tuple[Action, ...]) -> Iterator[str]:

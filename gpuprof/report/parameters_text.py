@@ -91,6 +91,6 @@ def _beside(run: Run, sweep: ParameterSweep, best: ParameterPoint, other: Parame
 def _because(run: Run, other: Measurement, best: Measurement) -> str:
     """Which bounds and counts differ; empty where nothing was counted."""
     before, after = limits_of(run, other), limits_of(run, best)
-    moved = [shift.text for shift in shifts(before, after)] if before and after else []
+    moved = [*shifts(before, after)] if before and after else []
     moved += [change.text for change in changed_counts(run, other, best)]
     return f": {'; '.join(moved)}" if moved else ""

@@ -14,7 +14,7 @@ from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.bounds import with_bounds
-from gpuprof.report.bound_picture import bound_picture
+from gpuprof.report.bound_picture import bound_picture, note
 from gpuprof.results import Counter, Measurement, Occupancy, SourceLine, Timing, TimingPair
 
 PROBLEM = Gemm(4096, 4096, 4096)
@@ -93,8 +93,8 @@ def test_passes_of_shared_memory_arrive_sooner_than_those_of_l1():
     assert "23.0 in shared memory, 45.0 in L1, 50.0 % of it shared" in mixed.latency
     assert "so each must keep" not in shared.latency
     first, *others = shifts(cached, shared)
-    assert "latency of Shared memory and L1 45.0 → 23.0 cycles" in first.text
-    assert "45.0 → 23.0 passes in flight would keep it busy" in first.text
+    assert "latency of Shared memory and L1 45.0 → 23.0 cycles" in first
+    assert "45.0 → 23.0 passes in flight would keep it busy" in first
     assert others == []
     near = limits(timed(counted(passes | half, occupancy=occupancy), 1200))
     assert (near.latency, near.flight, shifts(cached, near)) == ("", None, ())
@@ -115,7 +115,7 @@ def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
     below = limits(timed(counted(CONFLICTS), 12_500))
     counters = {**CONFLICTS, "l1_passes": 2 * CYCLES, "ffma_thread_instructions": 4 * 128 * CYCLES}
     above = limits(timed(counted(counters), 5000))
-    assert [shift.text for shift in shifts(below, above)] == [
+    assert list(shifts(below, above)) == [
         "Shared memory and L1 10.0 ms → 2.00 ms",
         "FMA (f32) 1.00 ms → 4.00 ms",
     ]
@@ -130,20 +130,20 @@ def test_what_a_cache_absorbs_is_told_as_what_it_would_cost():
     )
     # Of 64 bytes a cycle and SM, 256 are asked for: four milliseconds instead of one.
     assert "L2 would need 4.00 ms without hits in L1" in below.uncached
-    assert "L2 up to 4.00 ms → 2.00 ms" in [shift.text for shift in shifts(below, above)]
+    assert "L2 up to 4.00 ms → 2.00 ms" in list(shifts(below, above))
     assert limits(counted({"l1_passes": CYCLES}), "sim").uncached == ""
 
 
 def test_the_rung_below_is_marked_unless_it_would_squeeze_the_picture():
     below, above = limits(timed(counted(CONFLICTS), 20_000)), limits(timed(counted(CONFLICTS), 10_400))
     picture = bound_picture(above, below=below)
-    assert picture.before == pytest.approx(100 / 1.04)
-    assert picture.measured == pytest.approx(50)
-    assert picture.bars[0].before == pytest.approx(100 * 10_000 / 20_800)
+    assert picture.place(below.measured_us) == pytest.approx(100 / 1.04)
+    assert picture.place(above.measured_us) == pytest.approx(50)
+    assert picture.before(above.floors[0]) == pytest.approx(100 * 10_000 / 20_800)
     slow = limits(timed(counted(CONFLICTS), 200_000))
     squeezed = bound_picture(above, below=slow)
-    assert (squeezed.before, squeezed.bars[0].before) == (None, None)
-    assert squeezed.measured == pytest.approx(100 / 1.04)
+    assert (squeezed.below, squeezed.before(above.floors[0])) == (None, None)
+    assert squeezed.place(above.measured_us) == pytest.approx(100 / 1.04)
 
 
 def test_the_line_that_causes_most_of_it_is_named_and_marked():
@@ -161,14 +161,14 @@ def test_the_line_that_causes_most_of_it_is_named_and_marked():
 
 
 def test_the_picture_has_one_axis_for_bounds_and_time():
-    picture = bound_picture(limits(timed(counted(CONFLICTS), 12_500)))
-    binding, second = picture.bars[:2]
-    assert picture.measured == pytest.approx(100 / 1.04)
-    assert binding.least == pytest.approx(80 / 1.04)
-    assert second.least == pytest.approx(8 / 1.04)
-    assert (binding.binds, second.binds) == (True, False)
-    assert binding.share == "80.0 %"
-    assert binding.note.endswith(" passes / 132 SMs / 1 per cycle / 1.98 GHz.")
+    found = limits(timed(counted(CONFLICTS), 12_500))
+    picture = bound_picture(found)
+    binding, second = found.floors[:2]
+    assert picture.place(found.measured_us) == pytest.approx(100 / 1.04)
+    assert picture.place(binding.bound.least_us) == pytest.approx(80 / 1.04)
+    assert picture.place(second.bound.least_us) == pytest.approx(8 / 1.04)
+    assert binding.share_pct == pytest.approx(80)
+    assert note(binding).endswith(" passes / 132 SMs / 1 per cycle / 1.98 GHz.")
 
 
 def test_without_a_gpu_the_ladder_is_ordered_by_bounds_and_says_so():
