@@ -45,15 +45,11 @@ _MANY_BARRIERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do, and what it would allow at best.
+    """One thing to do, why, and what it would allow at best.
 
-    Args:
-        do: What, in the imperative; at a roof, that nothing is left but less work.
-        why: The counts that say so.
-        least_us: The bound that is left; None where no count tells.
-        left: The part that sets it.
-        factor: How many times as fast as now at best; with `lowers_bound`, how many times lower the bound.
-        lowers_bound: Whether it changes the bound of a timed case, and not how near it comes.
+    `least_us` is the bound that is left, set by the part `left`; None where no count tells. `factor` says how
+    many times as fast as now that is, or how many times lower the bound, where it is the bound of a timed
+    case that changes and not how near this comes.
     """
 
     do: str

@@ -28,12 +28,7 @@ NOT_TIMED = "not timed; lower bounds"
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """How many times as fast as another kernel of the ladder.
-
-    Args:
-        name: Of the other, as a reader knows it: `cuBLAS`.
-        factor: Above 1 where the other is slower.
-    """
+    """How many times as fast as another kernel of the ladder, named as a reader knows it: `cuBLAS`."""
 
     name: str
     factor: float
@@ -46,13 +41,7 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class PeakShare:
-    """A rate as a share of a peak.
-
-    Args:
-        pct: The share.
-        measured: Whether the peak is what small kernels reached on this device, or the theoretical one.
-        roof: What the peak is of: `compute`, `bandwidth`, `tensor f16`.
-    """
+    """A rate as a share of a peak, a theoretical one or what small kernels reached: `compute`, `tensor f16`."""
 
     pct: float
     measured: bool
@@ -161,15 +150,9 @@ class Answer:
 
 
 def answer_of(run: Run, ladder: SizeLadder) -> Answer:
-    """The answer of one ladder.
+    """The answer of one ladder: by times, else by bounds, which it says; else that nothing can be told.
 
-    Args:
-        run: The run.
-        ladder: All kernels of one size.
-
-    Returns:
-        By times where kernels were timed, else by bounds and said to be bounds; where neither exists it says
-        that nothing can be told. Kernels without a correct result are named in each.
+    Kernels without a correct result are named in each.
     """
     if ladder.fastest is not None:
         return _by_time(run, ladder, ladder.rung(ladder.fastest))

@@ -20,14 +20,10 @@ _SPELT_OUT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure before and after.
+    """One figure before and after in human units.
 
-    Args:
-        label: What moved.
-        before: In human units.
-        after: In human units.
-        weight: How much it explains, for sorting.
-        factor: By how much a count grew or shrank, in words; empty where the figures show it plainly.
+    `weight` is how much it explains; `factor` says by how much a count grew or shrank, where the figures do
+    not show it plainly.
     """
 
     label: str

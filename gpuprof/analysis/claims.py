@@ -22,12 +22,8 @@ _CONFLICTS_OF = {"shared_load_bank_conflicts": "load", "shared_store_bank_confli
 class Claim:
     """One figure that a header says moves, or stays.
 
-    Args:
-        label: The figure.
-        says: What the header says that it does.
-        step: From what to what it went in this run, None where that was not measured.
-        moved: What it did in this run; None where `step` is, and where hardware's own noise may explain it.
-        reason: Why `step` is None.
+    `step` is what it did in this run, None where that was not measured, for a reason; `moved` the same in a
+    word, None too where hardware's own noise may explain it.
     """
 
     label: str
@@ -45,15 +41,7 @@ class Claim:
 def claims(
     run: Run, moves: Mapping[str, Direction], before: Measurement | None, after: Measurement, absent: str
 ) -> tuple[Claim, ...]:
-    """Hold what a header says against two cases of the same problem.
-
-    Args:
-        run: Theirs.
-        moves: The header's words by figure.
-        before: The case that the step starts from, None without one.
-        after: The case of the kernel whose header it is.
-        absent: Why there is no case to start from.
-    """
+    """Hold what a header says against two cases of the same problem; `absent` is why there is no first."""
     start = Subject(run, before) if before else None
     return tuple(_claim(name, says, start, Subject(run, after), absent) for name, says in moves.items())
 

@@ -128,12 +128,7 @@ _SOURCES: dict[str, Callable[[Subject], _Held]] = {
 
 
 def of_path(path: str, absent: str) -> Read:
-    """A figure that an object of a case holds.
-
-    Args:
-        path: The object and its attribute: `speed.timing.p05_us`.
-        absent: Why the object may hold none.
-    """
+    """A figure that an object of a case holds, by path: `speed.timing.p05_us`; `absent` is why it may not."""
     name, _, rest = path.partition(".")
     source, get = _SOURCES[name], attrgetter(rest)
 

@@ -19,15 +19,7 @@ from gpuprof.results import Run
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One definition.
-
-    Args:
-        anchor: Id of its element.
-        label: The word.
-        group: What tells it from others of the same name; empty for terms.
-        meaning: One or two sentences.
-        metrics: Nsight Compute's names of a counter, as they occur in the run.
-    """
+    """One definition; a counter's has Nsight Compute's names of it, as they occur in the run."""
 
     anchor: str
     label: str
@@ -37,11 +29,7 @@ class Entry:
 
 
 class Glossary:
-    """The words that one report mentions, gathered while it is written.
-
-    Args:
-        run: Tells Nsight Compute's names of its counters; None for what is no report of a run.
-    """
+    """The words that one report mentions, gathered while it is written; a run tells its counters' metrics."""
 
     def __init__(self, run: Run | None = None) -> None:
         self._metrics: dict[str, dict[str, None]] = {}
@@ -55,8 +43,7 @@ class Glossary:
     def anchor(self, key: str) -> str:
         """The id that a mention of a word leads to; from then on the word is in `entries`.
 
-        Args:
-            key: Of a term, a figure, a counter, a part of the GPU (`part_KEY`) or a rate (`rate_KEY`).
+        The key is that of a term, a figure, a counter, a part of the GPU (`part_KEY`) or a rate (`rate_KEY`).
         """
         self._used[key] = None
         return _anchor(key)

@@ -11,15 +11,7 @@ from gpuprof.results import KernelRecord, Measurement, ProblemRecord, Run
 
 @dataclass(frozen=True, slots=True)
 class SizeSlice:
-    """All cases of one group at one size.
-
-    Args:
-        label: The size as a user types it.
-        problem: The problem of the first case; its work is that of every case here.
-        cases: In the order measured.
-        device: Number of their device.
-        device_label: What tells that from the run's other devices; empty where it has no other.
-    """
+    """All cases of one group at one size; the problem is that of the first, and its work that of all."""
 
     label: str
     problem: ProblemRecord
@@ -35,16 +27,9 @@ class SizeSlice:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cases that compute the same thing at one or more sizes, on one device.
+    """Cases that compute the same thing at one or more sizes, from least to most data moved, on one device.
 
-    Args:
-        operation: What is computed.
-        dtype: The run's element type.
-        scalars: Numbers besides the sizes in words, empty where there are none.
-        variants: Words of the operation's options that occur, in the order met.
-        sizes: From least to most data moved.
-        device: Number of the device.
-        device_label: What tells it from the run's other devices; empty where it has no other.
+    Scalars and variants are in words; the device's label is empty where the run has no other.
     """
 
     operation: Operation

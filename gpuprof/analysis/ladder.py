@@ -71,15 +71,9 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class SizeLadder:
-    """All rungs of one size, references last.
+    """All rungs of one size in order, references last.
 
-    Args:
-        size: The cases it was made from.
-        rungs: In rung order.
-        reference: Id of the fastest reference, None without one. One that only copies or that runs on the
-            CPU is no base to compare with.
-        reference_name: The same as a reader knows it, for example `cuBLAS`; empty without one.
-        fastest: Id of the fastest rung, None when none has a speed.
+    `reference` is the fastest one: one that only copies or runs on the CPU is no base to compare with.
     """
 
     size: SizeSlice

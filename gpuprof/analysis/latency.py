@@ -21,12 +21,8 @@ _UNHIDDEN = "Latency-bound: no part of the GPU is busy all the time."
 class Flight:
     """What must be under way on each SM at any time to keep one part of the GPU busy.
 
-    Args:
-        label: The part.
-        unit: Of its work.
-        per_cycle: The part's highest rate, units per cycle and SM.
-        cycles: From the start of a piece of work until its result can be used.
-        of: What those cycles are an average of; empty where all work takes as long.
+    That part's highest rate per cycle and SM, and cycles from the start of a piece of work until its result
+    can be used; `of` says of what these are an average.
     """
 
     label: str

@@ -26,12 +26,9 @@ _BELOW = 0.99
 class Limiter:
     """What a case's time is made of, or what keeps it from being shorter.
 
-    Args:
-        key: Key of a part of the GPU, or `latency`, `grid` (too few blocks for the device), `compute`.
-        name: Of the part, as in `issue`, `shared memory`, `DRAM`.
-        share_pct: Least time of that part, or its rate over the peak, as a share of the measured time; None
-            where nothing was timed, and where no part has much of it.
-        evidence: The figures that say so, where no bounds do.
+    The key is a part of the GPU, or `latency`, `grid` (too few blocks for the device), `compute`; the share
+    that of the measured time, None where nothing was timed, and where no part has much of it. The evidence is
+    there where no bounds say so.
     """
 
     key: str

@@ -12,21 +12,8 @@ from gpuprof.results import Measurement, SourceLine
 class LineFigures:
     """What one source line did.
 
-    Args:
-        line: Line number in the kernel file, from 1.
-        requests: Global loads and stores, warp-level.
-        sectors: Sectors that they touched.
-        sectors_per_request: None without global accesses.
-        traffic_pct: Share of the kernel's global sectors.
-        wavefronts: Shared-memory passes.
-        bank_conflicts: Extra passes among them.
-        ffma: Fused multiply-adds over all threads.
-        barriers: Block-wide barriers, counted by the warps that reach them.
-        async_copies: Warp-level copies from global to shared memory that nobody waits for at once.
-        most_traffic: No line touches more global sectors.
-        most_conflicts: No line causes more bank conflicts.
-        binding_pct: Share of what the part that binds the kernel has to do; None where it has no such work.
-        binds: No line causes more of that.
+    Requests and wavefronts are a warp's, multiply-adds those of all threads; shares are of the kernel's
+    global sectors, and of what the part that binds it has to do.
     """
 
     line: int

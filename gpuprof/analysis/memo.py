@@ -17,9 +17,6 @@ def remembered(function: Callable[[Run, T], R]) -> Callable[[Run, T], R]:
 
     Things are told apart by identity: they are immutable, and comparing two measurements takes longer than
     most of what is worked out of them. One run at a time is held, so that no other one is kept alive.
-
-    Args:
-        function: Pure; both of its arguments are immutable.
     """
     held: tuple[Run | None, dict[int, tuple[T, R]]] = (None, {})
 

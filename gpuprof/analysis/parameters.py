@@ -32,14 +32,7 @@ Params = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ParameterPoint:
-    """One block, or one set of parameters.
-
-    Args:
-        case: The best case with it, over the others.
-        value: The figure that is compared; None where the case has none.
-        is_best: No other set of this size is better.
-        is_default: The set is the header's.
-    """
+    """One block, or one set of parameters: the best case with it, and the figure that is compared."""
 
     case: Measurement
     value: float | None
@@ -49,12 +42,7 @@ class ParameterPoint:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One part of a sweep: all values of its first two parameters.
-
-    Args:
-        fixed: Values of the other parameters, which are the same here.
-        points: Rows by `Sweep.ys`, columns by `Sweep.xs`; None where such a set did not run.
-    """
+    """All values of the first two parameters, those of the others fixed. None is a set that did not run."""
 
     fixed: Params
     points: tuple[tuple[ParameterPoint | None, ...], ...]
@@ -64,15 +52,9 @@ class Panel:
 class ParameterSweep:
     """All blocks, or all sets of parameters, of one kernel at one size.
 
-    Args:
-        kernel: The kernel's id.
-        size: The size's label.
-        metric: Key of the figure that is compared.
-        names: What has several values: parameters in the header's order, or extents of the block.
-        default: The header's values, of these and of others that differ from it; empty where unknown.
-        xs: Values of the first parameter, ascending.
-        ys: Values of the second, ascending; empty where there is none.
-        panels: One for each combination of the values of all others.
+    `names` are parameters in the header's order, or extents of the block; the default holds the header's
+    values, of these and of others that differ from it. A panel stands for each combination of what is neither
+    x nor y.
     """
 
     kernel: str

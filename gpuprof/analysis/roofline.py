@@ -32,16 +32,9 @@ class MemoryRoof:
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """One kernel at one size.
+    """One kernel at one size: the measured rate, or the highest that its bounds allow.
 
-    Args:
-        kernel: Its id.
-        size: Its size.
-        flop_per_byte: FLOPs over the bytes of the level.
-        gflops: The measured rate, or the highest that its bounds allow.
-        is_bound: Whether it is the latter.
-        is_reference: Whether it is something to compare with.
-        after: Id of the rung that its step starts from; empty for none.
+    `after` is the rung that its step starts from; empty for none.
     """
 
     kernel: str
@@ -55,14 +48,7 @@ class RooflinePoint:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of the memory hierarchy.
-
-    Args:
-        key: `l1`, `l2`, `dram` or `ideal`.
-        label: For a reader.
-        memory_roofs: Its bandwidths; the theoretical one may be unknown.
-        points: Kernels whose bytes are known there.
-    """
+    """One level of the memory hierarchy: bandwidths, the theoretical one only if known, and kernels."""
 
     key: str
     label: str

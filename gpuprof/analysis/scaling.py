@@ -28,12 +28,7 @@ class ScalingPoint:
 class Series:
     """One kernel over the sizes at which it has a speed.
 
-    Args:
-        kernel: The kernel's id.
-        is_reference: It is no rung.
-        points: By size, ascending.
-        is_shown: Drawn from the start. Of many kernels, these are the references and the best of each study
-            at the largest size; the others are for the reader to add.
+    Of many kernels the references and the best of each study at the largest size are drawn from the start.
     """
 
     kernel: str

@@ -20,13 +20,7 @@ _TENSOR_SOURCES = ("f16", "bf16", "tf32", "f64", "i8")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The highest rate that a device's theoretical peaks allow for a problem.
-
-    Args:
-        gflops: None for a problem without arithmetic.
-        gbps: The problem's fewest bytes over the shortest possible time.
-        name: Which peak binds: `compute`, `tensor f16`, `bandwidth`.
-    """
+    """The highest rate that a device's theoretical peaks allow for a problem, and which peak binds."""
 
     gflops: float | None
     gbps: float
@@ -69,13 +63,7 @@ def peak_compute(problem: ProblemRecord, device: Device, source: str | None) -> 
 def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
     """The roof over a problem: memory or arithmetic, whichever takes longer at its theoretical peak.
 
-    Args:
-        problem: Gives operations and bytes.
-        device: Gives the peaks.
-        source: What tensor cores multiply for it; None where CUDA cores do the arithmetic.
-
-    Returns:
-        None where the device's peaks are unknown.
+    `source` is what tensor cores multiply for it. None where the peaks are unknown.
     """
     compute = peak_compute(problem, device, source) if problem.flops else None
     peak = "compute" if source is None else f"tensor {source}"
@@ -83,16 +71,7 @@ def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) 
 
 
 def measured_limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
-    """The same roof of the rates that small kernels reached on this device.
-
-    Args:
-        problem: Gives operations and bytes.
-        device: Gives its measured rates.
-        source: As there; what tensor cores reach is not measured.
-
-    Returns:
-        None where the rates were not measured.
-    """
+    """The same roof of the rates that small kernels reached on this device; of tensor cores there are none."""
     rates = device.measured_rates
     precision = "f64" if problem.dtype == "f64" else "f32"
     compute = rates.get(f"fma_{precision}_gflops") if problem.flops and source is None else None

@@ -21,14 +21,9 @@ _OPENING = frozenset({"A", "Its", "It", "No", "The"})
 
 @dataclass(frozen=True, slots=True)
 class TunedRow:
-    """One point that was timed or counted.
+    """One point that was timed or counted: values of what was searched as typed, and its time or bound.
 
-    Args:
-        case: What came of it.
-        values: Of what was searched, as typed: `{"BM": "64", "block": "32x8"}`.
-        value_us: Its time, or its bound; None where it has none.
-        is_tied: Whether it is the best, or cannot be told apart from it.
-        is_default: Whether it is the header's.
+    A tied one is the best, or cannot be told apart from it; the default is the header's.
     """
 
     case: Measurement
@@ -40,16 +35,7 @@ class TunedRow:
 
 @dataclass(frozen=True, slots=True)
 class TunedSize:
-    """One size of a search.
-
-    Args:
-        tuned: What the results file says of it.
-        names: What was searched, in order: parameters of any of the kernels, and `block`.
-        several: Whether several kernels were searched.
-        rows: Points with a figure, the best first.
-        wrong: Points without one: wrong results, failures, time-outs.
-        device_label: What tells the device from the run's others; empty where it has no other.
-    """
+    """One size of a search: points with a figure, the best first, and those without."""
 
     tuned: Tuned
     names: tuple[str, ...]

@@ -46,13 +46,7 @@ _UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One bar of a list: a part of a whole.
-
-    Args:
-        name: gpuprof's name of the counter.
-        label: For the reader.
-        pct: The share.
-    """
+    """One bar of a list: a part of a whole, by the name of its counter."""
 
     name: str
     label: str

@@ -33,12 +33,7 @@ _NO_COUNTS = "exact counts are missing: the executor did not count it"
 
 
 def with_bounds(case: Measurement, device: Device) -> Measurement:
-    """A case with its bounds, or with the reason why it has none.
-
-    Args:
-        case: What was measured and counted.
-        device: The device that it ran on, or is bounded for.
-    """
+    """A case with its bounds on a device, or with the reason why it has none."""
     if case.outcome != "ok":
         return replace(case, bounds={}, bound_by=None, bounds_reason="the case did not succeed")
     bounds = floors(case, device)
@@ -50,12 +45,7 @@ def with_bounds(case: Measurement, device: Device) -> Measurement:
 
 
 def floors(case: Measurement, device: Device) -> dict[str, Bound]:
-    """The floor of each part of the device whose work and rate are known, in the order of `PARTS`.
-
-    Args:
-        case: Gives counters, the problem's bytes and the launch floor.
-        device: Gives SMs, clock and peaks.
-    """
+    """The floor of each part of the device whose work and rate are known, in the order of `PARTS`."""
     everything = {**_known(case.counters), **_known(case.executor_counters)}
     counters = {name: counter for name, counter in everything.items() if not counter.is_estimate}
     found: dict[str, Bound] = {}

@@ -18,9 +18,6 @@ def without_impossible_time(case: Measurement) -> Measurement:
 
     Bounds count here that follow from the problem's own bytes, or from counts of the whole grid: those of a
     sample may be estimates. The launch does not: a time as short as an empty kernel's is no more than short.
-
-    Args:
-        case: What was measured, with its bounds.
     """
     median_us = case.timing.cold.median_us if case.timing and case.timing.cold else None
     bounds = {key: bound for key, bound in case.bounds.items() if _is_certain(case, key, bound)}

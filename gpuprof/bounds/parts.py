@@ -15,12 +15,7 @@ _OPERATIONS = 2
 
 @dataclass(frozen=True, slots=True)
 class PartWork:
-    """A way to know how much one part of an SM has to do.
-
-    Args:
-        counters: Counters of which each unit is `each` units of the part's work; all must be known.
-        each: See there.
-    """
+    """A way to know how much one part of an SM has to do: each unit of these counters is `each` of it."""
 
     counters: tuple[str, ...]
     each: float = 1.0
@@ -28,16 +23,7 @@ class PartWork:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a device.
-
-    Args:
-        key: Name in results files, and that of its rate.
-        label: For a reader.
-        short: For a narrow column.
-        unit: Of its work.
-        work: Ways to know its work, the most telling first.
-        meaning: One sentence.
-    """
+    """A part of a device: its key in results files, which is that of its rate, and ways to know its work."""
 
     key: str
     label: str

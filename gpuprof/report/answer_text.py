@@ -69,11 +69,8 @@ def answer_document(
 ) -> Document:
     """The answer of a run, in at most about 35 lines of 80 columns.
 
-    Args:
-        run: What was measured.
-        named: Kernels that the user named: they are shown, or the reason why they have no figure.
-        pending: Whether counts and bounds are still to come, so that nothing is known to limit a kernel.
-        hint: Where the rest stands, for the last line.
+    Kernels that the user named are shown, or the reason why they have no figure. While counts and bounds are
+    `pending`, nothing is known to limit a kernel; the hint says where the rest stands.
     """
     run = shortened(run)
     if run.tuning is not None:
@@ -125,13 +122,7 @@ def _overview(tiles: Sequence[AnswerTile]) -> Table:
 
 
 def answer_content(answer: Answer, size: str, *, pending: bool = False) -> AnswerTile | Sentence:
-    """The answer at one size.
-
-    Args:
-        answer: Who is fastest, or has the lowest bound.
-        size: The size, and what else tells this answer from others.
-        pending: Whether what limits it is not known yet.
-    """
+    """The answer at a size, which may be told apart further; what limits it is not known while `pending`."""
     if answer.kind == "none":
         return Sentence(f"{size}: {answer.lead}.")
     facts = [("time" if answer.kind == "timed" else "at least", answer.time)]

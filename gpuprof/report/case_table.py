@@ -26,13 +26,7 @@ def missing(reason: str | None) -> Cell:
 
 
 def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
-    """A figure as a cell.
-
-    Args:
-        figure: The figure.
-        subject: Of what.
-        fine: Whether times and rates have a digit more.
-    """
+    """A figure as a cell; a `fine` one has a digit more of times and rates."""
     reading = figure.read(subject)
     if reading.value is None:
         return missing(reading.reason)
@@ -48,9 +42,8 @@ def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
 def format_block(case: Measurement, *, brief: bool = False) -> str:
     """Block and tile parameters, for example `16x16 unroll_m=2`; a library tells none.
 
-    Args:
-        case: The case. A kernel that was chosen for it is named first, for example `→ splitk_8x32 256x1`.
-        brief: Whether to leave out a chosen kernel's parameters, which are always those of its header.
+    A kernel that was chosen for the case is named first, as in `→ splitk_8x32 256x1`; a brief text leaves out
+    its parameters, which are always those of its header.
     """
     if not case.has_launch:
         return "–"
@@ -144,13 +137,9 @@ def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]],
 def case_table(
     run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str] | None = None, caption: str = ""
 ) -> Table:
-    """Every case of some sizes, with the columns that the backend of the run can fill.
+    """Every case of some sizes, a ladder each, with the columns that the backend of the run can fill.
 
-    Args:
-        run: The run.
-        ladders: One a size.
-        anchors: Where a kernel's name leads.
-        caption: What the table shows.
+    The anchors say where a kernel's name leads on a page.
     """
     slices = [[CaseRow(run, rung, case) for rung in held.rungs for case in rung.cases] for held in ladders]
     columns = _columns(run, ladders, anchors or {})

@@ -31,12 +31,9 @@ def axis_end(found: Sequence[Judgement]) -> float:
 
 
 def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
-    """The estimate as a dot, its interval as a line; the middle is no change.
+    """The estimate as a dot in the colour of its verdict, its interval as a line; the middle is no change.
 
-    Args:
-        found: What is drawn.
-        verdict: Decides the colour, by a class of that name.
-        end: Change at either end of the axis, in percent.
+    The axis ends at so many percent to both sides.
     """
 
     def x(change: float) -> float:

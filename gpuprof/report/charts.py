@@ -58,14 +58,9 @@ _KINDS: dict[str, Callable[[Chart, int], Markup]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChartView:
-    """A chart as the page shows it.
+    """A chart as the page shows it: its id, labels of its drawings, the first of them, and the data of all.
 
-    Args:
-        key: Its id on the page.
-        choices: Labels of its drawings, where there are several.
-        rows: How many bars it has, where some of them are folded; else 0.
-        drawing: The first.
-        data: What the page's script draws to look closer, with the other drawings.
+    `rows` tells how many bars it has, where some of them are folded.
     """
 
     key: str
@@ -376,12 +371,7 @@ def roofline_chart(
 ) -> Chart:
     """Roofs and points of each level, for two logarithmic axes.
 
-    Args:
-        run: The run.
-        group: What is computed.
-        roofline: Its roofs and points.
-        anchors: Of kernels.
-        telling: The few kernels that are drawn; a closer look has the others.
+    The few kernels that tell most are drawn; a closer look has the others.
     """
     return {
         "kind": "lines",

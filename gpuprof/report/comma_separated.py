@@ -42,17 +42,11 @@ class _Column:
 
 
 def render_csv(run: Run) -> str:
-    """One row a case in the order of the results file, below one row of headings.
+    """One row a case in the order of the results file, below one row of headings: CSV as of RFC 4180.
 
     A figure's heading is its key in `Case.figures`, with the unit where the key does not tell it; numbers are
     written in full, unrounded. A field is empty where nothing was measured, never 0. A text that a
     spreadsheet would take for a formula gets an apostrophe in front.
-
-    Args:
-        run: What to write.
-
-    Returns:
-        CSV as of RFC 4180, lines ended by a newline alone.
     """
     columns = (*_identity(run), *_figures(run))
     rungs = _rungs(run)

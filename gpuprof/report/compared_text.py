@@ -79,12 +79,7 @@ _READING = (
 
 
 def comparison_page(pairs: Sequence[tuple[Comparison, Sequence[GateResult]]], tool: Tool) -> str:
-    """Comparisons of new runs with one base as one HTML file, which holds every verdict as JSON.
-
-    Args:
-        pairs: Each comparison with what became of its gates.
-        tool: What compares.
-    """
+    """Comparisons of new runs with one base, each with its gates: one HTML file that holds them as JSON."""
     comparisons, gates = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     title = f"{', '.join(one.new_name for one in comparisons)} against {comparisons[0].base_name}"
     reports = [comparison_report(*pair, prefix=f"case-{number}") for number, pair in enumerate(pairs)]
@@ -96,10 +91,7 @@ def comparison_report(
 ) -> Document:
     """A comparison: what changed, what did not, what only one run has, and the gates.
 
-    Args:
-        comparison: What to show.
-        gates: What became of the gates.
-        prefix: Begins the ids of what only a page can show; empty for none of that.
+    The prefix begins the ids of what only a page can show; without one there is none of that.
     """
     cases = sorted(comparison.cases, key=lambda case: ATTENTION.index(case.verdict))
     details = dict(_details(cases, prefix)) if prefix else {}

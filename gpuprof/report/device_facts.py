@@ -26,12 +26,7 @@ def devices_text(run: Run) -> str:
 
 
 def rates_table(device: Device, caption: str = "") -> Table:
-    """Every rate of `MEASURED_RATES`, in its order: what was reached, and what the documents promise.
-
-    Args:
-        device: With its measured rates.
-        caption: What it shows.
-    """
+    """Every rate of `MEASURED_RATES`, in its order: what was reached, and what the documents promise."""
     limits = theoretical(device)
     rows = []
     for key, info in MEASURED_RATES.items():

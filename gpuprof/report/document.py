@@ -106,15 +106,9 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTile:
-    """The answer at one size.
+    """The answer at one size: its kernel, labelled facts, the same in a few words, and what to do next.
 
-    Args:
-        lead: What it answers: `Fastest`, `Lowest bound`.
-        size: The size as a user types it.
-        kernel: The kernel that ran.
-        facts: Labels with their texts.
-        said: The same in a few words: `2.50 ms, 1.06x cuBLAS, issue-bound`.
-        action: What to do next; empty for nothing.
+    The lead says what it answers: `Fastest`, `Lowest bound`.
     """
 
     lead: str

@@ -19,17 +19,9 @@ from gpuprof.text import visible
 def render_page(
     product: str, title: str, documents: Sequence[Document], tool: Tool, data: object = None
 ) -> str:
-    """Documents below each other.
+    """Documents below each other, each titled section that is not folded a block with a place in the contents.
 
-    Args:
-        product: What made them.
-        title: What all of them say.
-        documents: Each titled section of them that is not folded is a block, with its place in the contents.
-        tool: What wrote them.
-        data: JSON that the page holds; None for none.
-
-    Returns:
-        The page's text.
+    The title is what all of them say; the page holds the data as JSON.
     """
     writer = _Writer(title)
     blocks = [block for document in documents for block in writer.blocks(document)]

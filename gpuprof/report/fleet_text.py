@@ -65,12 +65,7 @@ def fleet_page(fleet: Fleet) -> str:
 
 
 def fleet_report(fleet: Fleet, *, drawn: bool = False) -> Document:
-    """A fleet: the cards of each kind that differ from its median, its labels, its cases, and what failed.
-
-    Args:
-        fleet: What to show.
-        drawn: Whether with what only a page can show.
-    """
+    """A fleet: the cards of each kind that differ from its median, its labels, its cases, and what failed."""
     content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
     content += [Section(kind.name, tuple(kind_of_cards(fleet, kind, drawn))) for kind in fleet.found.kinds]
     failures = [

@@ -43,12 +43,6 @@ def render_html(run: Run) -> str:
     results file), the charts' other drawings and Plotly, each compressed: its script inflates what a reader
     asks for. Its content security policy allows only the scripts whose hashes it names, Plotly's among them,
     and no network at all.
-
-    Args:
-        run: What to show; nothing is measured or changed.
-
-    Returns:
-        The document's text.
     """
     with _uncollected():
         return _rendered(run)

@@ -20,13 +20,6 @@ def render_junit(comparisons: Sequence[Comparison], gates: Sequence[Sequence[Gat
     A case fails where it regressed, and is skipped where it is uncertain or unmeasured. With gates, they
     decide alone: then a regressed case that no gate forbids is a test that passed, with the verdict in its
     output.
-
-    Args:
-        comparisons: What was compared.
-        gates: What became of the gates in each.
-
-    Returns:
-        The file's text.
     """
     root = ElementTree.Element("testsuites", name="gpuprof compare")
     for comparison, results in zip(comparisons, gates, strict=True):

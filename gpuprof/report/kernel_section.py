@@ -34,15 +34,8 @@ class SizeColumn:
 class KernelSection:
     """Everything shown of one kernel.
 
-    Args:
-        brief: Its answer in a few words, at the largest size that it has one for.
-        header: Licence and header of its source; None where there is neither, or nothing else.
-        code: The rest of it, with counts; None without a source.
-        counted_size: The size whose counts stand beside the lines, empty without any.
-        claims: What the header says that its step moves, where no size measured any of it.
-        tables: Its figures, counters and shares.
-        zero_counters: Counters that were counted and are 0 at every size.
-        before: Id of the rung it is compared with, whose source `difference` starts from.
+    Its claims stand here where no size measured any of them. `header` is what stands before the code of its
+    source, None where there is nothing else; `before` the rung that `difference` starts from.
     """
 
     anchor: str

@@ -30,14 +30,7 @@ Found = Sequence[tuple[SizeLadder, Rung]]
 
 
 def kernel_tables(run: Run, found: Found, record: KernelRecord, before: str | None) -> Iterator[Table]:
-    """The tables of one kernel.
-
-    Args:
-        run: The run.
-        found: The kernel's rung at each size.
-        record: The kernel.
-        before: Id of the rung that it is compared with.
-    """
+    """The tables of one kernel by its rungs, one a size; `before` is the rung that it is compared with."""
     yield from _claims(found, record.after or before or "")
     yield _figures(run, found)
     for ladder, rung in reversed(found):

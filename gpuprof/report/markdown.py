@@ -27,14 +27,7 @@ _HIGHEST_RANK = 8
 
 
 def markdown_of(document: Document) -> str:
-    """A document as Markdown, which shows every word of it as it is, and none as markup.
-
-    Args:
-        document: What to show.
-
-    Returns:
-        Its text, ending in a newline.
-    """
+    """A document as Markdown, which shows every word of it as it is, and none as markup."""
     parts = [f"### {_text(document.title)}"] if document.title else []
     if document.facts:
         parts.append("\n".join(f"- {_text(label)}: {_text(fact)}" for label, fact in document.facts))

@@ -52,16 +52,7 @@ WHERE: dict[BackendName, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SizeView:
-    """One size's ladder.
-
-    Args:
-        anchor: Id of its panel.
-        bounds: Those of the rung that the answer names; None without exact counts.
-        code: Where its source stands; empty without one.
-        steps: What each step to it gained.
-        cases: Every case.
-        reasons: Why cases have no figures, and what stands beside those of others.
-    """
+    """One size's ladder; bounds and steps are the rung's that the answer names, `code` its source's place."""
 
     label: str
     anchor: str

@@ -36,21 +36,13 @@ class Pieces:
         self.glossary = glossary
 
     def term(self, key: str, label: str) -> Markup:
-        """A word as a link to its definition.
-
-        Args:
-            key: As `Glossary.anchor` takes it.
-            label: The word as it is written here.
-        """
+        """A word, by its key of `Glossary.anchor`, as a link to its definition."""
         return Markup(f'<a class="term" href="#{self.glossary.anchor(key)}">{_text(label)}</a>')
 
     def content(self, content: Iterable[Content], level: int = 4, kind: str = "fit") -> Markup:
         """Items of a document one after the other; sentences that have a sign are points of a list.
 
-        Args:
-            content: The items.
-            level: Of the titles of sections among them.
-            kind: Classes of their tables.
+        `level` is that of titles of sections among them, `kind` the classes of their tables.
         """
         found = []
         for is_list, held in groupby(content, lambda item: isinstance(item, Sentence) and bool(item.mark)):
@@ -81,13 +73,7 @@ class Pieces:
         return ""
 
     def table(self, table: Table, kind: str = "fit", *, is_named: bool = True) -> Markup:
-        """A table of a document, which scrolls where it is wider than the page.
-
-        Args:
-            table: Its first column heads the rows.
-            kind: Classes for the style sheet.
-            is_named: Whether its caption can be seen.
-        """
+        """A table of a document, which scrolls where it is wider than the page; a named one has a caption."""
         hidden = "" if is_named else ' class="visually-hidden"'
         caption = _text(table.caption)
         heads = "".join(

@@ -19,10 +19,7 @@ _BARS = 'moduleType:"trace",name:"bar"'
 def plotly_part(bundle: str) -> str:
     """Plotly's bundle without the modules that nobody calls when bars alone are registered.
 
-    A bundle of another build is returned as it is.
-
-    Args:
-        bundle: `plotly.min.js`. Names of modules are unique in it.
+    A bundle of another build is returned as it is. Names of modules are unique in it.
     """
     found = [(match[1], match[2], match.start()) for match in _MODULE.finditer(bundle)]
     wrappers = [name for name, _ in Counter(wrapper for _, wrapper, _ in found).most_common(2)]

@@ -33,11 +33,7 @@ _MARK = Mark("=", "=")
 
 
 def run_report(run: Run) -> Document:
-    """Everything that a terminal or Markdown shows of a run.
-
-    Args:
-        run: What to show.
-    """
+    """Everything that a terminal or Markdown shows of a run."""
     run = shortened(run)
     content: list[Content] = list(search_content(run))
     content += [Section(group.title, tuple(_group(run, group))) for group in groups(run)]

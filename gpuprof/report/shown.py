@@ -24,16 +24,9 @@ def show_run(
     width: int | None = None,
     color: bool | None = None,
 ) -> None:
-    """Print a run.
+    """Print a run: its answer, or every row in a table.
 
-    Args:
-        run: What to show.
-        file: Where to.
-        table: Whether to show every row.
-        pending: Whether counts and bounds are still to come.
-        hint: Where the rest stands.
-        width: As of `print_document`.
-        color: As of `print_document`.
+    Width and colour are those of `print_document`, the others those of `answer_document`.
     """
     if table:
         document = run_report(run)

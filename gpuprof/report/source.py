@@ -27,13 +27,7 @@ _MOST_COMPARED = 2000
 
 @dataclass(frozen=True, slots=True)
 class CountColumn:
-    """One count of every line.
-
-    Args:
-        label: Heading.
-        term: Key of its definition in the glossary.
-        text: A line for each line of the listing, empty where it did none of that.
-    """
+    """One count of every line: a text as long as the listing, a line empty where it did none of that."""
 
     label: str
     term: str
@@ -42,14 +36,7 @@ class CountColumn:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Consecutive lines of a source.
-
-    Args:
-        first: Number of the first line, from 1.
-        numbers: One a line.
-        counts: The columns that any of the lines has something in.
-        code: Escaped, with the marked line in an element.
-    """
+    """Consecutive lines of a source from number `first` on, with the counts that any of them has."""
 
     first: int
     numbers: Markup
@@ -98,15 +85,10 @@ def listing(
     binding: str = "",
     named: frozenset[int] = frozenset(),
 ) -> Listing:
-    """Lines of a source with the counts of one case.
+    """Lines of a source, `span` from 0 on, with the counts of one case.
 
-    Args:
-        source: The whole file.
-        anchor: Prefix of the ids of lines.
-        span: First line, from 0, and the one after the last.
-        case: Whose counts stand beside the lines; None for code alone.
-        binding: The part that binds the case; empty where no line is known to work for it.
-        named: Further lines that a link may lead to.
+    `binding` is the part that binds it, where a line is known to work for that; `named` are further lines
+    that a link may lead to.
     """
     first, last = span
     texts = visible(source).removesuffix("\n").split("\n")[first:last]

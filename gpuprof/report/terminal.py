@@ -236,13 +236,7 @@ def _print_row(writer: "_TerminalWriter", layout: _Layout, row: Row) -> None:
 
 
 class _TerminalWriter:
-    """Prints styled text, in ASCII where the stream can hold nothing else.
-
-    Args:
-        file: Where to.
-        width: Columns, None for the terminal's.
-        color: None for colours on a terminal only.
-    """
+    """Prints styled text, in ASCII where the stream can hold nothing else."""
 
     def __init__(self, file: TextIO, width: int | None, color: bool | None) -> None:
         self.ascii = not _holds_unicode(file)
