@@ -41,7 +41,7 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class PeakShare:
-    """A rate as a share of a peak, a theoretical one or what small kernels reached: `compute`, `tensor f16`."""
+    """A rate as a share of a peak, a theoretical one or what small kernels reached: `tensor f16`."""
 
     pct: float
     measured: bool

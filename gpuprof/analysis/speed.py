@@ -71,7 +71,7 @@ def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) 
 
 
 def measured_limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
-    """The same roof of the rates that small kernels reached on this device; of tensor cores there are none."""
+    """The same roof of the rates that small kernels reached on this device, no tensor cores."""
     rates = device.measured_rates
     precision = "f64" if problem.dtype == "f64" else "f32"
     compute = rates.get(f"fma_{precision}_gflops") if problem.flops and source is None else None

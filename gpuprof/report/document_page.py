@@ -19,7 +19,7 @@ from gpuprof.text import visible
 def render_page(
     product: str, title: str, documents: Sequence[Document], tool: Tool, data: object = None
 ) -> str:
-    """Documents below each other, each titled section that is not folded a block with a place in the contents.
+    """Documents below each other, each titled section that is not folded a block of the contents.
 
     The title is what all of them say; the page holds the data as JSON.
     """
