@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a search found, size by size: its points with their figures, who is tied, what was ruled out."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
@@ -146,14 +147,16 @@ def typed(row: TunedRow, *, several: bool) -> str:
 
 
 def answer_sentence(size: TunedSize) -> str:
-    """Who is best, and by how much, as a clause."""
+    """Who is best, and by how much, as a clause; else why nobody is."""
+    done = "timed" if size.by_time else "counted"
     if not size.rows:
-        return _nothing(size)
-    best = size.rows[0]
+        if size.wrong:
+            return f"{len(size.wrong):,} of {len(size.wrong):,} points that were {done} failed"
+        return f"nothing was {done}" if size.allowed else f"no combination can run, and nothing was {done}"
+    best, default = size.rows[0], size.default
     assert best.value_us is not None
     value = numbers.time_us(best.value_us)
     told = f"best is {typed(best, several=size.several)}, {'' if size.by_time else 'with a bound of '}{value}"
-    default = size.default
     if default is None or default.value_us is None:
         return told
     if default is best:
@@ -161,84 +164,44 @@ def answer_sentence(size: TunedSize) -> str:
     if default.is_tied:
         return f"{told}; the header's own values are as good"
     own, factor = numbers.time_us(default.value_us), numbers.ratio(default.value_us / best.value_us)
-    if size.by_time:
-        return f"{told}; the header's own values take {own}, {factor} as long"
-    return f"{told}; that of the header's own values is {own}, {factor} as high"
-
-
-def _nothing(size: TunedSize) -> str:
-    """Why there is no best point."""
-    done = "timed" if size.by_time else "counted"
-    if not size.wrong:
-        return (
-            f"no combination can run, and nothing was {done}" if not size.allowed else f"nothing was {done}"
-        )
-    if len(size.wrong) == 1:
-        return f"the one point that was {done} failed"
-    points = "both points" if len(size.wrong) == 2 else f"all {len(size.wrong):,} points"
-    return f"{points} that were {done} failed"
+    how = "long" if size.by_time else "high a bound"
+    return f"{told}; the header's own values: {own}, {factor} as {how}"
 
 
 def tie_sentence(size: TunedSize) -> str:
     """Who cannot be told apart from the best; empty where it stands alone."""
     others = [typed(row, several=size.several) for row in size.ties[1:]]
-    how = "cannot be told apart from it" if size.by_time else "have the same bound"
     if not others:
         return ""
-    if len(others) == 1:
-        return f"{others[0]} {how if size.by_time else 'has the same bound'}"
-    if len(others) <= _MOST_NAMED:
-        return f"{len(others)} points {how}: {_listed(others)}"
-    return f"{len(others):,} points {how}, among them {_listed(others[:_MOST_NAMED])}"
+    how = "cannot be told apart from it" if size.by_time else "with the same bound"
+    rest = ", …" if len(others) > _MOST_NAMED else ""
+    return f"{len(others):,} more {how}: {', '.join(others[:_MOST_NAMED])}{rest}"
 
 
 def space_sentence(size: TunedSize) -> str:
     """How large the space is, how much of it was looked at, what was ruled out and why."""
-    tuned = size.tuned
-    told = f"{_allowed(tuned.combinations, size.allowed)}{_evaluated(size)}"
+    tuned, done = size.tuned, "timed" if size.by_time else "counted"
+    several = "" if tuned.combinations == 1 else "s"
+    told = (
+        f"{tuned.combinations:,} combination{several}: {size.allowed:,} can run, {tuned.evaluated:,} {done}"
+    )
     if tuned.uncompiled:
-        were, them = ("was", "it") if tuned.uncompiled == 1 else ("were", "them")
-        told += (
-            f"; {tuned.uncompiled:,} {were} not compiled in time, and the same command continues with {them}"
-        )
+        told += f", {tuned.uncompiled:,} not compiled in time; the same command continues there"
     if out := sum(tuned.ruled_out.values()):
-        whom = "it" if out == tuned.combinations == 1 else f"{out:,}"
-        told += f". {_begun(whom)} {'was' if out == 1 else 'were'} ruled out without a launch{_why(tuned)}"
+        told += f". {out:,} ruled out without a launch: {'; '.join(_reasons(tuned))}"
     return told
 
 
-def _allowed(combinations: int, allowed: int) -> str:
-    if combinations == 1:
-        return "The one combination can run" if allowed else "The one combination cannot run"
-    if allowed == combinations:
-        return "Both combinations can run" if allowed == 2 else f"All {allowed:,} combinations can run"
-    return f"{f'{allowed:,}' if allowed else 'None'} of {combinations:,} combinations can run"
-
-
-def _evaluated(size: TunedSize) -> str:
-    """How many of the points that can run were looked at: goes on after how many those are."""
-    evaluated, done = size.tuned.evaluated, "timed" if size.by_time else "counted"
-    if not size.allowed:
-        return ""
-    if not evaluated:
-        return f", but {'it was not' if size.allowed == 1 else 'none was'} {done}"
-    if evaluated == size.allowed:
-        return f", and {'was' if evaluated == 1 else 'both were' if evaluated == 2 else 'all were'} {done}"
-    return f", of which {evaluated:,} {'was' if evaluated == 1 else 'were'} {done}"
-
-
-def _why(tuned: Tuned) -> str:
-    """Why points were ruled out, the most frequent reasons first: goes on after how many they are."""
-    reasons = sorted(tuned.ruled_out.items(), key=lambda item: (item[0] == OTHER_REASONS, -item[1]))
-    if len(reasons) == 1 and reasons[0][0] != OTHER_REASONS:
-        return f", because {_clause(reasons[0][0])}"
-    named = [
-        f"{count:,} because {_clause(reason)}"
-        for reason, count in reasons[:_MOST_REASONS]
-        if reason != OTHER_REASONS
-    ]
-    rest = sum(count for _, count in reasons[len(named) :])
-    return ": " + "; ".join([*named, *([f"{rest:,} for other reasons"] if rest else [])])
+def _reasons(tuned: Tuned) -> Iterator[str]:
+    """Why points were ruled out, the most frequent reasons first."""
+    known = sorted(
+        ((count, reason) for reason, count in tuned.ruled_out.items() if reason != OTHER_REASONS),
+        key=lambda item: -item[0],
+    )
+    for count, reason in known[:_MOST_REASONS]:
+        yield f"{count:,} because {_clause(reason)}"
+    if rest := sum(tuned.ruled_out.values()) - sum(count for count, _ in known[:_MOST_REASONS]):
+        yield f"{rest:,} for other reasons"
 
 
 def _clause(reason: str) -> str:
@@ -246,12 +209,3 @@ def _clause(reason: str) -> str:
     word = reason.partition(" ")[0]
     text = reason[:1].lower() + reason[1:] if word in _OPENING else reason
     return text.rstrip(".")
-
-
-def _begun(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _listed(texts: list[str]) -> str:
-    """Two or more texts in a row."""
-    return f"{', '.join(texts[:-1])} and {texts[-1]}"

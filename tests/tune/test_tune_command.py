@@ -40,8 +40,8 @@ def test_the_answer_names_the_best_and_says_that_nothing_was_timed(searched):
     assert "4096: best is EACH=" in out
     assert "512: best is" in out
     # 3 values by 2 blocks, of which one has 512 elements a block.
-    assert "5 of 6 combinations can run, and all were counted." in out
-    assert "1 was ruled out without a launch, because scale gives a block at most 256 elements." in out
+    assert "6 combinations: 5 can run, 5 counted." in out
+    assert "1 ruled out without a launch: 1 because scale gives a block at most 256 elements." in out
     assert done.stdout.rstrip().endswith("report.html")
     assert "keeps SKIP at 0: no candidates are declared" in done.stderr
 
@@ -128,7 +128,7 @@ def test_python_searches_too(scale, tmp_path):
     assert best.time_us is None
     assert best.bound_us == min(case.bounds[case.bound_by].least_us for case in found.run.record.cases)
     assert found.best(2048) == found.ties("2048")[0]
-    assert "5 of 6 combinations can run, of which 3 were counted" in str(found)
+    assert "6 combinations: 5 can run, 3 counted" in str(found)
     more = api.tune(scale, sizes=2048, device="sim:h200", budget=5, save=tmp_path / "kept.json")
     assert len(more.run) == 5
     with pytest.raises(api.InputError, match="was not searched"):
