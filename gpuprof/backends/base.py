@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of every backend: open one device, then run prepared cases on it."""
+"""The contract of every backend: open one device, then run prepared cases on it; and the one without any."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from gpuprof.devices.device import Device
-from gpuprof.errors import CaseFailure
+from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.problem import Problem
@@ -61,56 +61,43 @@ class ExplainedFailure(CaseFailure):
         self.explanation = explanation
 
 
-class Backend(Protocol):
-    """Executes cases on one device."""
+class Backend(ABC):
+    """Executes cases on one device. What is said here holds where a backend says nothing of it."""
 
-    @property
-    def name(self) -> BackendName:
-        """Which backend this is."""
-        ...
-
-    @property
-    def device(self) -> Device:
-        """The device it stands for."""
-        ...
+    name: BackendName
+    #: What it runs on, or stands for.
+    device: Device
+    #: Where a GPU sits in its machine; empty of anything else.
+    bus_id: str = ""
+    #: What a GPU's driver told of its state before anything ran.
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def compile_arch(self) -> str:
-        """Architecture that kernels are compiled for, for example `sm_90`."""
-        ...
+        """Architecture that kernels are compiled for, for example `sm_90`: the device's exact one."""
+        return self.device.arch
 
     @property
     def environment(self) -> Mapping[str, str]:
         """What a results file records of the backend's own software."""
-        ...
+        return {}
 
     @property
-    def bus_id(self) -> str:
-        """Where a GPU sits in its machine; empty of anything else."""
-        ...
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """What a GPU's driver told of its state before anything ran."""
-        ...
-
-    @property
+    @abstractmethod
     def memory_budget_bytes(self) -> int:
         """Memory that a problem's arrays may take."""
-        ...
 
     def problem_bytes(self, problem: Problem) -> int:
         """Memory that running a problem takes in all, verification included."""
-        ...
+        return problem.array_bytes
 
-    def foresee(self, problems: Sequence[Problem]) -> None:
+    def foresee(self, problems: Sequence[Problem]) -> None:  # noqa: B027 - most have nothing to begin
         """Be told which problems come, in their order: what they take long for may begin."""
-        ...
 
-    def expect(self, compiled: Functions) -> None:
+    def expect(self, compiled: Functions) -> None:  # noqa: B027
         """Be told, from any thread, of functions that are likely to run: what they need may be made ready."""
-        ...
 
+    @abstractmethod
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
         """Verify and measure one case: all of its launches, as one.
 
@@ -118,7 +105,6 @@ class Backend(Protocol):
             CaseFailure: The case cannot run; `fatal` when the device context is lost.
             CaseSkipped: The backend cannot execute this kernel.
         """
-        ...
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and measure one of the references that the problem's operation declares.
@@ -128,4 +114,35 @@ class Backend(Protocol):
             CaseFailure: It failed.
             CaseSkipped: The backend has no references.
         """
-        ...
+        raise CaseSkipped(f"Nothing runs here: {name} needs a GPU.")
+
+
+class CompileOnlyBackend(Backend):
+    """Stands for a card that is not there: kernels are compiled, their resources and occupancy reported.
+
+    Why nothing runs is one clause.
+    """
+
+    name: BackendName = "none"
+
+    def __init__(self, device: Device, reason: str) -> None:
+        self.device = device
+        self._reason = reason
+
+    @property
+    def memory_budget_bytes(self) -> int:
+        """The card's memory, so that a size that could never fit is refused here too."""
+        return self.device.memory_bytes
+
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
+        """Say of every part why it is missing."""
+        return Findings(
+            "skipped",
+            reason=f"Compiled, not run: {self._reason}.",
+            verification_reason=self._reason,
+            timing_reason=self._reason,
+            event_floor_reason=self._reason,
+            clocks_reason=self._reason,
+            counters_reason=self._reason,
+            lines_reason=self._reason,
+        )

@@ -8,8 +8,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.cache import compile_entries_cached
-from gpuprof.toolchain.nvrtc import compiler_options
-from gpuprof.toolchain.targets import target_of
+from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 _REAL = "gpuprof/real.h"
 

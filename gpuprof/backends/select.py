@@ -5,7 +5,7 @@
 import re
 from contextlib import suppress
 
-from gpuprof.backends.base import Backend
+from gpuprof.backends.base import Backend, CompileOnlyBackend
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, InputError, did_you_mean
 from gpuprof.statistics import SamplingBudget
@@ -90,7 +90,8 @@ def open_backend(
     kind, _, card = selector.partition(":")
     if kind == "none":
         device = _card(card, arch)
-        return _open_none(device), f"Nothing ran: only compilation for {device.arch} was asked for."
+        backend = CompileOnlyBackend(device, "only compilation was asked for")
+        return backend, f"Nothing ran: only compilation for {device.arch} was asked for."
     if kind == "sim":
         return _open_sim(_card(card, arch), seed, sim_blocks), None
     if selector != "auto":
@@ -136,9 +137,3 @@ def _open_sim(device: Device, seed: int, blocks: int | None) -> Backend:
     from gpuprof.backends.sim.backend import SimBackend
 
     return SimBackend(device, seed, blocks)
-
-
-def _open_none(device: Device) -> Backend:
-    from gpuprof.backends.compile_only import CompileOnlyBackend
-
-    return CompileOnlyBackend(device, "only compilation was asked for")

@@ -134,7 +134,7 @@ def _gpus() -> str:
 
 def _states() -> Iterator[DoctorCheck]:
     """What NVML says of every GPU, and whose driver it is."""
-    from gpuprof.backends.gpu.health import conditions
+    from gpuprof.backends.gpu.nvml import conditions
     from gpuprof.backends.gpu.query import device_count, pci_bus_id
 
     for ordinal in range(device_count()):

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from gpuprof import timeline
-from gpuprof.backends.base import Backend, Functions
-from gpuprof.backends.compile_only import CompileOnlyBackend
+from gpuprof.backends.base import Backend, CompileOnlyBackend, Functions
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.kernel import Kernel

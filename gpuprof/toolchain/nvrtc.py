@@ -6,7 +6,7 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +22,9 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(?<!\d)(\d+) bytes smem")
 _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
+#: The architecture whose own instructions are known, and what of a source tells that it uses them.
+_SPECIFIC = "sm_90"
+_WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,16 @@ def supported_archs() -> tuple[int, ...]:
     """Architectures that this NVRTC compiles for, as `90` for sm_90."""
     _, archs = _nvrtc().nvrtcGetSupportedArchs()
     return tuple(archs)
+
+
+def target_of(arch: str, texts: Iterable[str]) -> str:
+    """The compiler's target for an architecture."""
+    return f"{arch}a" if arch == _SPECIFIC and any(_WORDS.search(text) for text in texts) else arch
+
+
+def architecture_of(target: str) -> str:
+    """The architecture that a target compiles for."""
+    return target.removesuffix("a")
 
 
 def compiler_options(

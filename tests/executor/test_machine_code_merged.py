@@ -15,8 +15,7 @@ from gpuprof.machine_code.disassembler import disassemble, disassemble_together
 from gpuprof.machine_code.merged_cubins import kind_of, merged, parted
 from gpuprof.machine_code.sass import Block, read_machine_code
 from gpuprof.toolchain.cache import compile_entries_cached
-from gpuprof.toolchain.nvrtc import compiler_options
-from gpuprof.toolchain.targets import target_of
+from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 pytestmark = pytest.mark.deep
 

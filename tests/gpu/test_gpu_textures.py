@@ -72,7 +72,7 @@ def test_bits_are_the_executors(card, name):
 )
 def test_a_cuda_array_gives_back_what_it_got(backend, texels):
     from gpuprof.backends.gpu.context import DeviceBuffer
-    from gpuprof.backends.gpu.texture_memory import CudaArray, DeviceSurface, DeviceTexture
+    from gpuprof.backends.gpu.opaque_arguments import CudaArray, DeviceSurface, DeviceTexture
 
     count = int(np.prod(texels.extents)) * texels.texel_bytes
     content = np.random.default_rng(3).integers(0, 256, count, dtype=np.uint8)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuprof.backends.gpu import query
-from gpuprof.backends.gpu.health import conditions
+from gpuprof.backends.gpu.nvml import conditions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands import checks, host_checks
 from gpuprof.commands import doctor as command

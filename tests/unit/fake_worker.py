@@ -16,8 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from gpuprof import signals
-from gpuprof.backends.base import Findings
-from gpuprof.backends.compile_only import CompileOnlyBackend
+from gpuprof.backends.base import CompileOnlyBackend, Findings
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.measure import process, serving
 from gpuprof.measure.worker import end_with_parent

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpuprof.backends.gpu.loaded_case import refuse_grids_of_its_own
-from gpuprof.backends.gpu.module_variables import used_variables
+from gpuprof.backends.gpu.loaded_case import refuse_grids_of_its_own, used_variables
 from gpuprof.backends.gpu.proof import verify_again, verify_first
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseFailure

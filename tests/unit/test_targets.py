@@ -4,7 +4,7 @@
 
 import pytest
 
-from gpuprof.toolchain.targets import architecture_of, target_of
+from gpuprof.toolchain.nvrtc import architecture_of, target_of
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, GpuCon
 from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
-from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
-from gpuprof.backends.gpu.texture_memory import CaseTextures
+from gpuprof.backends.gpu.opaque_arguments import CaseTextures, encode_tensor_map
 from gpuprof.backends.verification import worst
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.tensor_map import TensorMap

@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 
 from gpuprof import timeline
-from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
+from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
-from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext
 from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
 from gpuprof.backends.gpu.driver import call, driver
-from gpuprof.backends.gpu.health import conditions
-from gpuprof.backends.gpu.launch_checks import Keeping, LaunchChecks
+from gpuprof.backends.gpu.launch_checks import LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
+from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
 from gpuprof.backends.gpu.proof import BACK_TO_BACK, BACK_TO_BACK_OF_LONG, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, compiled_rates, kept_rates
@@ -119,12 +118,14 @@ _ASIDE = 0.25
 _SLOWER = 1.25
 
 
-class GpuBackend:
+class GpuBackend(Backend):
     """One GPU, opened for a run.
 
     Raises:
         BackendUnavailable: There is no such device, or NVRTC cannot compile for it.
     """
+
+    name: BackendName = "gpu"
 
     def __init__(
         self, ordinal: int, seed: int, budget: SamplingBudget, libraries: tuple[str, ...] = ()
@@ -160,16 +161,6 @@ class GpuBackend:
             self.device = self._with_measured_rates(self._with_copy_bandwidth(device))
 
     @property
-    def name(self) -> BackendName:
-        """Always `gpu`."""
-        return "gpu"
-
-    @property
-    def compile_arch(self) -> str:
-        """The device's exact architecture: a cubin for it needs no just-in-time compilation."""
-        return self._arch
-
-    @property
     def environment(self) -> Mapping[str, str]:
         """Versions of the driver and of the libraries that are measured, and how launches are queued."""
         return {
@@ -200,9 +191,6 @@ class GpuBackend:
             checks = LaunchChecks(arrays, self._arrays.code, stream, case, self.device)
             with closing(checks):
                 return self._verify_and_time(arrays, checks, case.queue, len(case), kernel.poison_inout)
-
-    def expect(self, compiled: Functions) -> None:
-        """Nothing is made ready."""
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and time a reference as if it were a kernel."""
@@ -305,7 +293,7 @@ class GpuBackend:
         """The times, and what to say of them."""
         timer = self._timer
         aside_s = _ASIDE * self._budget.seconds
-        most = timer.max_batch(launches, checks)
+        most = timer.max_batch(launches, checks.around)
         # The host's clock tells a long launch well enough; a short one is lost in it.
         first = estimate_us
         if first <= _LONG_LAUNCH_US:
@@ -313,7 +301,7 @@ class GpuBackend:
         cold_with = partial(timer.cold, launch, settle=2 if first < 1000.0 else 0, launches=launches)
 
         def take_cold(count: int) -> tuple[list[float], bool]:
-            return cold_with(count, around=checks), self._undisturbed()
+            return cold_with(count, around=checks.around), self._undisturbed()
 
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
@@ -321,7 +309,7 @@ class GpuBackend:
             few = max(
                 1, min(most, _FEW_SAMPLES, int(1e6 * _ASIDE * self._budget.seconds / max(estimate, 0.5)))
             )
-            keeping = cold_with(few, around=Keeping(checks))
+            keeping = cold_with(few, around=checks.around_keeping)
             kept_us = percentile(sorted(keeping), 0.5)
             if kept_us < _MUCH_FASTER * estimate - 2 * (self._event_floor_us + self._timer.pair_us):
                 remark = (

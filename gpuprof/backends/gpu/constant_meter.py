@@ -21,8 +21,7 @@ from gpuprof.errors import CaseFailure
 from gpuprof.statistics import percentile
 from gpuprof.text import Extent
 from gpuprof.toolchain.cache import compile_entries_cached
-from gpuprof.toolchain.nvrtc import compiler_options
-from gpuprof.toolchain.targets import target_of
+from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 _LANES = 32
 _SCHEDULERS = 4

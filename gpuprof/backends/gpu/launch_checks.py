@@ -23,6 +23,7 @@ from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
 from gpuprof.backends.gpu.loaded_case import LoadedCase
+from gpuprof.backends.gpu.timer import Around
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.problems.problem import ArraySpec
@@ -118,7 +119,17 @@ class LaunchChecks:
         return bool(self._variables or self._arrays.workspace or self._shared)
 
     @property
-    def commands(self) -> int:
+    def around(self) -> Around:
+        """What is queued around a launch whose time counts."""
+        return Around(self._commands, self.before, self.after)
+
+    @property
+    def around_keeping(self) -> Around:
+        """The same, but the kernel finds its own memory as its last launch left it."""
+        return Around(self._commands, self.spoil, self.after)
+
+    @property
+    def _commands(self) -> int:
         """Most commands around one launch."""
         restored = bool(self._variables) + len(self._arrays.workspace) + len(self._restored)
         return restored + bool(self._shared) + len(self._demoted) + 2 * len(self._outputs)
@@ -177,19 +188,3 @@ class LaunchChecks:
         except CaseFailure as error:
             if not error.fatal:
                 raise
-
-
-class Keeping:
-    """The same, but the kernel finds its own memory as its last launch left it."""
-
-    def __init__(self, checks: LaunchChecks) -> None:
-        self._checks = checks
-        self.commands = checks.commands
-
-    def before(self) -> None:
-        """Queue what comes before a launch."""
-        self._checks.spoil()
-
-    def after(self) -> None:
-        """Queue what comes after it."""
-        self._checks.after()

@@ -3,60 +3,12 @@
 """Whether a kernel is right: in its first launch, in all that were timed, and with other inputs."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Protocol
 
+from gpuprof.backends.gpu.arrays import ProblemArrays
+from gpuprof.backends.gpu.launch_checks import LaunchChecks
+from gpuprof.backends.gpu.timer import Launch
 from gpuprof.results import Verification
-
-
-class Arrays(Protocol):
-    """A problem's arrays, which know what a kernel should make of them."""
-
-    @property
-    def reads_output(self) -> bool:
-        """Whether a kernel reads the output's old content, so that launches build on each other."""
-        ...
-
-    def prepare(self, unread: float | None = None) -> None:
-        """Make all as if no kernel had run."""
-        ...
-
-    def verify(self) -> Verification:
-        """Compare the output with the reference, and look whether anything else was written."""
-        ...
-
-    def other_inputs(self, settle: Callable[[], None]) -> AbstractContextManager[str]:
-        """Hold other inputs meanwhile, at the same addresses and beside the last result; or say why not.
-
-        `settle` is called when they are ready, before they take the place of the first.
-        """
-        ...
-
-    def renew_others(self) -> None:
-        """Let the other inputs be new ones from now on."""
-        ...
-
-    def verify_others(self) -> Verification:
-        """Compare some elements of the output with what follows from the other inputs."""
-        ...
-
-
-class Checks(Protocol):
-    """Some elements of the output, which nobody can foresee, before and after launches."""
-
-    def spoil(self, *, whole: bool = False) -> None:
-        """Queue that they are no result; or that no element is."""
-        ...
-
-    def after(self) -> None:
-        """Queue that they are compared with the reference."""
-        ...
-
-    def sentence(self) -> str:
-        """What was wrong of all that was compared; empty where nothing."""
-        ...
-
 
 #: Launches that follow each other with nothing between but what spoils the output; of a long one, fewer.
 BACK_TO_BACK, BACK_TO_BACK_OF_LONG = 4, 2
@@ -65,15 +17,13 @@ BACK_TO_BACK, BACK_TO_BACK_OF_LONG = 4, 2
 #: time with new ones, kept something.
 _UNSEEN = 3
 
-#: Queues a case.
-Launch = Callable[[], None]
 #: Launches once and waits for the end.
 LaunchOnce = Callable[[], None]
 #: The same, and says by how much that took longer than it should; empty where it did not.
 LaunchTimed = Callable[[], str]
 
 
-def verify_first(arrays: Arrays, launch: LaunchOnce, unread: float | None = None) -> Verification:
+def verify_first(arrays: ProblemArrays, launch: LaunchOnce, unread: float | None = None) -> Verification:
     """Launch on clean arrays and look at the result.
 
     Args:
@@ -87,8 +37,8 @@ def verify_first(arrays: Arrays, launch: LaunchOnce, unread: float | None = None
 
 
 def verify_again(
-    arrays: Arrays,
-    checks: Checks,
+    arrays: ProblemArrays,
+    checks: LaunchChecks,
     queue: Launch,
     launch: LaunchOnce,
     launch_timed: LaunchTimed,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import fmean
 from threading import Timer
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 
@@ -42,21 +42,18 @@ _UNAVAILABLE = "the driver cannot block a stream"
 Launch = Callable[[], None]
 
 
-class Around(Protocol):
-    """What is queued around each cold launch, outside its interval."""
+class Around(NamedTuple):
+    """What is queued around each cold launch, outside its interval.
 
-    @property
-    def commands(self) -> int:
-        """How many commands that are."""
-        ...
+    Args:
+        commands: How many commands that are.
+        before: Queues what comes before a launch, and before the flush in front of it.
+        after: Queues what comes after it.
+    """
 
-    def before(self) -> None:
-        """Queue what comes before a launch, and before the flush in front of it."""
-        ...
-
-    def after(self) -> None:
-        """Queue what comes after it."""
-        ...
+    commands: int
+    before: Launch
+    after: Launch
 
 
 class LaunchGate:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gpuprof import timeline
 from gpuprof.backends.arguments import bind_arguments
-from gpuprof.backends.base import ExplainedFailure, Findings, Functions
+from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.device_memory import (
     arguments_of,
@@ -69,8 +69,8 @@ from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Condition, Verification
-from gpuprof.toolchain.targets import architecture_of
+from gpuprof.results import BackendName, Verification
+from gpuprof.toolchain.nvrtc import architecture_of
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
 #: nothing to what is counted.
@@ -104,7 +104,7 @@ _Executable = tuple[str, Problem, LaunchShape, tuple[bytes, ...]]
 _MEMORY_SHARE = 0.7
 
 
-class SimBackend:
+class SimBackend(Backend):
     """The executor, standing for one card.
 
     Args:
@@ -112,6 +112,8 @@ class SimBackend:
         seed: Of the problems' random inputs.
         blocks: Blocks to run of each grid; 0 for all, None to choose by the size of problem and launch.
     """
+
+    name: BackendName = "sim"
 
     def __init__(self, device: Device, seed: int, blocks: int | None = None) -> None:
         self.device = device
@@ -124,29 +126,9 @@ class SimBackend:
         self._found: dict[_Executable, tuple[Kernel, Findings]] = {}
 
     @property
-    def name(self) -> BackendName:
-        """Always `sim`."""
-        return "sim"
-
-    @property
-    def compile_arch(self) -> str:
-        """The card's architecture, so that registers and occupancy are the card's."""
-        return self.device.arch
-
-    @property
     def environment(self) -> Mapping[str, str]:
         """Which PTX is executed."""
         return {"executed_ptx": self._ptx_arch}
-
-    @property
-    def bus_id(self) -> str:
-        """Empty: the card is not there."""
-        return ""
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """None: there is no driver to ask."""
-        return ()
 
     @property
     def memory_budget_bytes(self) -> int:
@@ -157,9 +139,6 @@ class SimBackend:
         """The arrays once as inputs and once as device memory, the write marks, and room to execute."""
         outputs = sum(spec.elements for spec in problem.outputs)
         return 2 * problem.array_bytes + outputs + (256 << 20)
-
-    def foresee(self, problems: Sequence[Problem]) -> None:
-        """Nothing is begun."""
 
     def expect(self, compiled: Functions) -> None:
         """Let the machine code be disassembled together with what is needed first."""

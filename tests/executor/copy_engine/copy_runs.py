@@ -59,7 +59,7 @@ class CardRuns:
 
     def run(self, case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
         """Run a case; return its data and its words as they are afterwards."""
-        from gpuprof.backends.gpu.tensor_maps import encode_tensor_map as encode_for_the_driver
+        from gpuprof.backends.gpu.opaque_arguments import encode_tensor_map as encode_for_the_driver
 
         card = self._card
         function = card.function(self._cubin, case.name, case.shared)

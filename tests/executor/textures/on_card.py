@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from texture_corpus import POISON, Case
 
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
-from gpuprof.backends.gpu.texture_memory import CudaArray, DeviceSurface, DeviceTexture
+from gpuprof.backends.gpu.opaque_arguments import CudaArray, DeviceSurface, DeviceTexture
 
 
 def ask(context: GpuContext, module: LoadedModule, case: Case) -> dict[str, NDArray[Any]]:

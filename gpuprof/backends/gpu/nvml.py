@@ -1,33 +1,106 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What disturbs measurements on a GPU, as NVML tells it: clocks, power, errors, slices, other processes."""
+"""What NVML tells of a GPU: its clocks while it measures, and what disturbs measurements on it.
+
+A GPU is named by the driver's PCI bus id, whatever the visible-device order is.
+"""
 
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gpuprof.backends.gpu.clocks import DISTURBING, throttle_reasons
 from gpuprof.errors import foreign
-from gpuprof.results import Condition, ConditionState
+from gpuprof.results import ClockState, Condition, ConditionState
 
 _IDLE = 0x0001
 #: Share of a moment, in percent, from which on somebody else uses the GPU.
 _BUSY_PCT = 10
 _GIB = 2**30
 
+#: NVML's clocks-event bits (nvmlClocksEventReasons) by the words a report uses.
+_REASONS = {
+    0x0002: "application clocks",
+    0x0004: "software power cap",
+    0x0008: "hardware slowdown",
+    0x0010: "sync boost",
+    0x0020: "software thermal slowdown",
+    0x0040: "hardware thermal slowdown",
+    0x0080: "hardware power brake",
+    0x0100: "display clocks",
+}
+#: Reasons under which a sample says nothing about the kernel. A power cap is not one: it is a card's normal
+#: state at full load.
+DISTURBING = frozenset(
+    {
+        "hardware slowdown",
+        "software thermal slowdown",
+        "hardware thermal slowdown",
+        "hardware power brake",
+    }
+)
+
+
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """The reasons that NVML's bits stand for, in the words of a report."""
+    return tuple(text for bit, text in _REASONS.items() if bits & bit)
+
+
+class _Asked:
+    """NVML's answers about one GPU; None where it does not answer, as virtual GPUs do."""
+
+    def __init__(self, pci_bus_id: str) -> None:
+        import pynvml
+
+        pynvml.nvmlInit()
+        self.nvml: Any = pynvml
+        self._handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+
+    def __call__(self, query: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self.nvml, query)(self._handle, *arguments)
+        except (self.nvml.NVMLError, AttributeError):
+            return None
+
+
+class ClockReader:
+    """Reads one GPU's state; `reason` says why it cannot, when it cannot."""
+
+    def __init__(self, pci_bus_id: str) -> None:
+        self.reason: str | None = None
+        self.driver_version: str | None = None
+        self._ask: _Asked | None = None
+        try:
+            ask = _Asked(pci_bus_id)
+            version = ask.nvml.nvmlSystemGetDriverVersion()
+            self.driver_version = version if isinstance(version, str) else version.decode()
+            self._ask = ask
+        except Exception as error:  # NVML's absence, in any form, must not stop a measurement.
+            self.reason = f"NVML cannot be used: {foreign(error)}"
+
+    def read(self) -> ClockState | None:
+        """The present state, or None when NVML cannot be used."""
+        ask = self._ask
+        if ask is None:
+            return None
+        bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+        power_mw = ask("nvmlDeviceGetPowerUsage")
+        return ClockState(
+            sm_mhz=ask("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_SM),
+            memory_mhz=ask("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_MEM),
+            temperature_c=ask("nvmlDeviceGetTemperature", ask.nvml.NVML_TEMPERATURE_GPU),
+            power_w=None if power_mw is None else power_mw / 1e3,
+            throttle_reasons=throttle_reasons(bits or 0),
+        )
+
 
 def conditions(pci_bus_id: str) -> Iterator[Condition]:
     """What is worth knowing of a GPU's state, as far as NVML tells it."""
     try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+        asked = _Asked(pci_bus_id)
     except Exception as error:  # NVML's absence takes many forms
         fix = "Throttling and other processes go unnoticed without it."
         yield Condition("clocks (NVML)", "absent", f"NVML cannot be used: {foreign(error)}", fix)
         return
-    asked = _Asked(pynvml, handle)
     for title, look in (
         ("clocks", _clocks),
         ("power", _power),
@@ -49,20 +122,6 @@ class _Found(NamedTuple):
     state: ConditionState
     text: str
     fix: str = ""
-
-
-class _Asked:
-    """NVML's answers about one GPU; None where it does not answer, as virtual GPUs do."""
-
-    def __init__(self, nvml: Any, handle: Any) -> None:
-        self.nvml = nvml
-        self.handle = handle
-
-    def __call__(self, query: str, *arguments: Any) -> Any:
-        try:
-            return getattr(self.nvml, query)(self.handle, *arguments)
-        except (self.nvml.NVMLError, AttributeError):
-            return None
 
 
 def _clocks(ask: _Asked) -> _Found | None:
