@@ -77,16 +77,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class ComparedCase:
-    """A case that both runs have.
-
-    Args:
-        sentence: The verdict in words, with its figures.
-        judgement: Of its times, where both have some.
-        moved: Exact figures that are not what they were.
-        same_source: Whether the code is; None where a library ran.
-        other_identity: What of block or parameters differs, where the two were paired all the same.
-        is_reference: Whether it is what kernels are compared with, and no kernel.
-    """
+    """A case that both runs have; `same_source` is None where a library ran."""
 
     base: Subject
     new: Subject
@@ -152,13 +143,6 @@ def compare_runs(
     base: Run, new: Run, *, base_name: str = "base", new_name: str = "new", force: bool = False
 ) -> Comparison:
     """Compare two runs, under the names that a user gave them.
-
-    Args:
-        base: What to compare with.
-        new: What to compare.
-        base_name: Of the base.
-        new_name: Of the new run.
-        force: Whether to compare what misleads, and what has nothing in common.
 
     Raises:
         InputError: The two are of different devices, clocks or ways to measure, or have no case in common,

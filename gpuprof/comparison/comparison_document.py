@@ -153,13 +153,7 @@ class ComparisonDocument:
 def document(
     comparisons: Sequence[Comparison], gates: Sequence[Sequence[GateResult]], tool: Tool
 ) -> ComparisonDocument:
-    """Comparisons of new runs with one base, as data.
-
-    Args:
-        comparisons: At least one.
-        gates: What became of the gates in each of them.
-        tool: What compares.
-    """
+    """Comparisons, at least one, of new runs with one base; with what became of the gates in each of them."""
     first = comparisons[0]
     return ComparisonDocument(
         2,

@@ -48,16 +48,10 @@ _UNLIKE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card, without its times.
+    """One card, without its times, as the results file says in which it was first met.
 
-    Args:
-        model: As the driver names it.
-        file: The results file that it was first met in.
-        labels: Those of its run.
-        versions: Of software, by its name.
-        readings: Medians of what was read around its cases, by the key of `_READINGS`.
-        told: What held its clocks back in more than one case of four, and what its driver told before the
-            first case that makes times untrue or needs mending.
+    `readings` are medians of what was read around its cases, by the key of `_READINGS`. `told` is what held
+    its clocks back in more than one case of four, and what its driver said that makes times untrue.
     """
 
     model: str
@@ -217,13 +211,9 @@ class FleetDocument:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What a fleet's runs amount to.
+    """What a fleet's runs amount to: cards by their titles, and by the model the cases that were timed.
 
-    Args:
-        found: The document.
-        cards: By their titles.
-        series: By the model, the cases that were timed.
-        sources: Kernels of which the files hold several sources, which are judged apart.
+    `sources` are kernels of which the files hold several sources, which are judged apart.
     """
 
     found: FleetDocument
@@ -283,10 +273,7 @@ class FleetBuilder:
     def add(self, run: Run, file: str, title: Callable[[int], str] | None = None) -> None:
         """Take in one run; nothing of it is kept but what a fleet is judged by.
 
-        Args:
-            run: A run on one GPU or several.
-            file: Its file, for messages, and as the card's title where no label names it.
-            title: What a device is called, by its number, whatever labels say.
+        A card is called by its labels, else by its file; or by `title` of its number, where that is given.
 
         Raises:
             InputError: It names a card as another run does, which is of another model.

@@ -98,15 +98,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One comparison of a figure with a value.
+    """One comparison of a figure with a value in its unit, or of its relative change with a share.
 
-    Args:
-        name: As written.
-        figure: The figure; None where the name is part of a case's identity.
-        relative: Whether its relative change since the base is meant.
-        holds: Whether a value of it and `value` meet the relation; of a text whether they are equal or not.
-        value: In the figure's own unit, a share for a relative change; 0 for a text.
-        texts: What a text may be, in small letters but of an identity.
+    Without a figure the name is part of a case's identity. Of a text, `holds` is asked whether it is one of
+    `texts`, in small letters but of an identity.
     """
 
     name: str
@@ -151,10 +146,6 @@ class GateError(InputError):
 
 def parse_gate(text: str, *, with_base: bool) -> Condition:
     """The condition that a text states.
-
-    Args:
-        text: The gate.
-        with_base: Whether there is a base to compare with.
 
     Raises:
         GateError: It states none, a name is unknown, a unit is not its figure's, or it needs a base; the

@@ -108,10 +108,6 @@ class _Candidate:
 def read_gates(texts: Iterable[str], *, with_base: bool) -> tuple[Gate, ...]:
     """The gates that a user wrote.
 
-    Args:
-        texts: One each.
-        with_base: Whether there will be a base to compare with.
-
     Raises:
         InputError: One cannot be read, or needs a base.
     """

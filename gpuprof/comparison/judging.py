@@ -94,12 +94,10 @@ def class_of(time_us: float) -> TimeClass:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long a case took, and what is known of how well that was measured.
+    """The median of each round of a case, above 0, and how well they were measured.
 
-    Args:
-        medians_us: Median of each round, above 0; none where it was not timed.
-        error: Standard error of such a median as its samples show it, as a share.
-        event_us: What was event overhead taken off each time themselves.
+    `error` is the standard error of such a median as its samples show it, as a share; `event_us` what was
+    taken off each time for the events themselves.
     """
 
     medians_us: Sequence[float]
@@ -109,18 +107,10 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How a time changed.
+    """How a time changed, as a share of the base: 0.02 is 2 % more time, -0.02 is 2 % less.
 
-    All changes are relative to the base: 0.02 is 2 % more time, -0.02 is 2 % less.
-
-    Args:
-        verdict: What can be said of it.
-        change: Best estimate of the change.
-        low: Lower end of its interval.
-        high: Upper end.
-        detectable: Smallest slowdown that would have been found nine times of ten.
-        rounds: Rounds of the base and of the new one.
-        needed: Rounds a side that would tell where it is uncertain; otherwise 0.
+    `detectable` is the smallest slowdown that would have been found nine times of ten; `needed` the rounds a
+    side that would tell where the change is uncertain, otherwise 0.
     """
 
     verdict: Verdict
@@ -133,12 +123,7 @@ class Judgement:
 
 
 def times_of(case: Measurement, *, warm: bool = False) -> Times:
-    """What a case's own record says of its time.
-
-    Args:
-        case: The case.
-        warm: Whether back-to-back launches are meant.
-    """
+    """What a case's own record says of its cold time, or of back-to-back launches."""
     timing = None if case.timing is None else case.timing.warm if warm else case.timing.cold
     if case.outcome != "ok" or timing is None:
         return Times(())
@@ -160,14 +145,10 @@ def spreads(timing: Timing) -> list[tuple[float, float, float]]:
 
 
 def judge(base: Times, new: Times) -> Judgement:
-    """Compare the times of two versions of a case.
+    """Compare the times of two versions of a case, of at least one round each.
 
     Regressed or improved: the interval at level `ALPHA` leaves out 0, and the change is at least the
     smallest that is ever called one. Same: the whole interval is close to 0. Uncertain: neither.
-
-    Args:
-        base: At least one round.
-        new: Likewise of the new version.
     """
     kind = class_of(median(base.medians_us))
     sides = [_Middle.of(times) for times in (base, new)]
@@ -192,11 +173,7 @@ def judge(base: Times, new: Times) -> Judgement:
 
 
 def interval(times: Times) -> tuple[float, float]:
-    """Between what factors of the median a time lies, at level `ALPHA`.
-
-    Args:
-        times: At least one round.
-    """
+    """Between what factors of the median a time of at least one round lies, at level `ALPHA`."""
     side = _Middle.of(times)
     kind = class_of(median(times.medians_us))
     error, quantile = _error(kind, [side], [times])
@@ -207,13 +184,7 @@ def interval(times: Times) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Middle:
-    """Where the rounds of one version lie.
-
-    Args:
-        value: Their trimmed mean, a logarithm.
-        count: Rounds that it is the mean of.
-        squares: What their variance is to be estimated from, over `count` less one.
-    """
+    """What `trimmed` makes of the logarithms of one version's rounds."""
 
     value: float
     count: int
@@ -225,11 +196,7 @@ class _Middle:
 
 
 def trimmed(values: Sequence[float], fewest: int = 0) -> tuple[float, int, float]:
-    """The mean of values without an eighth at either end.
-
-    Args:
-        values: At least one.
-        fewest: How many are left out at either end, at least.
+    """The mean of values without an eighth, or `fewest` of them, at either end.
 
     Returns:
         The mean, how many values it is of, and the sum of squares from which, over that number less one,

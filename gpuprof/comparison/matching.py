@@ -18,13 +18,7 @@ KeyOf = Callable[[Run, Measurement], Key]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two cases that are compared, or one that has no counterpart.
-
-    Args:
-        base: None where only the new run has it.
-        new: None where only the base has it.
-        moved: What of their identity differs, in words: a block, a parameter.
-    """
+    """Two cases that are compared, or one alone; and in words what block or parameter differs."""
 
     base: Measurement | None
     new: Measurement | None
@@ -106,9 +100,7 @@ def _moved(base: Measurement, new: Measurement) -> tuple[str, ...]:
 def pooled(runs: Sequence[Run], name: str) -> Run:
     """One run with the rounds of several; a case that one of them lacks, or that failed in one, shows it.
 
-    Args:
-        runs: At least one; the first gives everything but times.
-        name: Where they come from, for messages.
+    The first of them gives everything but times.
 
     Raises:
         InputError: They are of different code, or of devices or clocks that must not be compared.

@@ -51,12 +51,9 @@ _NOTHING = 0.0005
 
 @dataclass(frozen=True)
 class CardSeries:
-    """One case on all cards.
+    """One case on all cards: by the card, the median of each round, at least one, all above 0.
 
-    Args:
-        name: What tells the case from others.
-        rounds_us: By the card, the median of each round in microseconds, at least one, all above 0.
-        part: The part of the GPU that binds it; empty where that is not known.
+    `part` of the GPU binds it; it is empty where that is not known.
     """
 
     name: str
@@ -174,14 +171,10 @@ def far(change: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of all cards of one kind.
+    """What became of all cards of one kind: outliers, confirmed and farthest ones first.
 
-    Args:
-        outliers: Confirmed ones first, the farthest first.
-        changes: Over all its cases, how far each card lies from the median; of none with too few cases.
-        threshold: The least that is called a deviation of all of a card; None where there is nothing to
-            judge.
-        spread: Standard deviation between healthy cards over all cases; None likewise.
+    `changes` says how far each card lies from the median over all its cases, `threshold` from where on that
+    is an outlier, `spread` is the standard deviation between healthy cards. With too few cases there is none.
     """
 
     outliers: tuple[Outlier, ...]
@@ -191,11 +184,7 @@ class Judged:
 
 
 def judge_cards(series: Sequence[CardSeries]) -> Judged:
-    """Find the cards that differ from the fleet median.
-
-    Args:
-        series: The cases, all on cards of one kind with one source; a case on one card alone says nothing.
-    """
+    """Find the cards that differ from the fleet median, by cases that all are on cards of one kind."""
     series = [case for case in series if len(case.rounds_us) > 1]
     whole = series if len(series) >= FEWEST_CASES else []
     of_whole, spread = _deviations("", whole, _SHARES[0] * LEVEL)
@@ -232,15 +221,9 @@ def judge_cards(series: Sequence[CardSeries]) -> Judged:
 
 
 def _deviations(name: str, cases: Sequence[CardSeries], level: float) -> tuple[dict[str, Deviation], float]:
-    """How far each card lies from the median over some cases, and how far healthy ones do.
+    """How far each card lies from the median over some cases, and healthy ones' standard deviation.
 
-    Args:
-        name: As `Deviation.of`.
-        cases: All cases, those of a part, or one.
-        level: How often a healthy card may exceed the threshold.
-
-    Returns:
-        The deviations by the card, and the standard deviation between healthy cards.
+    `level` is how often a healthy card may exceed the threshold.
     """
     own: dict[str, list[float]] = defaultdict(list)
     for case in cases:
@@ -288,10 +271,6 @@ def _is_beyond_chance(cases: Sequence[Deviation], rounds: Sequence[int]) -> bool
 
     A round is a process of its own, and of those of one case most must be slow to move their median; the
     cases of one process are taken to be slow independently of each other.
-
-    Args:
-        cases: Those that deviate.
-        rounds: Of each case of the card.
     """
     share = fmean(_at_least(count // 2 + 1 if count > 2 else 1, count, FLUKES) for count in rounds)
     slower = sum(case.change > 0 for case in cases)
@@ -301,15 +280,11 @@ def _is_beyond_chance(cases: Sequence[Deviation], rounds: Sequence[int]) -> bool
 
 
 def spread_of(values: Iterable[float]) -> float:
-    """Qn, the robust standard deviation: a quartile of all distances between two of the values.
+    """Qn, the robust standard deviation: a quartile of all distances between two of the values, scaled.
 
-    Args:
-        values: At least two.
-
-    Returns:
-        That quartile, scaled to the standard deviation of normal values and correct to a thousandth; 0 where
-        more than half of the values are equal. Few values have a factor of their own (C. Croux and P. J.
-        Rousseeuw, "Time-efficient algorithms for two highly robust estimators of scale", 1992).
+    It is correct to a thousandth, and 0 where more than half of the values are equal. Few values have a
+    factor of their own (C. Croux and P. J. Rousseeuw, "Time-efficient algorithms for two highly robust
+    estimators of scale", 1992).
     """
     ordered = sorted(values)
     half = len(ordered) // 2 + 1

@@ -28,10 +28,7 @@ _RIDGE = 0.1
 def corrected(features: Vector, guesses: Vector, times_us: Sequence[float | None]) -> Vector:
     """Logarithms of what every point takes: of a known one its own, of the others the corrected guess.
 
-    Args:
-        features: A row for each point; columns have mean 0 and deviation 1.
-        guesses: Logarithms, up to a constant; all alike where nothing is known.
-        times_us: What each takes; None where that is not known.
+    Guesses are logarithms up to a constant, all alike where nothing is known; an unknown time is None.
     """
     known = np.flatnonzero([bool(us) for us in times_us])
     if not len(known):

@@ -37,12 +37,8 @@ COUNT_MORE_SECONDS = 60.0
 class Tuner:
     """A search under way.
 
-    Args:
-        plan: What is asked for.
-        watcher: Told how far it is.
-        argv: The command line, for the record.
-        keep: Opens the results file, given the run before its first case; without, there is none.
-        earlier: Called with the empty run: what an earlier part of the same search measured.
+    `keep` opens the results file, given the run before its first case; without it there is none. `earlier` is
+    asked with the empty run what an earlier part of the same search measured.
 
     Raises:
         InputError: A size does not fit in memory, the device only compiles, or the results cannot be

@@ -56,11 +56,8 @@ class WorkerPool:
     def build(self, cases: Sequence[Case], on_done: OnDone, until: float) -> int:
         """Compile cases in order and tell what they occupy.
 
-        Args:
-            cases: What to compile.
-            on_done: Called with a case's index and what is known of it, from one thread at a time; its reason
-                says why one cannot run.
-            until: When to begin no further one, by the monotonic clock.
+        `on_done` is called with a case's index and what is known of it, from one thread at a time; its reason
+        says why one cannot run. After `until`, by the monotonic clock, no further one is begun.
 
         Returns:
             How many were begun.
