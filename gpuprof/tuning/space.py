@@ -150,8 +150,8 @@ class Wanted:
 def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) -> Space:
     """The space of some kernels.
 
-    Values that were typed with a kernel's name stand in the place of its candidates. Kernels that the user named
-    one by one all take part, one without candidates with its one point; else those that have any.
+    Values that were typed with a kernel's name stand in the place of its candidates. Kernels that the user
+    named one by one all take part, one without candidates with its one point; else those that have any.
 
     Raises:
         InputError: There is nothing to search, too much, or a value for a parameter that no kernel has.
