@@ -226,7 +226,7 @@ class _WithoutValues(_Traced):
         if "local" in self.program.deciding:
             batch.hollow_local = np.zeros_like(batch.local)
         batch.races.dismiss()
-        batch.order = ThreadOrder(Timeline(), first, batch.blocks, batch.warps)
+        batch.order = batch.races.order = ThreadOrder(Timeline(), first, batch.blocks, batch.warps)
         self.trace.watch(buffers)
         batch.observe([self.trace])
 

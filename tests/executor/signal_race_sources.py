@@ -580,6 +580,23 @@ PAIRS: dict[str, Pair] = {
     "stage filled without waiting": _pipeline(producer="{ «¦wait(empty + s, round + 1 & 1);» }"),
     "parity of the other round": _pipeline(producer="wait(empty + s, round «& 1¦+ 1 & 1»);"),
     "parity by stage instead of round": _pipeline(consumer="«s¦round & 1»"),
+    "written to global memory after the arrival": Pair(
+        """
+    __shared__ u64 full;
+    if (t == 0)
+        set_up(&full, 32);
+    __syncthreads();
+    if (t < 32) {
+        «arrive(&full);¦»
+        b[t] = a[t]; // meets
+        «¦arrive(&full);»
+    } else {
+        wait(&full, 0);
+        c[t] = b[63 - t]; // meets
+    }""",
+        grid=1,
+        before=_MBARRIERS,
+    ),
     "sum of a cluster behind a block's barrier": Pair(
         """
     __shared__ int sums[64];

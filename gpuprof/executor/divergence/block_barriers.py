@@ -85,7 +85,6 @@ class BlockBarriers:
         everybody = batch.alone and strand.mask is batch.mask
         if expected is None and everybody and not self.waiting:
             self._settle(np.ones(batch.blocks * batch.layout.blocks, dtype=np.bool_), block.line)
-            batch.order.barrier()
             if block.reduction is not None and votes is not None:
                 block.reduction.give(batch, strand.mask.lanes, votes, strand.mask.lanes)
             return True
@@ -94,7 +93,6 @@ class BlockBarriers:
             self._require_full_warps(block, strand.mask, ~self.joins.loose)
         if count is not None and batch.partial:
             self._record(Access.RELEASE, strand.mask.lanes, identity, block.line)
-            batch.order.arrive(identity, strand.mask.lanes)
         if block.arrives_only:
             before = self._early(identity)
             self._arrivals[identity] = before | strand.mask.lanes
@@ -149,9 +147,6 @@ class BlockBarriers:
                 within = batch.layout.in_batch(complete)
                 self._require_one_place(group, within)
                 self._order(identity, complete, group, early)
-                waited = self._by_block(early)[complete]
-                whole = (here | absent)[complete].all() and not waited.any()
-                batch.order.barrier(complete, None if whole else arrived, arrived & ~early, identity)
                 self._agreement.complete(identity, complete)
                 self._reduce(group, within)
                 if identity in self._arrivals:
@@ -175,7 +170,7 @@ class BlockBarriers:
             reduction.give(self.batch, lanes & within, yes, voters)
 
     def _order(self, identity: int, complete: Bools, group: list[Waiting], early: Bools) -> None:
-        """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""
+        """Tell the searches for races that a barrier is over in the blocks that are true in `complete`."""
         batch = self.batch
         waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
         for w in group:
@@ -195,6 +190,7 @@ class BlockBarriers:
     def _settle(self, blocks: Bools, line: int) -> None:
         """All threads of these blocks have met: what they did is settled for their block."""
         batch = self.batch
+        batch.order.barrier(None if blocks.all() else blocks)
         if self._arrivals:
             self._end_phases_that_nobody_waits_for(blocks)
         if not batch.layout.several:

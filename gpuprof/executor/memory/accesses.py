@@ -14,6 +14,7 @@ from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern, next_serial
+from gpuprof.executor.memory.warp_clocks import Phase
 
 # Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 16384 that thread of the
 # cluster, plus one; the following stand for several threads of one warp, ordered by __syncwarp or not, and of
@@ -62,7 +63,7 @@ class Signal:
 
     serial: int
     lanes: Bools
-    phase: tuple[int, int]
+    phase: Phase
     copy: ChunkPattern | SharedPattern | None = None
 
     @property
@@ -85,9 +86,7 @@ class Signals:
     def __init__(self) -> None:
         self._known: Kept[Signal] = Kept(_REMEMBERED_SIGNALS)
 
-    def of(
-        self, lanes: Bools, phase: tuple[int, int], copy: ChunkPattern | SharedPattern | None = None
-    ) -> Signal:
+    def of(self, lanes: Bools, phase: Phase, copy: ChunkPattern | SharedPattern | None = None) -> Signal:
         """Return the signal of some threads, of shape (blocks or 1, warps, 32), at a phase."""
         lanes = uniform_blocks(lanes)
         key = (lanes.tobytes(), lanes.shape, phase, copy.serial if copy else None)

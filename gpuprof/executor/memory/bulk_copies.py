@@ -207,9 +207,6 @@ class BulkCopies:
 
     def observe(self, columns: Columns, lanes: Bools, live: Bools, line: int) -> None:
         """The threads in `lanes` have seen a phase of each one's barrier end."""
-        if not self.races.judges:
-            self._loads = [copy for copy in self._loads if not copy.arrived]
-            return
         for column in np.unique(columns).tolist():
             chosen = lanes & (columns == column)
             if chosen.any():
@@ -224,6 +221,8 @@ class BulkCopies:
             part = uniform_blocks(lanes & ended[:, None, None])
             if part.any():
                 self.races.record(Access.ACQUIRE, self._signal(part, (column, parity)), line)
+        if not self.races.judges:
+            self._loads = [copy for copy in self._loads if not copy.arrived]
         kept: list[_Load] = []
         for copy in self._loads:
             if copy.column == column and copy.arrived:
@@ -241,8 +240,6 @@ class BulkCopies:
 
     def arrived(self, columns: Columns, mask: Mask, phases: NDArray[np.int64], line: int) -> None:
         """The threads in `mask` arrive at barriers in these phases: what they did before is released."""
-        if not self.races.judges:
-            return
         for column in np.unique(columns).tolist():
             for parity in (0, 1):
                 lanes = mask.lanes & (columns == column) & ((phases & 1) == parity)

@@ -40,9 +40,8 @@ from gpuprof.executor.memory.accesses import (
 )
 from gpuprof.executor.memory.races import Interval, Report
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+from gpuprof.executor.memory.warp_clocks import Phase, Times, WarpClocks
 
-#: Moments of each warp, in the last dimension; 0 where it did nothing.
-Times = NDArray[np.int32]
 #: What leaves something behind that the copy engine does not see.
 _GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)
 _KINDS = ("writer", "reader", "updater")
@@ -99,20 +98,17 @@ class PhasedInterval(Interval):
     def _begin(self) -> None:
         warps, self._now = self._warps, 0
         self._moments: Times = np.zeros((1, warps), dtype=np.int32)
-        #: Until when what each warp did is settled for each: shape (blocks or 1, warps, warps).
-        self._clock: Times = np.zeros((1, warps, warps), dtype=np.int32)
-        #: What arrivals at each (barrier, parity of its phase) released: shape (blocks or 1, warps); and what
-        #: each warp's last fence did, of either reach: as the clock.
-        self._released: dict[tuple[int, int], Times] = {}
-        self._fences: dict[tuple[int, int], Times] = {}
+        self._clocks = WarpClocks(warps, np.int32)
+        #: What each warp could rely on at its last fence, of either reach.
+        self._fences: dict[Phase, Times] = {}
         #: Who has waited for each copy in `landed`, and when its warp first did.
         self._observers: dict[int, tuple[Bools, Times]] = {}
 
     def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
         """Bring into a form that is the same for states with the same future; return its digest and bytes."""
         self._forget_settled()
-        parts: dict[str, NDArray[Any]] = {"clock": self._clock, "moments": self._moments}
-        for title, table in (("released", self._released), ("fences", self._fences)):
+        parts: dict[str, NDArray[Any]] = {"clock": self._clocks.known, "moments": self._moments}
+        for title, table in (("released", self._clocks.released), ("fences", self._fences)):
             parts |= {f"{title} {key}": array for key, array in sorted(table.items())}
         for serial, (lanes, since) in sorted(self._observers.items()):
             parts |= {f"lanes {serial}": lanes, f"since {serial}": since}
@@ -149,9 +145,10 @@ class PhasedInterval(Interval):
         for table in tables:
             table[...] = numbers[table]
         self._now = max(map(len, happened))
-        self._clock = _ranked(self._clock, happened)
-        known = self._clock.min(axis=1)
-        self._released = _news(self._released, known, happened)
+        clocks = self._clocks
+        clocks.known = _ranked(clocks.known, happened)
+        known = clocks.known.min(axis=1)
+        clocks.released = _news(clocks.released, known, happened)
         self._fences = _news(self._fences, known[:, None], happened)
         self._observers = {
             serial: (uniform_blocks(lanes), _ranked(since, happened))
@@ -189,20 +186,21 @@ class PhasedInterval(Interval):
     def _judge(self, entry: Entry) -> None:
         match entry.access, entry.pattern:
             case Access.RELEASE, Signal() as signal:
-                self._release(signal, self._view())
+                self._clocks.release(signal.phase, self._of(signal), self._clocks.view(self._now))
             case Access.ACQUIRE, Signal() as signal:
-                self._acquire(signal)
+                self._clocks.acquire(signal.phase, self._of(signal))
             case Access.MEET, Signal() as signal:
                 self._meet_in_blocks(signal)
             case Access.FENCED, Signal() as signal:
                 before = self._fences.get(signal.phase, np.int32(0))
-                self._fences[signal.phase] = np.where(self._of(signal)[:, :, None], self._view(), before)
+                view = self._clocks.view(self._now)
+                self._fences[signal.phase] = np.where(self._of(signal)[:, :, None], view, before)
             case Access.RELAXED, Signal() as signal:
                 # What its warp did before its last fence.
                 near = () if signal.phase in CLUSTER_PHASES else (NEAR_FENCE_PHASE,)
                 for phase in (FENCE_PHASE, *near):
                     if phase in self._fences:
-                        self._release(signal, self._fences[phase])
+                        self._clocks.release(signal.phase, self._of(signal), self._fences[phase])
             case Access.FENCE, Signal() as signal:
                 self._fence(signal)
             case Access.OBSERVED, Signal() as signal:
@@ -236,39 +234,20 @@ class PhasedInterval(Interval):
     def _bit(self, warp: NDArray[Any]) -> NDArray[np.int64]:
         return self.layout.bit_of(warp).astype(np.int64)
 
-    def _view(self) -> Times:
-        """Return the clocks, and what each warp itself did so far."""
-        view = self._clock.copy()
-        own = np.arange(self._warps)
-        view[:, own, own] = self._now
-        return view
-
-    def _release(self, signal: Signal, view: Times) -> None:
-        told = np.where(self._of(signal)[:, :, None], view, np.int32(0)).max(axis=1)
-        self._released[signal.phase] = np.maximum(self._released.get(signal.phase, np.int32(0)), told)
-
-    def _acquire(self, signal: Signal) -> None:
-        told = self._released.get(signal.phase)
-        if told is None:
-            return
-        waiting = self._of(signal)
-        self._clock = np.where(waiting[:, :, None], np.maximum(self._clock, told[:, None]), self._clock)
-        if signal.phase[0] < 0:  # the next round of a barrier begins
-            self._released[signal.phase] = np.where(waiting.any(axis=1, keepdims=True), np.int32(0), told)
-
     def _meet_in_blocks(self, signal: Signal) -> None:
         """Whole blocks of clusters meet: each of their warps knows what any of them knows."""
-        met, view = self._of(signal)[:, :, None], self._view()
+        met, view = self._of(signal)[:, :, None], self._clocks.view(self._now)
         together = view.reshape(len(view), self.layout.blocks, -1, self._warps).max(axis=2)
         together = np.repeat(together, self.layout.bits_of_block, axis=1)
-        self._clock = np.where(met, np.maximum(self._clock, together), self._clock)
+        self._clocks.known = np.where(met, np.maximum(self._clocks.known, together), self._clocks.known)
 
     def _before(self, times: NDArray[np.int32], rows: NDArray[np.intp]) -> Bools:
         """Return for which warps of a block all is settled that sets of moments tell: one more dimension."""
-        count = len(self._clock)
+        clock = self._clocks.known
+        count = len(clock)
         keys = times.astype(np.int64) * count + (rows if count > 1 else 0)
         different, which = np.unique(keys, return_inverse=True)
-        known = self._moments[different // count][:, None] <= self._clock[different % count]
+        known = self._moments[different // count][:, None] <= clock[different % count]
         return np.asarray(known.all(axis=2)[which.reshape(keys.shape)])
 
     def _settled(self, touch: Touch, name: str) -> Bools | None:
@@ -396,7 +375,7 @@ class PhasedInterval(Interval):
     def _seeing(self, serial: int) -> Bools:
         """Return the threads that waited for a copy, or are ordered behind one that did."""
         lanes, since = self._observers[serial]
-        behind = np.asarray(((since > 0)[:, None] & (since[:, None] <= self._clock)).any(axis=2))
+        behind = np.asarray(((since > 0)[:, None] & (since[:, None] <= self._clocks.known)).any(axis=2))
         return np.asarray(lanes | behind[:, self._bit(np.arange(lanes.shape[1])), None])
 
     def order_warps(self, entry: Entry) -> None:
@@ -479,7 +458,8 @@ class PhasedInterval(Interval):
             return
         times, fencer = self._moments[touch.held(self.fencer_times)], touch.held(self.fencer)
         bit = self._bit(touch.warp)
-        clock = self._clock[touch.block if len(self._clock) > 1 else 0, bit][:, None]
+        clock = self._clocks.known
+        clock = clock[touch.block if len(clock) > 1 else 0, bit][:, None]
         own = (np.arange(self._warps) == bit[:, None])[:, None]
         others = (fencer != 0) & (warp_of(fencer) == touch.warp[:, None]) & (fencer != touch.owner)
         fenced = ((times > 0) & ((times <= clock) | (own & ~others[..., None]))).any(axis=2)
@@ -494,9 +474,7 @@ def _ranked(times: Times, happened: list[Times]) -> Times:
     return uniform_blocks(np.stack(ranks, axis=-1).astype(np.int32))
 
 
-def _news(
-    told: dict[tuple[int, int], Times], known: Times, happened: list[Times]
-) -> dict[tuple[int, int], Times]:
+def _news(told: dict[Phase, Times], known: Times, happened: list[Times]) -> dict[Phase, Times]:
     """Return of what was told at each phase that which not everybody knows."""
     ranked = {phase: _ranked(times, happened) for phase, times in told.items()}
     ranked = {phase: np.where(times <= known, np.int32(0), times) for phase, times in ranked.items()}

@@ -36,6 +36,7 @@ from gpuprof.executor.memory.accesses import (
     warp_of,
 )
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern, differ
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
@@ -79,6 +80,8 @@ class RaceDetector:
         self.report = report
         self.layout = layout
         self.recorded = 0
+        #: What else follows the order of threads, where somebody judges global memory.
+        self.order: ThreadOrder | None = None
         #: Whether accesses are still looked at.
         self.judges = True
         self.log: list[Entry] = []
@@ -103,8 +106,11 @@ class RaceDetector:
         line: int,
         changed: Bools | None = None,
     ) -> None:
-        """Log one access."""
-        self.recorded += not isinstance(pattern, Signal)
+        """Log one access, or a signal."""
+        if not isinstance(pattern, Signal):
+            self.recorded += 1
+        elif self.order is not None:
+            self.order.hear(access, pattern)
         if self.judges:
             self.log.append(Entry(access, pattern, line, changed))
             self._judge_long()

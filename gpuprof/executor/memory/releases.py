@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.remembered import Kept
+from gpuprof.executor.memory.warp_clocks import Phase
 
 _Numbers = NDArray[np.int64]
 #: Returns until when the threads of a block, of shape (warps, 32), are ordered before what some lanes do now.
@@ -175,6 +176,8 @@ class Knowledge:
         #: Blocks, and clusters, whose warps may have acquired different releases.
         self._unshared: set[int] = set()
         self._unshared_clusters: set[int] = set()
+        #: What was handed in at phases of barriers, in each cluster.
+        self._handed: dict[tuple[Phase, int], int] = {}
         #: Until when what each thread did is fenced for everybody, and for its own block if that is more.
         self._fenced: list[_Numbers] = [np.zeros(self.shape, dtype=np.int64)] * 2
         #: The last release of each warp, and the set that holds it alone: for everybody, for its block.
@@ -223,14 +226,21 @@ class Knowledge:
         for warp in warps:
             self._held[warp] = together
 
-    def share_some(self, sources: Bools, targets: Bools) -> None:
-        """At a barrier of some warps, the `targets` learn what the `sources` acquired: (clusters, warps)."""
-        sources, targets = (warps.reshape(-1, self._block_warps) for warps in (sources, targets))
-        for block in self._unshared:
-            start = block * self._block_warps
-            together = self._union(start + int(w) for w in np.flatnonzero(sources[block]))
-            for warp in np.flatnonzero(targets[block]).tolist():
-                self._held[start + warp] |= together
+    def hand_in(self, phase: Phase, warps: Bools) -> None:
+        """Some warps arrive at a phase of a barrier, with what they acquired: shape (clusters, warps)."""
+        for cluster in self._unshared_clusters:
+            start = cluster * self.shape[1]
+            together = self._union(start + int(warp) for warp in np.flatnonzero(warps[cluster]))
+            self._handed[phase, cluster] = self._handed.get((phase, cluster), 0) | together
+
+    def hand_out(self, phase: Phase, warps: Bools) -> None:
+        """Some warps go on past a phase, and learn what was handed in there."""
+        for cluster in np.flatnonzero(warps.any(axis=1)).tolist() if self._handed else ():
+            handed = self._handed.get((phase, cluster), 0)
+            for warp in np.flatnonzero(warps[cluster]).tolist():
+                self._hold(cluster * self.shape[1] + warp, handed)
+            if phase[0] < 0:  # the next round of the barrier begins
+                self._handed.pop((phase, cluster), None)
 
     def _union(self, warps: Any) -> int:
         together = 0

@@ -3,9 +3,9 @@
 """Which accesses to global memory happen before which: the causality order of PTX, as far as it is followed.
 
 What threads of one block did before a barrier is settled for all of them, and what lanes did before
-`__syncwarp` for those lanes; a barrier of some warps settles what these did. Threads of different blocks are
-ordered by the barrier of their cluster, by releases and acquisitions, which `releases` follows, and launches
-by the end of the launch before.
+`__syncwarp` for those lanes; mbarriers and barriers of some warps settle what was done before the arrivals.
+Threads of different blocks are ordered by the barrier of their cluster, by releases and acquisitions, which
+`releases` follows, and launches by the end of the launch before.
 """
 
 from dataclasses import replace
@@ -16,6 +16,7 @@ import numpy as np
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
+from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
     OF_MANY,
@@ -29,6 +30,7 @@ from gpuprof.executor.memory.moments import (
     thread_of,
 )
 from gpuprof.executor.memory.releases import Knowledge, Releases, Variable
+from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 
 class ThreadOrder:
@@ -53,9 +55,7 @@ class ThreadOrder:
         self.layout = layout
         self.block_threads = warps // layout.blocks * WARP
         self.settled = Settled(np.zeros(blocks * layout.blocks, dtype=np.int64))
-        #: What is settled for those of each block who have arrived at each barrier, by its number: shape
-        #: (clusters, blocks of one, warps).
-        self._arrived: dict[int, Numbers] = {}
+        self.clocks = WarpClocks(warps)
         #: Until when what each thread did is released by its arrival at the barrier of its cluster.
         self._released: Numbers | None = None
         self.knowledge: Knowledge | None = None
@@ -74,62 +74,31 @@ class ThreadOrder:
         """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
         return self.timeline.now == 1 and self.knowledge is None
 
-    def arrive(self, barrier: int, lanes: Bools) -> None:
-        """Threads come to a barrier of some of a block's warps: what they did so far is settled there."""
+    def barrier(self, complete: Bools | None = None) -> None:
+        """All threads of the blocks that are true in `complete`, of shape (blocks,), met; None for all."""
         if self._untouched:
             return
-        now = self.timeline.advance()
-        warps = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
-        known = self._known_to(warps, now)
-        before = self._arrived.get(barrier)
-        self._arrived[barrier] = known if before is None else np.maximum(before, known)
+        now, before = self.timeline.advance(), self.settled.blocks
+        after = np.full_like(before, now) if complete is None else np.where(complete, now, before)
+        self.settled = replace(self.settled, blocks=after)
+        if self.knowledge is not None:
+            self.knowledge.share(complete)
 
-    def barrier(
-        self,
-        complete: Bools | None = None,
-        arrived: Bools | None = None,
-        leaving: Bools | None = None,
-        number: int = 0,
-    ) -> None:
-        """A barrier of a block is complete.
-
-        Args:
-            complete: The blocks where it is, of shape (blocks,); None for all.
-            arrived: The threads that arrived there, of shape (clusters, warps, 32); None for all of the
-                block, who wait there.
-            leaving: Those of them that waited.
-            number: The barrier's number, of one of some warps: each has told by `arrive` when it came.
-        """
-        if self._untouched:
+    def hear(self, access: Access, signal: Signal) -> None:
+        """Threads arrive at an mbarrier or a barrier of some of a block's warps, or go on past it."""
+        if self._untouched or not signal.phase[0]:
             return
-        now = self.timeline.advance()
-        if arrived is None:
-            before = self.settled.blocks
-            after = np.full_like(before, now) if complete is None else np.where(complete, now, before)
-            self.settled = replace(self.settled, blocks=after)
+        warps = np.broadcast_to(signal.lanes.any(axis=2), (self.blocks, self.warps))
+        if access is Access.RELEASE:
+            self.clocks.release(signal.phase, warps, self._view(self.timeline.advance()))
             if self.knowledge is not None:
-                self.knowledge.share(complete)
-            return
-        of_blocks = np.ones_like(self.settled.blocks, dtype=np.bool_) if complete is None else complete
-        chosen = self.layout.in_batch(of_blocks)[..., 0]
-        sources = arrived.any(axis=2) & chosen
-        leaving = arrived if leaving is None else leaving
-        known = self._arrived.get(number)
-        if known is not None:
-            over = of_blocks.reshape(self.blocks, -1, 1)
-            self._arrived[number] = np.where(over, 0, known)
-        self.meet(sources, leaving.any(axis=2) & chosen, known)
-
-    def observe(self, lanes: Bools) -> None:
-        """Some lanes waited for an mbarrier with success: what their cluster did so far counts as settled.
-
-        That is more than an mbarrier promises, which orders only what was done before an arrival.
-        """
-        if not self._untouched:
-            targets = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
-            sources = np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape)
-            known = self._known_to(sources, self.timeline.advance())
-            self.meet(sources, targets, known.max(axis=1, keepdims=True))
+                self.knowledge.hand_in(signal.phase, warps)
+        elif access is Access.ACQUIRE and signal.phase in self.clocks.released:
+            self.timeline.advance()
+            self.clocks.acquire(signal.phase, warps)
+            self.settled = replace(self.settled, met=self.clocks.known)
+            if self.knowledge is not None:
+                self.knowledge.hand_out(signal.phase, warps)
 
     def arrive_in_cluster(self, lanes: Bools, *, relaxed: bool) -> None:
         """Threads arrive at the barrier of their cluster: a relaxed arrival releases what a fence did."""
@@ -158,56 +127,16 @@ class ThreadOrder:
         if self.knowledge is not None:
             self.knowledge.share_in_clusters(complete)
 
-    def meet(self, sources: Bools, targets: Bools, known: Numbers | None = None) -> None:
-        """What some warps did so far is settled for others of their block.
-
-        Args:
-            sources: The warps that arrived: shape (clusters, warps).
-            targets: The warps that may rely on it, likewise.
-            known: Until when what each warp did was settled for these when they arrived, by the block where
-                they did: shape (clusters, blocks or 1, warps); None if that is now.
-        """
-        now = self.timeline.advance()
-        known = self._known_to(sources, now) if known is None else known
-        met = self._met()
-        met = np.where(
-            targets[:, :, None], np.maximum(met, np.repeat(known, self.warps // known.shape[1], 1)), met
-        )
-        self.settled = replace(self.settled, met=met)
-        if self.knowledge is not None:
-            self.knowledge.share_some(sources, targets)
-
-    def _known_to(self, warps: Bools, now: int) -> Numbers:
-        """Return until when what each warp did is settled for any of some of each block.
-
-        Returns:
-            Shape (clusters, blocks of one, warps).
-        """
-        view = np.where(warps[:, :, None], self._view(now), 0)
-        return np.asarray(view.reshape(self.blocks, self.layout.blocks, -1, self.warps).max(axis=2))
-
     def _view(self, now: int) -> Numbers:
         """Return what each warp may rely on, its own work so far included: shape (clusters, warps, warps)."""
-        if self.layout.several:
-            view = self._met().copy()
-            each = self.warps // self.layout.blocks
-            blocks = self.settled.blocks.reshape(self.blocks, -1)
-            for rank in range(self.layout.blocks):
-                of_block = slice(rank * each, (rank + 1) * each)
-                np.maximum(
-                    view[:, of_block, of_block], blocks[:, rank, None, None], out=view[:, of_block, of_block]
-                )
-            if self.settled.clusters is not None:
-                view = np.maximum(view, self.settled.clusters[1].reshape(self.blocks, 1, self.warps))
-        else:
-            view = np.maximum(self._met(), self.settled.blocks[:, None, None])
-        own = np.arange(self.warps)
-        view[:, own, own] = now
+        view, count = self.clocks.view(now), self.layout.blocks
+        # Of each warp, and of each that may rely on it, whether their block is the same.
+        rank = np.arange(self.warps) // (self.warps // count)
+        blocks = self.settled.blocks.reshape(self.blocks, count)[:, rank, None]
+        view = np.maximum(view, np.where(rank[:, None] == rank, blocks, 0))
+        if self.settled.clusters is not None:
+            view = np.maximum(view, self.settled.clusters[1].reshape(self.blocks, 1, self.warps))
         return view
-
-    def _met(self) -> Numbers:
-        met = self.settled.met
-        return np.zeros((self.blocks, self.warps, self.warps), dtype=np.int64) if met is None else met
 
     def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None = None) -> None:
         """Lanes of warps meet at `__syncwarp`.

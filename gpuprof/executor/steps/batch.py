@@ -266,7 +266,9 @@ class Batch:
             polled: Source lines of loads that are repeated until they find what they wait for.
             observers: Who else is told who touches global memory.
         """
-        self.order = races.order(first * self.layout.blocks, self.blocks, self.warps, self.layout)
+        self.order = self.races.order = races.order(
+            first * self.layout.blocks, self.blocks, self.warps, self.layout
+        )
         self.observe([races, *observers])
         if order_shared:
             judge = SharedOrder(self.shared, self.order, races, polled)

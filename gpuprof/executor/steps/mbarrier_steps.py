@@ -249,7 +249,6 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             batch.races.record(Access.MBARRIER, pattern, item.line)
             if not relaxed:
                 batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
-                batch.order.observe(passed)
             if batch.remote is not None:
                 batch.remote.observe(passed)
         if not done.all() and (failed := ~done & mask.lanes).any():
