@@ -43,8 +43,8 @@ def record_shipped(ncu: str | None, only: str = "*") -> None:
     from asking import Card
 
     from gpuprof.counters import OF_EXECUTOR
+    from gpuprof.ncu.collecting import collect
     from gpuprof.ncu.invocation import NcuOptions
-    from gpuprof.ncu.profile import collect
 
     began = time.monotonic()
     about, cases = Card().describe(), [one for one in shipped_cases() if fnmatch(one.case.name, only)]

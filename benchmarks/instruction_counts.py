@@ -137,9 +137,9 @@ def _record_ladder(record: Record, cases: list[Shipped], ncu: str | None) -> Non
     from gpuprof.backends.compiling import compile_kernel
     from gpuprof.devices.cards import device_for_arch
     from gpuprof.kernels.shape import configure
+    from gpuprof.ncu.collecting import collect
     from gpuprof.ncu.find import find_ncu
     from gpuprof.ncu.invocation import NcuOptions
-    from gpuprof.ncu.profile import collect
     from gpuprof.ncu.read import read_report
 
     arch = record.about["arch"]

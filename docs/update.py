@@ -23,7 +23,7 @@ from gpuprof.comparison.comparison_document import ComparisonDocument
 from gpuprof.comparison.fleet import FleetDocument
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.measure.options import GROUPS, RunOptions, options_of
+from gpuprof.measure.options import GROUPS, keywords_of
 from gpuprof.report.shown import show_run
 from gpuprof.results import Run
 from gpuprof.schema import json_schema
@@ -152,10 +152,12 @@ def _row(kernel: Kernel) -> str:
 def with_blocks(path: Path, **blocks: str) -> tuple[Path, str]:
     """A page with its marked blocks made anew."""
     page = path.read_text(encoding="utf-8")
+    opens, closes = ("# ", "") if path.suffix == ".py" else ("<!-- ", " -->")
     for name, text in blocks.items():
-        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        begin, end = f"{opens}{name}: begin{closes}\n", f"{opens}{name}: end{closes}"
         before, _, rest = page.partition(begin)
-        page = f"{before}{begin}\n{text.strip()}\n\n{end}{rest.partition(end)[2]}"
+        gap = "\n\n" if path.suffix == ".py" else "\n"
+        page = f"{before}{begin}{gap}{text.strip()}\n{gap}{end}{rest.partition(end)[2]}"
     return path, page
 
 
@@ -202,10 +204,28 @@ def keywords() -> str:
     """The options of a run, as programs give them."""
     rows = [
         f"| `{row.name}` | {_flat(row.told or row.help)} | `{row.default!r}` |"
-        for row in options_of("profile").values()
-        if row.owner is RunOptions
+        for row in keywords_of("profile").values()
     ]
     return "\n".join(("| keyword | | default |", "|:--|:--|:--|", *rows))
+
+
+def keyword_types() -> str:
+    """The same as types: what `tune` takes, and what `profile` takes besides."""
+    texts, known = [], set()
+    for command, name, base in (
+        ("tune", "TuneKeywords", "TypedDict"),
+        ("profile", "RunKeywords", "TuneKeywords"),
+    ):
+        texts += ["", f"class {name}({base}, total=False):", f'    """How `{command}` runs."""', ""]
+        for row in (row for key, row in keywords_of(command).items() if key not in known):
+            texts.append(f"    {row.name}: {_annotation(row.given or row.kind)}")
+            known.add(row.name)
+        texts.append("")
+    return "\n".join(texts)
+
+
+def _annotation(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("collections.abc.", "")
 
 
 def _parameter(parameter: Any) -> str:
@@ -310,6 +330,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield with_blocks(DOCS / "command-line.md", options=options())
     yield with_blocks(ROOT / "README.md", answer=answer(), jobs=jobs())
     yield with_blocks(DOCS / "python.md", keywords=keywords())
+    yield with_blocks(ROOT / "gpuprof" / "api" / "keywords.py", keywords=keyword_types())
     yield with_blocks(ROOT / "CONTRIBUTING.md", house=house())
     yield DOCS / "results.md", results_page()
     yield DOCS / "studies.md", studies()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpuprof.api.comparing import ComparedCase, Comparison, compare
     from gpuprof.api.fleets import Fleet, Outlier, fleet
+    from gpuprof.api.measured_run import Case, Figures, NotMeasured, Run
     from gpuprof.api.measuring import Interrupted, load, operations, profile
-    from gpuprof.api.run import Case, Figures, NotMeasured, Run
     from gpuprof.api.searching import Best, Search, tune
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
     from gpuprof.kernels.paths import Source
@@ -37,10 +37,10 @@ _PLACES = {
     "Search": "gpuprof.api.searching",
     "Best": "gpuprof.api.searching",
     "Interrupted": "gpuprof.api.measuring",
-    "Run": "gpuprof.api.run",
-    "Case": "gpuprof.api.run",
-    "Figures": "gpuprof.api.run",
-    "NotMeasured": "gpuprof.api.run",
+    "Run": "gpuprof.api.measured_run",
+    "Case": "gpuprof.api.measured_run",
+    "Figures": "gpuprof.api.measured_run",
+    "NotMeasured": "gpuprof.api.measured_run",
     "Source": "gpuprof.kernels.paths",
     "GpuprofError": "gpuprof.errors",
     "InputError": "gpuprof.errors",

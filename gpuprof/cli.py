@@ -5,6 +5,7 @@
 import io
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -14,13 +15,11 @@ import typer
 
 from gpuprof import __version__, console, signals, timeline
 from gpuprof.commands import completion
-from gpuprof.commands.command_line import measuring_command, output_option, parameter
-from gpuprof.commands.compare_options import compare
-from gpuprof.commands.fleet_runs import fleet
+from gpuprof.commands.command_line import Parameter, command_of, measuring_command, parameter
 from gpuprof.commands.settings import ConfiguredCommand
-from gpuprof.commands.tune_options import tune
 from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason, refused_start
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
+from gpuprof.measure.options import OUTPUT, Given
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
@@ -107,45 +106,100 @@ def new(
     write_starting_point(operation, file, force=force)
 
 
-@app.command(cls=ConfiguredCommand)
-def report(
-    results: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RESULTS.json",
-            help="A results file, or the folder of a run; gpuprof-results/latest by default.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        output_option(
-            "output", "The report or its folder, - to print it; beside the results by default.", "FILE", "-o"
-        ),
-    ] = None,
-    force: Annotated[bool, output_option("force", "Overwrite a file that is not a report.")] = False,
-    markdown: Annotated[
-        bool, output_option("markdown", "Markdown tables instead, printed or in the file of -o.")
-    ] = False,
-    csv: Annotated[
-        Path | None,
-        output_option("csv", "The figures as CSV, a row a case (- prints them); no page without -o.", "FILE"),
-    ] = None,
-    open_: Annotated[bool, parameter("open_")] = False,
-    quiet: Annotated[bool, parameter("quiet")] = False,
-    table: Annotated[bool, parameter("table")] = False,
-    fail_on: Annotated[list[str] | None, parameter("fail_on")] = None,
-    strict: Annotated[bool, parameter("strict")] = False,
-) -> None:
-    """Render a results file again, on any machine."""
-    from gpuprof.commands.rendering import Rendering, render
+def _report(given: Given, results: Path | None, markdown: bool) -> int:
+    from gpuprof.commands.rendering import report
 
-    wanted = Rendering(output, csv, markdown, force, quiet, open_, tuple(fail_on or ()), strict, table)
-    raise typer.Exit(render(results, wanted))
+    return report(given, results, markdown)
 
 
-app.command("compare", cls=ConfiguredCommand)(compare)
-app.command("fleet", cls=ConfiguredCommand)(fleet)
-app.command("tune", cls=ConfiguredCommand)(tune)
+def _compare(given: Given, named: list[Path] | None) -> int:
+    if given.select.against is None:
+        from gpuprof.commands.compare_runs import compare_files
+
+        return compare_files(given, named or [])
+    from gpuprof.commands.compare_against import compare_against
+
+    return compare_against(given, named or [])
+
+
+def _fleet(given: Given, results: list[str]) -> int:
+    from gpuprof.commands.fleet_runs import fleet
+
+    return fleet(given, results)
+
+
+def _tune(given: Given, what: list[str]) -> int:
+    from gpuprof.commands.tune import run_search
+
+    return run_search(given, what)
+
+
+def _argument(kind: Any, metavar: str, text: str, default: Any = ..., **more: Any) -> Parameter:
+    return Annotated[kind, typer.Argument(metavar=metavar, help=text, **more)], default
+
+
+_MARKDOWN = typer.Option(
+    "--markdown", help="Markdown tables instead, printed or in the file of -o.", rich_help_panel=OUTPUT
+)
+#: Commands whose options are the table's: what each calls, its help, and what it has besides.
+_OF_THE_TABLE: dict[str, tuple[Callable[..., int], str, dict[str, Parameter], dict[str, Parameter]]] = {
+    "report": (
+        _report,
+        "Render a results file again, on any machine.",
+        {
+            "results": _argument(
+                Path | None,
+                "RESULTS.json",
+                "A results file, or the folder of a run; gpuprof-results/latest by default.",
+                None,
+            )
+        },
+        {"markdown": (Annotated[bool, _MARKDOWN], False)},
+    ),
+    "compare": (
+        _compare,
+        "Say which cases regressed, improved or stayed the same, and hold them against gates.",
+        {
+            "named": _argument(
+                list[Path] | None,
+                "BASE NEW…",
+                "Results files, or folders whose files are rounds of one code; after --against, the kernels:"
+                " a folder, .cu files, or an operation of a gpuprof checkout.",
+                None,
+            )
+        },
+        {},
+    ),
+    "fleet": (
+        _fleet,
+        "Say which of many cards differ from the fleet median, from a results file of each.",
+        {
+            "results": _argument(
+                list[str],
+                "RESULTS",
+                "Results files, folders that hold some, or patterns such as 'r/*.json'.",
+            )
+        },
+        {},
+    ),
+    "tune": (
+        _tune,
+        "Search the values that a header declares for a kernel's parameters, and name the best at each size.",
+        {
+            "what": _argument(
+                list[str],
+                "KERNEL…",
+                "A .cu file, a folder with operation.toml, or an operation or kernel that comes with"
+                " gpuprof.",
+                autocompletion=completion.tunable,
+            )
+        },
+        {},
+    ),
+}
+for _name, (_called, _help, _first, _last) in _OF_THE_TABLE.items():
+    _made = command_of(_name, _called, _help, first=_first, last=_last)
+    app.command(_name, cls=ConfiguredCommand)(_made)
 
 
 @app.command("import")
@@ -153,7 +207,7 @@ def import_counters(
     report: Annotated[Path, typer.Argument(metavar="FILE.ncu-rep", help="A report of Nsight Compute.")],
     results: Annotated[Path, typer.Argument(metavar="RESULTS.json", help="The results it belongs to.")],
     output: Annotated[
-        Path | None, output_option("output", "Results file to write instead.", "FILE", "-o")
+        Path | None, parameter("output", metavar="FILE", help="Results file to write instead.")
     ] = None,
     ncu_path: Annotated[str | None, parameter("ncu_path")] = None,
     force: Annotated[bool, parameter("force")] = False,
@@ -205,7 +259,7 @@ def devices(
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """List the GPUs here and the cards that gpuprof knows."""
-    from gpuprof.commands.devices_listing import print_devices, print_devices_as_json, print_measured_rates
+    from gpuprof.commands.listing import print_devices, print_devices_as_json, print_measured_rates
 
     if json:
         print_devices_as_json(measure=measure)

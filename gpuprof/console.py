@@ -69,9 +69,8 @@ def _middle_cut(text: str) -> str:
 class _Descriptor(io.FileIO):
     """A standard stream that takes every byte.
 
-    Attributes:
-        absent: Whether the shell had closed it: what is written goes nowhere.
-        failure: Why it lost something that matters.
+    `absent` where the shell had closed it: what is written goes nowhere. `failure` says why it lost
+    something.
     """
 
     absent = False
@@ -101,8 +100,7 @@ def open_streams() -> None:
 def close_streams() -> OSError | None:
     """Write out what is buffered.
 
-    Returns:
-        Why standard output lost something; a reader that has gone is no loss.
+    The result says why standard output lost something; a reader that has gone is no loss.
     """
     sys.stdout.flush()
     raw = _raw_output()

@@ -43,9 +43,8 @@ class ExitCode(IntEnum):
 class GpuprofError(Exception):
     """Base of every error shown to a user.
 
-    Args:
-        what: One sentence naming what went wrong and where.
-        fix: One sentence telling how to mend it; empty when there is nothing to do.
+    `what` is one sentence naming what went wrong and where, `fix` one that tells how to mend it, if anything
+    can.
     """
 
     exit_code: ExitCode = ExitCode.ENVIRONMENT
@@ -85,8 +84,7 @@ class ToolError(GpuprofError):
 class OutputError(GpuprofError):
     """What was measured cannot be written where it was asked for; the text says where it is.
 
-    Attributes:
-        run: What was measured, where whoever raises it holds it in memory.
+    `run` is what was measured, where whoever raises it holds it in memory.
     """
 
     run: Any = None
@@ -99,10 +97,8 @@ class BackendUnavailable(GpuprofError):
 class CaseFailure(GpuprofError):
     """One case could not run to its end; the run goes on with the next one.
 
-    Args:
-        what: The reason shown in the case's row.
-        fatal: True when the device context is lost, so the worker process must be replaced.
-        over_limit: True when the case simply asks for more than the device has.
+    `fatal` where the device context is lost, so that the worker process must be replaced; `over_limit` where
+    the case simply asks for more than the device has.
     """
 
     def __init__(self, what: str, *, fatal: bool = False, over_limit: bool = False, fix: str = "") -> None:
@@ -162,14 +158,7 @@ PATH_ERRORS = (OSError, ValueError, RuntimeError)
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, most: int = 3) -> str:
-    """A question that names what is spelled most like a word; another sentence where nothing is near.
-
-    Args:
-        word: What was typed.
-        known: What could have been meant.
-        otherwise: The sentence for a word that is like none of these.
-        most: How many to name.
-    """
+    """A question that names what is spelled most like a word; another sentence where nothing is near."""
     spellings = {name.lower(): name for name in known}
     near = get_close_matches(word.lower(), spellings, n=most, cutoff=0.6)
     return f"Did you mean {' or '.join(spellings[name] for name in near)}?" if near else otherwise

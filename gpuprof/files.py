@@ -27,9 +27,6 @@ def replace_text(path: Path, text: str) -> None:
     A symbolic link stays one: what it points to is replaced. A new file gets the permissions that the umask
     leaves, a replaced one keeps its own. A path on the command line need not be text: its stray bytes are
     escaped, as JSON escapes them.
-
-    Raises:
-        OSError: The path cannot be written.
     """
     if path.exists() and not path.is_file():  # a device such as /dev/null, which must stay one
         # A pipe that nobody reads is refused, not waited for.
@@ -55,12 +52,7 @@ class NotOwn(PermissionError):
 
 
 def read_input(path: Path, encoding: str = "utf-8-sig", *, own: bool = False) -> str:
-    """The text of a file that a person wrote, its lines ended by line feeds.
-
-    Raises:
-        OSError: As `read_content` does.
-        UnicodeDecodeError: It is no text.
-    """
+    """The text of a file that a person wrote, its lines ended by line feeds."""
     text = read_content(path, own=own).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
@@ -94,14 +86,7 @@ def encoded(text: str) -> bytes:
 
 
 def open_beside(target: Path) -> tuple[int, Path]:
-    """A new file in a target's directory, to take its place when it is whole.
-
-    Returns:
-        The descriptor, open for reading and writing, and the path.
-
-    Raises:
-        OSError: The directory cannot be written.
-    """
+    """A new file in a target's directory, to take its place when it is whole."""
     while True:
         path = target.with_name(f".writing-{secrets.token_hex(8)}")
         try:
@@ -115,10 +100,6 @@ def open_beside(target: Path) -> tuple[int, Path]:
 
 def check_writable(path: Path, force: bool) -> None:
     """Refuse an output path before any work is done; nothing is created.
-
-    Args:
-        path: A file to be written.
-        force: Whether an existing file may be replaced.
 
     Raises:
         InputError: It exists and `force` is False, or it cannot be written.
@@ -148,11 +129,7 @@ def check_writable(path: Path, force: bool) -> None:
 
 
 def check_distinct(first: Path, second: Path) -> None:
-    """Refuse two names for one file.
-
-    Raises:
-        InputError: Writing one would destroy the other.
-    """
+    """Refuse two names for one file."""
     if same_file(first, second):
         raise InputError(
             f"The results and the report cannot both be {second}.", fix="Give the report another name."

@@ -30,11 +30,7 @@ def packed(text: str) -> str:
 
 
 def unpacked(letters: str) -> str:
-    """The text again.
-
-    Raises:
-        ValueError: It was not made by `packed`, or is far too long.
-    """
+    """The text again."""
     inflater = zlib.decompressobj(wbits=31)
     try:
         data = inflater.decompress(base64.b85decode(letters.translate(_FROM_PAGE)), _MOST_BYTES)
@@ -51,11 +47,7 @@ def is_page(text: str) -> bool:
 
 
 def run_of_page(text: str) -> Any:
-    """The results document that a page holds.
-
-    Raises:
-        ValueError: It holds none, or not a whole one.
-    """
+    """The results document that a page holds."""
     found = _BLOCK.search(text)
     if not found:
         raise ValueError("it has no data block")

@@ -23,9 +23,6 @@ class PrivateFolder:
 
     Every file is reached from the folder as it was opened, by its name alone, and no link is followed.
 
-    Args:
-        path: Where it stands.
-
     Raises:
         OSError: It cannot be opened, belongs to another user, or others may write to it.
     """
@@ -66,11 +63,7 @@ class PrivateFolder:
             return file.read(_MOST_BYTES)
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole or not at all.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Write a file whole or not at all."""
         temporary = f"{_WRITING}{secrets.token_hex(8)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=self._folder), "wb") as file:

@@ -20,7 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from gpuprof.api.comparing import Comparison, Runs
-    from gpuprof.api.run import Case, Run
+    from gpuprof.api.measured_run import Case, Run
     from gpuprof.report.document import Document
 
 #: Columns of a table in a report that no terminal shows.
@@ -56,10 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 class GpuprofFixture:
     """What the fixture `gpuprof` gives: the package's names, with the run's device and place for results.
 
-    Args:
-        config: pytest's.
-        folder: Where results files go.
-        lock: A file that measurements of several pytest processes take turns with; None where there is one.
+    Measurements of several pytest processes take turns with the file `lock`.
     """
 
     def __init__(self, config: pytest.Config, folder: Path, lock: Path | None) -> None:
@@ -70,12 +67,7 @@ class GpuprofFixture:
         self._taken: dict[str, int] = {}
 
     def profile(self, what: Any, **options: Any) -> "Run":
-        """As `gpuprof.profile`, with the device of the command line, counters on a GPU too, and a saved file.
-
-        Args:
-            what: As there.
-            options: As there; what is given here goes before the command line.
-        """
+        """As `gpuprof.profile`, with the command line's device, counters on a GPU too, and a saved file."""
         import gpuprof
 
         __tracebackhide__ = True  # of a mistake in the call the test's own line tells
@@ -97,13 +89,7 @@ class GpuprofFixture:
         return run
 
     def compare(self, base: "Runs", new: "Runs", *, force: bool = False) -> "Comparison":
-        """As `gpuprof.compare`; a test that fails shows what came of it.
-
-        Args:
-            base: What to compare with: a run, a results file, or several of one code.
-            new: What to compare, likewise.
-            force: Whether to compare what misleads.
-        """
+        """As `gpuprof.compare`; a test that fails shows what came of it."""
         import gpuprof
 
         comparison = gpuprof.compare(base, new, force=force)
@@ -178,7 +164,7 @@ def pytest_runtest_makereport(
 
 def _runs_of(item: pytest.Item) -> "Iterator[Run]":
     """Runs of a test: those that it measured, and those that its fixtures gave it."""
-    module = sys.modules.get("gpuprof.api.run")
+    module = sys.modules.get("gpuprof.api.measured_run")
     if module is None:  # then nobody has made a run
         return
     seen: set[int] = set()

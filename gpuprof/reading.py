@@ -29,11 +29,7 @@ _CASE_END = re.compile(r"^  \}", re.MULTILINE)
 
 
 def results_file(path: Path) -> Path:
-    """The results file that a path stands for: a run's folder stands for the `results.json` in it.
-
-    Raises:
-        ResultsError: A folder holds none.
-    """
+    """The results file that a path stands for: a run's folder stands for the `results.json` in it."""
     if not os.path.isdir(path):  # which is False, and no error, for names that no file can have
         return path
     inside = path / RESULTS_NAME
@@ -46,9 +42,6 @@ def results_file(path: Path) -> Path:
 
 def read_run(path: Path) -> Run:
     """Read and check a results file, or the results that an HTML report holds.
-
-    Args:
-        path: The file, or the folder of a run.
 
     Raises:
         ResultsError: The file is missing, not JSON, of a newer schema, or does not match the schema.
@@ -98,10 +91,6 @@ def _document_of_page(text: str, path: Path) -> Any:
 def parse_run(document: Any, name: str) -> Run:
     """Check a parsed results document.
 
-    Args:
-        document: What `json.load` returned; it is not altered.
-        name: The file's name, for messages.
-
     Raises:
         ResultsError: It is not a results file of a schema version that this gpuprof reads.
     """
@@ -121,11 +110,7 @@ def parse_run(document: Any, name: str) -> Run:
 
 
 def _checked(run: Run, name: str) -> Run:
-    """A run of the right shape, each of its cases once.
-
-    Raises:
-        ResultsError: A case refers to what the file does not hold.
-    """
+    """A run of the right shape, each of its cases once."""
     try:
         _check_names(run)
     except SchemaError as error:
@@ -159,11 +144,7 @@ def _check_names(run: Run) -> None:
 
 
 def _document(text: str) -> Any:
-    """A results file as JSON, up to its last whole case where its process died while it appended one.
-
-    Raises:
-        json.JSONDecodeError: It is none, and was not cut off in a case either.
-    """
+    """A results file as JSON, up to its last whole case where its process died while it appended one."""
     try:
         return loads(text)
     except json.JSONDecodeError:
@@ -181,9 +162,6 @@ def _from_version_1(document: Mapping[str, Any]) -> dict[str, Any]:
 
     Version 1 knew one device a run, one round a case, and of a problem its operation with sizes, scalars and
     options side by side. What an operation declares it did not hold: gpuprof still ships those it could name.
-
-    Raises:
-        SchemaError: A part is not of the shape that version 1 gave it.
     """
     cases = _items(document, "cases")
     new_cases = [_case(case, f"cases[{number}]") for number, case in enumerate(cases)]

@@ -17,13 +17,7 @@ _FOUND_ELSEWHERE = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvrtc")
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """One package that is missing or too old.
-
-    Args:
-        name: Its name.
-        least: The oldest version that works.
-        found: The version that is installed; None where none is.
-    """
+    """One package that is missing or too old."""
 
     name: str
     least: str
@@ -65,11 +59,7 @@ def unmet() -> tuple[Unmet, ...]:
 
 
 def check() -> None:
-    """Refuse to begin where a required package is missing or too old.
-
-    Raises:
-        ToolError: It names each of them.
-    """
+    """Refuse to begin where a required package is missing or too old."""
     lacking = [one for one in unmet() if one.needed]
     if lacking:
         text = "; ".join(f"{one.name} {one.text}" for one in lacking)

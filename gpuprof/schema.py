@@ -79,11 +79,7 @@ def _plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """The same as plain values.
-
-    Raises:
-        ValueError: As `to_text`.
-    """
+    """The same as plain values."""
     return json.loads(to_text(value))
 
 
@@ -151,9 +147,6 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of one dataclass; each class that it holds is a definition of its own.
 
     Docstrings give the descriptions: their first paragraph, and of each field its entry in `Args:`.
-
-    Raises:
-        TypeError: A field has a type that has no JSON form.
     """
     _, definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     for definition in definitions.values():

@@ -78,8 +78,7 @@ def postpone() -> None:
 def check() -> None:
     """End the work where a signal has asked for it.
 
-    Raises:
-        KeyboardInterrupt: It has, and will again at the next check.
+    Raises KeyboardInterrupt, at every further check too.
     """
     if _requests.count:
         raise KeyboardInterrupt

@@ -17,12 +17,7 @@ _FEWEST, _FEWEST_OF_LONG, _LONG_US = 6, 3, 10e6
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """Linear interpolation between order statistics (Hyndman and Fan's type 7, NumPy's default).
-
-    Args:
-        ordered: Values in ascending order, at least one.
-        fraction: Between 0 and 1.
-    """
+    """Linear interpolation between order statistics (Hyndman and Fan's type 7, NumPy's default)."""
     position = fraction * (len(ordered) - 1)
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
@@ -36,11 +31,7 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
     (normal approximation, as in Le Boudec, "Performance Evaluation of Computer and Communication Systems",
     section 2.2).
 
-    Args:
-        ordered: Samples in ascending order.
-
-    Returns:
-        Lower and upper bound, or None below six samples, where no such interval exists.
+    None below six samples, where no such interval exists.
     """
     n = len(ordered)
     if n < _FEWEST:
@@ -56,11 +47,7 @@ def summarise(
 ) -> Timing:
     """Median, percentiles and the median's relative uncertainty.
 
-    Args:
-        samples: Microseconds, in the order taken, at least one.
-        dropped: Samples that were set aside.
-        launches_per_sample: Back-to-back launches that each sample is the mean of.
-        throttled: How many of the samples were taken while the GPU was throttled.
+    Samples are microseconds in the order taken.
     """
     ordered = sorted(samples)
     median = percentile(ordered, 0.5)
@@ -84,9 +71,6 @@ def joined(timings: Sequence[Timing]) -> Timing:
     samples of one do, and a round that took more samples knows no better. From six rounds on its interval is
     that of order statistics of those medians; of fewer, which have none, the widest that the samples of one
     round suggest, or half the range of the medians where that is more.
-
-    Args:
-        timings: At least one.
     """
     if len(timings) == 1:
         return timings[0]
@@ -114,13 +98,7 @@ def joined(timings: Sequence[Timing]) -> Timing:
 
 
 def with_round(case: Measurement, again: Measurement, device: Device) -> Measurement:
-    """A case with one more round; where that went wrong, the case is what went wrong.
-
-    Args:
-        case: What the rounds before brought.
-        again: The same case, measured once more.
-        device: What it ran on.
-    """
+    """A case with one more round; where that went wrong, the case is what went wrong."""
     if case.outcome != "ok":
         return case
     if again.outcome != "ok":
@@ -145,10 +123,7 @@ def round_medians_us(rounds_us: Sequence[Sequence[float]]) -> list[float]:
 class Samples:
     """What sampling brought.
 
-    Args:
-        kept: Microseconds, in the order taken.
-        dropped: How many others were set aside because the GPU was throttled.
-        throttled: How many of those kept were taken under throttling, because there are no others.
+    `dropped` were set aside because the GPU was throttled; `throttled` were kept, as there are no others.
     """
 
     kept: list[float]
@@ -189,12 +164,8 @@ def sample_until(
 ) -> Samples:
     """Take batches until the median is known well enough, or the budget is spent and it has an interval.
 
-    Args:
-        take: Takes that many samples; returns them in microseconds and whether the GPU ran undisturbed.
-        first: A first estimate of one launch, in microseconds, to size the batches.
-        budget: The stopping rule.
-        max_batch: Most samples that `take` can take at once.
-        launches_per_sample: Launches that each sample is the mean of.
+    `take` returns that many samples in microseconds, and whether the GPU ran undisturbed; `first` is an
+    estimate of one launch in microseconds, to size the batches.
 
     Returns:
         The samples of undisturbed batches; all of them when every batch was disturbed.

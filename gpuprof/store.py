@@ -23,10 +23,8 @@ class ResultsFile:
     Where the folder is removed meanwhile, it comes back with every row; where the disk is full, the file
     holds what was there before.
 
-    Args:
-        path: Where they stand. A symbolic link is followed; its directory is made.
-        run: The run so far: before its first case, or as it was stopped.
-        replace: Whether an existing file may be replaced.
+    A symbolic link is followed, and the file's directory is made. The run is as before its first case, or as
+    it was stopped.
 
     Raises:
         InputError: The file exists and may not be replaced, another run is writing it, or it cannot be
@@ -47,9 +45,7 @@ class ResultsFile:
     def resumed(cls, path: Path, read: Callable[[], Run]) -> "ResultsFile":
         """Go on with the file of a run that was stopped.
 
-        Args:
-            path: The file.
-            read: Reads it, when nobody else can write it any more, and gives the run as it goes on.
+        `read` is called when nobody else can write the file any more, and gives the run as it goes on.
 
         Raises:
             InputError: Another run is writing it, it cannot be written, or `read` refuses it.
@@ -81,11 +77,7 @@ class ResultsFile:
         self._end = len(self._content) - len(self._tail)
 
     def append(self, measurement: Measurement) -> None:
-        """Add a case, or what is known better of one.
-
-        Raises:
-            OutputError: It cannot be written; the file holds the cases before it.
-        """
+        """Add a case, or what is known better of one."""
         if self._descriptor is None:
             return
         comma = "," if self._tail == CASES_END else ""
@@ -103,20 +95,12 @@ class ResultsFile:
         self._end, self._tail = self._end + len(added), CASES_END
 
     def compact(self, run: Run) -> None:
-        """Write the run so far in the place of what was appended, each case once.
-
-        Raises:
-            OutputError: It cannot be written; the file holds what was appended.
-        """
+        """Write the run so far in the place of what was appended, each case once."""
         if self._descriptor is not None:
             self.finish(run)
 
     def finish(self, run: Run) -> None:
-        """Write the whole run in the place of what was appended.
-
-        Raises:
-            OutputError: It cannot be written; the file holds what was appended.
-        """
+        """Write the whole run in the place of what was appended."""
         content = encoded(dumps(run))
         try:
             if self._descriptor is None:
@@ -143,11 +127,7 @@ class ResultsFile:
         self._write(self._content, _place)
 
     def _write(self, content: bytes, into_place: Callable[[Path, Path], None]) -> None:
-        """Write a new file and give it its name, locked before anybody can see it.
-
-        Raises:
-            FileExistsError: Somebody else has put one there, and `into_place` does not replace it.
-        """
+        """Write a new file and give it its name, locked before anybody can see it."""
         descriptor, temporary = open_beside(self._target)
         try:
             _lock(descriptor)
@@ -201,11 +181,7 @@ def is_being_written(path: Path) -> bool:
 
 
 def write_run(run: Run, path: Path) -> None:
-    """Write a results file so that a crash leaves either the old file or the new one.
-
-    Raises:
-        InputError: The path cannot be written.
-    """
+    """Write a results file so that a crash leaves either the old file or the new one."""
     try:
         replace_text(path, dumps(run))
     except OSError as error:
@@ -224,11 +200,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _place(temporary: Path, target: Path) -> None:
-    """Give a file its name; unlike a rename, it never replaces what another run has put there meanwhile.
-
-    Raises:
-        FileExistsError: The name is taken.
-    """
+    """Give a file its name; unlike a rename, it never replaces what another run has put there meanwhile."""
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -240,11 +212,7 @@ def _place(temporary: Path, target: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a file's lock.
-
-    Raises:
-        BlockingIOError: A run holds it.
-    """
+    """Hold a file's lock."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe may have no end
     try:
         _lock(descriptor)
@@ -254,11 +222,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int) -> None:
-    """Take a file's lock, where its file system has locks.
-
-    Raises:
-        BlockingIOError: Somebody else holds it.
-    """
+    """Take a file's lock, where its file system has locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -268,11 +232,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _write_all(descriptor: int, content: bytes, offset: int) -> None:
-    """Write at an offset, to the last byte or not at all as far as the caller is told.
-
-    Raises:
-        OSError: For example a full disk, which a short write announces.
-    """
+    """Write at an offset, to the last byte or not at all as far as the caller is told."""
     while content:
         written = os.pwrite(descriptor, content, offset)
         content, offset = content[written:], offset + written

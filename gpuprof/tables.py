@@ -20,13 +20,7 @@ _FIELD = re.compile(r"[ \t]*(?P<name>(?:[\w.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]*=(
 
 
 class FilePlace(str):
-    """A file's name, for messages, that knows on which lines its fields stand.
-
-    Args:
-        name: The file.
-        text: TOML.
-        line: Where the text starts in the file.
-    """
+    """A file's name, for messages, that knows on which lines its fields stand."""
 
     def __new__(cls, name: str, text: str, line: int = 1) -> "FilePlace":
         """The name, with the lines of the fields."""
@@ -72,13 +66,7 @@ def _path_of(name: str) -> Field:
 def read_toml(text: str, where: str, line: int = 0) -> dict[str, Any]:
     """The table that a text holds.
 
-    Args:
-        text: TOML.
-        where: The file, for messages.
-        line: Where the text starts in it, if it is a header; 0 for a whole file.
-
-    Raises:
-        HeaderError: It is not TOML.
+    `line` is where a header's text starts in its file, 0 for a whole file.
     """
     try:
         # Behind as many empty lines as stand before it, so that the parser counts those of the file.
@@ -101,12 +89,8 @@ def is_identifier(text: str) -> bool:
 class TableReader:
     """Takes typed fields out of a TOML table and remembers which are left.
 
-    Args:
-        table: The table.
-        where: The file, for messages.
-        name: What stands in front of the fields' names: `launch.` for those of a table `launch`.
-        fix: What to do about a field that is missing.
-        path: Where the table stands in the file; told by `name` when None.
+    `name` stands in front of the fields' names: `launch.` for those of a table `launch`; `path` is where the
+    table stands in the file, told by `name` when None.
     """
 
     def __init__(
@@ -127,11 +111,7 @@ class TableReader:
         return key in self.table
 
     def take(self, key: str, kind: type, default: Any = None) -> Any:
-        """A field; without a default it must be there.
-
-        Raises:
-            HeaderError: It is missing or of another type.
-        """
+        """A field; without a default it must be there."""
         self._taken.add(key)
         if key not in self.table:
             if default is None:
@@ -188,13 +168,7 @@ class TableReader:
         return found
 
     def error(self, key: str, problem: str, fix: str = "") -> HeaderError:
-        """The error of a field.
-
-        Args:
-            key: The field.
-            problem: What is the matter with it, as the rest of a sentence.
-            fix: What to do about it.
-        """
+        """The error of a field."""
         return HeaderError(f"{self._at(key)}: {self.name}{key} {problem}.", fix=fix)
 
     def _to_add(self, key: str) -> str:
@@ -220,11 +194,7 @@ class TableReader:
         return self.where.at(path) if isinstance(self.where, FilePlace) else self.where
 
     def finish(self) -> None:
-        """Refuse fields that nobody took.
-
-        Raises:
-            HeaderError: There is one; the message names the nearest that is known.
-        """
+        """Refuse fields that nobody took."""
         for key in self.table:
             near = difflib.get_close_matches(key, self._taken, n=1)
             fix = f"Did you mean {self.name}{near[0]}?" if near else self._those_known()

@@ -29,11 +29,8 @@ FACES = 6
 class Layout:
     """What the extents of a kind of texture mean.
 
-    Args:
-        axes: Coordinates of a texel within its layer.
-        layered: Whether there are layers, which are never filtered across.
-        cube: Whether six layers are the faces of a cube.
-        largest: Most texels along x, y and z, or layers, on cards since sm_80.
+    `axes` are coordinates of a texel within its layer; layers are never filtered across; `largest` holds for
+    cards since sm_80.
     """
 
     axes: int

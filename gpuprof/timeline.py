@@ -21,11 +21,7 @@ _path = os.environ.get(_VARIABLE, "")
 
 
 def begin() -> None:
-    """Begin the file, if one is wanted.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Begin the file, if one is wanted."""
     if not _path:
         return
     try:
@@ -39,12 +35,7 @@ def begin() -> None:
 
 @contextmanager
 def span(name: str, of: str = "") -> Iterator[None]:
-    """Note how long the body takes.
-
-    Args:
-        name: What is done, such as `compile`.
-        of: Of what.
-    """
+    """Note how long the body takes."""
     if not _path:
         yield
         return

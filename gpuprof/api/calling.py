@@ -4,12 +4,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
 from gpuprof.files import read_input
 from gpuprof.kernels.bare import bare_kernel, entry_in
@@ -26,7 +27,7 @@ from gpuprof.problems.formulas import ExpressionError, evaluate, variables
 from gpuprof.text import Extent
 
 if TYPE_CHECKING:
-    from gpuprof.problems.by_value import Argument, Expectation, Tolerance
+    from gpuprof.problems.by_value import Argument, Expectation
 
 #: One extent of a launch: a number, or a formula.
 Extents = int | str | tuple[int | str, ...]
@@ -38,53 +39,31 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 @dataclass(frozen=True, slots=True)
 class BareLaunch:
-    """How kernels without a header are launched.
-
-    Args:
-        grid: Blocks in x, y and z.
-        block: Threads of a block; a list for one case each.
-        params: Values of macros, one or several each.
-        entry: Name of the function; the file's own, or its only kernel, when empty.
-        dynamic_shared_bytes: Dynamic shared memory of one block.
-        cooperative: Whether blocks wait for each other.
-        compile_options: Options for the compiler besides gpuprof's own.
-        textures: Arguments that are textures, with the fields of a header's tables.
-        surfaces: Arguments that are surfaces, likewise.
-    """
+    """How kernels without a header are launched; each parameter with one value or several."""
 
     grid: LaunchValue
     block: LaunchValue | list[LaunchValue]
     params: Mapping[str, int | Sequence[int]]
-    entry: str = ""
-    dynamic_shared_bytes: int | str | Callable[[Mapping[str, int]], int | str] = 0
-    cooperative: bool = False
-    compile_options: Sequence[str] = ()
-    textures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    surfaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    said: HeaderKeywords
 
+    @property
+    def textures(self) -> Mapping[str, Mapping[str, Any]]:
+        return self.said.get("textures") or {}
 
-@dataclass(frozen=True, slots=True)
-class CallArguments:
-    """What kernels are called with, and what is expected of it; as the arguments of `profile`."""
-
-    args: "Mapping[str, Argument]"
-    expect: "Mapping[str, Expectation]"
-    relative: "Tolerance" = None
-    absolute: "Tolerance" = None
-    flops: int | str | None = None
-    nbytes: int | str | None = None
+    @property
+    def surfaces(self) -> Mapping[str, Mapping[str, Any]]:
+        return self.said.get("surfaces") or {}
 
 
 def call_request(
-    sources: Sequence[Path | Source], launch: BareLaunch | None, call: CallArguments, folder: Path
+    sources: Sequence[Path | Source],
+    launch: BareLaunch | None,
+    args: "Mapping[str, Argument]",
+    expect: "Mapping[str, Expectation]",
+    said: HeaderKeywords,
+    folder: Path,
 ) -> Request:
-    """What to measure of kernels that are called with given arguments.
-
-    Args:
-        sources: Kernel files; their headers, where they have one, are not read.
-        launch: How they are launched.
-        call: Their arguments.
-        folder: Where arrays are kept while they are measured.
+    """What to measure of kernels that are called with given arguments, whose arrays are kept in a folder.
 
     Raises:
         InputError: An argument, or what is said of the launch, makes no sense.
@@ -96,15 +75,15 @@ def call_request(
     files = _read(sources)
     read = read_call(
         next(iter(files)).stem,
-        _without_views(call.args, launch),
-        call.expect,
+        _without_views(args, launch),
+        expect,
         folder,
-        relative=call.relative,
-        absolute=call.absolute,
-        flops=call.flops,
-        nbytes=call.nbytes,
+        relative=said.get("relative"),
+        absolute=said.get("absolute"),
+        flops=said.get("flops"),
+        nbytes=said.get("bytes"),
     )
-    ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(call.args))
+    ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(args))
     request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
     return replace(request, selections=launched(ladder, launch, read.integers))
 
@@ -130,25 +109,14 @@ def _without_views(args: "Mapping[str, Argument]", launch: BareLaunch) -> "Mappi
 
 
 def bare_ladder(
-    sources: Sequence[Path | Source],
-    launch: BareLaunch,
-    operation: Operation,
-    dtype: str,
-    arguments: Sequence[str],
+    sources: Sequence[Path | Source], launch: BareLaunch, operation: Operation, dtype: str
 ) -> Ladder:
-    """Kernels without a header that compute a declared operation.
-
-    Args:
-        sources: Kernel files; their headers, where they have one, are not read.
-        launch: How they are launched, for every size.
-        operation: What they compute.
-        dtype: The run's element type.
-        arguments: What they take, in order; all of the operation's when empty.
+    """Kernels without a header that compute a declared operation; those that they have are not read.
 
     Raises:
         InputError: The operation has no such argument, or a file cannot be read.
     """
-    names = tuple(arguments) or operation.argument_names
+    names = tuple(launch.said.get("arguments") or ()) or operation.argument_names
     for name in names:
         if name not in operation.argument_names:
             known = ", ".join(operation.argument_names)
@@ -161,10 +129,7 @@ def launched(
 ) -> tuple[Selection, ...]:
     """Each kernel with each block and each set of parameters, its launch worked out as far as that goes.
 
-    Args:
-        ladder: Kernels without a header.
-        launch: How they are launched.
-        integers: Sizes and numbers that are the same for all of it.
+    `integers` are sizes and numbers that are the same for all of it.
 
     Raises:
         InputError: What is said of the launch makes no sense.
@@ -227,12 +192,12 @@ def _bare(
         path.stem,
         operation=operation.name,
         dtypes=(dtype,),
-        entry=launch.entry or entry_in(text, path.stem),
+        entry=launch.said.get("entry") or entry_in(text, path.stem),
         arguments=arguments,
-        launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.cooperative),
+        launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.said.get("cooperative", False)),
         parameters=parameters,
         rung=rung,
-        compile_options=launch.compile_options,
+        compile_options=launch.said.get("compile_options", ()),
         headers=carried_files(text, path, ()),
         textures=texture_specs(
             launch.textures,
@@ -257,7 +222,11 @@ def _launched(
         threads = dict(zip(LAUNCH_VARIABLES, (*block, block[0] * block[1] * block[2]), strict=False))
         grid = _formulas("grid", launch.grid, {**values, **threads}, integers, known)
         shared = _formulas(
-            "dynamic_shared_bytes", launch.dynamic_shared_bytes, {**values, **threads}, integers, known
+            "dynamic_shared_bytes",
+            launch.said.get("dynamic_shared_bytes", 0),
+            {**values, **threads},
+            integers,
+            known,
         )
         x, y, z = (*grid, "1", "1")[:3]
         made = replace(kernel.launch, block=block, grid=(x, y, z), dynamic_shared_bytes=shared[0])
@@ -294,12 +263,7 @@ def _formulas(
 ) -> tuple[str, ...]:
     """What is said of one part of a launch, as formulas.
 
-    Args:
-        what: The part, for messages.
-        given: A number, a formula, a tuple of these, or a function of `values` that gives one of them.
-        values: What a function is called with.
-        constants: Names that are replaced by their numbers.
-        known: Names that formulas may use besides.
+    A function is called with `values`; names among `constants` become their numbers, others must be `known`.
 
     Raises:
         InputError: It is none of these, or names something unknown.

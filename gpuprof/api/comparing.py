@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuprof import __version__
-from gpuprof.api.finding import CaseFinder
-from gpuprof.api.run import Case, Run
+from gpuprof.api.finding import CaseFinder, ShownAsTables
+from gpuprof.api.measured_run import Case, Run
 from gpuprof.comparison.compared import ComparedCase as Record
 from gpuprof.comparison.compared import Comparison as Compared
 from gpuprof.comparison.compared import case_name, compare_runs
@@ -25,6 +25,7 @@ from gpuprof.schema import to_json
 
 if TYPE_CHECKING:
     from gpuprof.comparison.surroundings import Difference
+    from gpuprof.report.document import Document
 
 #: A run, its results file, or several that are rounds of one code.
 Runs = Run | str | Path | Sequence[Run | str | Path]
@@ -121,7 +122,7 @@ class ComparedCase:
         return f"<{self.name}: {self.verdict}, {self.sentence}>"
 
 
-class Comparison(CaseFinder[ComparedCase]):
+class Comparison(CaseFinder[ComparedCase], ShownAsTables):
     """What became of every case of a base, in a new run."""
 
     def __init__(self, record: Compared, base: Run, new: Run) -> None:
@@ -186,25 +187,16 @@ class Comparison(CaseFinder[ComparedCase]):
         found: dict[str, Any] = to_json(document([self.record], [()], Tool("gpuprof", __version__)))
         return found
 
-    def to_markdown(self) -> str:
-        """The tables as Markdown."""
-        from gpuprof.report.compared_text import comparison_report
-        from gpuprof.report.markdown import markdown_of
-
-        return markdown_of(comparison_report(self.record))
-
     def to_html(self) -> str:
         """The page."""
         from gpuprof.report.compared_text import comparison_page
 
         return comparison_page([(self.record, ())], Tool("gpuprof", __version__))
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: compact tables."""
+    def _report(self) -> "Document":
         from gpuprof.report.compared_text import comparison_report
-        from gpuprof.report.notebook import render_notebook
 
-        return render_notebook(comparison_report(self.record))
+        return comparison_report(self.record)
 
     def __repr__(self) -> str:
         """The verdict in short."""

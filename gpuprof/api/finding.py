@@ -1,13 +1,35 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Cases found by the values of their attributes, in a run as in a comparison."""
+"""What a run, a comparison and a fleet share: cases found by their attributes, and tables that show them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpuprof.errors import InputError
 
+if TYPE_CHECKING:
+    from gpuprof.report.document import Document
+
 C = TypeVar("C")
+
+
+class ShownAsTables:
+    """Something that a report tells of in tables."""
+
+    def _report(self) -> "Document":
+        raise NotImplementedError
+
+    def to_markdown(self) -> str:
+        """The tables as Markdown."""
+        from gpuprof.report.markdown import markdown_of
+
+        return markdown_of(self._report())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: compact tables."""
+        from gpuprof.report.notebook import render_notebook
+
+        return render_notebook(self._report())
 
 
 class CaseFinder(Generic[C]):

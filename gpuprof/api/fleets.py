@@ -4,10 +4,11 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuprof import __version__
-from gpuprof.api.run import Run
+from gpuprof.api.finding import ShownAsTables
+from gpuprof.api.measured_run import Run
 from gpuprof.comparison.fleet import Fleet as Record
 from gpuprof.comparison.fleet import FleetBuilder
 from gpuprof.comparison.outliers import Outlier
@@ -16,10 +17,13 @@ from gpuprof.reading import read_run
 from gpuprof.results import Tool
 from gpuprof.schema import to_json
 
+if TYPE_CHECKING:
+    from gpuprof.report.document import Document
+
 __all__ = ["Fleet", "Outlier", "fleet"]
 
 
-class Fleet:
+class Fleet(ShownAsTables):
     """Many cards side by side."""
 
     def __init__(self, record: Record) -> None:
@@ -50,25 +54,16 @@ class Fleet:
         found: dict[str, Any] = to_json(self.record.found)
         return found
 
-    def to_markdown(self) -> str:
-        """Tables for a page of Markdown."""
-        from gpuprof.report.fleet_text import fleet_report
-        from gpuprof.report.markdown import markdown_of
-
-        return markdown_of(fleet_report(self.record))
-
     def to_html(self) -> str:
         """The page."""
         from gpuprof.report.fleet_text import fleet_page
 
         return fleet_page(self.record)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: compact tables."""
+    def _report(self) -> "Document":
         from gpuprof.report.fleet_text import fleet_report
-        from gpuprof.report.notebook import render_notebook
 
-        return render_notebook(fleet_report(self.record))
+        return fleet_report(self.record)
 
     def __repr__(self) -> str:
         """The headline."""

@@ -2,22 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure from Python, and read results back."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from gpuprof.api.calling import BareLaunch, CallArguments, LaunchValue, bare_ladder, call_request, launched
-from gpuprof.api.run import Run
+from gpuprof.api.calling import BareLaunch, LaunchValue, bare_ladder, call_request, launched
+from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
+from gpuprof.api.measured_run import Run
+from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.paths import Source, ladder_of
-from gpuprof.measure.options import CounterOptions, RunOptions, SelectOptions, run_options, takes_options
+from gpuprof.measure.options import CounterOptions, RunOptions, SelectOptions, run_options
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
-from gpuprof.measure.resume import check_same_request, continued
 from gpuprof.measure.run import Progress, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.declaration import FILE_NAME, load_operation
@@ -28,7 +29,7 @@ from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
 
 if TYPE_CHECKING:
-    from gpuprof.problems.by_value import Argument, Expectation, Tolerance
+    from gpuprof.problems.by_value import Argument, Expectation
 
 #: An operation's name, a folder, a kernel file or its text.
 What = str | Path | Source
@@ -74,23 +75,12 @@ def profile(
     references: Collection[Which] | None = None,
     args: "Mapping[str, Argument] | None" = None,
     expect: "Mapping[str, Expectation] | None" = None,
-    relative: "Tolerance" = None,
-    absolute: "Tolerance" = None,
-    flops: int | str | None = None,
-    bytes: int | str | None = None,
     grid: LaunchValue | None = None,
-    entry: str = "",
-    arguments: Sequence[str] = (),
-    dynamic_shared_bytes: int | str | Callable[[Mapping[str, int]], int | str] = 0,
-    cooperative: bool = False,
-    compile_options: Sequence[str] = (),
-    textures: Mapping[str, Mapping[str, Any]] | None = None,
-    surfaces: Mapping[str, Mapping[str, Any]] | None = None,
     ncu: bool = CounterOptions.ncu,
     save: str | Path | None = None,
     resume: str | Path | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[ProfileKeywords],
 ) -> Run:
     """Compile, run, verify and measure kernels, each in a worker process, as the command line does.
 
@@ -120,30 +110,15 @@ def profile(
             `__array__` or `__dlpack__`; None for an output that starts poisoned. Arrays of which nothing is
             expected are inputs, and must stay as they are.
         expect: What outputs must hold, by name: an array, or a function of all arguments that returns one.
-        relative: Error allowed, as a share of an element's expected value; one number, or one by output.
-            Unless this or `absolute` is given, 32 unit roundoffs of the element's value and as many of the
-            mean value; integers must be equal.
-        absolute: Error allowed besides.
-        flops: Floating-point operations that a call needs, for a rate: a number or a formula of the sizes.
-        bytes: Fewest bytes that a call must move; every array once when None.
         grid: Blocks in x, y and z: numbers, formulas as in headers such as `"cdiv(n, block_x)"`, or a
             function of sizes, parameters and block (`block_x`, `threads` …) that returns them.
-        entry: Name of the function; the file's own name, or its only kernel, when empty.
-        arguments: With `operation` and `grid`: what the kernel takes, in order; all of the operation's when
-            empty.
-        dynamic_shared_bytes: Dynamic shared memory of one block: a number, a formula or a function.
-        cooperative: Whether blocks wait for each other, and all must be on the device at once.
-        compile_options: Options for the compiler besides gpuprof's own.
-        textures: Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of
-            a header's `[textures.NAME]`: `{"image": {"filter": "linear"}}`.
-        surfaces: Those that it takes as a `cudaSurfaceObject_t`, likewise: `{"out": {}}`.
         ncu: On a GPU, then profile each kernel with Nsight Compute; where that cannot be, the counters say
             why. With `save` its report stands beside the results file.
         save: A results file that holds every case as soon as it is done.
         resume: Instead of `save`: the results file of a run that was stopped, which goes on there; what it
             holds is not measured again. What is asked for must be the same.
         progress: Told about every step.
-        **options: Those of a run.
+        **options: As below.
 
     Returns:
         The run, with a case for each kernel, size, block and set of parameters. A kernel that is wrong, fails
@@ -159,32 +134,29 @@ def profile(
     how = run_options("profile", options)
     if resume is not None:
         _refuse("resume", save=save)
-    file = _File(save, resume)
     if ncu and how.cluster is not None:
         raise InputError(
             "ncu does not go with cluster: Nsight Compute profiles on this machine.",
             fix="Leave one of them out.",
         )
-    given = params or {}, entry, dynamic_shared_bytes, cooperative, compile_options
-    launch = _launch(grid, block, *given, textures or {}, surfaces or {})
+    launch = _launch(grid, block, params or {}, options)
     files = _listed(what)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
-        _refuse("args and expect", scalars=scalars, references=references, arguments=arguments)
-        call = CallArguments(args or {}, expect or {}, relative, absolute, flops, bytes)
+        _refuse("args and expect", scalars=scalars, references=references, **_said(options, "arguments"))
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
-            request = call_request(_files(files), launch, call, Path(folder))
-            return _measured(request, replace(how, given_arrays=folder), file, progress, ncu=ncu)
-    _refuse("a declared operation", relative=relative, absolute=absolute, flops=flops, bytes=bytes)
+            request = call_request(_files(files), launch, args or {}, expect or {}, options, Path(folder))
+            return _measured(request, replace(how, given_arrays=folder), save, resume, progress, ncu=ncu)
+    _refuse("a declared operation", **_said(options, "relative", "absolute", "flops", "bytes"))
     selections: Sequence[Selection] = ()
     if launch is None:
-        _refuse("a header", entry=entry, arguments=arguments, compile_options=compile_options)
-        _refuse("a header", textures=textures, surfaces=surfaces)
+        in_headers = ("entry", "arguments", "compile_options", "textures", "surfaces")
+        _refuse("a header", **_said(options, *in_headers))
         ladder = _ladder(files, operation)
         selections = _selections(ladder, kernels, params or {})
     else:
         _refuse("grid and block", kernels=kernels)
-        ladder = bare_ladder(_files(files), launch, _operation(operation), dtype, arguments)
+        ladder = bare_ladder(_files(files), launch, _operation(operation), dtype)
     request = make_request(
         ladder,
         selections,
@@ -196,98 +168,75 @@ def profile(
     )
     if launch is not None:
         request = replace(request, selections=launched(ladder, launch))
-    return _measured(request, how, file, progress, ncu=ncu)
+    return _measured(request, how, save, resume, progress, ncu=ncu)
 
 
-def _launch(grid: Any, block: Any, *rest: Any) -> BareLaunch | None:
+def _launch(grid: Any, block: Any, params: Values, said: HeaderKeywords) -> BareLaunch | None:
     """How kernels without a header are launched; None where headers say it."""
     if grid is None:
         return None
     if block is None:
         raise InputError("There is a grid and no block.", fix="A kernel without a header needs both.")
-    return BareLaunch(grid, block, *rest)
+    return BareLaunch(grid, block, params, said)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """Where a run is kept: a new file, or that of a run which goes on."""
-
-    save: str | Path | None
-    resume: str | Path | None
-
-    @property
-    def path(self) -> Path | None:
-        named = self.save or self.resume
-        return Path(named) if named else None
-
-    def open(self, run: Record) -> ResultsFile:
-        path = self.path
-        assert path is not None
-        if self.resume is None:
-            return ResultsFile(path, run, replace=False)
-        return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path))
+def _said(options: HeaderKeywords, *names: str) -> dict[str, Any]:
+    return {name: options.get(name) for name in names}
 
 
 def _measured(
-    request: Request, options: RunOptions, file: _File, progress: Progress | None, *, ncu: bool
+    request: Request,
+    options: RunOptions,
+    save: str | Path | None,
+    resume: str | Path | None,
+    progress: Progress | None,
+    *,
+    ncu: bool,
 ) -> Run:
     watcher = progress or _SilentProgress()
-    record = _finished(request, options, file, ncu=ncu) or measure(
-        request, options, watcher, keep=file.open if file.path else None
-    )
+    named = save or resume
+    path = Path(named) if named else None
+
+    def keep(run: Record) -> ResultsFile:
+        assert path is not None
+        return go_on(path, run, _unsaid) if resume else ResultsFile(path, run, replace=False)
+
+    record = None
+    if path is not None and resume:
+        record = finished_run(path, request, options, counters=ncu, told=_unsaid)
+    record = record or measure(request, options, watcher, keep=keep if path else None)
     if not record.complete:
         raise Interrupted(Run(record))
     if ncu and record.backend == "gpu":
-        record = _counted(record, request, options, file.path, watcher)
+        record = _counted(record, request, options, path, watcher)
     return Run(record)
 
 
-def _finished(request: Request, options: RunOptions, file: _File, *, ncu: bool) -> Record | None:
-    """A run to which nothing is left to add."""
-    if file.resume is None:
-        return None
-    path = Path(file.resume)
-    record = read_run(path)
-    if record.complete:
-        check_same_request(record, request, options, path)
-    if not record.complete or (ncu and _lacks_counters(record)):
-        return None
-    return record
-
-
-def _lacks_counters(record: Record) -> bool:
-    from gpuprof.ncu.outcome import lacks_counters
-
-    return lacks_counters(record)
+def _unsaid(_: str) -> None:
+    """What a command says, a program finds in the run."""
 
 
 def _counted(
     record: Record, request: Request, options: RunOptions, save: Path | None, progress: Progress
 ) -> Record:
     """The run with Nsight Compute's counters, in its results file too where there is one."""
+    from gpuprof.ncu.collecting import add_counters
     from gpuprof.ncu.invocation import NcuOptions, patience
-    from gpuprof.ncu.profile import add_counters
 
     with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
-        file = (
-            ResultsFile.resumed(save, lambda: record)
-            if save is not None
-            else ResultsFile(Path(folder) / RESULTS_NAME, record, replace=False)
-        )
+        path = save or Path(folder) / RESULTS_NAME
         try:
             return add_counters(
                 record,
                 plan_cases(request, references=True),
+                path,
                 device=options.device,
                 options=NcuOptions(timeout_s=patience(options.timeout_s)),
-                file=file,
                 progress=progress.profiling,
                 given_arrays=options.given_arrays,
             )[0]
         except KeyboardInterrupt:
-            raise Interrupted(Run(read_run(file.path))) from None
-        finally:
-            file.close()
+            raise Interrupted(Run(read_run(path))) from None
 
 
 def declared_request(

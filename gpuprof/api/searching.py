@@ -5,7 +5,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from gpuprof.analysis.tuned import (
     TunedRow,
@@ -15,6 +15,8 @@ from gpuprof.analysis.tuned import (
     tie_sentence,
     tuned_sizes,
 )
+from gpuprof.api.keywords import TuneKeywords, takes_options
+from gpuprof.api.measured_run import Run
 from gpuprof.api.measuring import (
     Extents,
     Interrupted,
@@ -24,9 +26,8 @@ from gpuprof.api.measuring import (
     declared_request,
     listed_blocks,
 )
-from gpuprof.api.run import Run
 from gpuprof.errors import InputError, in_sentences
-from gpuprof.measure.options import SelectOptions, run_options, takes_options
+from gpuprof.measure.options import SelectOptions, run_options
 from gpuprof.results import Measurement
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
@@ -153,7 +154,7 @@ def tune(
     seconds: float | None = None,
     save: str | Path | None = None,
     progress: Watcher | None = None,
-    **options: Any,
+    **options: Unpack[TuneKeywords],
 ) -> Search:
     """Search the values that headers declare for the parameters and blocks of kernels.
 
@@ -177,7 +178,7 @@ def tune(
         save: A results file that holds every point as soon as it is measured. If it holds an earlier part of
             the same search, the search goes on from there.
         progress: Told about every stage.
-        **options: Those of a run.
+        **options: As below.
 
     Returns:
         What was found. A point that is wrong, fails or hangs is a case that says so, not an exception.

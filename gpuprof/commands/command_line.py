@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +17,15 @@ from gpuprof.commands.gating import read_gates
 from gpuprof.commands.settings import settings_as_arguments
 from gpuprof.errors import InputError
 from gpuprof.measure.options import (
-    OUTPUT,
     SELECT,
     CounterOptions,
     GateOptions,
+    Given,
     Option,
     OutputOptions,
     RunOptions,
     SelectOptions,
+    TuneOptions,
     options_of,
     run_options,
 )
@@ -37,28 +38,9 @@ if TYPE_CHECKING:
 Parameter = tuple[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A command line, read."""
-
-    select: SelectOptions
-    run: RunOptions
-    gate: GateOptions
-    output: OutputOptions
-    count: CounterOptions
-    argv: tuple[str, ...]
-
-
 def parameter(name: str, command: str = "profile", **changes: Any) -> Any:
     """An option of the table, for Typer."""
     return _info(replace(options_of(command)[name], **changes))
-
-
-def output_option(flag: str, text: str, metavar: str | None = None, short: str | None = None) -> Any:
-    """An option of one command alone that says what it writes, for Typer."""
-    return typer.Option(
-        *filter(None, (f"--{flag}", short)), metavar=metavar, help=text, rich_help_panel=OUTPUT
-    )
 
 
 def _info(row: Option) -> Any:
@@ -86,13 +68,8 @@ def command_of(
 ) -> Callable[..., None]:
     """A function that Typer makes a command of.
 
-    Args:
-        command: Which of the table's commands it is.
-        handler: Called with the `Given` and the values of its own parameters; its result is the status.
-        help_text: The command's help.
-        changes: What of the table's options is otherwise here.
-        first: Its own parameters that stand before the table's.
-        last: Those that stand behind.
+    The handler is called with the `Given` and the values of its own parameters, `first` and `last`; its
+    result is the status. `changes` says what of the table's options is otherwise here.
     """
     rows = {name: replace(row, **(changes or {}).get(name, {})) for name, row in options_of(command).items()}
     shared = {name: (Annotated[row.typed or row.kind, _info(row)], row.default) for name, row in rows.items()}
@@ -113,6 +90,7 @@ def command_of(
             GateOptions(**held(GateOptions)),
             OutputOptions(**held(OutputOptions)),
             CounterOptions(**held(CounterOptions)),
+            TuneOptions(**held(TuneOptions)),
             (*sys.argv[1:], *settings_as_arguments(context)),
         )
         own = {name: value for name, value in values.items() if name not in rows}
@@ -173,11 +151,10 @@ def _open_ahead(operation: "Operation", given: Given) -> None:
 
 def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:
     """Measure as the options say; the exit status."""
-    from gpuprof.commands.output import STANDARD_OUTPUT
-    from gpuprof.commands.profile import Destination, ncu_options, profile
+    from gpuprof.commands.profile import profile
     from gpuprof.commands.texts import preprocessing_of, selected
 
-    select, output = given.select, given.output
+    select = given.select
     if shipped:
         _check_own_kernels(select)
     scalars = {
@@ -192,36 +169,10 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
         {name: value for name, value in scalars.items() if value is not None},
         select.reference,
     )
-    files = {"json": output.json, "html": output.html, "csv": output.csv}
-    printed = [name for name, path in files.items() if path == STANDARD_OUTPUT]
-    if len(printed) > 1:
-        raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
-    destination = Destination(
-        output.output,
-        **(files | dict.fromkeys(printed)),
-        force=output.force,
-        prints="".join(printed),
-        resume=output.resume,
-    )
-    return profile(
-        request,
-        given.run,
-        destination,
-        ncu_options(given.count, given.run.timeout_s),
-        quiet=output.quiet,
-        table=output.table,
-        argv=given.argv,
-        browser=output.open_,
-        gates=gates,
-        strict=given.gate.strict,
-    )
+    return profile(request, given, gates)
 
 
 def _check_own_kernels(select: SelectOptions) -> None:
-    """Refuse what would have no effect: the shipped kernels include nothing and know no macros of a user's.
-
-    Raises:
-        InputError: `-I` or `-D` came without a kernel file.
-    """
+    """Refuse what has no effect: shipped kernels include nothing, and know no macros of a user's."""
     if (select.include or select.define) and not any(".cu" in text for text in select.kernel or []):
         raise InputError("-I and -D are for kernels of your own.", fix="Name one with -k FILE.cu.")

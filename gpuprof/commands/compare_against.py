@@ -5,52 +5,120 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuprof import signals
-from gpuprof.commands.compare_place import ComparePlace
-from gpuprof.commands.compare_runs import Outputs, show
-from gpuprof.commands.output import print_written
+from gpuprof.commands.compare_runs import show
+from gpuprof.commands.gating import read_gates
+from gpuprof.commands.output import RUNS, Outputs, print_written
 from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
 from gpuprof.commands.repository import Repository
-from gpuprof.commands.resuming import how_to_go_on
+from gpuprof.commands.resuming import finished_run, go_on, refuse_what_was_stopped, tell_stopped
 from gpuprof.commands.texts import preprocessing_of, selected
-from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError
+from gpuprof.files import check_writable
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.case import Case
-from gpuprof.measure.options import RunOptions, SelectOptions
+from gpuprof.measure.options import Given, RunOptions, SelectOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
-from gpuprof.measure.run import Progress, measure_in_turns
+from gpuprof.measure.run import Keep, Progress, measure_in_turns
 from gpuprof.results import Measurement, Run
-
-if TYPE_CHECKING:
-    from gpuprof.comparison.gates import Gate
+from gpuprof.store import ResultsFile
 
 
-def compare_against(
-    revision: str,
-    paths: Sequence[Path],
-    select: SelectOptions,
-    options: RunOptions,
-    gates: "Sequence[Gate]",
-    outputs: Outputs,
-    place: ComparePlace,
-    *,
-    strict: bool,
-    quiet: bool,
-) -> ExitCode:
+@dataclass(frozen=True, slots=True)
+class ComparePlace:
+    """Where both results files of a comparison stand, and whether it goes on."""
+
+    folder: Path
+    goes_on: bool = False
+
+    @classmethod
+    def named(cls, output: Path | None, resume: Path | None) -> "ComparePlace":
+        """The folder of `--output` or `--resume`, or a new one."""
+        if resume is None:
+            return cls(output or RUNS / f"compare-{datetime.now():%Y%m%d-%H%M%S}")
+        if output is not None:
+            raise InputError(
+                "--resume names the folder of the comparison: --output does not go with it.",
+                fix="Leave one of them out.",
+            )
+        place = cls(resume, goes_on=True)
+        if not place.base.is_file():
+            raise InputError(
+                f"There is no comparison to resume: {place.base} does not exist.",
+                fix="Begin one with -o.",
+            )
+        return place
+
+    @property
+    def base(self) -> Path:
+        """The results file of the base."""
+        return self.folder / "base.json"
+
+    @property
+    def new(self) -> Path:
+        """The results file of the working tree."""
+        return self.folder / "new.json"
+
+    def check(self, outputs: Outputs) -> Outputs:
+        """Refuse what cannot be written, before any work is done.
+
+        Returns:
+            What to write: the page stands beside the results files unless it is named.
+        """
+        if not (self.goes_on or outputs.force):
+            for file in (self.base, self.new):
+                refuse_what_was_stopped(file, self.folder)
+        page = self.folder / "comparison.html"
+        outputs = replace(outputs, named={"html": page, **outputs.named})
+        own_page = self.goes_on and outputs.named["html"] == page
+        (replace(outputs, force=True) if own_page else outputs).check([self.base, self.new])
+        for file in () if self.goes_on else (self.base, self.new):
+            check_writable(file, outputs.force)
+        return outputs
+
+    def finished(self, requests: tuple[Request, Request], options: RunOptions) -> tuple[Run, Run] | None:
+        """Both runs where nothing is left to measure; None for those that go on."""
+        if not (self.goes_on and self.new.is_file()):
+            return None
+        base, new = (
+            finished_run(file, request, options, counters=False)
+            for file, request in zip((self.base, self.new), requests, strict=True)
+        )
+        return (base, new) if base and new else None
+
+    def keeper(self, path: Path, replace_it: bool) -> Keep:
+        """Opens one of the files: that of the run which goes on, or a new one."""
+
+        def keep(run: Run) -> ResultsFile:
+            if self.goes_on and path.exists():
+                return go_on(path, run)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return ResultsFile(path, run, replace=replace_it)
+
+        return keep
+
+
+def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
     """Measure kernels as they are here and as they were at a revision, in turns, and compare.
 
     Both versions are compiled and measured by this gpuprof: only kernels differ, their headers and what they
     include from the repository included.
     """
+    from gpuprof.comparison.compared import compare_runs
+
+    outputs = Outputs.of(given.output)
+    gates = read_gates(given.gate.fail_on, with_base=True)
+    select, revision = given.select, str(given.select.against)
+    place = ComparePlace.named(given.output.output, given.output.resume)
     signals.postpone()
     repository = Repository.around(tuple(paths))
     outputs = place.check(outputs)
@@ -59,45 +127,27 @@ def compare_against(
     folders = _typed_within(repository, command)
     with repository.version(commit, folders.values()) as checkout:
         requests = _requests(repository, select, command, checkout, revision)
-        base, new = place.finished(requests, options) or _measured(requests, options, place, outputs, quiet)
-    return _told(revision, commit, (base, new), place, gates, outputs, strict=strict, quiet=quiet)
+        runs = place.finished(requests, given.run) or _measured(requests, given, place, outputs.force)
+    name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
+    compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
+    status = show([compared], gates, outputs, given.gate, quiet=given.output.quiet)
+    print_written(place.base, place.new, aside=bool(outputs.printed))
+    if not runs[1].complete:
+        return tell_stopped(place.folder)
+    return exit_code(runs[1]) or status
 
 
 def _measured(
-    requests: tuple[Request, Request], options: RunOptions, place: ComparePlace, outputs: Outputs, quiet: bool
+    requests: tuple[Request, Request], given: Given, place: ComparePlace, replace_them: bool
 ) -> tuple[Run, Run]:
-    with watch(quiet=quiet) as progress:
+    with watch(quiet=given.output.quiet) as progress:
         return measure_in_turns(
             requests,
-            options,
+            given.run,
             _Both(progress),
             argv=tuple(sys.argv[1:]),
-            keep=(place.keeper(place.base, outputs.force), place.keeper(place.new, outputs.force)),
+            keep=(place.keeper(place.base, replace_them), place.keeper(place.new, replace_them)),
         )
-
-
-def _told(
-    revision: str,
-    commit: str,
-    runs: tuple[Run, Run],
-    place: ComparePlace,
-    gates: "Sequence[Gate]",
-    outputs: Outputs,
-    *,
-    strict: bool,
-    quiet: bool,
-) -> ExitCode:
-    from gpuprof.comparison.compared import compare_runs
-
-    name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
-    compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
-    status = show([compared], gates, outputs, strict=strict, quiet=quiet)
-    print_written(place.base, place.new, aside=outputs.prints)
-    if not runs[1].complete:
-        tell("Stopped early: the files hold what was measured until then.")
-        tell(f"  {how_to_go_on(place.folder)}")
-        return ExitCode.INTERRUPTED
-    return exit_code(runs[1]) or status
 
 
 def _requests(

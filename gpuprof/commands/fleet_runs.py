@@ -6,54 +6,25 @@ import sys
 from collections.abc import Iterator, Sequence
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from gpuprof import __version__
-from gpuprof.commands.command_line import output_option, parameter
-from gpuprof.commands.compare_runs import Outputs
-from gpuprof.commands.output import print_written
+from gpuprof.commands.output import Outputs
 from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
-from gpuprof.measure.options import GATE
+from gpuprof.measure.options import Given
 
 if TYPE_CHECKING:
     from gpuprof.comparison.fleet import Fleet
 
-Results = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RESULTS", help="Results files, folders that hold some, or patterns such as 'r/*.json'."
-    ),
-]
-FailOnOutlier = Annotated[
-    bool,
-    typer.Option(
-        "--fail-on-outlier",
-        help="End with status 1 where a card is an outlier or a case failed on one.",
-        rich_help_panel=GATE,
-    ),
-]
-Page = Annotated[Path | None, output_option("html", "Write the page.", "FILE")]
-Document = Annotated[
-    Path | None, output_option("json", "Write everything as JSON; - prints it instead.", "FILE|-")
-]
-Markdown = Annotated[
-    Path | None, output_option("markdown", "Write Markdown tables; - prints them instead.", "FILE|-")
-]
 
-
-def fleet(
-    results: Results,
-    html: Page = None,
-    json: Document = None,
-    markdown: Markdown = None,
-    fail_on_outlier: FailOnOutlier = False,
-    force: Annotated[bool, parameter("force")] = False,
-    quiet: Annotated[bool, parameter("quiet")] = False,
-) -> None:
+def fleet(given: Given, results: list[str]) -> int:
     """Say which of many cards differ from the fleet median, from a results file of each."""
-    outputs = Outputs(html, json, markdown, None, force)
+    from gpuprof.comparison.comparison_document import dumps
+    from gpuprof.report.fleet_text import fleet_page, fleet_report
+    from gpuprof.report.markdown import markdown_of
+    from gpuprof.report.terminal import print_document
+
+    outputs = Outputs.of(given.output)
     named = list(files_of(results))
     if not named:
         raise InputError(
@@ -62,20 +33,19 @@ def fleet(
         )
     outputs.check([path for path, _ in named])
     found = read_fleet(named)
-    _show(found, outputs, quiet=quiet)
-    failed = fail_on_outlier and bool(found.confirmed or found.found.failures)
-    raise typer.Exit(ExitCode.CASES_FAILED if failed else ExitCode.OK)
+    if not given.output.quiet and not outputs.printed:
+        print_document(fleet_report(found), file=sys.stdout)
+    outputs.write(
+        json=lambda: dumps(found.found),
+        markdown=lambda: markdown_of(fleet_report(found)),
+        html=lambda: fleet_page(found),
+    )
+    failed = given.gate.fail_on_outlier and bool(found.confirmed or found.found.failures)
+    return ExitCode.CASES_FAILED if failed else ExitCode.OK
 
 
 def files_of(names: Sequence[str]) -> Iterator[tuple[Path, bool]]:
-    """The files that a user named, each once, with whether he named the very file.
-
-    Args:
-        names: Files, folders that hold some at any depth, or patterns.
-
-    Raises:
-        InputError: A name stands for no file.
-    """
+    """The files that a user named, by folder or pattern too, each once with whether it was named itself."""
     seen = set()
     for name in names:
         path = Path(name)
@@ -96,16 +66,7 @@ def files_of(names: Sequence[str]) -> Iterator[tuple[Path, bool]]:
 
 
 def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
-    """A fleet from its files, of which one is held at a time.
-
-    Args:
-        files: Each with whether the user named the very file: one that he did not is left out where it is no
-            results file.
-
-    Raises:
-        InputError: There is no card in them.
-        ResultsError: A file that was named is not a results file.
-    """
+    """A fleet from its files, of which one is held at a time; one in a folder may be no results file."""
     from gpuprof.comparison.fleet import FleetBuilder
     from gpuprof.reading import read_run
     from gpuprof.results import Tool
@@ -119,17 +80,3 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
                 raise
             builder.leave_out(str(path), error.what)
     return builder.fleet()
-
-
-def _show(fleet: "Fleet", outputs: Outputs, *, quiet: bool) -> None:
-    from gpuprof.comparison.comparison_document import dumps
-    from gpuprof.report.fleet_text import fleet_page, fleet_report
-    from gpuprof.report.markdown import markdown_of
-    from gpuprof.report.terminal import print_document
-
-    if not quiet and not outputs.prints:
-        print_document(fleet_report(fleet), file=sys.stdout)
-    outputs.write(outputs.json, lambda: dumps(fleet.found))
-    outputs.write(outputs.markdown, lambda: markdown_of(fleet_report(fleet)))
-    outputs.write(outputs.html, lambda: fleet_page(fleet))
-    print_written(*outputs.paths, aside=outputs.prints)

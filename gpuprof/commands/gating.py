@@ -21,11 +21,7 @@ UNCERTAIN = ExitCode.ENVIRONMENT
 
 
 def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[Gate, ...]":
-    """The gates of a command line, checked before anything is measured.
-
-    Raises:
-        InputError: One cannot be read, or needs a base.
-    """
+    """The gates of a command line, checked before anything is measured."""
     if not texts:
         return ()
     from gpuprof.comparison.gates import read_gates as read

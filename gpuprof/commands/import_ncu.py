@@ -16,11 +16,7 @@ from gpuprof.store import write_run
 def import_report(
     report: Path, results: Path, output: Path | None, ncu_path: str | None, *, force: bool = False
 ) -> None:
-    """Read a report, give its launches to cases, and write the results: in place where no output is named.
-
-    Raises:
-        GpuprofError: The report or the results cannot be read, or no launch belongs to a case.
-    """
+    """Read a report, give its launches to cases, and write the results: in place where no output is named."""
     from gpuprof.ncu.diagnosis import NcuError
     from gpuprof.ncu.find import find_ncu
     from gpuprof.ncu.importing import match_launches

@@ -1,36 +1,33 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof list`: the ladders that come with gpuprof."""
+"""`gpuprof list` and `devices`: the ladders that come with gpuprof, the GPUs here, and the known cards."""
 
 import json
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpuprof.console import hand_over
+from gpuprof.devices.cards import card_names, load_card
+from gpuprof.devices.device import Device
+from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.report.document import Cell, Column, Document, Row, Section, Sentence, Table
 from gpuprof.report.terminal import print_document
+from gpuprof.schema import to_json
 from gpuprof.text import format_extent
 
 
 def print_ladders(operation: str | None) -> None:
-    """Every shipped rung in order, the names of its other shapes, and where its study was published.
-
-    Raises:
-        InputError: There is no such operation.
-    """
+    """Every shipped rung in order, the names of its other shapes, and where its study was published."""
     names = [operation] if operation else shipped_names()
-    sections = tuple(_section(shipped_ladder(name)) for name in names)
+    sections = tuple(_ladder_section(shipped_ladder(name)) for name in names)
     print_document(Document("", content=sections), file=sys.stdout)
 
 
 def print_ladders_as_json(operation: str | None) -> None:
-    """The same for programs: a list of ladders, each with its kernels in rung order.
-
-    Raises:
-        InputError: There is no such operation.
-    """
+    """The same for programs: a list of ladders, each with its kernels in rung order."""
     names = [operation] if operation else shipped_names()
     hand_over(json.dumps([_ladder_record(shipped_ladder(name)) for name in names], indent=1) + "\n")
 
@@ -64,9 +61,9 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _section(ladder: Ladder) -> Section:
+def _ladder_section(ladder: Ladder) -> Section:
     """A line a kernel, and where the studies were published."""
-    table = Table(_COLUMNS, tuple(_row(kernel) for kernel in ladder.kernels))
+    table = Table(_KERNEL_COLUMNS, tuple(_row(kernel) for kernel in ladder.kernels))
     notes = [Sentence("* any block with --block", tone="muted")]
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         text = f"Study {study.name}: {study.citation} {study.url}".strip()
@@ -87,11 +84,129 @@ def _row(kernel: Kernel) -> Row:
     return Row(tuple(map(Cell, texts)))
 
 
-_COLUMNS = (
+_KERNEL_COLUMNS = (
     Column("kernel", right=False),
     Column("published as", right=False, rank=2),
     Column("study", right=False, rank=4),
     Column("block", right=False, rank=1),
     Column("types", right=False, rank=3),
     Column("title", right=False, folds=46),
+)
+
+
+def print_devices() -> None:
+    """The GPUs that the driver shows, then the cards of the bundled table."""
+    found, reason = _devices_here()
+    numbered = {str(number): device for number, device in enumerate(found)}
+    here = _section("GPUs here", numbered) if found else Sentence(f"No GPU here: {reason}")
+    known = _section("Known cards, executed on the CPU: theoretical peaks", _cards())
+    print_document(Document("", content=(here, known)), file=sys.stdout)
+
+
+def print_measured_rates() -> None:
+    """What small kernels reach on each GPU here, beside its theoretical rates."""
+    sections = tuple(
+        _rates(f"{number}  {device.name}", device, constants, reasons)
+        for number, (device, constants, reasons) in enumerate(_measured_devices())
+    )
+    print_document(Document("", content=sections), file=sys.stdout)
+
+
+def print_devices_as_json(*, measure: bool) -> None:
+    """The same for programs: what `--device` takes, and all that is known of the device behind it."""
+    if measure:
+        reason = ""
+        gpus = [
+            {**_record(str(number), device), "model_constants": constants, "not_measured": reasons}
+            for number, (device, constants, reasons) in enumerate(_measured_devices())
+        ]
+    else:
+        found, reason = _devices_here()
+        gpus = [_record(str(number), device) for number, device in enumerate(found)]
+    document = {
+        "gpus": gpus,
+        "gpus_reason": reason or None,
+        "cards": [_record(selector, card) for selector, card in _cards().items()],
+    }
+    hand_over(json.dumps(document, indent=1) + "\n")
+
+
+def _record(selector: str, device: Device) -> dict[str, Any]:
+    return {"device": selector, **to_json(device)}
+
+
+def _devices_here() -> tuple[tuple[Device, ...], str]:
+    """The GPUs here, and why there are none."""
+    from gpuprof.backends.gpu.driver import driver
+    from gpuprof.backends.gpu.query import query_devices
+
+    try:
+        driver()
+        found = query_devices()
+    except BackendUnavailable as error:
+        return (), error.what
+    return found, "" if found else "The driver shows none."
+
+
+def _measured_devices() -> Iterator[tuple[Device, dict[str, float], list[str]]]:
+    """The GPUs here with their rates, what modelled times need beside, and what of that was not measured."""
+    from gpuprof.backends.gpu.backend import GpuBackend
+    from gpuprof.backends.gpu.query import device_count
+    from gpuprof.statistics import SamplingBudget
+
+    for ordinal in range(device_count()):
+        backend = GpuBackend(ordinal, 0, SamplingBudget(0.1))
+        constants: dict[str, float] = {}
+        reasons = []
+        if backend.device.measured_rates:
+            for group, found, reason in backend.model_constants():
+                constants |= found
+                reasons += [f"Not measured, {group}: {reason}"] if reason else []
+        yield backend.device, constants, reasons
+
+
+def _cards() -> dict[str, Device]:
+    """The known cards by what `--device` takes."""
+    return {f"sim:{name}": load_card(name) for name in card_names()}
+
+
+def _rates(title: str, device: Device, constants: Mapping[str, float], reasons: Sequence[str]) -> Section:
+    from gpuprof.report.device_facts import rates_table
+
+    reasons = [*filter(None, [device.measured_rates_reason]), *reasons]
+    rows = tuple(Row((Cell(key), Cell(f"{value:.4g}"))) for key, value in constants.items())
+    more = (Table((Column("What modelled times need", right=False), Column("Measured")), rows),)
+    tables = (rates_table(device), *(more if rows else ()))
+    return Section(title, (*tables, *map(Sentence, reasons)))
+
+
+def _section(title: str, devices: Mapping[str, Device]) -> Section:
+    rows = tuple(
+        Row((Cell(selector), *(Cell(write(device)) for write in _WRITTEN)))
+        for selector, device in devices.items()
+    )
+    return Section(title, (Table(_DEVICE_COLUMNS, rows),))
+
+
+def _known(value: float | None, digits: int) -> str:
+    return "unknown" if value is None else f"{value:.{digits}f}"
+
+
+_DEVICE_COLUMNS = (
+    Column("--device", right=False),
+    Column("name", right=False, folds=11),
+    Column("arch", right=False, rank=4),
+    Column("SMs", rank=2),
+    Column("memory", rank=3),
+    Column("GB/s"),
+    Column("FP32 TFLOP/s", rank=1),
+)
+#: What fills the columns behind the first.
+_WRITTEN: tuple[Callable[[Device], str], ...] = (
+    lambda device: device.name,
+    lambda device: device.arch,
+    lambda device: str(device.sm_count),
+    lambda device: f"{device.memory_bytes / 2**30:.0f} GiB",
+    lambda device: _known(device.peak_bandwidth_gbps, 0),
+    lambda device: _known(device.peak_fp32_gflops and device.peak_fp32_gflops / 1e3, 1),
 )

@@ -16,11 +16,7 @@ from gpuprof.problems.declaration import FILE_NAME, load_operation
 
 
 def write_starting_point(what: str, path: Path, *, force: bool) -> None:
-    """Write a kernel file, and say how to measure it.
-
-    Raises:
-        InputError: There is no such operation, or the file cannot be written.
-    """
+    """Write a kernel file, and say how to measure it."""
     if path.suffix != ".cu":
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
     operation, ladder, command = _found(what, path)

@@ -1,44 +1,120 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Writing reports and tables, and naming what was written on the last lines."""
+"""Where files go, how they are written, and what is said of them; and the browser that shows one."""
 
+import os
+import secrets
+import sys
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from gpuprof import signals
-from gpuprof.console import say, tell
+from gpuprof.console import hand_over, say, tell
 from gpuprof.errors import PATH_ERRORS, InputError, OutputError, reason
-from gpuprof.files import check_writable, replace_text
-from gpuprof.results import Run
+from gpuprof.files import RESULTS_NAME, check_writable, replace_text, same_file
+from gpuprof.measure.options import OutputOptions
+from gpuprof.results import Run, dumps
 from gpuprof.store import write_run
 
 #: What stands for standard output where a file may be named.
 STANDARD_OUTPUT = Path("-")
+#: Where runs go that name no place, below the working directory, and the link to the newest of them.
+RUNS = Path("gpuprof-results")
+LATEST = RUNS / "latest"
 
 
-def page_of(run: Run) -> str:
-    """A run as one HTML file."""
-    from gpuprof.report.html import render_html
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The files that options name by their kind, one of which may be standard output."""
 
-    return render_html(run)
+    named: Mapping[str, Path]
+    force: bool = False
+
+    @classmethod
+    def of(cls, output: OutputOptions) -> "Outputs":
+        """What was typed."""
+        kinds = {
+            "html": output.html,
+            "json": output.json,
+            "csv": output.csv,
+            "markdown": output.markdown,
+            "junit": output.junit,
+        }
+        named = {kind: path for kind, path in kinds.items() if path is not None}
+        refuse_two_printed(*named.values())
+        return cls(named, output.force)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file to write."""
+        return [path for path in self.named.values() if path != STANDARD_OUTPUT]
+
+    @property
+    def printed(self) -> str:
+        """The kind that standard output takes, in place of what the terminal shows; empty for none."""
+        return next((kind for kind, path in self.named.items() if path == STANDARD_OUTPUT), "")
+
+    def check(self, inputs: Sequence[Path] = ()) -> None:
+        """Refuse what cannot be written, before any work is done."""
+        for number, path in enumerate(self.paths):
+            for other in (*inputs, *self.paths[:number]):
+                if same_file(path, other):
+                    raise InputError(f"{path} is named twice.", fix="Give every file a name of its own.")
+            check_writable(path, self.force)
+
+    def write(self, **texts: Callable[[], str]) -> None:
+        """Write or print those that are wanted, and name the files."""
+        for kind, text in texts.items():
+            if kind in self.named:
+                write_or_print(self.named[kind], text())
+        print_written(*self.paths, aside=bool(self.printed))
+
+
+def refuse_two_printed(*paths: Path | None) -> None:
+    """Refuse to print more than one file."""
+    if paths.count(STANDARD_OUTPUT) > 1:
+        raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
+
+
+def write_or_print(path: Path, text: str) -> list[Path]:
+    """Write a file whole, or hand it over where its path is standard output.
+
+    Returns:
+        The file, if there is one.
+    """
+    if path == STANDARD_OUTPUT:
+        hand_over(text)
+        return []
+    write_file(path, text)
+    return [path]
+
+
+def text_of(run: Run, kind: str) -> str:
+    """A run as one of the files that can be asked for: `json`, `html` or `csv`."""
+    if kind == "json":
+        return dumps(run)
+    if kind == "html":
+        from gpuprof.report.html import render_html
+
+        return render_html(run)
+    from gpuprof.report.comma_separated import render_csv
+
+    return render_csv(run)
 
 
 def write_report(run: Run, path: Path) -> None:
-    """Render a run as one HTML file.
-
-    Raises:
-        InputError: The path cannot be written.
-    """
-    text = page_of(run)
+    """Render a run as one HTML file."""
+    text = text_of(run, "html")
     signals.postpone()
     write_file(path, text)
 
 
 def write_report_beside(run: Run, results: Path, page: Path, *, aside: bool = False) -> None:
-    """Render a run whose results file is written, and see to it that both stand there at the end.
-
-    Raises:
-        OutputError: The report cannot be written; the results file has been named.
-    """
+    """Render a run whose results file is written, and see to it that both stand there at the end."""
     try:
         write_report(run, page)
     except InputError as error:
@@ -49,11 +125,7 @@ def write_report_beside(run: Run, results: Path, page: Path, *, aside: bool = Fa
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole.
-
-    Raises:
-        InputError: The path cannot be written.
-    """
+    """Write a file whole."""
     try:
         replace_text(path, text)
     except PATH_ERRORS as error:
@@ -61,20 +133,12 @@ def write_file(path: Path, text: str) -> None:
 
 
 def check_report_path(path: Path, force: bool) -> None:
-    """Refuse a report's path before any work is done; an earlier report of gpuprof's may be replaced.
-
-    Raises:
-        InputError: Another file is there and `force` is False, or the path cannot be written.
-    """
+    """Refuse a report's path before any work is done; an earlier report of gpuprof's may be replaced."""
     check_writable(path, force or _is_report(path))
 
 
 def check_table_path(path: Path, force: bool) -> None:
-    """The same for Markdown and CSV: an empty file, as a CI system prepares one, may be replaced.
-
-    Raises:
-        InputError: A file with content is there and `force` is False, or the path cannot be written.
-    """
+    """The same for Markdown and CSV: an empty file, as a CI system prepares one, may be replaced."""
     check_writable(path, force or _is_empty(path))
 
 
@@ -99,3 +163,61 @@ def print_written(*paths: Path, aside: bool = False) -> None:
     """Name files on standard output, one a line; on standard error where the other one holds a file."""
     for path in paths:
         (tell if aside else say)(f"Wrote {path}")
+
+
+def directory_of(operation: str, started: datetime) -> Path:
+    """The directory of a run that names none, unless another run of this second has it."""
+    return RUNS / f"{operation}-{started:%Y%m%d-%H%M%S}"
+
+
+def link_latest(directory: Path) -> None:
+    """Let `gpuprof-results/latest` lead to a run's directory; where that cannot be, there is no link.
+
+    A file or folder of the user's under that name stays what it is.
+    """
+    if LATEST.exists() and not LATEST.is_symlink():
+        return
+    temporary = RUNS / f".latest-{secrets.token_hex(8)}"
+    with suppress(OSError):
+        temporary.symlink_to(directory.name, target_is_directory=True)
+        try:
+            os.replace(temporary, LATEST)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+
+
+def latest_results() -> Path:
+    """The results file of the newest run that named no place."""
+    path = LATEST / RESULTS_NAME
+    if not path.is_file():
+        raise InputError(
+            f"No run is named, and there is none at {path}.",
+            fix="Name a RESULTS.json that gpuprof wrote, or measure first.",
+        )
+    return path
+
+
+def has_browser() -> bool:
+    """Whether a browser would open a window: one for the terminal would take it from the program."""
+    if os.environ.get("BROWSER"):
+        return True
+    if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
+def open_report(path: Path) -> None:
+    """Open a report, or say that there is no browser; the report is written either way."""
+    if not (has_browser() and _opened(path)):
+        tell(f"There is no browser here: copy {path} to where there is one; it needs no other file.")
+
+
+def _opened(path: Path) -> bool:
+    try:
+        return webbrowser.open(path.absolute().as_uri())
+    except webbrowser.Error:
+        return False

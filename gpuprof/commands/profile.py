@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 
 from gpuprof import signals, timeline
 from gpuprof.analysis.status import status_of
-from gpuprof.commands.browser import open_report
 from gpuprof.commands.gating import hold
-from gpuprof.commands.latest import directory_of, link_latest
 from gpuprof.commands.output import (
+    Outputs,
     check_report_path,
     check_table_path,
-    page_of,
+    directory_of,
+    link_latest,
+    open_report,
     print_written,
+    text_of,
     write_file,
     write_report_beside,
 )
@@ -30,18 +32,18 @@ from gpuprof.commands.progress import watch
 from gpuprof.commands.resuming import (
     finished_run,
     go_on,
-    how_to_go_on,
     refuse_what_was_stopped,
+    tell_stopped,
 )
 from gpuprof.console import hand_over, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable
-from gpuprof.measure.options import CounterOptions, RunOptions
+from gpuprof.measure.options import CounterOptions, Given, OutputOptions, RunOptions
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
 from gpuprof.measure.run import Progress, measure
 from gpuprof.reading import read_run
-from gpuprof.results import Run, dumps
+from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
@@ -64,13 +66,17 @@ class Destination:
     prints: str = ""
     resume: Path | None = None
 
-    def check(self, operation: str) -> None:
-        """Refuse paths that cannot be written, before any work is done.
+    @classmethod
+    def of(cls, output: OutputOptions) -> "Destination":
+        """As it was typed."""
+        printed = Outputs.of(output).printed
+        json, html, csv = (
+            None if kind == printed else getattr(output, kind) for kind in ("json", "html", "csv")
+        )
+        return cls(output.output, json, html, output.force, csv=csv, prints=printed, resume=output.resume)
 
-        Raises:
-            InputError: One exists and may not be replaced, cannot be written, or both are one file; or there
-                is no run to go on with.
-        """
+    def check(self, operation: str) -> None:
+        """Refuse paths that cannot be written, before any work is done."""
         json, html = self.paths(operation)
         check_distinct(json, html)
         if self.resume is not None:
@@ -104,11 +110,7 @@ class Destination:
         return self._paths(self._directory(operation))
 
     def open(self, operation: str, run: Run) -> ResultsFile:
-        """Claim the results file; a run that names no place gets a directory of its own.
-
-        Raises:
-            InputError: It cannot be written, or belongs to another run by now.
-        """
+        """Claim the results file; a run that names no place gets a directory of its own."""
         path = self.paths(operation)[0]
         if self.resume is not None:
             return go_on(path, run)
@@ -155,12 +157,7 @@ class Destination:
 
 
 def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
-    """How to profile with Nsight Compute, or None where it is not wanted.
-
-    Raises:
-        InputError: The clock setting is unknown, the program is none, or an option of ncu's came without
-            `--ncu`.
-    """
+    """How to profile with Nsight Compute, or None where it is not wanted."""
     path, clocks = count.ncu_path, count.ncu_clocks
     if path and shutil.which(path) is None:
         raise InputError(
@@ -178,24 +175,11 @@ def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
     return NcuOptions(path, count.ncu_set, clocks, patience(timeout_s))
 
 
-def profile(
-    request: Request,
-    options: RunOptions,
-    destination: Destination,
-    ncu: "NcuOptions | None",
-    *,
-    quiet: bool,
-    table: bool = False,
-    argv: tuple[str, ...],
-    browser: bool = False,
-    gates: "Sequence[Gate]" = (),
-    strict: bool = False,
-) -> ExitCode:
-    """Measure, print the answer, write the report, name the files and hold the run against gates.
-
-    Raises:
-        GpuprofError: For bad input or a missing device, or where the disk is full; nothing measured is lost.
-    """
+def profile(request: Request, given: Given, gates: "Sequence[Gate]" = ()) -> ExitCode:
+    """Measure, print the answer, write the report, name the files and hold the run against gates."""
+    options, table, quiet = given.run, given.output.table, given.output.quiet
+    destination = Destination.of(given.output)
+    ncu = ncu_options(given.count, options.timeout_s)
     if ncu is not None and options.cluster is not None:
         raise InputError(
             "--ncu does not go with --cluster: Nsight Compute profiles on this machine.",
@@ -212,27 +196,24 @@ def profile(
         kept.append(destination.open(name, run))
         return kept[0]
 
-    resumed = destination.resume is not None
-    finished = (
-        finished_run(destination.paths(name)[0], request, options, counters=ncu is not None)
-        if resumed
-        else None
-    )
+    finished = None
+    if destination.resume is not None:
+        finished = finished_run(destination.paths(name)[0], request, options, counters=ncu is not None)
     reports: list[Path] = []
     counted = True
     threading.Thread(target=_load_report, daemon=True).start()
     with watch(quiet=quiet) as progress:
         try:
             run = finished or measure(
-                request, options, progress, argv=argv, keep=keep, on_timed=progress.timed
+                request, options, progress, argv=given.argv, keep=keep, on_timed=progress.timed
             )
             if ncu is not None and run.complete and not finished:
-                run, reports, counted = _with_counters(run, request, options, ncu, kept, progress)
+                run, reports, counted = _with_counters(run, request, options, ncu, kept[0].path, progress)
         except OutputError as error:
             if error.run is not None and not quiet:
                 _print(error.run, table=table, aside=piped)
             raise
-    json_path = kept[-1].path if kept else destination.paths(name)[0]
+    json_path = kept[0].path if kept else destination.paths(name)[0]
     html_path = destination.report_beside(json_path)
     written = [json_path, html_path, *reports]
     if not quiet:
@@ -243,41 +224,26 @@ def profile(
     if not destination.is_named:
         link_latest(json_path.parent)
     if destination.csv is not None:
-        write_file(destination.csv, _text_of(run, "csv"))
+        write_file(destination.csv, text_of(run, "csv"))
         written.append(destination.csv)
     if destination.prints:
-        hand_over(_text_of(run, destination.prints))
+        hand_over(text_of(run, destination.prints))
     print_written(*written, aside=piped)
-    if browser:
+    if given.output.open_:
         open_report(html_path)
     if not run.complete:
-        tell("Stopped early: the files hold what was measured until then.")
-        tell(f"  {how_to_go_on(json_path)}")
-        return ExitCode.INTERRUPTED
+        return tell_stopped(json_path)
     if not counted:
-        tell(
-            "Stopped while Nsight Compute counted: the files hold what was measured, and its counters so far."
+        return tell_stopped(
+            json_path, "while Nsight Compute counted", "what was measured, and its counters so far"
         )
-        tell(f"  {how_to_go_on(json_path)}")
-        return ExitCode.INTERRUPTED
-    held = hold(run, gates, strict=strict, quiet=quiet, aside=piped)
+    held = hold(run, gates, strict=given.gate.strict, quiet=quiet, aside=piped)
     status = exit_code(run) or held
     if not quiet:
         words = Counter(status_of(run, case).word for case in run.cases)
         counts = ", ".join(f"{number} {word}" for word, number in words.items())
         tell(f"Ended with status {status}, of {len(run.cases)} cases: {counts}.")
     return status
-
-
-def _text_of(run: Run, kind: str) -> str:
-    """A run as one of the files that can be asked for."""
-    if kind == "json":
-        return dumps(run)
-    if kind == "html":
-        return page_of(run)
-    from gpuprof.report.comma_separated import render_csv
-
-    return render_csv(run)
 
 
 def _load_report() -> None:
@@ -297,41 +263,24 @@ def _print(run: Run, *, table: bool, aside: bool) -> None:
 
 
 def _with_counters(
-    run: Run,
-    request: Request,
-    options: RunOptions,
-    ncu: "NcuOptions",
-    kept: list[ResultsFile],
-    progress: Progress,
+    run: Run, request: Request, options: RunOptions, ncu: "NcuOptions", place: Path, progress: Progress
 ) -> tuple[Run, list[Path], bool]:
     """The run with Nsight Compute's counters, the report files, and whether it came to its end.
 
-    The results file is claimed again for it, and joins those that were. Nsight Compute's problems go to
-    standard error.
+    Nsight Compute's problems go to standard error.
     """
     if run.backend != "gpu":
         tell("--ncu needs a GPU: Nsight Compute was not run.")
         return run, [], True
-    from gpuprof.ncu.profile import add_counters
+    from gpuprof.ncu.collecting import add_counters
 
-    place = kept[-1].path
-    file = (
-        ResultsFile.resumed(place, lambda: run) if place.is_file() else ResultsFile(place, run, replace=False)
-    )
-    kept.append(file)
+    cases = plan_cases(request, references=True)
     try:
         run, outcome = add_counters(
-            run,
-            plan_cases(request, references=True),
-            device=options.device,
-            options=ncu,
-            file=file,
-            progress=progress.profiling,
+            run, cases, place, device=options.device, options=ncu, progress=progress.profiling
         )
     except KeyboardInterrupt:
-        return read_run(file.path) if file.path.is_file() else run, [], False
-    finally:
-        file.close()
+        return read_run(place) if place.is_file() else run, [], False
     if outcome.problem is not None:
         tell(f"No counters: {outcome.problem.what}")
         tell(f"  {outcome.problem.fix}")

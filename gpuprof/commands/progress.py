@@ -4,12 +4,12 @@
 
 import io
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from gpuprof import timeline
-from gpuprof.commands.pace import Pace, format_seconds
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 #: Columns of a terminal below which a bar, and from which the time gone by too, find room beside the words.
 _NARROW, _WIDE = 80, 100
+#: Cases that must have ended before the rest is reckoned: the first ones also warm caches and workers.
+_FEWEST = 3
+#: A rest shorter than this is not worth a word.
+_SHORTEST_S = 2.0
 
 
 class Shown(Progress, Protocol):
@@ -29,7 +33,6 @@ class Shown(Progress, Protocol):
 
     def timed(self, run: Run) -> None:
         """All times are there, and the executor still counts."""
-        ...
 
 
 @contextmanager
@@ -73,17 +76,13 @@ class _Silent:
         if why := why_here(opened):
             tell(why)
 
-    def started(self, case: Case) -> None:
-        """Say nothing."""
+    def started(self, case: Case) -> None: ...
 
-    def finished(self, measurement: Measurement) -> None:
-        """Say nothing."""
+    def finished(self, measurement: Measurement) -> None: ...
 
-    def profiling(self, case: Case) -> None:
-        """Say nothing."""
+    def profiling(self, case: Case) -> None: ...
 
-    def timed(self, run: Run) -> None:
-        """Say nothing."""
+    def timed(self, run: Run) -> None: ...
 
 
 class _Lines(_Silent):
@@ -96,7 +95,6 @@ class _Lines(_Silent):
         self._labels: tuple[str, ...] = ()
 
     def opened(self, opened: Opened, cases: int) -> None:
-        """Name the device."""
         super().opened(opened, cases)
         self._total = cases
         self._pace = Pace(cases)
@@ -104,7 +102,6 @@ class _Lines(_Silent):
         tell(f"{_devices(opened)}: {cases} {'case' if cases == 1 else 'cases'}")
 
     def started(self, case: Case) -> None:
-        """Note when the case begins."""
         self._pace.start(case)
 
     def finished(self, measurement: Measurement) -> None:
@@ -126,12 +123,10 @@ class _Lines(_Silent):
         tell(", ".join(told))
 
     def profiling(self, case: Case) -> None:
-        """Name the case under Nsight Compute."""
         where = f"{case.problem.label} {format_extent(case.block)}{_parameters(case.params)}"
         tell(f"ncu: {case.name} {where}")
 
     def timed(self, run: Run) -> None:
-        """Say what is still going on."""
         tell("All times are measured; the executor counts what explains them.")
 
 
@@ -172,7 +167,6 @@ class _Bar(_Silent):
         self._task = self._progress.add_task("Opening the device", total=None, told="")
 
     def opened(self, opened: Opened, cases: int) -> None:
-        """Show how many cases follow."""
         if why := why_here(opened):
             self._progress.console.print(one_line(why), markup=False)
         self._pace = Pace(cases)
@@ -181,13 +175,11 @@ class _Bar(_Silent):
         self._progress.update(self._task, description=one_line(what), total=cases)
 
     def started(self, case: Case) -> None:
-        """Show the case's name."""
         self._pace.start(case)
         self._running[case.device] = one_line(f"{case.name} {case.problem.label}")
         self._progress.update(self._task, description=self._described())
 
     def finished(self, measurement: Measurement) -> None:
-        """One more."""
         self._running.pop(measurement.device, None)
         if self._running:
             self._progress.update(self._task, description=self._described())
@@ -238,5 +230,55 @@ class _Bar(_Silent):
             )
 
     def stop(self) -> None:
-        """Remove the bar."""
         self._progress.stop()
+
+
+class Pace:
+    """Times of a run's cases, several of which may run side by side."""
+
+    def __init__(self, cases: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cases = cases
+        self._clock = clock
+        self._begun = clock()
+        self._running: dict[tuple[object, ...], float] = {}
+        self._done = 0
+
+    def start(self, case: Case) -> None:
+        """A case begins."""
+        params = {**(case.kernel.parameters if case.kernel else {}), **case.params}
+        self._running[_key(case.device, case.name, case.problem.label, params, case.block)] = self._clock()
+        # A kernel that chooses another runs with that one's block and parameters, and once a size.
+        self._running[_key(case.device, case.name, case.problem.label)] = self._clock()
+
+    def finish(self, done: Measurement) -> float | None:
+        """A case has ended: the seconds that it took; None where its beginning was not seen."""
+        self._done += 1
+        whole = _key(done.device, done.kernel, done.problem.label, done.params, done.block)
+        begun = self._running.pop(whole, None)
+        if begun is None:
+            begun = self._running.get(_key(done.device, done.kernel, done.problem.label))
+        return None if begun is None else self._clock() - begun
+
+    def rest_s(self) -> float | None:
+        """Seconds that the cases to come may take, as long as those before on average; None while unknown."""
+        if self._done < _FEWEST or self._done >= self._cases:
+            return None
+        each = (self._clock() - self._begun) / self._done
+        rest = each * (self._cases - self._done)
+        return rest if rest >= _SHORTEST_S else None
+
+
+def _key(*parts: object) -> tuple[object, ...]:
+    return tuple(frozenset(part.items()) if isinstance(part, Mapping) else part for part in parts)
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as people say it: `0.2 s`, `48 s`, `3 min 10 s`, `1 h 5 min`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

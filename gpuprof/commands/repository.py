@@ -38,12 +38,7 @@ class Repository:
 
     @classmethod
     def around(cls, wanted: Sequence[Path]) -> "Repository":
-        """The one repository of several paths; a lone name may be an operation of a gpuprof checkout.
-
-        Raises:
-            InputError: There is no such path, or not one repository.
-            ToolError: There is no git.
-        """
+        """The one repository of several paths; a lone name may be an operation of a gpuprof checkout."""
         if not wanted:
             raise InputError(
                 "There is nothing to measure.", fix="Name a folder or .cu files after --against REVISION."
@@ -76,11 +71,7 @@ class Repository:
         return cls(roots.pop(), tuple(paths))
 
     def commit(self, revision: str) -> str:
-        """The commit that a revision names.
-
-        Raises:
-            InputError: There is none.
-        """
+        """The commit that a revision names."""
         try:
             arguments = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
             return _text(_git(self.root, "rev-parse", *arguments))
@@ -96,9 +87,6 @@ class Repository:
 
         Files are as git keeps them: no filter runs. Links that lead out of the version are left out. The
         repository knows nothing of it: a kill leaves nothing behind there.
-
-        Raises:
-            InputError: It holds too much.
         """
         kernels = (path.parent if path.suffix == ".cu" else path for path in self.paths)
         wanted = [PurePosixPath(path) for path in (*kernels, *folders)]
@@ -235,12 +223,7 @@ def _environment() -> dict[str, str]:
 
 
 def _git(where: Path, *arguments: str) -> bytes:
-    """What a git command prints.
-
-    Raises:
-        InputError: It fails, as it does outside of a repository.
-        ToolError: There is no git, or it does not end.
-    """
+    """What a git command prints."""
     try:
         done = subprocess.run(
             _command(where, *arguments),

@@ -3,10 +3,11 @@
 """`--resume`: what the commands that measure say and do about runs that were stopped."""
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from gpuprof.console import tell
-from gpuprof.errors import InputError, ResultsError
+from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.files import RESULTS_NAME
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request
@@ -16,27 +17,26 @@ from gpuprof.results import Run
 from gpuprof.store import ResultsFile, is_being_written
 
 
-def go_on(path: Path, now: Run) -> ResultsFile:
-    """Open the file of a run that was stopped, and say what it holds.
-
-    Raises:
-        InputError: The run is another one, or another run of gpuprof is writing the file.
-    """
+def go_on(path: Path, now: Run, told: Callable[[str], None] = tell) -> ResultsFile:
+    """Open the file of a run that was stopped, and say what it holds."""
 
     def read() -> Run:
         run = continued(read_run(path), now, path)
-        tell(f"{path} holds {_cases(len(run.cases))}: they are not measured again.")
+        told(f"{path} holds {_cases(len(run.cases))}: they are not measured again.")
         return run
 
     return ResultsFile.resumed(path, read)
 
 
-def finished_run(path: Path, request: Request, options: RunOptions, *, counters: bool) -> Run | None:
-    """A run to which nothing is left to add; None for one that goes on.
-
-    Raises:
-        InputError: It was asked for otherwise.
-    """
+def finished_run(
+    path: Path,
+    request: Request,
+    options: RunOptions,
+    *,
+    counters: bool,
+    told: Callable[[str], None] = tell,
+) -> Run | None:
+    """A run to which nothing is left to add; None for one that goes on."""
     run = read_run(path)
     if not run.complete:
         return None
@@ -46,16 +46,12 @@ def finished_run(path: Path, request: Request, options: RunOptions, *, counters:
 
         if lacks_counters(run):
             return None
-    tell(f"{path} holds the whole run: nothing is left to measure.")
+    told(f"{path} holds the whole run: nothing is left to measure.")
     return run
 
 
 def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
-    """Name `--resume` where a new run would stand in the place of one that was stopped.
-
-    Raises:
-        InputError: There is one.
-    """
+    """Name `--resume` where a new run would stand in the place of one that was stopped."""
     try:
         run = read_run(path)
     except ResultsError:
@@ -66,6 +62,13 @@ def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
         f"{path} holds {_cases(len(run.cases))} of a run that was stopped.",
         fix=f"{how_to_go_on(named or path)}. Or name another path, or add --force to replace it.",
     )
+
+
+def tell_stopped(path: Path, when: str = "early", held: str = "what was measured until then") -> ExitCode:
+    """Say that a run was stopped, and how it goes on; the status that it ends with."""
+    tell(f"Stopped {when}: the files hold {held}.")
+    tell(f"  {how_to_go_on(path)}")
+    return ExitCode.INTERRUPTED
 
 
 def how_to_go_on(path: Path) -> str:

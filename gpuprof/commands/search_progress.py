@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpuprof.commands.pace import format_seconds
-from gpuprof.commands.progress import why_here
+from gpuprof.commands.progress import format_seconds, why_here
 from gpuprof.console import tell
 from gpuprof.measure.protocol import Opened
 from gpuprof.text import one_line
@@ -43,7 +42,6 @@ class _SearchLines(Silent):
         self._begun = self._told = time.monotonic()
 
     def opened(self, opened: Opened) -> None:
-        """Name the devices."""
         if why := why_here(opened):
             tell(why)
         tell(", ".join(opened.labels) or opened.device.name)
@@ -55,7 +53,6 @@ class _SearchLines(Silent):
         self._begun = self._told = time.monotonic()
 
     def step(self, told: str = "") -> None:
-        """One more."""
         self._done += 1
         now = time.monotonic()
         if now - self._told > _EVERY_S:
@@ -89,18 +86,14 @@ class _SearchBar(Silent):
         self._task = self._progress.add_task("Opening the device", total=None)
 
     def opened(self, opened: Opened) -> None:
-        """Say why it runs where it does."""
         if why := why_here(opened):
             self._progress.console.print(one_line(why), markup=False)
 
     def stage(self, title: str, steps: int) -> None:
-        """Begin anew."""
         self._progress.reset(self._task, description=one_line(title), total=max(1, steps))
 
     def step(self, told: str = "") -> None:
-        """One more."""
         self._progress.advance(self._task)
 
     def stop(self) -> None:
-        """Remove the bar."""
         self._progress.stop()

@@ -113,11 +113,7 @@ def siblings_of(command: ConfiguredCommand, parent: Any) -> dict[str, Configured
 
 
 def find_settings(command: ConfiguredCommand, commands: Mapping[str, ConfiguredCommand]) -> Settings | None:
-    """The settings of the nearest file that has any, checked.
-
-    Raises:
-        InputError: The file cannot be read, or holds a key or a value that no option takes.
-    """
+    """The settings of the nearest file that has any, checked."""
     found = _nearest_table()
     if found is None:
         return None
@@ -226,11 +222,7 @@ def _options(command: Any) -> dict[str, Any]:
 
 
 def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
-    """A value as an option's text; what the text must be is the option's own affair.
-
-    Raises:
-        InputError: No option takes such a value.
-    """
+    """A value as an option's text; what the text must be is the option's own affair."""
     where = f"{_shown(path)}: {key} of [{_TABLE}]"
     if parameter.is_flag:
         if isinstance(value, bool):
@@ -256,11 +248,7 @@ def _kernels_below(path: Path, key: str, text: str) -> str:
 
 
 def _below(path: Path, key: str, item: str) -> str:
-    """A folder or a file of the project's.
-
-    Raises:
-        InputError: It leads out of the project.
-    """
+    """A folder or a file of the project's."""
     place = os.path.join(path.parent, item)
     try:
         within = Path(place).resolve().is_relative_to(path.parent.resolve())

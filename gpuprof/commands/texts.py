@@ -21,11 +21,7 @@ _PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<values>-?[0-9]{1,18}(?:\|-?
 
 
 def parse_blocks(text: str) -> tuple[Extent, ...]:
-    """Read a list of blocks such as `8x32` or `8x32,16x16`, threads in x, y and optionally z.
-
-    Raises:
-        InputError: A block is malformed.
-    """
+    """Read a list of blocks such as `8x32` or `8x32,16x16`, threads in x, y and optionally z."""
     blocks: list[Extent] = []
     for item in split_list(text, "--block"):
         parts = item.split("x")
@@ -39,11 +35,7 @@ def parse_blocks(text: str) -> tuple[Extent, ...]:
 
 
 def _refuse_one_row(text: str, kernels: Iterable[Kernel]) -> None:
-    """Refuse a list of numbers that was meant as one block: `32,8` for `32x8`, or `32,32` for any kernel.
-
-    Raises:
-        InputError: A kernel has blocks of several rows, or a number is listed twice.
-    """
+    """Refuse a list of numbers that was meant as one block: `32,8` for `32x8`, or `32,32` for any kernel."""
     items = split_list(text, "--block")
     twice = len(set(items)) < len(items)
     of_rows = any(kernel.launch.block[1] > 1 for kernel in kernels)
@@ -56,11 +48,7 @@ def _refuse_one_row(text: str, kernels: Iterable[Kernel]) -> None:
 
 
 def parse_assignments(texts: list[str]) -> dict[str, float]:
-    """Read `name=value` texts, as typed behind `--set`.
-
-    Raises:
-        InputError: One is none.
-    """
+    """Read `name=value` texts, as typed behind `--set`."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -74,11 +62,7 @@ def parse_assignments(texts: list[str]) -> dict[str, float]:
 
 
 def parse_values(texts: list[str]) -> dict[str, list[int]]:
-    """Read `NAME=1|2|4` texts, as typed behind `--values`, several of them separated by commas.
-
-    Raises:
-        InputError: One is none.
-    """
+    """Read `NAME=1|2|4` texts, as typed behind `--values`, several of them separated by commas."""
     found: dict[str, list[int]] = {}
     for item in (item for text in texts for item in split_list(text, "--values", lower=False)):
         match = _PARAMETER.match(item)
@@ -95,16 +79,8 @@ def choose_kernels(
 ) -> list[Selection]:
     """The kernels a user named; none for all rungs of the ladder.
 
-    Args:
-        ladder: What there is.
-        texts: As typed behind `--kernel`: ids, published names or `.cu` files, separated by commas, each
-            perhaps with parameters: `reg_8x8:BK=16`, `mine.cu:BM=64|128,BN=64`.
-        everything: Whether `--all` was given.
-        command: Folders of headers and macros, for files of the user's own.
-
-    Raises:
-        InputError: A name is unknown, or both `--all` and `--kernel` were given.
-        HeaderError: A user's file is faulty or computes something else.
+    `texts` are as typed behind `--kernel`: ids, published names or `.cu` files, separated by commas, each
+    perhaps with parameters: `reg_8x8:BK=16`, `mine.cu:BM=64|128,BN=64`.
     """
     if texts and everything:
         raise InputError("--all and --kernel exclude each other.", fix="Drop one of them.")
@@ -142,11 +118,7 @@ def _named_kernels(text: str) -> list[tuple[str, dict[str, list[int]]]]:
 
 
 def choose_references(operation: Operation, text: str) -> tuple[ReferenceDeclaration, ...]:
-    """The references that `--reference` names.
-
-    Raises:
-        InputError: A word is none of these.
-    """
+    """The references that `--reference` names."""
     words = [word.strip().lower() for word in text.split(",")]
     for word in words:
         if word not in REFERENCES:
@@ -171,11 +143,7 @@ def build_request(
     references: str = "none",
     command: Preprocessing = NOTHING,
 ) -> Request:
-    """Turn a command line's texts into a checked request.
-
-    Raises:
-        InputError: One of them is wrong; the message says which, and how to write it.
-    """
+    """Turn a command line's texts into a checked request."""
     operation = ladder.operation
     chosen = choose_kernels(ladder, kernels, everything, command)
     if block is not None:
@@ -192,11 +160,7 @@ def build_request(
 
 
 def preprocessing_of(select: SelectOptions) -> Preprocessing:
-    """What was typed behind `-I` and `-D`.
-
-    Raises:
-        InputError: A folder is none, or a definition is none.
-    """
+    """What was typed behind `-I` and `-D`."""
     return parse_preprocessing(select.include or [], select.define or [])
 
 
@@ -207,11 +171,7 @@ def selected(
     scalars: Mapping[str, float] | None = None,
     references: str = "none",
 ) -> Request:
-    """What a command line selects, as a checked request; further scalars have options of their own.
-
-    Raises:
-        InputError: As of `build_request`.
-    """
+    """What a command line selects, as a checked request; further scalars have options of their own."""
     return build_request(
         ladder,
         select.kernel or [],

@@ -23,11 +23,7 @@ _MOST_NAMED = 4
 
 
 def check_sources(kernels: Sequence[Kernel], sources: Mapping[str, Path]) -> None:
-    """Refuse to write kernels that are not the user's, before anything is measured.
-
-    Raises:
-        InputError: One comes with gpuprof, or cannot be written.
-    """
+    """Refuse to write kernels that are not the user's, before anything is measured."""
     for kernel in kernels:
         if kernel.id not in sources:
             raise InputError(

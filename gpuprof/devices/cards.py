@@ -51,9 +51,6 @@ def load_card(name: str) -> Device:
     Case, spaces, hyphens and the words NVIDIA and GeForce do not matter: `rtx4090`, `RTX 4090` and
     `NVIDIA GeForce RTX 4090` are one card. A name that covers variants means the usual one: `a100` is the
     80 GB card and `h100` the SXM module.
-
-    Raises:
-        InputError: There is no such card.
     """
     spellings = _spellings()
     wanted = _plain(name)
@@ -69,14 +66,7 @@ def load_card(name: str) -> Device:
 
 
 def device_for_arch(arch: str) -> Device:
-    """The card that stands for an architecture where only that is named.
-
-    Args:
-        arch: For example `sm_90`, `90` or `9.0`.
-
-    Raises:
-        InputError: The text is no architecture, or one that the table lacks.
-    """
+    """The card that stands for an architecture where only that is named."""
     major, minor = parse_arch(arch)
     limits = _document()["limits"]
     if f"{major}.{minor}" not in limits:
@@ -90,9 +80,6 @@ def granularity(capability: tuple[int, int]) -> Granularity:
 
     An architecture between or beyond those of the table has the units of the newest one before it, and one
     older than all of them those of the oldest: the units have changed once since compute capability 7.0.
-
-    Args:
-        capability: Compute capability as (major, minor).
     """
     known = sorted((parse_arch(text), text) for text in _document()["limits"])
     nearest = [text for version, text in known if version <= capability][-1:] or [known[0][1]]

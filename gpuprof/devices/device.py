@@ -46,32 +46,17 @@ _TENSOR_FMA_PER_CYCLE: dict[tuple[int, int], dict[str, int]] = {
 
 
 def fma_per_cycle(compute_capability: tuple[int, int]) -> tuple[int, int] | None:
-    """FP32 and FP64 fused multiply-adds that one SM completes per cycle.
-
-    Args:
-        compute_capability: Major and minor version.
-
-    Returns:
-        The two rates, or None for an architecture that gpuprof does not know.
-    """
+    """FP32 and FP64 fused multiply-adds that one SM completes per cycle."""
     return _FMA_PER_CYCLE.get(compute_capability)
 
 
 def tensor_fma_per_cycle(compute_capability: tuple[int, int]) -> Mapping[str, int]:
-    """Multiply-adds that the tensor cores of one SM complete per cycle, by type of the operands.
-
-    Args:
-        compute_capability: Major and minor version.
-    """
+    """Multiply-adds that the tensor cores of one SM complete per cycle, by type of the operands."""
     return _TENSOR_FMA_PER_CYCLE.get(compute_capability, {})
 
 
 def parse_arch(text: str) -> tuple[int, int]:
-    """Read an architecture name such as `sm_90`, `90` or `9.0` as a compute capability.
-
-    Raises:
-        InputError: The text has none of these forms.
-    """
+    """Read an architecture name such as `sm_90`, `90` or `9.0` as a compute capability."""
     digits = text.lower().removeprefix("sm_").removeprefix("compute_").rstrip("af").replace(".", "")
     if not digits.isdecimal() or len(digits) not in (2, 3):
         raise InputError(f"{text!r} is not a GPU architecture.", fix="Write it as sm_90, sm_86, sm_75, …")

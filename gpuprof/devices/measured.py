@@ -81,11 +81,7 @@ _OF_SM_PART = {
 
 
 def theoretical(device: Device) -> Mapping[str, float]:
-    """The theoretical counterparts of measured rates, by the same keys and in the same units.
-
-    Args:
-        device: Gives architecture, SMs, clock and bandwidth.
-    """
+    """The theoretical counterparts of measured rates, by the same keys and in the same units."""
     sms_per_ns = device.sm_count * device.sm_clock_mhz / 1e3
     known = sm_rates(device)
     found = {
@@ -103,9 +99,6 @@ def theoretical(device: Device) -> Mapping[str, float]:
 
 def reached(device: Device) -> Mapping[str, float]:
     """Which share of a part's theoretical rate a kernel of ours reached on this device.
-
-    Args:
-        device: With its measured rates.
 
     Returns:
         By the part of `gpuprof.bounds`, 1 for all of it; a part that was not measured, or has no theoretical
@@ -125,8 +118,7 @@ def reached(device: Device) -> Mapping[str, float]:
 def latencies(device: Device) -> Mapping[str, float]:
     """Cycles from one dependent step to the next, by the keys of `MEASURED_RATES`.
 
-    Args:
-        device: Its own where they were measured, else those of its architecture, as far as they are known.
+    Its own where they were measured, else those of its architecture as far as they are known.
     """
     known = architecture_latencies(device)
     own = {key: value for key, value in device.measured_rates.items() if key.endswith(_LATENCY)}

@@ -25,11 +25,7 @@ _MAX_REGISTERS_PER_THREAD = 255
 class TheoreticalOccupancy:
     """Resident blocks and warps of one launch shape.
 
-    Args:
-        theoretical_pct: Resident warps as a share of the SM's limit.
-        limiter: What allows no further block: `registers`, `shared memory`, `threads` or `blocks`; where
-            several do, their names joined by "and".
-        blocks_per_sm: Blocks that fit on one SM at once.
+    `limiter` allows no further block: `registers`, `shared memory`, `threads` or `blocks`, joined by "and".
     """
 
     theoretical_pct: float
@@ -41,10 +37,7 @@ class TheoreticalOccupancy:
 class OccupancyLimit:
     """How many blocks one resource of an SM holds.
 
-    Args:
-        name: `registers`, `shared memory`, `threads` or `blocks`.
-        blocks: Resident blocks that it allows; None where a block takes none of it.
-        reckoned: The arithmetic, in words and figures.
+    `blocks` is None where a block takes none of it; `reckoned` is the arithmetic in words and figures.
     """
 
     name: str
@@ -57,11 +50,7 @@ def occupancy_limits(
 ) -> tuple[OccupancyLimit, ...]:
     """What each resource of an SM allows: the least of them is the occupancy.
 
-    Args:
-        device: The limits to respect.
-        threads_per_block: At least 1.
-        registers_per_thread: From the compiler; 0 for a kernel that uses none.
-        shared_bytes_per_block: Static and dynamic shared memory together, without what CUDA reserves.
+    Shared memory is static and dynamic together, without what CUDA reserves.
 
     Returns:
         0 blocks where not even one fits an SM; what a device allows a single block besides is not looked at.
@@ -69,60 +58,52 @@ def occupancy_limits(
     units = granularity(device.capability)
     warps = _divide_up(threads_per_block, _WARP_THREADS)
     most_warps = device.max_threads_per_sm // _WARP_THREADS
+    threads = f"{threads_per_block} threads are {warps} warps; an SM holds {most_warps} warps"
     return (
-        OccupancyLimit(
-            "registers",
-            _blocks_by_registers(device, units, warps, registers_per_thread),
-            _registers_reckoned(device, units, warps, registers_per_thread),
-        ),
-        OccupancyLimit(
-            "shared memory",
-            _blocks_by_shared_memory(device, units, shared_bytes_per_block),
-            _shared_reckoned(device, units, shared_bytes_per_block),
-        ),
-        OccupancyLimit(
-            "threads",
-            most_warps // warps,
-            f"{threads_per_block} threads are {warps} warps; an SM holds {most_warps} warps",
-        ),
+        _by_registers(device, units, warps, registers_per_thread),
+        _by_shared_memory(device, units, shared_bytes_per_block),
+        OccupancyLimit("threads", most_warps // warps, threads),
         OccupancyLimit("blocks", device.max_blocks_per_sm, "an SM holds so many blocks of any size"),
     )
 
 
-def _registers_reckoned(device: Device, units: Granularity, warps: int, per_thread: int) -> str:
+def _by_registers(device: Device, units: Granularity, warps: int, per_thread: int) -> OccupancyLimit:
+    """Registers are handed out by the warp, in units, from the sub-partition that the warp runs on."""
     if per_thread == 0:
-        return "the kernel uses none"
+        return OccupancyLimit("registers", None, "the kernel uses none")
     asked = per_thread * _WARP_THREADS
     per_warp = _round_up(asked, units.registers_per_warp)
     share = device.registers_per_sm // units.sub_partitions
+    held = share // per_warp
     rounded = f", rounded up to {per_warp:,}" if per_warp != asked else ""
-    return (
+    return OccupancyLimit(
+        "registers",
+        held * units.sub_partitions // warps,
         f"{per_thread} a thread x {_WARP_THREADS} = {asked:,} a warp{rounded}; each of the SM's"
-        f" {units.sub_partitions} parts has {share:,}, which hold {share // per_warp} warps;"
-        f" {share // per_warp * units.sub_partitions} warps / {warps} a block"
+        f" {units.sub_partitions} parts has {share:,}, which hold {held} warps;"
+        f" {held * units.sub_partitions} warps / {warps} a block",
     )
 
 
-def _shared_reckoned(device: Device, units: Granularity, per_block: int) -> str:
+def _by_shared_memory(device: Device, units: Granularity, per_block: int) -> OccupancyLimit:
+    """The largest carve-out counts."""
     reserved = device.reserved_shared_bytes_per_block
     allocated = _round_up(per_block + reserved, units.shared_bytes_per_block)
     if not allocated:
-        return "the kernel uses none"
+        return OccupancyLimit("shared memory", None, "the kernel uses none")
     rounded = f", rounded up to {allocated:,}" if allocated != per_block + reserved else ""
     own = f"{per_block:,} + {reserved:,} reserved" if reserved else f"{per_block:,}"
-    return f"{own} bytes a block{rounded}; {device.shared_bytes_per_sm:,} an SM / {allocated:,}"
+    return OccupancyLimit(
+        "shared memory",
+        device.shared_bytes_per_sm // allocated,
+        f"{own} bytes a block{rounded}; {device.shared_bytes_per_sm:,} an SM / {allocated:,}",
+    )
 
 
 def theoretical_occupancy(
     device: Device, *, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
 ) -> TheoreticalOccupancy:
     """Resident blocks and warps per SM of one launch shape.
-
-    Args:
-        device: The limits to respect.
-        threads_per_block: At least 1.
-        registers_per_thread: From the compiler; 0 for a kernel that uses none.
-        shared_bytes_per_block: Static and dynamic shared memory together, without what CUDA reserves.
 
     Raises:
         CaseFailure: Not even one block fits.
@@ -156,18 +137,6 @@ def _check_threads(device: Device, threads: int) -> None:
         )
 
 
-def _blocks_by_registers(device: Device, units: Granularity, warps: int, per_thread: int) -> int | None:
-    """Blocks that the register file holds; None for a kernel without registers.
-
-    Registers are handed out by the warp, in units, from the sub-partition that the warp runs on.
-    """
-    if per_thread == 0:
-        return None
-    per_warp = _round_up(per_thread * _WARP_THREADS, units.registers_per_warp)
-    warps_per_partition = device.registers_per_sm // units.sub_partitions // per_warp
-    return warps_per_partition * units.sub_partitions // warps
-
-
 def _check_registers(device: Device, units: Granularity, warps: int, per_thread: int) -> None:
     """A single block is checked as if its warps filled all sub-partitions equally."""
     needed = _round_up(per_thread * _WARP_THREADS, units.registers_per_warp)
@@ -185,12 +154,6 @@ def _check_registers(device: Device, units: Granularity, warps: int, per_thread:
             over_limit=True,
             fix="Use a smaller block, or limit registers with __launch_bounds__.",
         )
-
-
-def _blocks_by_shared_memory(device: Device, units: Granularity, per_block: int) -> int | None:
-    """Blocks that the largest shared-memory carve-out holds; None where a block takes none of it."""
-    allocated = _round_up(per_block + device.reserved_shared_bytes_per_block, units.shared_bytes_per_block)
-    return device.shared_bytes_per_sm // allocated if allocated else None
 
 
 def _check_shared_memory(device: Device, units: Granularity, per_block: int) -> None:

@@ -18,12 +18,7 @@ _LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class SmRate:
-    """The highest rate of one part of an SM.
-
-    Args:
-        per_cycle: In units of its work per clock cycle.
-        source: Who publishes it.
-    """
+    """The highest rate of one part of an SM."""
 
     per_cycle: float
     source: str
@@ -31,9 +26,6 @@ class SmRate:
 
 def sm_rates(device: Device) -> Mapping[str, SmRate]:
     """The rates of an SM's parts that are published.
-
-    Args:
-        device: Gives the architecture.
 
     Returns:
         By the part: those of `rates.toml`, and multiply-adds of warps for `fma`, `fp64` and `tensor_f16`, …;
@@ -53,11 +45,7 @@ def sm_rates(device: Device) -> Mapping[str, SmRate]:
 
 
 def architecture_latencies(device: Device) -> Mapping[str, float]:
-    """Latencies of an architecture in cycles, as a card of it was measured; empty where none was.
-
-    Args:
-        device: Gives the architecture.
-    """
+    """Latencies of an architecture in cycles, as a card of it was measured; empty where none was."""
     known = _table().get(device.compute_capability, {}).get("latencies", {})
     return {f"{part}_latency_cycles": float(cycles) for part, cycles in known.items()}
 

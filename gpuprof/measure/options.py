@@ -2,21 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one table of options: every field of these classes is one, with its default and what it is for.
 
-The command line, `gpuprof.profile` and `tune`, `[tool.gpuprof]`, the request that opens a worker, and the
-reference in docs are made of it: a new option is a field here, and a place that asks for its value.
+The command line, the keywords of `gpuprof.profile` and `tune`, `[tool.gpuprof]`, the request that opens a
+worker, and the reference in docs are made of it: a new option is a field here, and a place that asks for its
+value.
 """
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from textwrap import fill
-from typing import Any, ParamSpec, TypeVar, get_type_hints
+from typing import Any, get_type_hints
 
-from gpuprof.errors import InputError, did_you_mean
+from gpuprof.errors import InputError
 from gpuprof.problems.sizes import NUMBER
 
 #: An environment variable of this beginning is a label too, in small letters: GPUPROF_LABEL_RACK is `rack`.
@@ -25,44 +24,28 @@ _KEY = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _LONGEST_VALUE = 200
 
 
-def labels_of(given: Sequence[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The labels of a run: those of the environment, and over them those of the command line.
-
-    Args:
-        given: Each as `KEY=VALUE`.
-        environment: Where the variables stand.
+def read_labels(
+    given: Mapping[str, str] | Sequence[str] | None, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The labels of a run: a program's mapping, or texts `KEY=VALUE` over what the environment holds.
 
     Raises:
-        InputError: One has no key or no value, or is too long.
+        InputError: One has no key or no value, or cannot be kept in a results file.
     """
-    found = {
-        name.removeprefix(VARIABLES).lower(): value
-        for name, value in sorted(environment.items())
-        if name.startswith(VARIABLES) and value
-    }
-    for text in given:
-        key, sign, value = text.partition("=")
-        if not sign or not value:
-            raise InputError(f"--label {text} is not a label.", fix="Write --label KEY=VALUE, e.g. rack=r12.")
-        found[key.strip()] = value.strip()
-    return checked_labels(found)
-
-
-def read_labels(given: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
-    """The labels of a run: as a program gives them, or typed ones over those of the environment.
-
-    Raises:
-        InputError: One cannot be one.
-    """
-    return checked_labels(given) if isinstance(given, Mapping) else labels_of(given or ())
-
-
-def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Labels that a results file can hold.
-
-    Raises:
-        InputError: A key or a value cannot be one.
-    """
+    labels: dict[str, str] = {}
+    if isinstance(given, Mapping):
+        labels = dict(given)
+    else:
+        for name, value in sorted(environment.items()):
+            if name.startswith(VARIABLES) and value:
+                labels[name.removeprefix(VARIABLES).lower()] = value
+        for text in given or ():
+            key, sign, value = text.partition("=")
+            if not sign or not value:
+                raise InputError(
+                    f"--label {text} is not a label.", fix="Write --label KEY=VALUE, e.g. rack=r12."
+                )
+            labels[key.strip()] = value.strip()
     for key, value in labels.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise InputError(
@@ -74,19 +57,18 @@ def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
                 f"The label {key} has a value that cannot be kept.",
                 fix=f"A value is one line of at most {_LONGEST_VALUE} characters.",
             )
-    return dict(labels)
+    return labels
 
 
-#: Where a function's help names options one by one.
-_PLACEHOLDER = "        **options: Those of a run.\n"
-P = ParamSpec("P")
-R = TypeVar("R")
 SELECT, DEVICE, MEASURE = "Select", "Device", "Measure"
 GATE, OUTPUT, COUNT = "Gate", "Output", "Nsight Compute"
 #: The groups of `--help`, in its order.
 GROUPS = (SELECT, DEVICE, MEASURE, GATE, OUTPUT, COUNT)
-#: What measures: `gpuprof OPERATION` and `run` are a program's `profile`; `compare` measures `--against`.
-COMMANDS = ("profile", "compare", "tune")
+#: `gpuprof OPERATION` and `run` are a program's `profile`; `compare` measures with `--against`.
+COMMANDS = ("profile", "compare", "tune", "report", "fleet")
+_MEASURED, _GATED, _COMPARED = ("profile", "tune"), ("profile", "compare"), ("compare", "fleet")
+_MEASURING = ("profile", "compare", "tune")
+_PROFILE, _TUNE = ("profile",), ("tune",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +83,7 @@ class Option:
         either: Whether `--no-…` switches it off.
         told: Its text where a program gives other values than a command line.
         typed: The type of what a command line holds, where that is not the field's.
+        given: That of what a program may give.
         read: Makes the field's value of what was typed, or of what a program gave.
         of: The commands that take it.
         owner: The class that it is a field of.
@@ -118,8 +101,9 @@ class Option:
     either: bool = False
     told: str = ""
     typed: Any = None
+    given: Any = None
     read: Callable[[Any], Any] = lambda given: given
-    of: tuple[str, ...] = COMMANDS
+    of: tuple[str, ...] = _MEASURING
     name: str = ""
     kind: Any = None
     owner: type | None = None
@@ -163,9 +147,6 @@ def read_sim_blocks(given: str | int | None) -> int | None:
     return int(given)
 
 
-_MEASURED = ("profile", "tune")
-_GATED = ("profile", "compare")
-_PROFILE = ("profile",)
 _KERNEL = (
     "Run only these kernels: ids or published names as `gpuprof list` shows them, or .cu files; with"
     " parameters as reg_8x8:BK=16, or BK=8|16 for a case each."
@@ -175,10 +156,14 @@ _TYPES, _REFERENCES = ("f32", "f64", "f16", "bf16"), ("vendor", "cpu", "all", "n
 _REFERENCE = "On a GPU: what to measure beside the kernels; cpu is NumPy."
 
 
+_AGAINST = "Measure the kernels as they are and as they were at a git revision, in turns, and compare."
+
+
 @dataclass(frozen=True)
 class SelectOptions:
     """What to run, as it is typed."""
 
+    against: str | None = option(None, _AGAINST, "REVISION", of=("compare",))
     kernel: list[str] | None = option(None, _KERNEL, "ID[:P=V][,…]", short="-k", offers="kernels")
     everything: bool = option(False, _ALL, flag="--all", of=_PROFILE)
     include: list[Path] | None = option(
@@ -242,6 +227,7 @@ class RunOptions:
         group=DEVICE,
         offers="devices",
         read=read_devices,
+        given=str | int | Sequence[str | int],
         told=_DEVICE_TOLD,
     )
     cluster: str | None = option(
@@ -255,7 +241,13 @@ class RunOptions:
         0.25, "Kernel time to spend sampling one case.", "SECONDS", "--seconds", within=(0.01, 3600)
     )
     sim_blocks: int | None = option(
-        None, _SIM_BLOCKS, "all|N", typed=str | None, read=read_sim_blocks, told=_SIM_BLOCKS_TOLD
+        None,
+        _SIM_BLOCKS,
+        "all|N",
+        typed=str | None,
+        given=str | int | None,
+        read=read_sim_blocks,
+        told=_SIM_BLOCKS_TOLD,
     )
     lines: bool = option(
         True, "On a GPU, count with sim too: bounds, and counts by source line.", either=True, of=_GATED
@@ -277,31 +269,41 @@ class RunOptions:
 
 
 _FAIL_ON = "End with status 1 where a case meets this, e.g. 'spill_bytes > 0'; may be repeated."
+_OUTLIER = "End with status 1 where a card is an outlier or a case failed on one."
+_STRICT = "End with status 3 where a gate or a verdict stays uncertain."
 
 
 @dataclass(frozen=True)
 class GateOptions:
     """What a run is held against."""
 
-    fail_on: list[str] | None = option(None, _FAIL_ON, "GATE", of=_GATED)
-    strict: bool = option(False, "End with status 3 where a gate or a verdict stays uncertain.", of=_GATED)
+    fail_on: list[str] | None = option(None, _FAIL_ON, "GATE", of=(*_GATED, "report"))
+    fail_on_outlier: bool = option(False, _OUTLIER, of=("fleet",))
+    strict: bool = option(False, _STRICT, of=(*_GATED, "report"))
+
+
+_TABLE = "Print every row and column, not the answer alone."
+_MARKDOWN = "Write Markdown tables; - prints them instead."
+_CSV = "Write the figures as CSV too, a row a case; - prints them."
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Where what was learnt goes."""
 
-    output: Path | None = option(None, "Directory for results.json and report.html.", "DIR", short="-o")
-    resume: Path | None = option(None, "Go on with the run in there that was stopped.", "DIR", of=_GATED)
-    json: Path | None = option(None, "Results file; - prints it too.", "FILE|-", of=_PROFILE)
-    html: Path | None = option(None, "Report file; - prints it too.", "FILE|-", of=_PROFILE)
-    csv: Path | None = option(
-        None, "Write the figures as CSV too, a row a case; - prints them.", "FILE|-", of=_PROFILE
+    output: Path | None = option(
+        None, "Directory for results.json and report.html.", "DIR", short="-o", of=(*_MEASURING, "report")
     )
-    open_: bool = option(False, "Open the report in a browser.", of=_MEASURED)
-    force: bool = option(False, "Replace existing files.")
-    quiet: bool = option(False, "No progress and no answer.", short="-q")
-    table: bool = option(False, "Print every row and column, not the answer alone.", of=_PROFILE)
+    resume: Path | None = option(None, "Go on with the run in there that was stopped.", "DIR", of=_GATED)
+    json: Path | None = option(None, "Results file; - prints it too.", "FILE|-", of=(*_GATED, "fleet"))
+    html: Path | None = option(None, "Report file; - prints it too.", "FILE|-", of=(*_GATED, "fleet"))
+    csv: Path | None = option(None, _CSV, "FILE|-", of=("profile", "report"))
+    markdown: Path | None = option(None, _MARKDOWN, "FILE|-", of=_COMPARED)
+    junit: Path | None = option(None, "Write a JUnit file.", "FILE", of=("compare",))
+    open_: bool = option(False, "Open the report in a browser.", of=(*_MEASURED, "report"))
+    force: bool = option(False, "Replace existing files.", of=COMMANDS)
+    quiet: bool = option(False, "No progress and no answer.", short="-q", of=COMMANDS)
+    table: bool = option(False, _TABLE, of=("profile", "report"))
 
 
 _CLOCKS = "Clocks while ncu profiles: as they are, or base."
@@ -317,6 +319,36 @@ class CounterOptions:
     ncu_path: str | None = option(None, "The ncu to use.", "FILE", of=_PROFILE)
 
 
+_VALUES = "Values to try besides those that headers declare: BM=32|64|128."
+_BUDGET = "Points to time at each size, or a time budget: 40, 90s or 40,90s."
+_WRITE = (
+    "Put the best values into the kernel's file and show what changed; where sizes differ, those that lose"
+    " least."
+)
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What a search tries, how long, and what becomes of what it found."""
+
+    values: list[str] | None = option(None, _VALUES, "P=V|V[,…]", group=SELECT, of=_TUNE)
+    budget: str = option("20", _BUDGET, "N|SECONDSs", of=_TUNE)
+    write: bool = option(False, _WRITE, group=OUTPUT, of=_TUNE)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A command line, read; `argv` with what a project's file added."""
+
+    select: SelectOptions = SelectOptions()
+    run: RunOptions = RunOptions()
+    gate: GateOptions = GateOptions()
+    output: OutputOptions = OutputOptions()
+    count: CounterOptions = CounterOptions()
+    tune: TuneOptions = TuneOptions()
+    argv: tuple[str, ...] = ()
+
+
 #: Each class with its group of `--help`, where an option names none.
 _OWNERS = {
     SelectOptions: SELECT,
@@ -324,14 +356,16 @@ _OWNERS = {
     GateOptions: GATE,
     OutputOptions: OUTPUT,
     CounterOptions: COUNT,
+    TuneOptions: MEASURE,
 }
 #: What is otherwise for some commands.
 _OTHERWISE: dict[str, dict[str, dict[str, Any]]] = {
-    "profile": {},
     "compare": {
         "rounds": {"default": 16, "help": "With --against: rounds of each version."},
         "seconds_per_case": {"default": 1.0},
         "output": {"help": "With --against: where both results files go."},
+        "json": {"help": "Write every verdict as JSON; - prints it instead."},
+        "html": {"help": "Write the page.", "metavar": "FILE"},
         "force": {"help": "Compare although it misleads, and overwrite existing files."},
     },
     "tune": {
@@ -342,6 +376,18 @@ _OTHERWISE: dict[str, dict[str, dict[str, Any]]] = {
         },
         "explain": {"default": False},
         "sizes": {"help": "Problem sizes, each searched for itself.  [default: the operation's]"},
+    },
+    "report": {
+        "output": {
+            "help": "The report or its folder, - to print it; beside the results by default.",
+            "metavar": "FILE",
+        },
+        "csv": {"help": "The figures as CSV, a row a case (- prints them); no page without -o."},
+        "force": {"help": "Overwrite a file that is not a report."},
+    },
+    "fleet": {
+        "json": {"help": "Write everything as JSON; - prints it instead."},
+        "html": {"help": "Write the page.", "metavar": "FILE"},
     },
 }
 
@@ -356,13 +402,14 @@ def options_of(command: str) -> Mapping[str, Option]:
             row: Option | None = each.metadata.get("option")
             if row is not None and command in row.of:
                 known = {"name": each.name, "kind": hints[each.name], "owner": owner}
-                changes = _OTHERWISE[command].get(each.name, {})
+                changes = _OTHERWISE.get(command, {}).get(each.name, {})
                 found[each.name] = replace(row, **{"group": row.group or group, **known, **changes})
     return found
 
 
-#: The keywords of a command's function that are no options.
-_KEYWORDS: dict[str, tuple[str, ...]] = {}
+def keywords_of(command: str) -> Mapping[str, Option]:
+    """What a program gives to `profile` or `tune` by the names of options: how to run."""
+    return {name: row for name, row in options_of(command).items() if row.owner is RunOptions}
 
 
 def run_options(command: str, given: Mapping[str, Any]) -> RunOptions:
@@ -370,15 +417,8 @@ def run_options(command: str, given: Mapping[str, Any]) -> RunOptions:
 
     Raises:
         InputError: A value makes no sense.
-        TypeError: As Python does for a function that names its own keywords.
     """
-    rows = {name: row for name, row in options_of(command).items() if row.owner is RunOptions}
-    for name in given:
-        if name not in rows:
-            why = did_you_mean(
-                name, (*rows, *_KEYWORDS.get(command, ())), f"It takes {', '.join(rows)}.", most=1
-            )
-            raise TypeError(f"{command}() takes no keyword {name!r}. {why}")
+    rows = keywords_of(command)
     return RunOptions(**{name: _value(row, given.get(name, row.default)) for name, row in rows.items()})
 
 
@@ -393,27 +433,13 @@ def _value(row: Option, given: Any) -> Any:
     return value
 
 
-def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function for programs whose `**options` are a command's: they stand in its signature and its help."""
-    rows = [row for row in options_of(command).values() if row.owner is RunOptions]
-
-    def made(function: Callable[P, R]) -> Callable[P, R]:
-        told = (f"{row.name}: {row.told or row.help}" for row in rows)
-        texts = (fill(text, 106, initial_indent=" " * 8, subsequent_indent=" " * 12) for text in told)
-        function.__doc__ = (function.__doc__ or "").replace(_PLACEHOLDER, "\n".join((*texts, "")))
-        signature = inspect.signature(function)
-        *own, _ = signature.parameters.values()
-        only = inspect.Parameter.KEYWORD_ONLY
-        _KEYWORDS[command] = tuple(parameter.name for parameter in own)
-        added = [inspect.Parameter(row.name, only, default=row.default, annotation=row.kind) for row in rows]
-        function.__signature__ = signature.replace(parameters=own + added)  # type: ignore[attr-defined]
-        return function
-
-    return made
-
-
 def only_measuring(command: str) -> list[Option]:
     """Options without effect where nothing is measured: none of them has a value by itself."""
     return [
-        row for row in options_of(command).values() if row.default is None and row.owner is not GateOptions
+        row
+        for row in options_of(command).values()
+        if row.default is None
+        and row.owner is not GateOptions
+        and row.name != "against"
+        and "FILE" not in (row.metavar or "")
     ]

@@ -81,11 +81,7 @@ _OF_ONE_LAUNCH: tuple[tuple[str, str, str], ...] = (
 
 
 def diagnose(output: str) -> NcuError | None:
-    """What Nsight Compute's output says of every launch on this machine, or None.
-
-    Args:
-        output: What ncu printed, standard output and error together.
-    """
+    """What Nsight Compute's output says of every launch on this machine, or None."""
     return _find(_KNOWN, output)
 
 

@@ -32,21 +32,13 @@ _INSTALL = (
 
 @dataclass(frozen=True)
 class Ncu:
-    """One installed Nsight Compute.
-
-    Args:
-        path: Its command-line program.
-    """
+    """One installed Nsight Compute."""
 
     path: str
 
     @cached_property
     def version(self) -> str:
-        """For example `2025.3.1.0`.
-
-        Raises:
-            NcuError: It does not start, or is older than gpuprof can read.
-        """
+        """For example `2025.3.1.0`."""
         try:
             done = run_to_end([self.path, "--version"], 60.0)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -64,9 +56,6 @@ class Ncu:
 
 def find_ncu(chosen: str | None = None) -> Ncu:
     """The Nsight Compute to use: the one named, else GPUPROF_NCU, the search path, NVIDIA's directories.
-
-    Args:
-        chosen: A path or name that the user gave.
 
     Raises:
         NcuError: There is none, or the named one cannot be run.
@@ -89,10 +78,6 @@ def find_ncu(chosen: str | None = None) -> Ncu:
 
 def run_to_end(command: list[str], timeout_s: float) -> "subprocess.CompletedProcess[str]":
     """What a program of Nsight Compute's prints, unless the command is asked to end before it does.
-
-    Args:
-        command: The program and its arguments.
-        timeout_s: Longest that it may take.
 
     Raises:
         OSError: It cannot be started.

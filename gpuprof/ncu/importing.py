@@ -10,9 +10,8 @@ from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import entry_of
 from gpuprof.kernels.entries import function_name
 from gpuprof.ncu.metrics import copies_in
-from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of
+from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, combined, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
-from gpuprof.ncu.several_launches import combined
 from gpuprof.results import Measurement, Run
 from gpuprof.text import Extent, format_extent
 
@@ -23,12 +22,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What a report gave to a run.
-
-    Args:
-        outcome: Profiles of the cases that were found.
-        unmatched: A sentence for each launch that belongs to no case, or to several.
-    """
+    """What a report gave to a run."""
 
     outcome: NcuOutcome
     unmatched: tuple[str, ...]
@@ -38,11 +32,7 @@ _FEWEST_REGISTERS = 16
 
 
 def _device_of(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -> int:
-    """The first of a run's devices that a report can be of: cards of one kind count alike.
-
-    Raises:
-        InputError: It is of another kind of GPU than all of them.
-    """
+    """The first of a run's devices that a report can be of: cards of one kind count alike."""
     found = {launch.compute_capability for launch in launches} - {None}
     for number, device in enumerate(run.devices):
         if found <= {device.compute_capability}:
@@ -62,11 +52,6 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
     several cases look alike, such as sizes that differ in K only, the report must hold one launch for each
     case of the run in the run's order, or the launch is left out. A kernel that was chosen for a case, and is
     a case of its own too, needs one launch only.
-
-    Args:
-        run: The run.
-        launches: The report's launches, in its order.
-        report: The report, for its name.
 
     Raises:
         InputError: The report is of another kind of GPU, or no launch belongs to a case.

@@ -18,7 +18,7 @@ from gpuprof.errors import reason
 from gpuprof.measure.process import child_environment
 from gpuprof.ncu.diagnosis import NcuError
 from gpuprof.ncu.find import Ncu
-from gpuprof.ncu.journal import Event, Job, read_journal, write_job
+from gpuprof.ncu.journal import Job, JournalEvent, read_journal, write_job
 from gpuprof.ncu.metrics import requested
 
 #: Name of a job's journal, beside its report.
@@ -35,12 +35,8 @@ _OUTPUT_BYTES = 1 << 20
 class NcuOptions:
     """How to profile.
 
-    Args:
-        path: The ncu to use; None to look for it.
-        metric_set: A set of ncu's, for example `full`, collected besides gpuprof's metrics.
-        clock_control: ncu's `--clock-control`: `none` leaves the clocks alone, `base` locks them.
-        timeout_s: Longest that one case may take under replay.
-        opcodes: Whether to count instructions by opcode, which may falsify other counts.
+    `metric_set` is a set of ncu's collected besides gpuprof's metrics, `timeout_s` the longest that one case
+    may take under replay. Counting instructions by opcode may falsify other counts.
     """
 
     path: str | None = None
@@ -59,15 +55,10 @@ def patience(timeout_s: float) -> float:
 class Ended:
     """How an ncu process ended.
 
-    Args:
-        events: The profiled process's journal.
-        output: What ncu and the process printed.
-        status: ncu's exit status.
-        timed_out: Whether it was ended because a case took too long.
-        cut: Whether it was ended from outside, which is no fault of the case whose turn it was.
+    `cut` says that it was ended from outside, which is no fault of the case whose turn it was.
     """
 
-    events: list[Event]
+    events: list[JournalEvent]
     output: str
     status: int
     timed_out: bool
@@ -101,13 +92,6 @@ def run_ncu(
 
     The journal stands beside the report and stays there: should this process be asked to end, or be killed,
     the two of them tell what was profiled until then.
-
-    Args:
-        ncu: Nsight Compute.
-        options: How to profile.
-        report: The `.ncu-rep` file to write; an older one is removed first, and its journal.
-        job: Makes the job, given the path of its journal.
-        on_start: Told a case's index when its turn comes.
 
     Raises:
         NcuError: ncu cannot be started, or the report's directory or the one for temporary files cannot be
@@ -190,7 +174,7 @@ def _watch(
         time.sleep(_POLL_S)
 
 
-def _end_target(process: subprocess.Popen[bytes], events: list[Event], patience_s: float) -> None:
+def _end_target(process: subprocess.Popen[bytes], events: list[JournalEvent], patience_s: float) -> None:
     """End the profiled process, and give ncu time to write what it has."""
     opened = [event.pid for event in events if event.kind == "opened" and event.pid]
     for pid in opened:

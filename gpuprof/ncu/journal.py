@@ -28,17 +28,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Everything that the profiled process needs.
-
-    Args:
-        device_ordinal: The driver's number of the GPU.
-        seed: Of the problems' random inputs.
-        journal: Where to write what happens.
-        tasks: The cases, in the order to launch them.
-        given_arrays: Folder of the arrays that a program gave; empty where it gave none.
-        owner: The process that wants it, with which it ends; 0 for none.
-        run: What tells the run that it is for.
-    """
+    """Everything that the profiled process needs."""
 
     device_ordinal: int
     seed: int
@@ -53,12 +43,7 @@ class Job:
 class Launched:
     """One launch as it was made.
 
-    Args:
-        entry: The kernel function's own name, without namespaces and a template's arguments.
-        block: Threads in x, y, z.
-        grid: Blocks in x, y, z.
-        copies: Which counters cannot see all that the kernel does.
-        launches: How many launches its case takes.
+    `entry` is the function's own name, without namespaces and a template's arguments.
     """
 
     entry: str
@@ -69,17 +54,11 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class JournalEvent:
     """One line of the journal.
 
-    Args:
-        kind: `opened` the GPU, `started` a case, `refused` it before a launch, `launching` one of its
-            launches, `done` with that, or `failed`, after which nothing follows.
-        index: The case, except for `opened` and for a failure to open the GPU.
-        pid: The process, for `opened`.
-        reason: Why, for `refused` and `failed`.
-        launched: For `launching`.
-        run: What tells the run that it is for, for `opened`.
+    `opened` the GPU, `started` a case, `refused` it before a launch, `launching` one of its launches, `done`
+    with that, or `failed`, after which nothing follows.
     """
 
     kind: Literal["opened", "started", "refused", "launching", "done", "failed"]
@@ -96,11 +75,7 @@ def write_job(job: Job, path: Path) -> None:
 
 
 def read_job(path: Path) -> Job:
-    """The job of a file.
-
-    Raises:
-        ValueError: The file holds none.
-    """
+    """The job of a file."""
     return from_json(Job, json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -110,13 +85,13 @@ class JournalWriter:
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
 
-    def write(self, event: Event) -> None:
+    def write(self, event: JournalEvent) -> None:
         """Append one event."""
         self._file.write(to_text(event) + "\n")
         self._file.flush()
 
 
-def read_journal(path: Path) -> list[Event]:
+def read_journal(path: Path) -> list[JournalEvent]:
     """The events so far; a line that is still being written is left out."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -126,7 +101,7 @@ def read_journal(path: Path) -> list[Event]:
     for line in text.splitlines(keepends=True):
         try:
             if line.endswith("\n"):
-                events.append(from_json(Event, json.loads(line)))
+                events.append(from_json(JournalEvent, json.loads(line)))
         except (ValueError, SchemaError):
             break
     return events
@@ -141,7 +116,7 @@ class Attempt:
     done: bool
 
 
-def attempts(events: Sequence[Event]) -> list[Attempt]:
+def attempts(events: Sequence[JournalEvent]) -> list[Attempt]:
     """The launches of a journal that reached the GPU, in order, and whether each came back."""
     made: list[Attempt] = []
     for event in events:

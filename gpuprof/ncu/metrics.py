@@ -13,9 +13,8 @@ from gpuprof.kernels.kernel import Kernel
 def requested(*, opcodes: bool = True) -> str:
     """The value of ncu's --metrics that collects the table.
 
-    Args:
-        opcodes: Whether to count instructions by opcode. Nsight Compute changes the code for that, and then
-            counts fewer sectors and wavefronts of a cp.async whose bytes a predicate decides.
+    Nsight Compute changes the code to count instructions by opcode, and then counts fewer sectors and
+    wavefronts of a cp.async whose bytes a predicate decides.
     """
     names = dict.fromkeys(name for row in OF_NCU for name in row.metrics)
     return ",".join(name for name in names if opcodes or name != OPCODES)
@@ -41,12 +40,7 @@ def has_async_copies(kernel: Kernel) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CopyMetrics:
-    """What a kernel uses that has counters of its own, and what it moves past those of loads and stores.
-
-    Args:
-        kinds: Which of `async`, `bulk` and `tensor`.
-        hidden: Why a counter would be incomplete, by its name.
-    """
+    """What a kernel uses that has counters of its own, and what it moves past those of loads and stores."""
 
     kinds: tuple[Trait, ...] = ()
     hidden: Mapping[str, str] = field(default_factory=dict)
@@ -57,9 +51,6 @@ def copies_in(code: str) -> CopyMetrics:
 
     cp.async (LDGSTS) and bulk copies move data past the counters of global and shared accesses, textures and
     surfaces past those of global ones, whose values would look complete and are not.
-
-    Args:
-        code: The kernel's PTX, or its source.
     """
     kinds: list[Trait] = []
     hidden: dict[str, str] = {}

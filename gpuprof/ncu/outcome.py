@@ -26,6 +26,8 @@ _CHANGED = (
     "Nsight Compute counted instructions by opcode beside it, which changes the code of cp.async:"
     " collect it without sass__inst_executed_per_opcode"
 )
+_EACH_ITS_OWN = "each of the case's launches has its own: open the report in ncu-ui"
+_NO_COUNT = "it was not collected for one of the case's launches"
 #: Units that only a scaled value has.
 _SCALED = ("K", "M", "G", "T")
 
@@ -34,11 +36,8 @@ _SCALED = ("K", "M", "G", "T")
 class CaseProfile:
     """What Nsight Compute says of one case.
 
-    Args:
-        counters: By gpuprof's names; those without a value carry the reason.
-        achieved_occupancy_pct: Active warps as a share of the limit.
-        reason: Why the case has no profile. Without any counter, its turn has not come: the fault is not its
-            own.
+    Counters without a value carry the reason. A case without any, but with a reason, has not had its turn:
+    the fault is not its own.
     """
 
     counters: Mapping[str, Counter]
@@ -50,11 +49,7 @@ class CaseProfile:
 class NcuOutcome:
     """What profiling brought.
 
-    Args:
-        profiles: By case index; every case asked for is there.
-        reports: The `.ncu-rep` files that were kept, for ncu-ui.
-        version: Nsight Compute's version, once known.
-        problem: What kept Nsight Compute from profiling anything at all.
+    `profiles` has every case asked for by its index; `problem` kept Nsight Compute from profiling anything.
     """
 
     profiles: Mapping[int, CaseProfile]
@@ -91,12 +86,7 @@ def without_profile(reason: str) -> CaseProfile:
 
 
 def profile_of(launch: ProfiledLaunch, copies: CopyMetrics) -> CaseProfile:
-    """The counters of one profiled launch.
-
-    Args:
-        launch: The launch.
-        copies: Which counters cannot see all that its kernel does.
-    """
+    """The counters of one profiled launch; `copies` says which cannot see all that its kernel does."""
     read = {row.name: _counter(row, launch) for row in OF_NCU if row.only_with in (None, *copies.kinds)}
     for name, counter in read.items():
         over = COUNTERS[name].over
@@ -145,10 +135,7 @@ def _converted(value: float | int, unit: str, wanted: str) -> tuple[float | int 
 def profilable(run: Run, cases: Sequence[Case], device: int = 0) -> list[tuple[int, Case]]:
     """The cases of a run that ended well on one of its devices, each with its index in `run.cases`.
 
-    Args:
-        run: The run.
-        cases: The plan of that device, in the same order; a run that was stopped early holds a prefix of it.
-        device: Its number.
+    `cases` is the plan of that device; a run that was stopped early holds a prefix of it.
     """
     own = [(index, case) for index, case in enumerate(run.cases) if case.device == device]
     return [
@@ -160,12 +147,7 @@ def profilable(run: Run, cases: Sequence[Case], device: int = 0) -> list[tuple[i
 
 
 def merge(run: Run, outcome: NcuOutcome) -> Run:
-    """The run with Nsight Compute's counters and achieved occupancy; times are left as they were measured.
-
-    Args:
-        run: The run.
-        outcome: Profiles by index into `run.cases`.
-    """
+    """The run with Nsight Compute's counters and achieved occupancy; times are left as they were measured."""
     cases = tuple(
         with_bounds(_with_profile(case, outcome.profiles[index]), run.devices[case.device])
         if index in outcome.profiles
@@ -197,3 +179,47 @@ def _with_profile(case: Measurement, profile: CaseProfile) -> Measurement:
         counters={**case.counters, **gained},
         counters_reason=profile.reason,
     )
+
+
+def combined(profiles: Sequence[CaseProfile], largest: int) -> CaseProfile:
+    """What the launches of a case come to together.
+
+    Counts and durations are added up. A share of a count, a rate or a ratio per instruction is the mean of
+    the launches', weighted by what it is relative to: exactly what all of them together have. Registers and
+    occupancy are the largest launch's, like all that a case says of its launch; the rest has no such sum.
+
+    `profiles` holds one of each launch, in order; `largest` says which has the most threads.
+    """
+    if len(profiles) == 1:
+        return profiles[0]
+    for profile in profiles:
+        if profile.reason:
+            return profile
+    names = dict.fromkeys(name for profile in profiles for name in profile.counters)
+    counters = {name: _combined(name, profiles, largest) for name in names}
+    return CaseProfile(counters, profiles[largest].achieved_occupancy_pct)
+
+
+def _combined(name: str, profiles: Sequence[CaseProfile], largest: int) -> Counter:
+    rule = COUNTERS[name].over_launches
+    # A kind of copy that a launch does not make is in its profile not at all.
+    held = [profile for profile in profiles if name in profile.counters]
+    first = held[0].counters[name]
+    if rule == "largest":
+        return profiles[largest].counters.get(name, first)
+    if rule == "none":
+        return replace(first, value=None, reason=_EACH_ITS_OWN)
+    if rule == "sum":
+        weights: list[float | int | None] = [1] * len(held)
+    else:
+        weights = [profile.counters[rule].value if rule in profile.counters else None for profile in held]
+    parts = [(profile.counters[name], weight) for profile, weight in zip(held, weights, strict=True)]
+    # Where there is nothing to be a share of, there is no share, and none is lacking.
+    counted = [(counter, weight) for counter, weight in parts if weight != 0] or parts
+    for counter, weight in counted:
+        if counter.value is None or weight is None:
+            return replace(first, value=None, reason=counter.reason or _NO_COUNT)
+    total = sum((counter.value or 0) * (weight or 0) for counter, weight in counted)
+    if rule == "sum":
+        return replace(first, value=total, reason=None)
+    return replace(first, value=total / sum(weight or 0 for _, weight in counted), reason=None)

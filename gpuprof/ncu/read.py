@@ -36,11 +36,7 @@ _TIMEOUT_S = 600.0
 class MetricCell:
     """One metric of one launch.
 
-    Args:
-        value: The number; None where the report holds none.
-        unit: As the report gives it, in base units.
-        why: Why `value` is None.
-        parts: The metric's instances by name, where they were read.
+    In base units; `parts` are the metric's instances by name, where they were read.
     """
 
     value: float | int | None
@@ -63,10 +59,6 @@ class ProfiledLaunch:
 def read_report(path: Path, ncu: Ncu | None) -> list[ProfiledLaunch]:
     """Every launch of a report, in order.
 
-    Args:
-        path: A `.ncu-rep` file.
-        ncu: What to read it with; None to use the `ncu_report` package.
-
     Raises:
         NcuReadError: The report is damaged or of a newer Nsight Compute, or nothing here can read it.
     """
@@ -83,11 +75,7 @@ def read_report(path: Path, ncu: Ncu | None) -> list[ProfiledLaunch]:
 
 
 def raw_csv(path: Path, ncu: Ncu) -> str:
-    """The raw page of a report, with the metrics of gpuprof's table, as ncu prints it.
-
-    Raises:
-        NcuReadError: ncu cannot read the report.
-    """
+    """The raw page of a report, with the metrics of gpuprof's table, as ncu prints it."""
     command = [ncu.path, "--import", str(path), "--page", "raw", "--csv", "--print-units", "base"]
     command += ["--print-kernel-base", "function", "--print-metric-instances", "details"]
     command += ["--metrics", requested()]
@@ -110,9 +98,6 @@ def raw_csv(path: Path, ncu: Ncu) -> str:
 
 def parse_raw_csv(text: str) -> list[ProfiledLaunch]:
     """The launches of a raw page in CSV.
-
-    Args:
-        text: What ncu printed; its own messages, marked by `==`, are skipped.
 
     Raises:
         NcuReadError: The table is cut off, or not in the documented form.
@@ -202,11 +187,7 @@ def not_finite(text: str) -> str:
 
 
 def find_package(ncu: Ncu | None) -> Any:
-    """NVIDIA's `ncu_report`: the installed package, or the one that ships with an Nsight Compute.
-
-    Raises:
-        NcuReadError: There is neither.
-    """
+    """NVIDIA's `ncu_report`: the installed package, or the one that ships with an Nsight Compute."""
     shipped = Path(ncu.path).resolve().parent / "extras" / "python" if ncu else None
     try:
         import ncu_report

@@ -1,17 +1,24 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which profile of a report belongs to which case: its launches, held against the journal that names them."""
+"""Which profile of a report belongs to which case: its launches, held against the journal that names them.
 
-from collections.abc import Mapping, Sequence
+Also of reports that were left behind when the run that wanted them was ended.
+"""
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
 from math import prod
+from pathlib import Path
 
 from gpuprof.kernels.entries import function_name
-from gpuprof.ncu.diagnosis import diagnose_launch, first_error
-from gpuprof.ncu.invocation import Ended
-from gpuprof.ncu.journal import Attempt, attempts
-from gpuprof.ncu.outcome import CaseProfile, profile_of, without_profile
-from gpuprof.ncu.read import ProfiledLaunch
-from gpuprof.ncu.several_launches import combined
+from gpuprof.ncu.diagnosis import NcuReadError, diagnose_launch, first_error
+from gpuprof.ncu.find import Ncu
+from gpuprof.ncu.invocation import JOURNAL_SUFFIX, Ended
+from gpuprof.ncu.journal import Attempt, attempts, read_journal
+from gpuprof.ncu.outcome import CaseProfile, combined, profile_of, without_profile
+from gpuprof.ncu.read import ProfiledLaunch, read_report
 from gpuprof.text import format_extent
 
 
@@ -21,10 +28,6 @@ def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, Cas
     Launches stand in a report in the order in which they were made, and the journal names them in that order.
     A report may lack only the launch that ended the process; every profile is held against its launch's
     kernel, block and grid. A case that takes several launches has a profile when all of them have one.
-
-    Args:
-        ended: The process's end and journal.
-        launches: Its report.
 
     Returns:
         Profiles by case index, or None when it cannot be told which profile belongs to which launch.
@@ -91,3 +94,44 @@ def last_words(ended: Ended) -> str:
     lines = ended.output.strip().splitlines()
     words = first_error(ended.output) or (lines[-1] if lines else f"status {ended.status}")
     return words.strip().rstrip(".")
+
+
+def profiles_left(
+    report: Path, run: str, cases: Container[int], ncu: Ncu
+) -> Iterator[tuple[Path, dict[int, CaseProfile]]]:
+    """Profiles of a run that was ended before it could keep them: reports, and what each has of the cases.
+
+    `report` is the first of the run's reports on this GPU.
+    """
+    for journal in _journals(report):
+        events = read_journal(journal)
+        left = journal.with_suffix(report.suffix)
+        if not events or events[0].run != run or not left.exists():
+            continue
+        with suppress(NcuReadError):
+            settled = settle(Ended(events, "", 0, timed_out=False, cut=True), read_report(left, ncu))
+            yield left, {index: profile for index, profile in (settled or {}).items() if index in cases}
+
+
+def remove_journals(report: Path) -> None:
+    """Nothing is left to take from them: what they tell of stands in the results."""
+    for journal in _journals(report):
+        with suppress(OSError):
+            journal.unlink()
+
+
+def free_reports(report: Path, *, goes_on: bool) -> Iterator[Path]:
+    """Where reports go: `run.ncu-rep`, `run-2.ncu-rep` and so on, past those that a run which goes on has."""
+    for number in count(1):
+        path = report if number == 1 else report.with_name(f"{report.stem}-{number}{report.suffix}")
+        if not (goes_on and (path.exists() or path.with_suffix(JOURNAL_SUFFIX).exists())):
+            yield path
+
+
+def _journals(report: Path) -> list[Path]:
+    """The journals of a run's reports on one GPU."""
+    own = re.compile(rf"{re.escape(report.stem)}(-\d+)?{re.escape(JOURNAL_SUFFIX)}")
+    try:
+        return sorted(path for path in report.parent.iterdir() if own.fullmatch(path.name))
+    except OSError:
+        return []

@@ -23,22 +23,13 @@ from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler
-from gpuprof.ncu.journal import Event, JournalWriter, Launched, Task, read_job
+from gpuprof.ncu.journal import JournalEvent, JournalWriter, Launched, Task, read_job
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.problems.given import look_in
 
 
-class Target:
-    """One GPU, opened for launches only.
-
-    Args:
-        device_ordinal: The driver's number of the device.
-        seed: Of the problems' random inputs.
-        journal: Told of every step.
-
-    Raises:
-        GpuprofError: The GPU cannot be opened.
-    """
+class ProfiledGpu:
+    """One GPU, opened for launches only."""
 
     def __init__(self, device_ordinal: int, seed: int, journal: JournalWriter) -> None:
         self._journal = journal
@@ -48,17 +39,13 @@ class Target:
         self._arrays = ArrayKeeper(self._context, self._device.arch, seed, Ahead())
 
     def run(self, task: Task) -> bool:
-        """Launch one case under the profiler.
-
-        Returns:
-            Whether the GPU can still be used.
-        """
-        self._journal.write(Event("started", task.index))
+        """Launch one case under the profiler."""
+        self._journal.write(JournalEvent("started", task.index))
         try:
             self._launch(task.index, task.case)
         except GpuprofError as error:
             fatal = isinstance(error, CaseFailure) and error.fatal
-            self._journal.write(Event("failed" if fatal else "refused", task.index, reason=str(error)))
+            self._journal.write(JournalEvent("failed" if fatal else "refused", task.index, reason=str(error)))
             return not fatal
         return True
 
@@ -77,10 +64,10 @@ class Target:
                 for number, one in enumerate(shape.launches):
                     copies = copies_in(compiled[one.entry].ptx)
                     launched = Launched(function_name(one.entry), one.block, one.grid, copies, len(loaded))
-                    self._journal.write(Event("launching", index, launched=launched))
+                    self._journal.write(JournalEvent("launching", index, launched=launched))
                     loaded.queue_one(number)
                     self._context.synchronize()
-                    self._journal.write(Event("done", index))
+                    self._journal.write(JournalEvent("done", index))
             finally:
                 api.cuProfilerStop()
 
@@ -110,13 +97,13 @@ def main() -> None:
     if job.owner:
         end_with(job.owner)
     journal = JournalWriter(Path(job.journal))
-    journal.write(Event("opened", pid=os.getpid(), run=job.run))
+    journal.write(JournalEvent("opened", pid=os.getpid(), run=job.run))
     if job.given_arrays:
         look_in(job.given_arrays)
     try:
-        target = Target(job.device_ordinal, job.seed, journal)
+        target = ProfiledGpu(job.device_ordinal, job.seed, journal)
     except GpuprofError as error:
-        journal.write(Event("failed", reason=str(error)))
+        journal.write(JournalEvent("failed", reason=str(error)))
         sys.exit(1)
     for task in job.tasks:
         if not target.run(task):

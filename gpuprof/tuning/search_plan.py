@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpuprof.errors import InputError
-from gpuprof.measure.options import RunOptions
+from gpuprof.measure.options import RunOptions, TuneOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request
 from gpuprof.tuning.space import Space
 
 #: Points that are timed at each size unless something else is asked for.
-USUAL_POINTS = 20
+USUAL_POINTS = int(TuneOptions.budget)
 MOST_POINTS = 10_000
 _LONGEST_S = 86_400.0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpuprof import requirements
-from gpuprof.commands.checks import checks
+from gpuprof.commands.doctor import checks
 from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError
 from gpuprof.pytest_plugin import GpuprofFixture
 from gpuprof.requirements import Unmet
@@ -94,7 +94,7 @@ def test_doctor_names_what_is_missing_and_what_is_too_old(monkeypatch):
     monkeypatch.setattr(requirements, "required", lambda: least)
     requirements.unmet.cache_clear()
     try:
-        found = {check.name: check for check in checks(0) if check.name.startswith("Package")}
+        found = {check.title: check for check in checks(0) if check.title.startswith("Package")}
     finally:
         requirements.unmet.cache_clear()
     assert [*found] == ["Package no-such-package", "Package numpy"]

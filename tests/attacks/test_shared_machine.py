@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpuprof import private_folder
-from gpuprof.commands.host_checks import host_checks
+from gpuprof.commands.doctor import host_checks
 from gpuprof.errors import ToolError
 from gpuprof.measure.cluster.local import _security, connect
 from gpuprof.private_folder import PrivateFolder

@@ -83,7 +83,7 @@ def play(arguments: list[str], plan_path: Path) -> None:
     import subprocess
     import time
 
-    from gpuprof.ncu.journal import Event, JournalWriter, Launched, attempts, read_job, read_journal
+    from gpuprof.ncu.journal import JournalEvent, JournalWriter, Launched, attempts, read_job, read_journal
     from gpuprof.ncu.metrics import CopyMetrics
 
     plan = dict(word.partition(":")[::2] for word in plan_path.read_text().split())
@@ -114,16 +114,16 @@ def play(arguments: list[str], plan_path: Path) -> None:
             report.write_text(json.dumps([_row(one.entry, one.block, one.grid) for one in made]))
         return
     journal = JournalWriter(Path(job.journal))
-    journal.write(Event("opened", pid=os.getpid(), run=job.run))
+    journal.write(JournalEvent("opened", pid=os.getpid(), run=job.run))
     launches = []
     for task in job.tasks:
         name = str(task.index)
-        journal.write(Event("started", task.index))
+        journal.write(JournalEvent("started", task.index))
         if plan.get("refuses") == name:
-            journal.write(Event("refused", task.index, reason="refused."))
+            journal.write(JournalEvent("refused", task.index, reason="refused."))
             continue
         launched = Launched(task.case.name, (16, 16, 1), (4, 4, 1), CopyMetrics())
-        journal.write(Event("launching", task.index, launched=launched))
+        journal.write(JournalEvent("launching", task.index, launched=launched))
         asked, _, when = plan.get("asks", "").partition(":")
         if when == name:
             os.kill(run, getattr(signal, asked))
@@ -140,7 +140,7 @@ def play(arguments: list[str], plan_path: Path) -> None:
         if plan.get("hangs") == name:
             report.write_text(json.dumps(launches))
             hang(plan_path.with_name("hangs"))
-        journal.write(Event("done", task.index))
+        journal.write(JournalEvent("done", task.index))
         kernel = "other" if "wrong" in plan else task.case.name
         launches.append(_row(kernel, launched.block, launched.grid))
     if "gap" in plan and len(launches) > 1:

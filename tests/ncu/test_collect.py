@@ -14,13 +14,13 @@ from problem_support import find_kernel, problem_for, shipped_kernels
 from gpuprof import signals
 from gpuprof.counters import OPCODES
 from gpuprof.measure.case import Case
+from gpuprof.ncu import collecting as module
 from gpuprof.ncu import invocation
-from gpuprof.ncu import profile as module
+from gpuprof.ncu.collecting import collect
 from gpuprof.ncu.diagnosis import NcuError, diagnose
 from gpuprof.ncu.find import Ncu, find_ncu, run_to_end
 from gpuprof.ncu.invocation import Ended, NcuOptions, ncu_command
-from gpuprof.ncu.journal import Event
-from gpuprof.ncu.profile import collect
+from gpuprof.ncu.journal import JournalEvent as Event
 
 pytestmark = pytest.mark.deep
 
@@ -180,7 +180,12 @@ def test_five_processes_in_a_row_without_a_profile_end_the_attempt(tmp_path, mon
     def run(ncu, options, report, job, on_start):
         task = job("journal").tasks[0]
         started.append(task.index)
-        return Ended([Event("opened", pid=1), Event("started", task.index)], "==ERROR== strange", 1, False)
+        return Ended(
+            [Event("opened", pid=1), Event("started", task.index)],
+            "==ERROR== strange",
+            1,
+            False,
+        )
 
     monkeypatch.setattr(module, "run_ncu", run)
     names = ("copy_row", "copy_col", "naive_row", "naive_col", "unroll4_row", "unroll4_col")

@@ -12,9 +12,7 @@ import pytest
 from gpuprof.backends.gpu import query
 from gpuprof.backends.gpu.nvml import conditions
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.commands import checks, host_checks
-from gpuprof.commands import doctor as command
-from gpuprof.commands.doctor_check import DoctorCheck
+from gpuprof.commands import doctor
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, ExitCode
 from gpuprof.kernels.catalog import shipped_operation
@@ -22,6 +20,7 @@ from gpuprof.kernels.header import read_kernels
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
+from gpuprof.results import Condition
 
 
 def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
@@ -29,7 +28,7 @@ def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
         raise BackendUnavailable("No driver.", fix="Install one.")
 
     monkeypatch.setattr(query, "device_count", none)
-    assert command.examine(0) == ExitCode.OK
+    assert doctor.examine(0) == ExitCode.OK
     text = capsys.readouterr().out
     assert "without   GPU: No driver" in text
     assert "Install one." in text
@@ -37,10 +36,10 @@ def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
 
 
 def test_broken_parts_give_a_status(monkeypatch, capsys):
-    monkeypatch.setattr(command, "checks", lambda *_: iter([DoctorCheck("X", "broken", "gone.", "Mend.")]))
-    assert command.examine(0) == ExitCode.CASES_FAILED == 1
+    monkeypatch.setattr(doctor, "checks", lambda *_: iter([Condition("X", "broken", "gone.", "Mend.")]))
+    assert doctor.examine(0) == ExitCode.CASES_FAILED == 1
     assert capsys.readouterr().out == "BROKEN    X: gone\n          Mend.\n"
-    assert command.examine(0, as_json=True) == ExitCode.CASES_FAILED
+    assert doctor.examine(0, as_json=True) == ExitCode.CASES_FAILED
     assert json.loads(capsys.readouterr().out) == {
         "usable": False,
         "checks": [{"name": "X", "state": "broken", "text": "gone.", "fix": "Mend."}],
@@ -48,19 +47,19 @@ def test_broken_parts_give_a_status(monkeypatch, capsys):
 
 
 def test_what_disturbs_is_no_failure(monkeypatch, capsys):
-    monkeypatch.setattr(command, "checks", lambda *_: iter([DoctorCheck("X", "disturbs", "slow")]))
-    assert command.examine(0) == ExitCode.OK
+    monkeypatch.setattr(doctor, "checks", lambda *_: iter([Condition("X", "disturbs", "slow")]))
+    assert doctor.examine(0) == ExitCode.OK
     assert capsys.readouterr().out == "disturbs  X: slow\n"
 
 
 def test_the_trial_launch_counts_what_the_doctor_expects():
     """On the executor, which counts as a GPU would."""
-    file = read_kernels(checks._TRIAL, Path("trial.cu"), shipped_operation)
-    case = Case.of(file.kernels[0], Problem.of(file.operation, (checks._TRIAL_ELEMENTS,)))
+    file = read_kernels(doctor._TRIAL, Path("trial.cu"), shipped_operation)
+    case = Case.of(file.kernels[0], Problem.of(file.operation, (doctor._TRIAL_ELEMENTS,)))
     backend = SimBackend(load_card("h200"), 0)
     measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
     assert measurement.outcome == "ok", measurement.reason
-    assert measurement.counters["global_load_sectors"].value == checks._TRIAL_ELEMENTS * 4 // 32
+    assert measurement.counters["global_load_sectors"].value == doctor._TRIAL_ELEMENTS * 4 // 32
 
 
 @pytest.mark.parametrize(("columns", "most"), [("40", 40), ("10", 30), ("500", 110)])
@@ -68,7 +67,7 @@ def test_lines_fit_the_terminal(monkeypatch, columns, most):
     monkeypatch.setenv("COLUMNS", columns)
     text = "kernels that include cuda_fp16.h cannot be compiled here " * 3
     path = f"/a/long/{'x' * 200}"
-    lines = command._lines(DoctorCheck("CUDA's headers", "absent", text, f"{text}in {path}")).split("\n")
+    lines = doctor._lines(Condition("CUDA's headers", "absent", text, f"{text}in {path}")).split("\n")
     assert lines[0].startswith("without   CUDA's headers:")
     assert all(line.startswith(" " * 10) for line in lines[1:])
     assert all(len(line) <= most for line in lines[:-1])
@@ -77,17 +76,17 @@ def test_lines_fit_the_terminal(monkeypatch, columns, most):
 
 def test_permission_is_read_from_the_driver_and_the_capabilities(monkeypatch):
     texts = {}
-    monkeypatch.setattr(checks, "_text", lambda path: texts.get(path.name, ""))
-    assert checks._permission().state == "absent"
+    monkeypatch.setattr(doctor, "_text", lambda path: texts.get(path.name, ""))
+    assert doctor._permission().state == "absent"
     texts["params"] = "RmProfilingAdminOnly: 1\n"
-    check = checks._permission()
+    check = doctor._permission()
     assert check.state == "broken"
     assert "NVreg_RestrictProfilingToAdminUsers=0" in check.fix
     texts["status"] = "CapEff:\t0000000000200000\n"
-    assert checks._permission().state == "ok"
+    assert doctor._permission().state == "ok"
     texts["status"] = "CapEff:\t0000000000000000\n"
     texts["params"] = "RmProfilingAdminOnly: 0\n"
-    assert checks._permission().state == "ok"
+    assert doctor._permission().state == "ok"
 
 
 class Nvml:
@@ -196,10 +195,10 @@ def test_without_nvml_that_is_said(monkeypatch):
 
 def test_folders_and_memory_are_looked_at(monkeypatch, tmp_path):
     monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path / "not" / "yet"))
-    monkeypatch.setattr(host_checks, "available_memory_bytes", lambda: 2**30)
-    monkeypatch.setattr(host_checks, "usable_cores", lambda: 1)
-    monkeypatch.setattr(host_checks.os, "cpu_count", lambda: 8)
-    found = {check.name: check for check in host_checks.host_checks()}
+    monkeypatch.setattr(doctor, "available_memory_bytes", lambda: 2**30)
+    monkeypatch.setattr(doctor, "usable_cores", lambda: 1)
+    monkeypatch.setattr(doctor.os, "cpu_count", lambda: 8)
+    found = {check.title: check for check in doctor.host_checks()}
     assert found["Cores"].text == "1 of 8: limited by affinity or a control group"
     assert (found["Memory"].state, found["Memory"].text) == ("disturbs", "1.0 GiB available")
     assert found["Compile cache"].state == "ok"
@@ -207,6 +206,6 @@ def test_folders_and_memory_are_looked_at(monkeypatch, tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     monkeypatch.setenv("GPUPROF_CACHE_DIR", str(file))
-    check = {check.name: check for check in host_checks.host_checks()}["Compile cache"]
+    check = {check.title: check for check in doctor.host_checks()}["Compile cache"]
     assert check.state == "broken"
     assert "GPUPROF_CACHE_DIR" in check.fix

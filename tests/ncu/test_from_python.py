@@ -11,7 +11,7 @@ from ncu_support import install
 
 import gpuprof
 from gpuprof.api import measuring
-from gpuprof.ncu import profile as profiling
+from gpuprof.ncu import collecting as profiling
 
 pytestmark = pytest.mark.deep
 

@@ -16,12 +16,13 @@ import gpuprof
 from gpuprof.commands.texts import build_request
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.plan import plan_cases
+from gpuprof.ncu.collecting import add_counters
 from gpuprof.ncu.invocation import NcuOptions
-from gpuprof.ncu.journal import Event, JournalWriter
+from gpuprof.ncu.journal import JournalEvent as Event
+from gpuprof.ncu.journal import JournalWriter
 from gpuprof.ncu.outcome import is_profiled, lacks_counters
-from gpuprof.ncu.profile import add_counters
 from gpuprof.reading import read_run
-from gpuprof.store import ResultsFile, write_run
+from gpuprof.store import write_run
 
 pytestmark = pytest.mark.deep
 
@@ -124,20 +125,17 @@ def counted(tmp_path, measured):
             if case.name == stop_at:
                 raise KeyboardInterrupt
 
-        file = ResultsFile.resumed(path, lambda: read_run(path))
         try:
             _, outcome = add_counters(
-                file.continues,
+                read_run(path),
                 plan_cases(request, references=True),
+                path,
                 device="0",
                 options=NcuOptions(install(tmp_path / "bin", plan)),
-                file=file,
                 progress=progress,
             )
         except KeyboardInterrupt:
             outcome = None
-        finally:
-            file.close()
         return read_run(path), outcome, seen
 
     return add

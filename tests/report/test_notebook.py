@@ -10,7 +10,7 @@ from synthetic_runs import HOSTILE, RUNS, all_failed_run, gemm_run, many_run, tr
 
 from gpuprof.api.comparing import compare
 from gpuprof.api.fleets import fleet
-from gpuprof.api.run import Run
+from gpuprof.api.measured_run import Run
 from gpuprof.report.notebook import render_notebook
 from gpuprof.report.run_text import run_report
 from gpuprof.results import Run as Record

@@ -14,7 +14,7 @@ from synthetic_runs import tuned_run
 from gpuprof import store
 from gpuprof.commands import output, tune
 from gpuprof.errors import ExitCode, OutputError
-from gpuprof.measure.options import RunOptions, SelectOptions
+from gpuprof.measure.options import Given, OutputOptions, RunOptions, SelectOptions
 from gpuprof.reading import read_run
 
 pytestmark = pytest.mark.deep
@@ -49,20 +49,20 @@ def search(scale, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run():
-        asked = tune.Asked((str(scale),), SelectOptions(sizes="512"))
-        return tune.run_search(asked, RunOptions(device="sim:h200"), tune.TuneOutputs(Path("out")), ("tune",))
+        given = Given(SelectOptions(sizes="512"), RunOptions(device="sim:h200"), argv=("tune",))
+        return tune.run_search(replace(given, output=OutputOptions(output=Path("out"))), [str(scale)])
 
     return run
 
 
 def test_folder_that_is_removed_while_the_page_is_rendered_comes_back_whole(search, monkeypatch):
-    real = output.page_of
+    real = output.text_of
 
-    def page_of(run):
+    def text_of(run, kind):
         shutil.rmtree("out")
-        return real(run)
+        return real(run, kind)
 
-    monkeypatch.setattr(output, "page_of", page_of)
+    monkeypatch.setattr(output, "text_of", text_of)
     assert search() == ExitCode.CASES_FAILED  # what was found says nothing of ties
     assert sorted(os.listdir("out")) == ["report.html", "results.json"]
     assert read_run(Path("out/results.json")) == FOUND

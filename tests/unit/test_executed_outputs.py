@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from problem_support import Gemm
 
-from gpuprof.backends.sim.verification import References
+from gpuprof.backends.sim.sim_references import References
 from gpuprof.executor import GlobalMemory
 from gpuprof.problems.problem import Problem
 

@@ -119,12 +119,6 @@ LATER = {"gpuprof.problems.behaviour", "gpuprof.problems.coded"}
 SHARED_ROLES = {
     "backend": "What executes a case.",
 }
-#: Names that several modules share though they play no such role: none may join them.
-SHARED_STILL = {
-    "run": {"gpuprof.api.run", "gpuprof.measure.run"},
-    "profile": {"gpuprof.commands.profile", "gpuprof.ncu.profile"},
-    "verification": {"gpuprof.backends.verification", "gpuprof.backends.sim.verification"},
-}
 
 
 def module_of(path: Path) -> str:
@@ -242,11 +236,9 @@ def test_two_modules_of_one_name_play_one_role_in_the_two_backends():
         if path.name != "__init__.py":
             named[module.rpartition(".")[2]].add(module)
     shared = {name: modules for name, modules in named.items() if len(modules) > 1}
-    roles = {name: modules for name, modules in shared.items() if name in SHARED_ROLES}
-    for name, modules in roles.items():
+    assert shared.keys() == SHARED_ROLES.keys()
+    for name, modules in shared.items():
         assert modules == {f"gpuprof.backends.{backend}.{name}" for backend in ("gpu", "sim")}
-    assert roles.keys() == SHARED_ROLES.keys()
-    assert {name: modules for name, modules in shared.items() if name not in roles} == SHARED_STILL
 
 
 def test_no_module_is_called_like_a_package():

@@ -5,7 +5,7 @@
 import pytest
 
 from gpuprof.errors import InputError
-from gpuprof.measure.options import checked_labels, labels_of
+from gpuprof.measure.options import read_labels
 
 
 def test_command_line_wins_over_the_environment():
@@ -15,11 +15,11 @@ def test_command_line_wins_over_the_environment():
         "GPUPROF_LABEL_EMPTY": "",
         "RACK": "x",
     }
-    assert labels_of(["rack=r2", "card=a=b"], environment) == {"rack": "r2", "host": "node7", "card": "a=b"}
+    assert read_labels(["rack=r2", "card=a=b"], environment) == {"rack": "r2", "host": "node7", "card": "a=b"}
 
 
 def test_nothing_names_the_machine_by_itself():
-    assert labels_of([], {"HOSTNAME": "node7"}) == {}
+    assert read_labels([], {"HOSTNAME": "node7"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ def test_nothing_names_the_machine_by_itself():
 )
 def test_what_is_no_label_is_refused(text):
     with pytest.raises(InputError):
-        labels_of([text], {})
+        read_labels([text], {})
 
 
 @pytest.mark.parametrize("labels", [{"rack": 3}, {3: "rack"}, {"": "x"}])
 def test_labels_of_a_program_are_text(labels):
     with pytest.raises(InputError):
-        checked_labels(labels)
+        read_labels(labels)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuprof.commands import checks
+from gpuprof.commands import doctor
 from gpuprof.errors import CompileError
 from gpuprof.toolchain import cuda_headers, nvrtc_program
 from gpuprof.toolchain.cache import compile_cached, compile_entries_cached
@@ -258,12 +258,12 @@ def test_cudas_headers_are_looked_for_only_where_they_are_named():
 
 
 def test_doctor_says_where_the_headers_are_and_how_to_get_them(monkeypatch):
-    found = checks._cuda_headers()
-    assert (found.name, found.state) == ("CUDA's headers", "ok")
+    found = doctor._cuda_headers()
+    assert (found.title, found.state) == ("CUDA's headers", "ok")
     assert all(str(place) in found.text for place in FOUND.directories)
     monkeypatch.setattr(cuda_headers, "_places", lambda major: iter([Path(FOUND.directories[0])]))
-    partly = checks._cuda_headers()
+    partly = doctor._cuda_headers()
     assert partly.state == ("ok" if len(FOUND.directories) == 1 else "absent")
     monkeypatch.setattr(cuda_headers, "_places", lambda major: iter(()))
-    absent = checks._cuda_headers()
+    absent = doctor._cuda_headers()
     assert (absent.state, absent.fix) == ("absent", HEADERS_FIX)

@@ -12,8 +12,7 @@ import pytest
 from problem_support import Gemm
 from unit_support import DEVICE
 
-from gpuprof.commands.pace import Pace, format_seconds
-from gpuprof.commands.progress import watch
+from gpuprof.commands.progress import Pace, format_seconds, watch
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.protocol import Opened

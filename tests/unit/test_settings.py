@@ -178,7 +178,7 @@ def test_a_report_takes_its_settings_too(tmp_path):
     settings(tmp_path, "[tool.gpuprof.report]\nquiet = true\nmarkdown = true\n")
     gpuprof(*TINY, "-k", "naive_row", "--sizes", "32", "--device", "none", cwd=tmp_path)
     process = gpuprof("report", cwd=tmp_path)
-    assert process.stderr == "From pyproject.toml: --markdown --quiet\n"
+    assert process.stderr == "From pyproject.toml: --quiet --markdown\n"
     assert process.stdout.startswith("### Transpose f32 ")
     assert json.loads((tmp_path / "gpuprof-results/latest/results.json").read_text())["complete"]
 

@@ -41,7 +41,7 @@ from gpuprof.backends.sim.instructions import Links, NoLink, counted, instructio
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
-from gpuprof.backends.sim.verification import References
+from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.sim.waiting import NotConclusive, WaitingGrid
 from gpuprof.backends.verification import prove
 from gpuprof.devices.device import Device, parse_arch

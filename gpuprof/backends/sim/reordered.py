@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase, OtherOrders
-from gpuprof.backends.sim.verification import References
+from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import Deed, FaultKind, KernelFault, Meeting, Order, other_orders

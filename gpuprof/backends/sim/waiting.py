@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.sim.located import FOLLOWED
-from gpuprof.backends.sim.verification import References
+from gpuprof.backends.sim.sim_references import References
 from gpuprof.executor import (
     Argument,
     Buffer,

@@ -20,8 +20,8 @@ from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
-from gpuprof.api.finding import CaseFinder
-from gpuprof.commands.browser import has_browser
+from gpuprof.api.finding import CaseFinder, ShownAsTables
+from gpuprof.commands.output import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
 from gpuprof.schema import to_json
@@ -29,6 +29,7 @@ from gpuprof.store import write_run
 from gpuprof.text import Extent, format_extent
 
 if TYPE_CHECKING:
+    from gpuprof.report.document import Document
     from gpuprof.results import Bound, Explanation, Measurement
     from gpuprof.results import Run as Record
 
@@ -302,7 +303,7 @@ class Case:
         return f"<{self.kernel} {self.size} {format_extent(self.block)}{params}: {end}{why}>"
 
 
-class Run(CaseFinder[Case]):
+class Run(CaseFinder[Case], ShownAsTables):
     """What `profile` measured, or `load` read.
 
     Args:
@@ -401,13 +402,6 @@ class Run(CaseFinder[Case]):
         document: dict[str, Any] = to_json(self.record)
         return document
 
-    def to_markdown(self) -> str:
-        """The tables as Markdown."""
-        from gpuprof.report.markdown import markdown_of
-        from gpuprof.report.run_text import run_report
-
-        return markdown_of(run_report(self.record))
-
     def to_csv(self) -> str:
         """One row a case, every figure in full with its unit in the heading, as `gpuprof report --csv`."""
         from gpuprof.report.comma_separated import render_csv
@@ -440,12 +434,10 @@ class Run(CaseFinder[Case]):
         webbrowser.open(report.as_uri())
         return report
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: compact tables."""
-        from gpuprof.report.notebook import render_notebook
+    def _report(self) -> "Document":
         from gpuprof.report.run_text import run_report
 
-        return render_notebook(run_report(self.record))
+        return run_report(self.record)
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the results and their report.

@@ -12,8 +12,7 @@ from gpuprof.measure.case import Case, on_host
 from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose
 from gpuprof.ncu.find import Ncu, find_ncu
 from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
-from gpuprof.ncu.journal import Event, Job, Task, attempts
-from gpuprof.ncu.leftover import free_reports, profiles_left, remove_journals
+from gpuprof.ncu.journal import Job, JournalEvent, Task, attempts
 from gpuprof.ncu.metrics import has_async_copies
 from gpuprof.ncu.outcome import (
     CaseProfile,
@@ -25,7 +24,7 @@ from gpuprof.ncu.outcome import (
     without_profile,
 )
 from gpuprof.ncu.read import ProfiledLaunch, read_report
-from gpuprof.ncu.settling import last_words, settle
+from gpuprof.ncu.settling import free_reports, last_words, profiles_left, remove_journals, settle
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 
@@ -60,18 +59,9 @@ def collect(
     be profiled carries the reason. Nothing is raised for a fault of Nsight Compute. What an earlier part of
     the same run profiled, and could not keep before it was ended, is taken from its reports.
 
-    Args:
-        cases: Cases that run and are correct, with their index in the run.
-        device_ordinal: The driver's number of the GPU.
-        seed: Of the problems' random inputs.
-        options: How to profile.
-        report_path: The `.ncu-rep` file; should a second one be needed, it stands beside it with `-2`.
-        progress: Told each case when its turn comes.
-        given_arrays: Folder of the arrays that a program gave, for operations made of them.
-        run: What tells the run.
-        earlier_version: Of the Nsight Compute that profiled other cases of the run: the counts of another one
-            do not belong beside them.
-        keep: Told what was found as soon as it is.
+    `cases` run and are correct; each has its index in the run. Should a second report be needed, it stands
+    beside `report_path` with `-2`. Counts of another Nsight Compute than `earlier_version`, which profiled
+    other cases of the run, do not belong beside them.
 
     Raises:
         KeyboardInterrupt: The command was asked to end. The reports stay, for a run that goes on.
@@ -100,10 +90,10 @@ def collect(
 def add_counters(
     run: Run,
     cases: Sequence[Case],
+    path: Path,
     *,
     device: str,
     options: NcuOptions,
-    file: ResultsFile,
     progress: Progress,
     given_arrays: str = "",
 ) -> tuple[Run, NcuOutcome]:
@@ -111,18 +101,8 @@ def add_counters(
 
     Cases that Nsight Compute is done with already are left out.
 
-    Args:
-        run: The run, measured on a GPU.
-        cases: Its plan, in order.
-        device: As `--device`, where the run does not tell which GPUs it had; `auto` is the first.
-        options: How to profile.
-        file: The results file; the report stands beside it under its name, those of further GPUs with their
-            numbers.
-        progress: Told each case when its turn comes.
-        given_arrays: As in `collect`.
-
-    Returns:
-        The run with the counters, and how profiling went.
+    `device` is as `--device`, where the run does not tell which GPUs it had; `auto` is the first. Reports
+    stand beside the results file under its name, those of further GPUs with their numbers.
 
     Raises:
         OutputError: There is no room for the results, wherever; it holds the run.
@@ -130,42 +110,50 @@ def add_counters(
     """
     outcomes = []
     earlier_version = run.environment.get("ncu") if any(map(is_profiled, run.cases)) else None
+    measured = run
+    file = (
+        ResultsFile.resumed(path, lambda: measured)
+        if path.is_file()
+        else ResultsFile(path, run, replace=False)
+    )
 
     def keep(profiles: Mapping[int, CaseProfile], version: str | None) -> None:
         nonlocal run
         run = merge(run, NcuOutcome(profiles, version=version))
         file.compact(run)
 
-    path = file.path
-    for number in range(len(run.devices)):
-        ordinal = run.place(number).selector or device
-        name = path.stem if number == 0 else f"{path.stem}-gpu{ordinal}"
-        # The host's references ran beside the first device only.
-        own = profilable(run, [case for case in cases if number == 0 or not on_host(case)], number)
-        outcomes.append(
-            collect(
-                [(index, case) for index, case in own if not is_profiled(run.cases[index])],
-                device_ordinal=int(ordinal) if ordinal.isdecimal() else 0,
-                seed=run.seed,
-                options=options,
-                report_path=path.with_name(f"{name}.ncu-rep"),
-                progress=progress,
-                given_arrays=given_arrays,
-                run=run.created_utc,
-                earlier_version=earlier_version,
-                keep=keep,
+    try:
+        for number in range(len(run.devices)):
+            ordinal = run.place(number).selector or device
+            name = path.stem if number == 0 else f"{path.stem}-gpu{ordinal}"
+            # The host's references ran beside the first device only.
+            own = profilable(run, [case for case in cases if number == 0 or not on_host(case)], number)
+            outcomes.append(
+                collect(
+                    [(index, case) for index, case in own if not is_profiled(run.cases[index])],
+                    device_ordinal=int(ordinal) if ordinal.isdecimal() else 0,
+                    seed=run.seed,
+                    options=options,
+                    report_path=path.with_name(f"{name}.ncu-rep"),
+                    progress=progress,
+                    given_arrays=given_arrays,
+                    run=run.created_utc,
+                    earlier_version=earlier_version,
+                    keep=keep,
+                )
             )
+            if outcomes[-1].problem is not None:
+                break  # what keeps Nsight Compute from one GPU keeps it from the others
+        outcome = NcuOutcome(
+            {index: profile for one in outcomes for index, profile in one.profiles.items()},
+            tuple(report for one in outcomes for report in one.reports),
+            next((one.version for one in outcomes if one.version), None),
+            outcomes[-1].problem,
         )
-        if outcomes[-1].problem is not None:
-            break  # what keeps Nsight Compute from one GPU keeps it from the others
-    outcome = NcuOutcome(
-        {index: profile for one in outcomes for index, profile in one.profiles.items()},
-        tuple(report for one in outcomes for report in one.reports),
-        next((one.version for one in outcomes if one.version), None),
-        outcomes[-1].problem,
-    )
-    merged = merge(run, outcome)
-    file.finish(merged)
+        merged = merge(run, outcome)
+        file.finish(merged)
+    finally:
+        file.close()
     return merged, outcome
 
 
@@ -202,12 +190,7 @@ class _Collector:
             self._settle(found)
 
     def run_all(self, ncu: Ncu, *, goes_on: bool) -> None:
-        """Profile everything, in as few ncu processes as the cases allow.
-
-        Args:
-            ncu: Nsight Compute.
-            goes_on: Whether reports that are there are the run's own.
-        """
+        """Profile everything, in as few ncu processes as the cases allow."""
         alone = False
         reports = free_reports(self.report_path, goes_on=goes_on)
         while pending := [index for index in self.cases if index not in self.profiles]:
@@ -255,7 +238,7 @@ class _Collector:
         try:
             launches = read_report(report, ncu)
         except NcuReadError as error:
-            ended.events.append(Event("failed", reason=str(error)))
+            ended.events.append(JournalEvent("failed", reason=str(error)))
             return ended, []
         if launches:
             self.reports.append(report)

@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The keywords of `profile` and `tune` that their signatures leave to `**options`, typed and told."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypedDict, TypeVar
+
+from gpuprof.errors import did_you_mean
+from gpuprof.measure.options import keywords_of
+
+if TYPE_CHECKING:
+    from gpuprof.problems.by_value import Tolerance
+
+P = ParamSpec("P")
+R = TypeVar("R")
+#: Where a function's help names them one by one.
+_PLACEHOLDER = "        **options: As below.\n"
+_VIEWS = (
+    "Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of a header's"
+    ' `[textures.NAME]`: `{"image": {"filter": "linear"}}`.'
+)
+_RELATIVE = (
+    "Error allowed, as a share of an element's expected value; one number, or one by output. Unless this or"
+    " `absolute` is given, 32 unit roundoffs of the element's value and as many of the mean value; integers"
+    " must be equal."
+)
+
+
+class HeaderKeywords(TypedDict, total=False):
+    """What a header or a declaration would say of kernels that have none."""
+
+    relative: Annotated["Tolerance", _RELATIVE]
+    absolute: Annotated["Tolerance", "Error allowed besides."]
+    flops: Annotated[
+        int | str | None,
+        "Floating-point operations that a call needs, for a rate: a number or a formula of the sizes.",
+    ]
+    bytes: Annotated[int | str | None, "Fewest bytes that a call must move; every array once when None."]
+    entry: Annotated[str, "Name of the function; the file's own name, or its only kernel, when empty."]
+    arguments: Annotated[
+        Sequence[str],
+        "With `operation` and `grid`: what the kernel takes, in order; all of the operation's when empty.",
+    ]
+    dynamic_shared_bytes: Annotated[
+        int | str | Callable[[Mapping[str, int]], int | str],
+        "Dynamic shared memory of one block: a number, a formula or a function.",
+    ]
+    cooperative: Annotated[bool, "Whether blocks wait for each other, and all must be on the device at once."]
+    compile_options: Annotated[Sequence[str], "Options for the compiler besides gpuprof's own."]
+    textures: Annotated[Mapping[str, Mapping[str, Any]] | None, _VIEWS]
+    surfaces: Annotated[
+        Mapping[str, Mapping[str, Any]] | None,
+        'Those that it takes as a `cudaSurfaceObject_t`, likewise: `{"out": {}}`.',
+    ]
+
+
+# The table of options as types, made by `python docs/update.py`.
+# keywords: begin
+
+
+class TuneKeywords(TypedDict, total=False):
+    """How `tune` runs."""
+
+    device: str | int | Sequence[str | int]
+    cluster: str | None
+    arch: str | None
+    seed: int
+    timeout_s: float
+    compile_timeout_s: float
+    seconds_per_case: float
+    sim_blocks: str | int | None
+    poison_inout: bool
+    explain: bool
+    rounds: int
+
+
+class RunKeywords(TuneKeywords, total=False):
+    """How `profile` runs."""
+
+    lines: bool
+    labels: Mapping[str, str] | None
+
+
+# keywords: end
+
+
+class ProfileKeywords(RunKeywords, HeaderKeywords, total=False):
+    """What `profile` takes besides what its signature names."""
+
+
+def takes_options(command: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function for programs: what its `**options` may be stands in its signature and its help.
+
+    It refuses any other keyword with a TypeError, as Python does, and names the nearest.
+    """
+    said = HeaderKeywords.__annotations__ if command == "profile" else {}
+    told = {name: kind.__metadata__[0] for name, kind in said.items()}
+    told |= {name: row.told or row.help for name, row in keywords_of(command).items()}
+    added = {name: (kind.__origin__, None) for name, kind in said.items()}
+    added |= {name: (row.given or row.kind, row.default) for name, row in keywords_of(command).items()}
+
+    def made(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        known = [*(parameter.name for parameter in own), *added]
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in known:
+                    why = did_you_mean(name, known, f"It takes {', '.join(known)}.", most=1)
+                    raise TypeError(f"{command}() takes no keyword {name!r}. {why}")
+            return function(*args, **kwargs)
+
+        texts = (
+            fill(f"{name}: {text}", 106, initial_indent=" " * 8, subsequent_indent=" " * 12)
+            for name, text in told.items()
+        )
+        call.__doc__ = (function.__doc__ or "").replace(_PLACEHOLDER, "\n".join((*texts, "")))
+        named = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in added.items()
+        ]
+        call.__signature__ = signature.replace(parameters=own + named)  # type: ignore[attr-defined]
+        return call
+
+    return made
