@@ -39,9 +39,8 @@ from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import GpuprofError
 from gpuprof.executor.steps.spaces import GlobalSpace
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.kernels.choose import choose
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import configure
+from gpuprof.kernels.shape import choose, configure
 from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
 from gpuprof.files import read_input
-from gpuprof.kernels.bare import bare_kernel, entry_in
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.compiler_options import joined
+from gpuprof.kernels.entries import sole_entry
 from gpuprof.kernels.header import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch
 from gpuprof.kernels.paths import Source
@@ -187,17 +188,19 @@ def _bare(
     for name in parameters:
         if not name.isidentifier() or name in (*LAUNCH_VARIABLES, *operation.argument_names):
             raise InputError(f"{name!r} cannot be a parameter.", fix="Choose a name that means nothing else.")
-    return bare_kernel(
-        text,
-        path.stem,
+    return Kernel(
+        id=path.stem,
+        file_name=f"{path.stem}.cu",
+        source=text,
         operation=operation.name,
+        title=path.stem,
         dtypes=(dtype,),
-        entry=launch.said.get("entry") or entry_in(text, path.stem),
+        entry=launch.said.get("entry") or sole_entry(text, path.stem),
         arguments=arguments,
         launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.said.get("cooperative", False)),
-        parameters=parameters,
         rung=rung,
-        compile_options=launch.said.get("compile_options", ()),
+        parameters=parameters,
+        compile_options=joined(launch.said.get("compile_options", ())),
         headers=carried_files(text, path, ()),
         textures=texture_specs(
             launch.textures,

@@ -9,10 +9,11 @@ directive is taken for one, in whatever string it may stand.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import PurePosixPath
 
-from gpuprof.cuda_source.hidden_questions import ASKS, Hidden, hidden_questions
 from gpuprof.cuda_source.masking import uncommented
 
 #: What the error of a refused directive begins with.
@@ -32,6 +33,25 @@ _OPTION = re.compile(r"(?:-D ?|--define-macro=)(?P<name>\w+)=(?P<value>.*)", re.
 _NAME = re.compile(r'\s*(?:"(?P<quoted>[^"\n]*)"|<(?P<angled>[^>\n]*)>)[\s;]*')
 #: Of a macro that no compiler knows by itself, as `__FILE__` is known.
 _MACRO = re.compile(r"\s*(?P<name>[A-Za-z]\w*)\s*", re.ASCII)
+#: A question that is written out.
+_ASKS = re.compile(
+    r'(?P<word>__has_(?:include|embed)\w*)\s*\((?P<name>\s*(?:"[^"\n]{0,500}"|<[^>\n]{0,500}>)\s*|[^()]*)\)?'
+)
+#: Whether a condition asks, in words that macros make, whether a file is there: `__has_include` may be the
+#: value of a macro, or be pasted together by `##`, and so may what it asks about. What a condition comes to
+#: is not worked out: what its macros hold, and the macros in these, is gathered.
+_Hidden = Callable[[str], bool]
+
+_QUESTIONS = ("__has_include", "__has_embed")
+#: What can be a part of one's word.
+_PIECES = frozenset(
+    word[begin:end]
+    for word in _QUESTIONS
+    for begin in range(len(word))
+    for end in range(begin + 1, len(word) + 1)
+)
+_DEFINED = re.compile(r"\bdefined\s*(?:\(\s*\w+\s*\)|\w+)")
+_WORD = re.compile(r"[^\W\d]\w*")
 #: Gives what a directive may say in the place of what it names; None for nothing.
 _Operand = Callable[[str], str | None]
 
@@ -60,12 +80,12 @@ def confined(texts: Mapping[str, str], options: Iterable[str], given: Container[
         return _operand(text, given) if macro is None else text if macro["name"] in known else None
 
     def answered(text: str) -> str:
-        return ASKS.sub(lambda asked: _answered(asked, operand), text)
+        return _ASKS.sub(lambda asked: _answered(asked, operand), text)
 
     # An option stays as it is, and with it whatever it asks.
     asking = [(name, '"') for name, value in typed if answered(value) != value]
     changed = ((name, answered(value)) for name, value in (*typed, *definitions))
-    hidden = hidden_questions((*asking, *changed))
+    hidden = _hidden_questions((*asking, *changed))
     return {name: "".join(_lines(code, operand, hidden)) for name, code in codes.items()}
 
 
@@ -98,7 +118,7 @@ def _definitions(codes: Iterable[str]) -> Iterator[tuple[str, str]]:
                     yield match["name"], match["value"]
 
 
-def _lines(code: str, operand: _Operand, hidden: Hidden) -> Iterator[str]:
+def _lines(code: str, operand: _Operand, hidden: _Hidden) -> Iterator[str]:
     for line in _LOGICAL_LINE.findall(code):
         new = None
         if _MAY_BE_ONE.search(line):
@@ -108,7 +128,7 @@ def _lines(code: str, operand: _Operand, hidden: Hidden) -> Iterator[str]:
         yield line if new is None else new + "\n" * line.count("\n")
 
 
-def _in_place_of(head: str, operand: _Operand, hidden: Hidden) -> str | None:
+def _in_place_of(head: str, operand: _Operand, hidden: _Hidden) -> str | None:
     """What to write where a line would begin so; None to leave it as it is."""
     match = _DIRECTIVE.match(head)
     if match is None:
@@ -121,7 +141,7 @@ def _in_place_of(head: str, operand: _Operand, hidden: Hidden) -> str | None:
         if new is None:
             return f"#error {REFUSED} {word} {_plain(rest)}"
         return None if new == rest else f"#include{new}"
-    answered = ASKS.sub(lambda asked: _answered(asked, operand), rest)
+    answered = _ASKS.sub(lambda asked: _answered(asked, operand), rest)
     if word in ("if", "elif") and hidden(answered):
         answered = " 0"
     return None if answered == rest else f"#{word}{answered}".rstrip("\n")
@@ -141,3 +161,45 @@ def _without_comments(line: str) -> str:
 def _plain(text: str) -> str:
     """A name without what a compiler would read as a literal."""
     return re.sub(r"[^\w./+-]", " ", text[:200]).strip()
+
+
+def _hidden_questions(definitions: Iterable[tuple[str, str]]) -> _Hidden:
+    """Tells the conditions that may ask about a file in other words than `_ASKS` finds."""
+    held: dict[str, set[str]] = defaultdict(set)
+    users: dict[str, list[str]] = defaultdict(list)
+    for name, value in definitions:
+        held[name] |= _marks(value)
+        for word in set(_WORD.findall(value)):
+            users[word].append(name)
+    pending = list(held)
+    while pending:  # each gains a mark only so often
+        name = pending.pop()
+        for user in users.get(name, ()):
+            if not held[name] <= held[user]:
+                held[user] |= held[name]
+                pending.append(user)
+
+    def hides(condition: str) -> bool:
+        plain = _DEFINED.sub(" ", _ASKS.sub(" ", condition))
+        marks = _marks(plain).union(*(held.get(word, ()) for word in _WORD.findall(plain)))
+        # No other condition holds a text; the name in brackets could be a comparison.
+        return '"' in marks or ("<" in marks and any(_spelled(word, marks) for word in _QUESTIONS))
+
+    return hides
+
+
+def _marks(text: str) -> set[str]:
+    """What of a text may take part in a question."""
+    text = _ASKS.sub(" ", text)
+    words = set(_WORD.findall(text))
+    spelled = (question for question in _QUESTIONS if any(question[2:] in word.lower() for word in words))
+    return {*chain(_PIECES & words, spelled), *(mark for mark in '"<' if mark in text)}
+
+
+def _spelled(word: str, pieces: set[str]) -> bool:
+    """Whether a word is a chain of pieces."""
+    reached = {0}
+    for end in range(1, len(word) + 1):
+        if any(word[begin:end] in pieces for begin in reached):
+            reached.add(end)
+    return len(word) in reached

@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Mapping
 
 from gpuprof.cuda_source.functions import kernel_functions
+from gpuprof.errors import InputError
 
 #: A function's name, namespaces included, and perhaps a template's arguments: constants and types.
 _ENTRY = re.compile(
@@ -32,6 +33,22 @@ def default_entry(source: str, stem: str, parameters: Container[str]) -> str:
     if function is None or not all(name in parameters for name in function.template_names):
         return stem
     return function.entry
+
+
+def sole_entry(source: str, stem: str) -> str:
+    """The kernel of a source without a header: the one that is called like its file, else the only one.
+
+    Raises:
+        InputError: There are several, of which none is called so.
+    """
+    found = [function.name for function in kernel_functions(source)]
+    if stem in found or not found:
+        return stem
+    if len(found) > 1:
+        raise InputError(
+            f"{stem} holds {len(found)} kernels: {', '.join(found)}.", fix=f'Say which: entry="{found[0]}".'
+        )
+    return found[0]
 
 
 def base_name(entry: str) -> str:

@@ -101,22 +101,22 @@ class Kernel:
     source: str
     operation: str
     title: str
-    rung: float
-    idea: str
-    change: str
-    bottleneck: str
-    study: Study
-    reference: str
-    aliases: tuple[str, ...]
-    options: Mapping[str, str]
     dtypes: tuple[str, ...]
     entry: str
     arguments: tuple[str, ...]
     launch: Launch
-    parameters: Mapping[str, int]
-    constants: Mapping[str, int]
-    requirements: tuple[Requirement, ...]
-    published: tuple[PublishedFigure, ...]
+    rung: float = 0.0
+    idea: str = ""
+    change: str = ""
+    bottleneck: str = ""
+    study: Study = field(default_factory=Study)
+    reference: str = ""
+    aliases: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)
+    requirements: tuple[Requirement, ...] = ()
+    published: tuple[PublishedFigure, ...] = ()
     compile_options: tuple[str, ...] = ()
     defines: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 """From a kernel, a problem and a block to its launches: grids, shared memory and compile-time macros."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -235,3 +235,31 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
         if scalar.neutral is None:
             raise CaseSkipped(f"{kernel.id} takes no {name}, without which {problem.operation.name} is none.")
         raise CaseSkipped(f"{kernel.id} takes no {name}: it computes with {name} = {scalar.neutral:g} only.")
+
+
+def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, device: Device) -> Kernel:
+    """The kernel itself, or the first of its choices whose condition holds and which can run there.
+
+    Raises:
+        CaseSkipped: There is none.
+    """
+    if not kernel.choices:
+        return kernel
+    values = size_values(problem, device)
+    refusal: CaseSkipped | None = None
+    for choice in kernel.choices:
+        try:
+            holds = evaluate(choice.when, values)
+        except ExpressionError as error:
+            raise CaseSkipped(
+                f"The header of {kernel.id} cannot be evaluated for this size: {error}."
+            ) from error
+        if holds:
+            chosen = next(other for other in alternatives if other.id == choice.kernel)
+            try:
+                configure(chosen, problem, chosen.launch.block, {}, device)
+            except CaseSkipped as refused:
+                refusal = refused
+            else:
+                return chosen
+    raise refusal or CaseSkipped(f"{kernel.id} names no kernel for this size on this device.")

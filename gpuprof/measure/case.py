@@ -9,9 +9,8 @@ from math import prod
 from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
-from gpuprof.kernels.choose import choose
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import LaunchShape, choose
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Outcome

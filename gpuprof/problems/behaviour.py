@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.operation import Check, Role
-from gpuprof.problems.array_formulas import evaluate_arrays
 from gpuprof.problems.dtypes import REAL, is_float, numpy_dtype
-from gpuprof.problems.formulas import ExpressionError, evaluate, evaluate_real
+from gpuprof.problems.formulas import ExpressionError, evaluate, evaluate_arrays, evaluate_real
 from gpuprof.problems.generators import generate
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of

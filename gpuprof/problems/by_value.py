@@ -265,7 +265,7 @@ def _scalar(name: str, number: int | float, given: Any) -> ScalarDeclaration:
 def _formula(name: str, given: int | str, sizes: Mapping[str, int]) -> str:
     text = str(given)
     try:
-        for unknown in sorted(variables(text, reals=True) - {*sizes, "real_bytes"}):
+        for unknown in sorted(variables(text, "reals") - {*sizes, "real_bytes"}):
             raise ExpressionError(f"{unknown!r} is not a size; those are {', '.join(sizes)}")
         if evaluate_real(text, {**sizes, "real_bytes": 1}) < 0:
             raise ExpressionError("it is negative")

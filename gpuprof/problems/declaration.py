@@ -22,10 +22,9 @@ from gpuprof.operation import (
     ScalarType,
     Work,
 )
-from gpuprof.problems.array_formulas import array_variables
 from gpuprof.problems.coded import CODED
 from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, integer_range
-from gpuprof.problems.formulas import ExpressionError, variables
+from gpuprof.problems.formulas import ExpressionError, Language, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.tables import FilePlace, TableReader, is_identifier, read_toml
@@ -95,7 +94,7 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
             _check_formula(reader, f"arrays.{key}.shape", text, dimensions)
         if array.read_if:
             names = (*dimensions, *scalars)
-            _check_formula(reader, f"arrays.{key}.read_if", array.read_if, names, reals=True)
+            _check_formula(reader, f"arrays.{key}.read_if", array.read_if, names, "reals")
     if all(array.role == "in" for array in arrays.values()):
         raise reader.error("arrays", "have nothing to check: none is out or inout")
     _check_coded(reader, operation)
@@ -214,7 +213,7 @@ def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
         rate=rate,  # type: ignore[arg-type]
     )
     for key, text in (("flops", work.flops), ("bytes", work.bytes)):
-        _check_formula(reader, key, text, (*names, "real_bytes"), reals=True)
+        _check_formula(reader, key, text, (*names, "real_bytes"), "reals")
     if rate == "flops" and work.flops.strip() == "0":
         raise reader.error("flops", "is 0, and the operation rated by it")
     reader.finish()
@@ -269,10 +268,10 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
     known += [*operation.scalars, *operation.dimensions]
     for key, text in (("value", check.value), ("magnitude", check.magnitude)):
         if text:
-            _check_formula(reader, key, text, known, arrays=True)
+            _check_formula(reader, key, text, known, "arrays")
     for key, text in (("relative", check.relative), ("absolute", check.absolute)):
         names = (*operation.dimensions, *operation.scalars, "u", "tiny")
-        _check_formula(reader, key, text, names, reals=True)
+        _check_formula(reader, key, text, names, "reals")
     reader.finish()
     return check
 
@@ -294,17 +293,11 @@ def _read_reference(reader: TableReader) -> ReferenceDeclaration:
 
 
 def _check_formula(
-    reader: TableReader,
-    key: str,
-    text: str,
-    known: Iterable[str],
-    *,
-    reals: bool = False,
-    arrays: bool = False,
+    reader: TableReader, key: str, text: str, known: Iterable[str], language: Language = "integers"
 ) -> None:
     """Refuse a formula with an unknown name when the file is read, not when it is first evaluated."""
     try:
-        used = array_variables(text) if arrays else variables(text, reals=reals)
+        used = variables(text, language)
     except ExpressionError as error:
         raise reader.error(key, f"is not a formula: {error}") from error
     for name in sorted(used - set(known)):

@@ -1,27 +1,96 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas of kernel headers and operations: launch grids, constraints, work models and error bounds.
+"""Formulas of kernel headers and operations: launch grids, constraints, work, error bounds, and results.
 
-The language is a small, side-effect-free part of Python's: numbers, names, arithmetic, comparisons, `and`,
-`or`, `not`, conditional expressions and a few functions. Where integers are wanted nothing else exists; work
-and bounds have fractions, division and roots as well. A text is turned into functions once; whatever lies
-outside the language is refused then, not when a kernel is launched.
+One closed part of Python's expressions: names, numbers, operators, comparisons, and the functions named here.
+There is no attribute, no import, and no call of anything else. It is spoken about integers, where nothing
+else exists; about reals, for work and bounds, with division and roots; and about arrays, where NumPy
+evaluates in float64 and 64-bit integers what a result must be. A text is turned into functions once: whatever
+lies outside the language is refused then, not when a kernel is launched.
 """
 
 import ast
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any, Literal
 
-_Number = int | float
-_Term = Callable[[Mapping[str, _Number]], _Number]
+from gpuprof.problems.dtypes import rounded
+
+Value = Any
+_Term = Callable[[Mapping[str, Value]], Value]
+_Function = Callable[..., Value]
+#: What formulas are about.
+Language = Literal["integers", "reals", "arrays"]
 
 #: Far above any formula's need, and low enough that no nesting exhausts Python's stack.
 MOST_CHARACTERS = 500
-_COMPARE: dict[type[ast.cmpop], Callable[[_Number, _Number], bool]] = {
+
+
+class _LazyNumpy:
+    """NumPy, loaded when a formula is evaluated: to read one, as every command line does, needs none."""
+
+    def __getattr__(self, name: str) -> Any:
+        import numpy
+
+        return getattr(numpy, name)
+
+
+np = _LazyNumpy()
+
+
+def _numpy(name: str) -> _Function:
+    return lambda *operands: getattr(np, name)(*operands)
+
+
+def _unary(name: str) -> _Function:
+    return lambda operand, /: getattr(np, name)(operand)
+
+
+def _binary(name: str) -> _Function:
+    return lambda first, second, /: getattr(np, name)(first, second)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    """A shape, whose extents formulas compute as any other numbers."""
+    extents = tuple(int(extent) for extent in (value if isinstance(value, tuple) else (value,)))
+    if any(extent < -1 for extent in extents):
+        raise ExpressionError(f"{extents} is not a shape")
+    return extents
+
+
+def _rounded_to(dtype: str) -> _Function:
+    """Rounded to an element type and back."""
+    return lambda value: rounded(np.asarray(value, np.float64), dtype).astype(np.float64)
+
+
+def _reduction(name: str) -> _Function:
+    return lambda array, axis=None, keepdims=False: getattr(np, name)(
+        array, axis=axis, keepdims=bool(keepdims)
+    )
+
+
+def _cumulative(name: str) -> _Function:
+    return lambda array, axis=None: getattr(np, name)(array, axis=axis)
+
+
+@dataclass(frozen=True)
+class _Grammar:
+    """What a formula may hold besides numbers and names; of arrays also indices, tuples and keywords."""
+
+    binary: Mapping[type[ast.operator], _Function]
+    unary: Mapping[type[ast.unaryop], _Function]
+    compare: Mapping[type[ast.cmpop], _Function]
+    functions: Mapping[str, _Function]
+    fractions: bool
+    arrays: bool = False
+
+
+_COMPARE: dict[type[ast.cmpop], _Function] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -29,17 +98,6 @@ _COMPARE: dict[type[ast.cmpop], Callable[[_Number, _Number], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-
-
-@dataclass(frozen=True)
-class _Grammar:
-    """What a formula may hold besides comparisons, conditions and names."""
-
-    binary: dict[type[ast.operator], Callable[[_Number, _Number], _Number]]
-    functions: dict[str, tuple[Callable[..., _Number], int, int]]
-    fractions: bool
-
-
 _INTEGERS = _Grammar(
     binary={
         ast.Add: operator.add,
@@ -48,34 +106,110 @@ _INTEGERS = _Grammar(
         ast.FloorDiv: operator.floordiv,
         ast.Mod: operator.mod,
     },
+    unary={ast.USub: operator.neg, ast.Not: operator.not_},
+    compare=_COMPARE,
     functions={
-        "cdiv": (lambda dividend, divisor: -(-dividend // divisor), 2, 2),
-        "min": (min, 2, MOST_CHARACTERS),
-        "max": (max, 2, MOST_CHARACTERS),
+        "cdiv": lambda dividend, divisor, /: -(-dividend // divisor),
+        "min": lambda first, second, /, *others: min(first, second, *others),
+        "max": lambda first, second, /, *others: max(first, second, *others),
     },
     fractions=False,
 )
 _REALS = _Grammar(
     binary={**_INTEGERS.binary, ast.Div: operator.truediv},
+    unary=_INTEGERS.unary,
+    compare=_COMPARE,
     functions={
         **_INTEGERS.functions,
-        "sqrt": (math.sqrt, 1, 1),
-        "log2": (math.log2, 1, 1),
-        "log": (math.log, 1, 1),
-        "exp": (math.exp, 1, 1),
-        "abs": (abs, 1, 1),
+        "sqrt": math.sqrt,
+        "log2": math.log2,
+        "log": lambda value, /: math.log(value),
+        "exp": math.exp,
+        "abs": abs,
     },
     fractions=True,
 )
+_ARRAYS = _Grammar(
+    binary={
+        ast.Add: _numpy("add"),
+        ast.Sub: _numpy("subtract"),
+        ast.Mult: _numpy("multiply"),
+        ast.Div: _numpy("divide"),
+        ast.FloorDiv: _numpy("floor_divide"),
+        ast.Mod: _numpy("mod"),
+        ast.Pow: _numpy("power"),
+        ast.MatMult: _numpy("matmul"),
+        ast.BitAnd: _numpy("bitwise_and"),
+        ast.BitOr: _numpy("bitwise_or"),
+        ast.BitXor: _numpy("bitwise_xor"),
+        ast.LShift: _numpy("left_shift"),
+        ast.RShift: _numpy("right_shift"),
+    },
+    unary={
+        ast.USub: _numpy("negative"),
+        ast.UAdd: _numpy("positive"),
+        ast.Invert: _numpy("invert"),
+        ast.Not: _numpy("logical_not"),
+    },
+    compare={
+        ast.Eq: _numpy("equal"),
+        ast.NotEq: _numpy("not_equal"),
+        ast.Lt: _numpy("less"),
+        ast.LtE: _numpy("less_equal"),
+        ast.Gt: _numpy("greater"),
+        ast.GtE: _numpy("greater_equal"),
+    },
+    functions={
+        **{name: _unary(name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt")},
+        **{name: _unary(name) for name in ("cbrt", "square", "sin", "cos", "tan", "arcsin", "arccos")},
+        **{name: _unary(name) for name in ("arctan", "sinh", "cosh", "tanh", "abs", "sign", "floor", "ceil")},
+        **{name: _unary(name) for name in ("trunc", "rint", "reciprocal", "isnan", "isinf", "isfinite")},
+        **{name: _binary(name) for name in ("maximum", "minimum", "fmax", "fmin", "arctan2", "hypot")},
+        **{name: _binary(name) for name in ("power", "fmod")},
+        **{name: _reduction(name) for name in ("sum", "prod", "max", "min", "mean", "var", "std")},
+        **{name: _reduction(name) for name in ("any", "all", "argmax", "argmin")},
+        **{name: _cumulative(name) for name in ("cumsum", "cumprod")},
+        "sort": lambda array, axis=-1: np.sort(array, axis=axis),
+        "argsort": lambda array, axis=-1: np.argsort(array, axis=axis, kind="stable"),
+        "where": lambda condition, yes, no: np.where(condition, yes, no),
+        "clip": lambda array, low, high: np.clip(array, low, high),
+        "transpose": lambda array, axes=None: np.transpose(array, axes),
+        "matmul": lambda left, right: np.matmul(left, right),
+        "outer": lambda left, right: np.outer(left, right),
+        "flip": lambda array, axis=None: np.flip(array, axis),
+        "ravel": lambda array: np.ravel(array),
+        "reshape": lambda array, shape: np.reshape(array, _shape(shape)),
+        "broadcast_to": lambda array, shape: np.broadcast_to(array, _shape(shape)),
+        "bincount": lambda array, minlength=0: np.bincount(np.ravel(array), minlength=int(minlength)),
+        "arange": lambda count: np.arange(int(count), dtype=np.int64),
+        "roll": lambda array, shift, axis=None: np.roll(array, int(shift), axis),
+        # Zeros around an array, so many on each side of each axis.
+        "pad": lambda array, width: np.pad(array, int(width)),
+        "take": lambda array, indices, axis=None: np.take(array, np.asarray(indices, np.int64), axis),
+        "concatenate": lambda arrays, axis=0: np.concatenate(arrays, axis),
+        "zeros": lambda shape: np.zeros(_shape(shape)),
+        "ones": lambda shape: np.ones(_shape(shape)),
+        **{dtype: _rounded_to(dtype) for dtype in ("f32", "f16", "bf16")},
+    },
+    fractions=True,
+    arrays=True,
+)
+_GRAMMARS: dict[Language, _Grammar] = {"integers": _INTEGERS, "reals": _REALS, "arrays": _ARRAYS}
+#: Every function that a formula over arrays may call.
+ARRAY_FUNCTIONS = tuple(sorted(_ARRAYS.functions))
 
 
 class ExpressionError(ValueError):
     """An expression outside the language, or one that names an unknown variable."""
 
 
-def variables(text: str, *, reals: bool = False) -> set[str]:
-    """Names that a formula reads."""
-    return set(_parse(text, reals).names)
+def variables(text: str, language: Language = "integers") -> set[str]:
+    """Names that a formula reads.
+
+    Raises:
+        ExpressionError: The text is not an expression of the language.
+    """
+    return set(_parse(text, language).names)
 
 
 def evaluate(text: str, values: Mapping[str, int]) -> int:
@@ -84,10 +218,10 @@ def evaluate(text: str, values: Mapping[str, int]) -> int:
     Raises:
         ExpressionError: The expression is malformed, divides by zero or names something unknown.
     """
-    return int(_value(text, values, reals=False))
+    return int(_number(text, values, "integers"))
 
 
-def evaluate_real(text: str, values: Mapping[str, _Number]) -> _Number:
+def evaluate_real(text: str, values: Mapping[str, int | float]) -> int | float:
     """Value of a formula of any numbers; it stays an integer as long as nothing makes a fraction of it.
 
     Raises:
@@ -95,7 +229,7 @@ def evaluate_real(text: str, values: Mapping[str, _Number]) -> _Number:
             value.
     """
     try:
-        value = _value(text, values, reals=True)
+        value = _number(text, values, "reals")
         if math.isfinite(value):
             return int(value) if isinstance(value, bool) else value
     except (ValueError, OverflowError) as error:
@@ -104,23 +238,62 @@ def evaluate_real(text: str, values: Mapping[str, _Number]) -> _Number:
     raise ExpressionError(f"{text!r} has no finite value")
 
 
-def _value(text: str, values: Mapping[str, _Number], *, reals: bool) -> _Number:
-    expression = _parse(text, reals)
-    for name in sorted(expression.names - values.keys()):
-        raise ExpressionError(f"unknown name {name!r}; known are {', '.join(sorted(values))}")
+def evaluate_arrays(text: str, values: Mapping[str, Any]) -> Any:
+    """Value of a formula over arrays, scalars and dimensions, as a NumPy array.
+
+    Raises:
+        ExpressionError: The formula is malformed, names something unknown, or NumPy refuses it: shapes that
+            do not fit.
+        MemoryError: There is no room for an array on the way.
+    """
+    formula = _known(text, values, "arrays")
+    doubles = {name: _widened(values[name]) for name in formula.names}
     try:
-        return expression.value(values)
+        with np.errstate(all="ignore"):
+            return np.asarray(formula.value(doubles))
+    except ExpressionError:
+        raise
+    except (ValueError, TypeError, IndexError, OverflowError, ArithmeticError) as error:
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise ExpressionError(f"{formula.text!r} cannot be evaluated: {why}") from error
+
+
+def _number(text: str, values: Mapping[str, Any], language: Language) -> int | float:
+    expression = _known(text, values, language)
+    try:
+        value: int | float = expression.value(values)
+        return value
     except ZeroDivisionError as error:
         raise ExpressionError(f"{text!r} divides by zero") from error
 
 
+def _known(text: str, values: Mapping[str, Any], language: Language) -> "_Formula":
+    """A formula that names nothing but these values."""
+    formula = _parse(text, language)
+    for name in sorted(formula.names - values.keys()):
+        raise ExpressionError(f"unknown name {name!r}; known are {', '.join(sorted(values))}")
+    return formula
+
+
+def _widened(value: Any) -> Value:
+    if isinstance(value, int | float):  # like a constant: it takes the type of the array that it meets
+        return value
+    if np.issubdtype(value.dtype, np.unsignedinteger):
+        return value.astype(np.uint64 if value.dtype.itemsize == 8 else np.int64)
+    return value.astype(np.int64 if np.issubdtype(value.dtype, np.integer) else np.float64)
+
+
 @lru_cache(maxsize=1024)
-def _parse(text: str, reals: bool) -> "_Expression":
-    return _Expression(text.strip(), _REALS if reals else _INTEGERS)
+def _parse(text: str, language: Language) -> "_Formula":
+    return _Formula(text.strip(), _GRAMMARS[language])
 
 
 def parse_expression(text: str) -> ast.expr:
-    """The syntax tree of an expression, of Python's grammar so far."""
+    """The syntax tree of an expression, of Python's grammar so far.
+
+    Raises:
+        ExpressionError: It is none, or too long.
+    """
     if len(text) > MOST_CHARACTERS:
         raise ExpressionError(f"an expression of {len(text)} characters is longer than {MOST_CHARACTERS}")
     try:
@@ -131,60 +304,120 @@ def parse_expression(text: str) -> ast.expr:
         raise ExpressionError(f"{text!r} is not an expression: {error or 'nested too deeply'}") from error
 
 
-class _Expression:
-    """An expression as a function of its variables, and their names."""
+_signature = cache(inspect.signature)
+
+
+class _Formula:
+    """A formula as a function of its variables, and their names."""
 
     def __init__(self, text: str, grammar: _Grammar) -> None:
+        self.text = text
         self.names: set[str] = set()
-        self._text = text
         self._grammar = grammar
         self.value = self._term(parse_expression(text))
 
     def _term(self, node: ast.expr) -> _Term:
+        grammar = self._grammar
         match node:
-            case ast.Constant(value=int() as number) if not isinstance(number, bool):
-                return lambda values: number
+            case ast.Constant(value=bool() | int() | float() as constant) if self._is_allowed(constant):
+                return lambda values: constant
             case ast.Name(id=name):
                 self.names.add(name)
                 return lambda values: values[name]
-            case ast.Constant(value=float() as number) if self._grammar.fractions:
-                return lambda values: number
-            case ast.BinOp(op=op) if type(op) in self._grammar.binary:
-                combine = self._grammar.binary[type(op)]
+            case ast.BinOp(op=op) if type(op) in grammar.binary:
+                combine = grammar.binary[type(op)]
                 left, right = self._term(node.left), self._term(node.right)
                 return lambda values: combine(left(values), right(values))
-            case ast.UnaryOp(op=ast.USub()):
-                negated = self._term(node.operand)
-                return lambda values: -negated(values)
-            case ast.UnaryOp(op=ast.Not()):
-                denied = self._term(node.operand)
-                return lambda values: not denied(values)
-            case ast.BoolOp(op=op):
+            case ast.UnaryOp(op=op) if type(op) in grammar.unary:
+                change, operand = grammar.unary[type(op)], self._term(node.operand)
+                return lambda values: change(operand(values))
+            case ast.Compare(ops=ops) if all(type(op) in grammar.compare for op in ops):
+                relations = [grammar.compare[type(op)] for op in ops]
+                terms = self._terms([node.left, *node.comparators])
+                if len(ops) == 1:
+                    return lambda values: relations[0](terms[0](values), terms[1](values))
+                if not grammar.arrays:
+                    return lambda values: _holds(relations, (term(values) for term in terms))
+            case ast.BoolOp(op=op) if not grammar.arrays:
                 decide = all if isinstance(op, ast.And) else any
                 operands = self._terms(node.values)
                 return lambda values: decide(operand(values) for operand in operands)
-            case ast.Compare(ops=ops) if all(type(op) in _COMPARE for op in ops):
-                relations = [_COMPARE[type(op)] for op in ops]
-                terms = self._terms([node.left, *node.comparators])
-                return lambda values: _holds(relations, (term(values) for term in terms))
-            case ast.IfExp():
+            case ast.IfExp() if not grammar.arrays:
                 test, then, other = self._terms([node.test, node.body, node.orelse])
                 return lambda values: then(values) if test(values) else other(values)
-            case ast.Call(func=ast.Name(id=name), args=nodes, keywords=[]) if name in self._grammar.functions:
-                function, fewest, most = self._grammar.functions[name]
-                if fewest <= len(nodes) <= most:
-                    arguments = self._terms(nodes)
-                    return lambda values: function(*(argument(values) for argument in arguments))
-                raise ExpressionError(f"{self._source(node)!r} has the wrong number of arguments")
-        raise ExpressionError(f"{self._source(node)!r} is not allowed in a formula")
+            case ast.Call(func=ast.Name(id=name)):
+                return self._call(name, node)
+            case ast.Subscript() if grammar.arrays:
+                array, index = self._term(node.value), self._index(node.slice)
+                return lambda values: array(values)[index(values)]
+            case ast.Tuple(elts=elements) if grammar.arrays:
+                parts = self._terms(elements)
+                return lambda values: tuple(part(values) for part in parts)
+        raise self._not_allowed(node)
 
     def _terms(self, nodes: list[ast.expr]) -> list[_Term]:
         return list(map(self._term, nodes))
 
+    def _is_allowed(self, constant: bool | int | float) -> bool:
+        if isinstance(constant, bool):
+            return self._grammar.arrays
+        if isinstance(constant, float):
+            return self._grammar.fractions
+        return not self._grammar.arrays or abs(constant) < 2**63
+
+    def _call(self, name: str, node: ast.Call) -> _Term:
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            raise self._not_allowed(node)
+        named: dict[str, _Term] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None or keyword.arg in named or not self._grammar.arrays:
+                raise self._not_allowed(node)
+            named[keyword.arg] = self._option(keyword.value)
+        positional = self._terms(node.args)
+        function = self._grammar.functions.get(name)
+        if function is None:
+            known = ", ".join(sorted(self._grammar.functions))
+            raise ExpressionError(f"there is no function {name!r}; there are {known}")
+        try:
+            _signature(function).bind(*positional, **named)
+        except TypeError as error:
+            raise ExpressionError(f"{self._source(node)!r} has the wrong arguments: {error}") from error
+        return lambda values: function(
+            *(term(values) for term in positional), **{key: term(values) for key, term in named.items()}
+        )
+
+    def _option(self, node: ast.expr) -> _Term:
+        """The value of a keyword: an axis or several, a flag, a number."""
+        match node:
+            case ast.Constant(value=None):
+                return lambda values: None
+            case ast.Constant(value=bool() as flag):
+                return lambda values: flag
+            case ast.Tuple(elts=elements):
+                terms = self._terms(elements)
+                return lambda values: tuple(int(term(values)) for term in terms)
+        term = self._term(node)
+        return lambda values: int(term(values))
+
+    def _index(self, node: ast.expr) -> _Term:
+        match node:
+            case ast.Constant(value=None):
+                return lambda values: None
+            case ast.Slice(lower=lower, upper=upper, step=step):
+                ends = [None if end is None else self._term(end) for end in (lower, upper, step)]
+                return lambda values: slice(*(None if end is None else int(end(values)) for end in ends))
+            case ast.Tuple(elts=elements):
+                parts = [self._index(element) for element in elements]
+                return lambda values: tuple(part(values) for part in parts)
+        return self._term(node)
+
+    def _not_allowed(self, node: ast.expr) -> ExpressionError:
+        return ExpressionError(f"{self._source(node)!r} is not allowed in a formula")
+
     def _source(self, node: ast.expr) -> str | None:
-        return ast.get_source_segment(self._text, node)
+        return ast.get_source_segment(self.text, node)
 
 
-def _holds(relations: list[Callable[[_Number, _Number], bool]], terms: Iterable[_Number]) -> bool:
+def _holds(relations: list[_Function], terms: Iterable[Value]) -> bool:
     """Whether a chain of comparisons holds; what follows one that does not is never evaluated."""
     return all(holds(*pair) for holds, pair in zip(relations, pairwise(terms), strict=False))

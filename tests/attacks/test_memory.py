@@ -15,7 +15,7 @@ from gpuprof import machine
 from gpuprof.measure import process
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, WorkerDied
-from gpuprof.problems.array_formulas import evaluate_arrays
+from gpuprof.problems.formulas import evaluate_arrays
 from gpuprof.toolchain.includes import UnknownInclude, included_files
 
 #: What a process may take here: enough to run a kernel, too little for what the files below ask for.

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuprof.problems.array_formulas import FUNCTION_NAMES, array_variables, evaluate_arrays
-from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.formulas import ARRAY_FUNCTIONS, ExpressionError, evaluate_arrays, variables
 
 RNG = np.random.default_rng(1)
 #: Arrays as problems hand them over: of the run's type, of integers, one vector, and plain numbers.
@@ -150,7 +149,7 @@ def test_formula_is_what_numpy_says(formula, expected):
 
 def test_every_function_is_tried():
     called = {formula.partition("(")[0] for formula in FUNCTIONS}
-    assert called == set(FUNCTION_NAMES)
+    assert called == set(ARRAY_FUNCTIONS)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +185,12 @@ def test_what_has_no_value_is_nan_or_infinite_and_says_nothing():
 
 
 def test_names_are_found_without_the_functions():
-    assert array_variables("exp(scale*x - max(scale*x, axis=1, keepdims=True)) / n") == {"scale", "x", "n"}
-    assert array_variables("sum(sum)") == {"sum"}
+    assert variables("exp(scale*x - max(scale*x, axis=1, keepdims=True)) / n", "arrays") == {
+        "scale",
+        "x",
+        "n",
+    }
+    assert variables("sum(sum)", "arrays") == {"sum"}
 
 
 REFUSED = [
@@ -244,7 +247,7 @@ REFUSED = [
 @pytest.mark.parametrize("formula", REFUSED)
 def test_everything_else_is_refused_when_it_is_read(formula):
     with pytest.raises(ExpressionError):
-        array_variables(formula)
+        variables(formula, "arrays")
 
 
 @pytest.mark.parametrize(

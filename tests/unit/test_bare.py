@@ -4,8 +4,13 @@
 
 import pytest
 
+from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.errors import InputError
-from gpuprof.kernels.bare import entry_in, kernels_in
+from gpuprof.kernels.entries import sole_entry
+
+
+def kernels_in(source):
+    return tuple(function.name for function in kernel_functions(source))
 
 
 @pytest.mark.parametrize(
@@ -30,11 +35,11 @@ def test_kernels_are_found_by_their_declarations(source, names):
 
 def test_the_entry_is_called_like_the_file_or_stands_alone():
     two = "__global__ void first() {} __global__ void second() {}"
-    assert entry_in(two, "second") == "second"
-    assert entry_in("__global__ void first() {}", "file") == "first"
-    assert entry_in("MACRO(file)", "file") == "file"
+    assert sole_entry(two, "second") == "second"
+    assert sole_entry("__global__ void first() {}", "file") == "first"
+    assert sole_entry("MACRO(file)", "file") == "file"
     with pytest.raises(InputError, match=r'file holds 2 kernels: first, second\. Say which: entry="first"'):
-        entry_in(two, "file")
+        sole_entry(two, "file")
 
 
 @pytest.mark.parametrize(

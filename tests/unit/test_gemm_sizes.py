@@ -10,7 +10,7 @@ from pathlib import Path
 from problem_support import Gemm, ladder
 
 from gpuprof.devices.cards import load_card
-from gpuprof.kernels.choose import choose
+from gpuprof.kernels.shape import choose
 
 ROOT = Path(__file__).parents[2]
 

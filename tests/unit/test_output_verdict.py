@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpuprof.backends.verification import finite, worst
-from gpuprof.problems.wrong_sentence import told_apart
+from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Verification
 
 CLOSE = Verification(0.5, 0.01, bound=0.1, checked_elements=10, absolute_bound=0.001)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpuprof
-from gpuprof.problems import array_formulas, generators
+from gpuprof.problems import formulas, generators
 from gpuprof.reading import read_run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -115,6 +115,6 @@ def test_the_examples_for_python_run(tmp_path, monkeypatch, capsys):
 
 def test_the_docs_name_every_function_and_content():
     named = set(re.search(r"<!-- functions -->\n`(.*?)`", OPERATIONS, re.DOTALL)[1].split())
-    assert named == {*array_formulas._ELEMENTWISE, *array_formulas._FUNCTIONS}
+    assert named == {*formulas.ARRAY_FUNCTIONS}
     for content in generators._GENERATORS:
         assert re.search(rf"`{content}[`(]", OPERATIONS), content

@@ -7,7 +7,7 @@ from dataclasses import replace
 from problem_support import Gemm, Transpose, ladder
 
 from gpuprof.devices.cards import load_card
-from gpuprof.kernels.choose import choose
+from gpuprof.kernels.shape import choose
 from gpuprof.measure.case import Case
 from gpuprof.measure.session import Pending
 

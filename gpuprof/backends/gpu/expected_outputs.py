@@ -17,8 +17,7 @@ from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.problems.wrong_sentence import describe_wrong
-from gpuprof.problems.wrong_values import WrongResult
+from gpuprof.problems.wrong_values import WrongResult, describe_wrong
 from gpuprof.results import Verification
 
 _LONG = ctypes.c_longlong

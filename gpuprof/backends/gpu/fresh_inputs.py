@@ -20,8 +20,7 @@ from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.problems.wrong_sentence import describe_wrong
-from gpuprof.problems.wrong_values import WrongResult
+from gpuprof.problems.wrong_values import WrongResult, describe_wrong
 from gpuprof.results import Verification
 
 #: Elements of an output that are looked at; each is read by itself, and a GEMM's cost a row and a column.

@@ -17,7 +17,7 @@ from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import Deed, FaultKind, KernelFault, Meeting, Order, other_orders
 from gpuprof.problems.problem import Problem
-from gpuprof.problems.wrong_sentence import told_apart
+from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Verification
 
 _NOT_COUNTED = "a kernel that is wrong in a later launch is not counted"

@@ -15,8 +15,7 @@ from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.problems.wrong_sentence import describe_wrong
-from gpuprof.problems.wrong_values import WrongResult
+from gpuprof.problems.wrong_values import WrongResult, describe_wrong
 from gpuprof.results import Verification
 
 #: Elements whose references are kept for the next kernel that is sampled in the same places.

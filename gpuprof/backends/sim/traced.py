@@ -33,7 +33,7 @@ from gpuprof.executor import (
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.problem import Problem
-from gpuprof.problems.wrong_sentence import told_apart
+from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Cause, Explanation
 
 #: Bytes between two arrays: an index of 32 bits does not reach from one to the next.
