@@ -15,7 +15,7 @@ from unit_support import DEVICE, named_kernel, parse_kernel
 
 from gpuprof.devices.cards import cards, load_card
 from gpuprof.errors import CaseSkipped, ExitCode, HeaderError, InputError
-from gpuprof.kernels import choose as choosing
+from gpuprof.kernels import shape
 from gpuprof.kernels.shape import check_block, configure
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.results import Choice, SourceLine
@@ -37,7 +37,7 @@ def write(directory, *choices, **fields):
 
 def choose(kernel, problem, device):
     """What a kernel picks among those of its ladder."""
-    return choosing.choose(kernel, ladder(kernel.operation), problem, device)
+    return shape.choose(kernel, ladder(kernel.operation), problem, device)
 
 
 def refusal(source):
