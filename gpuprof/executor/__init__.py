@@ -39,25 +39,23 @@ The way of a kernel through the rooms:
   between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. It and others are observers (`global_accesses`), told of each
-  access: a `witness` remembers who wrote an element, a `grid_trace` which block took what from which.
+  access: a `witness` remembers who wrote an element, a `store_trace` what was stored to, and without value.
 - `interleaving` runs the warps and blocks of a launch by turns, in other orders, for the races and the
   results that only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in
   nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
   launch (`refusals`); every batch begins as the `launch_template` says. `totals` adds everything up, and
   `busiest` what the busiest multiprocessor has of it.
-- `skeleton_launch` runs a grid whose blocks build on each other without its values, which counts it. From
-  what each block stored and took from others (`grid_trace`), `closed_sample` chooses those that are then run
-  with values.
+- A grid whose blocks build on each other may be too large to run. Its control slice, what decides where
+  threads go and what they touch, counts it without the values (`control_slice`).
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
 `refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `interleaving`;
-`launch_template`; `grid_launch`; `closed_sample`; `skeleton_launch`. Of gpuprof they use its errors, and its
+`launch_template`; `grid_launch`. Of gpuprof they use its errors, and its
 facts about the copy engine and the units of textures.
 """
 
-from gpuprof.executor.closed_sample import ClosedSample, choose_elements
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
@@ -66,27 +64,24 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.grid_trace import GridTrace, ValueNeeded
 from gpuprof.executor.memory.open_meetings import Meeting
+from gpuprof.executor.memory.store_trace import StoreTrace, ValueNeeded
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
-from gpuprof.executor.skeleton_launch import GridLaunch, TooMuchWork
+from gpuprof.executor.steps.control_slice import TooMuchWork
 from gpuprof.executor.totals import LineCounters
 
 __all__ = [
     "WARP",
     "Argument",
     "Buffer",
-    "ClosedSample",
     "Deed",
     "FaultKind",
     "GlobalMemory",
-    "GridLaunch",
-    "GridTrace",
     "KernelFault",
     "LaunchRefused",
     "LaunchResult",
@@ -99,6 +94,7 @@ __all__ = [
     "Order",
     "Program",
     "Sample",
+    "StoreTrace",
     "Stored",
     "TensorDescriptor",
     "TooMuchWork",
@@ -109,7 +105,6 @@ __all__ = [
     "bind_surface",
     "bind_texture",
     "choose_blocks",
-    "choose_elements",
     "combined",
     "encode_tensor_map",
     "launch",

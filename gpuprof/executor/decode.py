@@ -37,7 +37,6 @@ from gpuprof.executor.program.loops import (
     loops_of,
     only_waiting,
     waiting_loops,
-    without_waiting,
 )
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
@@ -70,9 +69,9 @@ from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, na
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
-from gpuprof.executor.steps.hollow_steps import hollow, shared_accesses
 from gpuprof.executor.steps.member_mask import names_all
 from gpuprof.executor.steps.memory_steps import STRONG
+from gpuprof.executor.steps.slice_steps import address_only, shared_accesses
 
 _U32 = np.dtype(np.uint32)
 #: Bytes behind a constant variable that belong to nobody.
@@ -174,7 +173,7 @@ class RunnableBlock:
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
         reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
-        skeleton: What is left of its instructions without values, of a program that has a skeleton.
+        sliced: Its control slice, of a program that has one.
         turns: Where it goes back to the header of a loop that may be there to wait, by that header.
         meets: How many of its steps are done after each access that may meet others without order.
     """
@@ -195,7 +194,7 @@ class RunnableBlock:
     arrives_only: bool = False
     aligned: bool = True
     turns: dict[int, Turn] = field(default_factory=dict)
-    skeleton: list[Step] = field(default_factory=list)
+    sliced: list[Step] = field(default_factory=list)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
     meets: frozenset[int] = frozenset()
@@ -243,9 +242,8 @@ class Program:
             use them. Where it does, addresses count from there.
         polled: Source lines of loads in loops that turn until one of them finds what another thread stores.
         takes: Whether it uses what atomic operations find, or stores by them: who comes first may matter.
-        timed: Basic blocks that threads run equally often however long they wait for others.
-        has_skeleton: Whether it can be launched without values, and is decoded for that.
-        deciding: Spaces, of "shared" and "local", whose content decides what its skeleton does.
+        has_slice: Whether its control slice can be launched alone, and is decoded.
+        deciding: Spaces, of "shared" and "local", whose content decides what its control slice does.
     """
 
     kernel: str
@@ -277,8 +275,7 @@ class Program:
     places: tuple[tuple[tuple[int, int], ...], ...]
     loops: dict[int, Loop]
     waits: frozenset[int]
-    timed: tuple[int, ...]
-    has_skeleton: bool
+    has_slice: bool
     deciding: frozenset[str]
     reserved_bytes: int = 0
     polled: frozenset[int] = frozenset()
@@ -286,7 +283,7 @@ class Program:
 
 
 def load_program(
-    ptx: str, entry: str, *, follow_undefined: bool = False, with_skeleton: bool = False
+    ptx: str, entry: str, *, follow_undefined: bool = False, with_slice: bool = False
 ) -> Program:
     """Parse and decode one kernel of a PTX text.
 
@@ -297,7 +294,7 @@ def load_program(
         follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
             that counts depends on it, nor on a register before its first write, which else is 0. Launches do
             and count the same, and take longer.
-        with_skeleton: Whether it can also be launched without values; see `program.skeleton`.
+        with_slice: Whether its control slice is decoded too; see `program.skeleton`.
 
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
@@ -307,7 +304,7 @@ def load_program(
         if entry not in module.functions:
             raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
         function = inline_calls(module.functions[entry], module)
-        return _Decoder(module, function, follow_undefined, with_skeleton).program(ptx)
+        return _Decoder(module, function, follow_undefined, with_slice).program(ptx)
 
 
 @contextmanager
@@ -332,11 +329,9 @@ def _module(ptx: str) -> Module:
 
 
 class _Decoder:
-    def __init__(
-        self, module: Module, function: Function, follow_undefined: bool, with_skeleton: bool
-    ) -> None:
+    def __init__(self, module: Module, function: Function, follow_undefined: bool, with_slice: bool) -> None:
         self.function = function
-        self.with_skeleton = with_skeleton
+        self.with_slice = with_slice
         self.deciding: frozenset[str] = frozenset()
         self.follow_undefined = follow_undefined
         self.shared = shared_layout(module, function)
@@ -383,11 +378,11 @@ class _Decoder:
         blocks = [self._block(block) for block in self.flow]
         # Clusters of several blocks lie in a batch as one block: a trace would take their blocks for one.
         cluster = prod(self.function.limits.get("reqnctapercluster", ()))
-        has_skeleton = self.with_skeleton and cluster == 1 and can_be_followed(self.flow)
-        if has_skeleton:
+        has_slice = self.with_slice and cluster == 1 and can_be_followed(self.flow)
+        if has_slice:
             bones_of_blocks, self.deciding = skeleton(self.flow, _PURE)
             for block, bones in zip(blocks, bones_of_blocks, strict=True):
-                block.skeleton = [step for bone in bones if (step := self._bone(bone)) is not None]
+                block.sliced = [step for bone in bones if (step := self._bone(bone)) is not None]
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
         return Program(
@@ -420,8 +415,7 @@ class _Decoder:
             self.places,
             loops_of(self.flow),
             only_waiting(self.flow),
-            tuple(without_waiting(self.flow)),
-            has_skeleton,
+            has_slice,
             self.deciding,
             self.reserved_bytes,
             self._polled(),
@@ -519,12 +513,12 @@ class _Decoder:
         return result
 
     def _bone(self, bone: Bone) -> Step | None:
-        """Decode what a skeleton makes of an instruction, or of several accesses."""
+        """Decode what a control slice makes of an instruction, or of several accesses."""
         if isinstance(bone, Accesses):
             return shared_accesses(self.coder, bone)
         item, role = bone
         step = self._step(item)
-        return hollow(step) if step is not None and role is Role.HOLLOW else step
+        return address_only(step) if step is not None and role is Role.HOLLOW else step
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""

@@ -22,20 +22,24 @@ from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.printed import Printed
+from gpuprof.executor.memory.store_trace import StoreTrace
 from gpuprof.executor.refusals import check_shape, cluster_of
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
-from gpuprof.executor.steps.batch import Batch, EndOfSample, Geometry, Guide
+from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.steps.control_slice import SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
 from gpuprof.executor.totals import LineCounters, Number, Totals, efficiencies
 
-#: How much larger a batch without values may be, if it then is the only one: a small second one would take
+#: How much larger a batch of control slices may be, if it then is the only one: a small second one would take
 #: as many steps.
 _STRETCHED = 1.5
 #: Batches that may wait for blocks of later ones: more than any card holds at once.
 _MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
+#: Of a launch that is limited otherwise.
+_NO_BUDGET = 1 << 60
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
@@ -92,6 +96,7 @@ class LaunchResult:
         print_calls: How many calls there were.
         steps: PTX instructions, each counted once for all lanes of a batch that ran it together.
         openness: Whether another order of its warps may leave something else behind.
+        trace: What a control slice stored to.
     """
 
     counters: dict[str, Number | None]
@@ -112,6 +117,7 @@ class LaunchResult:
     print_calls: int = 0
     steps: int = 0
     openness: Openness = Openness.NONE
+    trace: StoreTrace | None = None
 
 
 def launch(
@@ -129,7 +135,7 @@ def launch(
     multiprocessors: int = _MULTIPROCESSORS,
     observers: Sequence[Observer] = (),
     watched_loops: Iterable[int] = (),
-    guide: Guide | None = None,
+    slice_steps: float | None = None,
     merged_atomics: Collection[int] = (),
     order: Order | None = None,
 ) -> LaunchResult:
@@ -153,7 +159,8 @@ def launch(
         multiprocessors: Of the card, for kernels that ask.
         observers: Who is told of accesses to global memory.
         watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
-        guide: Decides how batches run, of a program with a skeleton.
+        slice_steps: Run the control slice alone, of a program that has one, in at most so many steps of
+            single lanes: it counts the same, and moves no value that decides nothing.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
             code.
         order: In which other order warps and blocks run; told whether they came to their end. Reading shared
@@ -162,6 +169,8 @@ def launch(
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
         LaunchRefused: The arguments or the launch shape do not fit the kernel, or what CUDA allows.
+        TooMuchWork: A control slice takes more steps.
+        ValueNeeded: What it does depends on numbers that the kernel computes.
     """
     geometry = Geometry(grid, block)
     check_shape(program, geometry, len(args))
@@ -173,8 +182,11 @@ def launch(
     template.merged_atomics = merged_atomics
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
-    # Neither an observer nor a guide can forget what it saw of a run that is begun again.
-    forgets = not observers and guide is None
+    sliced = None
+    if slice_steps is not None:
+        sliced, instruction_budget = SliceRun(StoreTrace(template.stored()), slice_steps), _NO_BUDGET
+    # No observer can forget what it saw of a run that is begun again.
+    forgets = not observers and sliced is None
     ordered = program.orders_shared and not forgets
     # What is signalled through global memory may order accesses to shared memory, too.
     in_order = program.orders_shared or (by_signals(program, memory) and not program.phased)
@@ -186,7 +198,9 @@ def launch(
     else:
         restore = memory.snapshot() if in_order and forgets else None
         try:
-            run = _Run(template, sample, instruction_budget, progress, observers, guide, order_shared=ordered)
+            run = _Run(
+                template, sample, instruction_budget, progress, observers, sliced, order_shared=ordered
+            )
             run.to_the_end()
         except KernelFault as fault:
             if restore is None or not fault.is_race:
@@ -217,6 +231,7 @@ def launch(
         print_calls=run.printed.calls,
         steps=run.steps,
         openness=run.openness,
+        trace=sliced.trace if sliced is not None else None,
     )
 
 
@@ -240,13 +255,13 @@ class _Run:
         budget: int,
         progress: Callable[[int, int], None] | None,
         observers: Sequence[Observer] = (),
-        guide: Guide | None = None,
+        sliced: SliceRun | None = None,
         *,
         order: Order | None = None,
         order_shared: bool = False,
     ) -> None:
         self.template = template
-        self.guide = guide
+        self.sliced = sliced
         self.order_shared = order_shared
         self.sample = sample
         self.budget = budget
@@ -272,14 +287,13 @@ class _Run:
         self._done = 0
 
     def to_the_end(self) -> None:
-        """Run all blocks of the sample, or as far as the guide wants."""
+        """Run all blocks of the sample."""
         count, per_batch = self.sample.count, self.template.blocks_per_batch()
-        if self.guide is not None and not self.guide.moves_values and count <= per_batch * _STRETCHED:
+        if self.sliced is not None and count <= per_batch * _STRETCHED:
             per_batch = count
         first = 0
         while first < count:
-            most = self.guide.most_together(first) if self.guide is not None else None
-            last = min(first + min(per_batch, most or per_batch), count)
+            last = min(first + per_batch, count)
             self._waiting.append(self._begun(first, last))
             self._go_round(Help.OTHERS if last - first < count else Help.NOBODY)
             self._until_few_wait(_MOST_WAITING)
@@ -337,16 +351,16 @@ class _Run:
         tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
-        batch.join(
-            self._races,
-            first,
-            order_shared=self.order_shared,
-            polled=program.polled,
-            observers=self._observers,
-        )
         batch.printed = self.printed
-        if self.guide is not None:
-            self.guide.begin(batch, first, self.template.stored())
+        if self.sliced is not None:
+            batch.run_slice(self.sliced, program.deciding)
+        else:
+            batch.join(
+                *(self._races, first),
+                order_shared=self.order_shared,
+                polled=program.polled,
+                observers=self._observers,
+            )
         return batch, running
 
     def _go_round(self, help_from: Help) -> bool:
@@ -354,12 +368,8 @@ class _Run:
         further = False
         for scheduler, running in reversed(self._waiting.copy()):
             before = scheduler.progress
-            try:
-                with np.errstate(all="ignore"):
-                    ended = scheduler.run(help_from)
-            except EndOfSample:
-                ended = True
-                scheduler.batch.races.barrier()
+            with np.errstate(all="ignore"):
+                ended = scheduler.run(help_from)
             if ended:
                 self._waiting.remove((scheduler, running))
                 self._count(scheduler, running)

@@ -194,8 +194,8 @@ class Scheduler:
                 batch.clock.executed = self.steps
                 if self.steps > self.budget:
                     self._endless(block, strand.mask)
-                if batch.guide is not None:
-                    batch.guide.advance(batch, strand.block, strand.mask)
+                if batch.control_slice is not None:
+                    batch.control_slice.run.spend(len(block.sliced) * strand.mask.total_threads)
                 steps = iter(self._steps(block))
             else:
                 steps = iter(self._resumed(block, strand))
@@ -393,7 +393,7 @@ class Scheduler:
 
     def _steps(self, block: RunnableBlock) -> list[Step]:
         """Return what is run of a basic block."""
-        return block.skeleton if self.batch.skeletal else block.steps
+        return block.steps if self.batch.control_slice is None else block.sliced
 
     def _unpark(self, chosen: list[_Parked]) -> None:
         for parked in chosen:

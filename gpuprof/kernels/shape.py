@@ -56,6 +56,7 @@ class LaunchShape:
     tensor_maps: tuple[TensorMap, ...] = ()
     workspace: tuple[ArraySpec, ...] = ()
     textures: tuple[Texture, ...] = ()
+    params: tuple[tuple[str, int], ...] = ()
 
     @property
     def largest(self) -> OneLaunch:
@@ -151,7 +152,7 @@ def configure(
     words = _words(kernel.source).union(*map(_words, texts)) - own_names(kernel.source)
     defines = tuple((name, value) for name, value in macros.items() if name in words)
     defines += tuple(kernel.defines.items())
-    return LaunchShape(launches, defines, tensor_maps, workspace, textures)
+    return LaunchShape(launches, defines, tensor_maps, workspace, textures, tuple(params.items()))
 
 
 def _block_values(block: Extent) -> dict[str, int]:

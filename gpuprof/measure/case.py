@@ -2,24 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case of a run: a kernel, a problem and a launch shape. It travels by value, its source included."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 
-from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, choose
-from gpuprof.problems.coded import GIVEN
+from gpuprof.kernels.shape import choose
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Outcome
 from gpuprof.text import Extent
-
-#: Tiles by which the remainders stay, and how many full ones remain, from the cheapest on.
-_STEPS = ((32, 1), (64, 1), (128, 1), (256, 1), (256, 2), (256, 4), (256, 16), (256, 64), (256, 256))
-#: What a thread that has nothing to do takes, and a floating-point operation with what belongs to it.
-_PER_LANE, _PER_FLOP = 20, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,26 +115,3 @@ def unmeasured(
         lines_reason=why,
         explanation_reason="there is nothing to explain",
     )
-
-
-def expected_instructions(problem: Problem, shape: LaunchShape) -> float:
-    """What executing every block of a case takes, in instructions of single lanes, very roughly."""
-    lanes = sum(prod(one.grid) * -(-prod(one.block) // WARP_LANES) * WARP_LANES for one in shape.launches)
-    return _PER_LANE * lanes + _PER_FLOP * problem.flops
-
-
-def smaller_problems(problem: Problem) -> Iterator[Problem]:
-    """The same operation at smaller sizes; none where its arrays were given and have the size they have.
-
-    What a size does to a kernel is decided by what is left over behind its last full tile, and by whether
-    there is more than one block. So each extent keeps its remainder by a power of two, and the smaller ones
-    come first.
-    """
-    if problem.operation.coded == GIVEN:
-        return
-    seen = {problem.sizes}
-    for tile, count in _STEPS:
-        sizes = tuple(min(extent, tile * count + extent % tile) for extent in problem.sizes)
-        if sizes not in seen:
-            seen.add(sizes)
-            yield replace(problem, sizes=sizes)

@@ -22,7 +22,8 @@ from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
 from gpuprof.executor import Sample
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, configure
-from gpuprof.measure.case import Case, expected_instructions, resolve, smaller_problems
+from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
+from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.protocol import Question, Symptom
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
@@ -137,7 +138,7 @@ class _Search:
             self._look(kernel, case.problem, shape, whole, REPETITIONS)
             return
         repetitions = REPETITIONS
-        for problem, smaller in self._smaller(kernel, shape):
+        for problem, smaller in smaller_cases(kernel, case.problem, shape, device, _AFFORDABLE):
             if self._look(kernel, problem, smaller, whole, repetitions):
                 return
             repetitions = 1
@@ -191,22 +192,6 @@ class _Search:
         if key not in self._compiled:
             self._compiled[key] = self._compile(kernel, shape)
         return self._compiled[key]
-
-    def _smaller(self, kernel: Kernel, asked: LaunchShape) -> Iterator[tuple[Problem, LaunchShape]]:
-        """Smaller sizes that the kernel takes, with several blocks wherever the case has several."""
-        for problem in smaller_problems(self._case.problem):
-            try:
-                shape = configure(kernel, problem, self._case.block, self._case.params, self._backend.device)
-                work = expected_instructions(problem, shape)
-            except (CaseSkipped, ExpressionError):
-                continue
-            several = all(
-                min(extent, 2) <= other
-                for one, large in zip(shape.launches, asked.launches, strict=True)
-                for other, extent in zip(one.grid, large.grid, strict=True)
-            )
-            if several and work <= _AFFORDABLE:
-                yield problem, shape
 
     def _suspects(self, shape: LaunchShape) -> Iterator[Samples]:
         """Some blocks of a grid; what builds on other launches or waits for blocks runs whole or not."""

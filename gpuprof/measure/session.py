@@ -12,7 +12,8 @@ from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import configure
-from gpuprof.measure.case import Case, credited, expected_instructions, on_host, resolve, unmeasured
+from gpuprof.kernels.smaller_sizes import expected_instructions
+from gpuprof.measure.case import Case, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.process import HERE, worth_another_try

@@ -35,11 +35,6 @@ ROOMS: dict[str, set[str]] = {
         *("decode", "refusals", "sampling", "divergence", "scheduler", "totals", "interleaving"),
         "launch_template",
     },
-    "closed_sample": {"memory"},
-    "skeleton_launch": {
-        *("faults", "lanes", "memory", "steps", "decode", "sampling", "launch_template", "grid_launch"),
-        "closed_sample",
-    },
 }
 #: Of gpuprof, its errors, and two modules of facts about CUDA.
 OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine", "gpuprof.texture_units"}

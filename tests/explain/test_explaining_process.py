@@ -14,8 +14,9 @@ from planted_kernels import FOLDER, PLANTED, SIZE, check_row
 import gpuprof
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.paths import ladder_of
+from gpuprof.kernels.smaller_sizes import smaller_problems
 from gpuprof.measure import executors
-from gpuprof.measure.case import Case, smaller_problems, unmeasured
+from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explain import OutOfTime, time_limit
 from gpuprof.measure.explainer import Explainer, question_of
 from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 
 from gpuprof import timeline
 from gpuprof.backends.arguments import bind_arguments
@@ -37,13 +38,20 @@ from gpuprof.backends.sim.executed import (
     remarks_of,
     stands_elsewhere,
 )
-from gpuprof.backends.sim.instructions import Links, NoLink, counted, instruction_counters
+from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sim_references import References
-from gpuprof.backends.sim.waiting import NotConclusive, WaitingGrid
-from gpuprof.backends.verification import prove
+from gpuprof.backends.sim.waiting import (
+    NotConclusive,
+    at_smaller_size,
+    cards_like,
+    never_written,
+    smaller_case,
+    verification_of_missing,
+)
+from gpuprof.backends.verification import Proof, prove
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
@@ -51,12 +59,14 @@ from gpuprof.executor import (
     Buffer,
     FaultKind,
     GlobalMemory,
-    GridLaunch,
     KernelFault,
     LaunchResult,
     Order,
     Program,
     Sample,
+    StoreTrace,
+    TooMuchWork,
+    ValueNeeded,
     Witness,
     choose_blocks,
     combined,
@@ -64,8 +74,8 @@ from gpuprof.executor import (
 )
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
-from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
@@ -89,8 +99,10 @@ _FULL_GRID_LANES = 1 << 28
 _SAMPLED_BLOCKS = 6
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
 _AFFORDABLE_INSTRUCTIONS = 2e10
-#: And one that only its counts are wanted of: seconds.
+#: And one whose blocks depend on each other, or that only its counts are wanted of: seconds.
 _QUICK_INSTRUCTIONS = 2e9
+#: Steps of single lanes that a control slice may take: some thirty seconds.
+_MOST_SLICE_STEPS = 2e10
 #: What to say of blocks that wait for each other where nothing else helps.
 _WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
 #: And of blocks that seem to race, where those that did not run may have put them in order.
@@ -191,6 +203,8 @@ class SimBackend(Backend):
                 return self._run(kernel, problem, shape, compiled, [None])
             sentence = short.sentence
         except BlocksBuildOnEachOther as error:
+            if expected_instructions(problem, shape) <= _QUICK_INSTRUCTIONS:
+                return self._run(kernel, problem, shape, compiled, [None] * len(shape.launches))
             sentence = error.sentence
         try:
             return self._run_waiting(kernel, problem, shape, compiled)
@@ -202,81 +216,141 @@ class SimBackend(Backend):
     def _run_waiting(
         self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
     ) -> Findings:
-        """Execute a case whose blocks build on each other.
+        """Count a case whose blocks build on each other, and verify it at a smaller size of the same kind.
 
         Raises:
             CaseFailure: As for `run`.
             NotConclusive: The whole grid must run.
         """
-        grid = self._waiting_grid(kernel, problem, shape, compiled)
-        references = self.references_of(problem)
-        try:
-            proof = prove(problem, kernel.poison_inout, lambda unread: grid.verify(references, unread))
-        except KernelFault as fault:
-            raise self._failure(fault, kernel, problem, shape, grid.memory) from fault
-        found = self._counted(kernel, shape, compiled, grid)
-        return findings_of(proof, replace(found, remarks=(*grid.remarks, *found.remarks)))
+        counted, trace = self._count_slice(kernel, problem, shape, compiled)
+        for spec, missing in never_written(problem, counted.buffers, trace):
+            return findings_of(Proof(verification_of_missing(problem, spec, missing)), counted)
+        verified = self._verify_smaller(kernel, problem, shape, compiled)
+        if verified is None:
+            raise NotConclusive(counted.expected_instructions)
+        return replace(
+            verified,
+            remarks=tuple(dict.fromkeys((*verified.remarks, *counted.remarks))),
+            counters=counted.counters,
+            counters_reason=counted.caveat,
+            lines=counted.lines,
+            lines_reason=counted.lines_reason,
+        )
 
-    def _waiting_grid(
+    def _verify_smaller(
         self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
-    ) -> WaitingGrid:
-        """The one launch of a case whose blocks build on each other.
+    ) -> Findings | None:
+        """What a smaller size is found to be, whose grid is run whole; None where no size is affordable."""
+        found: Findings | None = None
+        seen: list[tuple[Problem, LaunchShape]] = []
+        for backend in self._whole_grids:
+            case = smaller_case(kernel, problem, shape, backend.device)
+            if case is None or case in seen:
+                continue
+            seen.append(case)
+            smaller, its_shape = case
+            if (its_shape.entries, its_shape.defines) != (shape.entries, shape.defines):
+                compiled = compile_kernel(kernel, its_shape, self._ptx_arch)
+            try:
+                found = at_smaller_size(backend.run(kernel, smaller, its_shape, compiled), smaller)
+            except ExplainedFailure as failure:
+                raise ExplainedFailure(
+                    f"At size {smaller.label}: {failure.what}", failure.explanation
+                ) from failure
+            if found.outcome != "ok":
+                return found
+        return found
+
+    @cached_property
+    def _whole_grids(self) -> list["SimBackend"]:
+        """What runs smaller sizes whole."""
+        return [SimBackend(card, self._seed, 0) for card in cards_like(self.device)]
+
+    def _count_slice(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    ) -> tuple[ExecutedCase, StoreTrace]:
+        """Run the control slice of a case's one launch, and tell what it stores to.
 
         Raises:
-            CaseFailure: It cannot be launched.
-            NotConclusive: It is not the only launch, does what is not followed without values, or may read
-                registers that nobody has written, which takes values to judge.
+            CaseFailure: It cannot be launched, or breaks a rule of CUDA.
+            NotConclusive: It is not the only launch, does what no slice has, depends on the values that it
+                computes, takes too long, or may read registers that nobody has written, which takes values to
+                judge.
         """
         if len(shape.launches) > 1:
             raise NotConclusive
         (one,) = shape.launches
         check_launch(self.device, kernel.id, one, compiled[one.entry])
         bound = bind_arguments(kernel, problem, shape, one, compiled[one.entry])
-        program = self.programs(kernel, shape, compiled, with_skeleton=True)[one.entry]
-        if program.unwritten or not program.has_skeleton:
+        program = self.programs(kernel, shape, compiled, with_slice=True)[one.entry]
+        if program.unwritten or not program.has_slice:
             raise NotConclusive
         link = self._links.of(compiled[one.entry], program)
         check_room(problem, shape.workspace, [program])
-        return WaitingGrid(
-            problem,
-            GridLaunch(
+        memory, buffers = device_memory(problem, self.references_of(problem).inputs, shape.workspace, None)
+        try:
+            result = launch(
                 program,
                 one.grid,
                 one.block,
+                arguments_of(bound, buffers, memory),
+                memory,
                 one.dynamic_shared_bytes,
-                one.cooperative,
-                self.device.sm_count,
-                link.watched_loops,
-                link.merged_atomics,
-            ),
-            lambda memory, buffers: arguments_of(bound, buffers, memory),
-            lambda unread: device_memory(
-                problem, self.references_of(problem).inputs, shape.workspace, unread
-            ),
-        )
+                cooperative=one.cooperative,
+                multiprocessors=self.device.sm_count,
+                watched_loops=link.watched_loops,
+                merged_atomics=link.merged_atomics,
+                slice_steps=_MOST_SLICE_STEPS,
+            )
+        except (ValueNeeded, TooMuchWork):
+            raise NotConclusive from None
+        except KernelFault as fault:
+            raise self._failure(fault, kernel, problem, shape, memory) from fault
+        assert result.trace is not None
+        counted = self._executed_case(kernel, shape, {one.entry: program}, [link], [result], buffers)
+        return counted, result.trace
 
-    def _counted(
-        self, kernel: Kernel, shape: LaunchShape, compiled: Functions, grid: WaitingGrid
+    def _executed_case(
+        self,
+        kernel: Kernel,
+        shape: LaunchShape,
+        programs: Mapping[str, Program],
+        links: Sequence[Link | NoLink],
+        results: Sequence[LaunchResult],
+        buffers: Mapping[str, Buffer],
+        *,
+        mistaken: bool = False,
     ) -> ExecutedCase:
-        """What a grid counted that ran without values."""
-        result = grid.counted
-        link = self._links.of(compiled[shape.launches[0].entry], grid.launch.program)
-        instructions = self._instructions([link], [result])
+        """What launches counted together.
+
+        Args:
+            kernel: The kernel.
+            shape: Its launches.
+            programs: What they ran, by function.
+            links: Of each launch.
+            results: Of each launch.
+            buffers: The arrays.
+            mistaken: Whether a sample's blocks stand for others that do something else.
+        """
+        result = combined(results)
+        major, minor = self.device.capability
+        instructions = counted_instructions(links, results, 10 * major + minor)
+        exact = result.exact_sample and not mistaken
         return ExecutedCase(
-            grid.buffers,
-            {**counters_of(result), **instruction_counters(instructions, result)},
-            None,
+            buffers,
+            {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
+            None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
             None if stands_elsewhere(kernel, shape) else lines_of(result, instructions),
-            any(buffer.combined for buffer in grid.buffers.values()),
+            any(buffer.combined for buffer in buffers.values()),
             (
-                *remarks_of([grid.launch.program], self.device),
+                *remarks_of([programs[one.entry] for one in shape.launches], self.device),
                 *result.remarks,
-                *atomics_remark([link], result),
+                *atomics_remark(links, result),
                 *printed_remark(result),
             ),
             result.stored,
-            result.lane_instructions,
-            followed=False,
+            result.lane_instructions * result.total_blocks / result.sampled_blocks,
+            any(program.follows_undefined for program in programs.values()),
         )
 
     def _run(
@@ -328,11 +402,7 @@ class SimBackend(Backend):
         except BlocksBuildOnEachOther as error:
             sentence = error.sentence
         try:
-            grid = self._waiting_grid(kernel, problem, shape, compiled)
-            try:
-                return self._counted(kernel, shape, compiled, grid)
-            except KernelFault as fault:
-                raise self._failure(fault, kernel, problem, shape, grid.memory) from fault
+            return self._count_slice(kernel, problem, shape, compiled)[0]
         except NotConclusive:
             raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
 
@@ -438,35 +508,15 @@ class SimBackend(Backend):
                 raise BlocksBuildOnEachOther(_ORDER) from None
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         result = combined(results)
+        mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
+        found = self._executed_case(kernel, shape, programs, links, results, buffers, mistaken=mistaken)
         entries = [one.entry for one in shape.launches]
-        others = OtherOrders(in_order, explain, entries, result.openness, result.steps)
-        instructions = self._instructions(links, results)
-        together = any(buffer.combined for buffer in memory.buffers)
-        exact = result.exact_sample and (
-            not any(samples) or next(mistaken_shares(problem, buffers, result.stored), None) is None
+        return replace(
+            found,
+            combined=any(buffer.combined for buffer in memory.buffers),
+            again=again if outlasts_a_launch(problem, memory, buffers) else None,
+            others=OtherOrders(in_order, explain, entries, result.openness, result.steps),
         )
-        lines = None if stands_elsewhere(kernel, shape) else lines_of(result, instructions)
-        remarks = remarks_of([programs[one.entry] for one in shape.launches], self.device)
-        return ExecutedCase(
-            buffers,
-            {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
-            None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
-            lines,
-            together,
-            (*remarks, *result.remarks, *atomics_remark(links, result), *printed_remark(result)),
-            result.stored,
-            result.lane_instructions * result.total_blocks / result.sampled_blocks,
-            any(program.follows_undefined for program in programs.values()),
-            again if outlasts_a_launch(problem, memory, buffers) else None,
-            others,
-        )
-
-    def _instructions(
-        self, links: Sequence[Link | NoLink], results: Sequence[LaunchResult]
-    ) -> MachineCounts | NoLink:
-        """Count the instructions of the machine code."""
-        major, minor = self.device.capability
-        return counted(links, results, 10 * major + minor)
 
     @staticmethod
     def _failure(
@@ -484,7 +534,7 @@ class SimBackend(Backend):
         compiled: Functions,
         *,
         follow_undefined: bool = False,
-        with_skeleton: bool = False,
+        with_slice: bool = False,
     ) -> dict[str, Program]:
         """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
         return {
@@ -493,7 +543,7 @@ class SimBackend(Backend):
                     function.ptx,
                     function.entry,
                     follow_undefined=follow_undefined,
-                    with_skeleton=with_skeleton,
+                    with_slice=with_slice,
                 ),
                 kernel=entry,
             )

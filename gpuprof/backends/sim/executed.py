@@ -304,16 +304,16 @@ class Programs:
         self._programs: dict[_Key, Program] = {}
         self._characters = 0
 
-    def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_skeleton: bool = False) -> Program:
+    def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
         """Return the program of one kernel of a PTX text; see `load_program`.
 
         Raises:
             UnsupportedInstruction: As for `load_program`.
         """
-        key = ptx, entry, follow_undefined, with_skeleton
+        key = ptx, entry, follow_undefined, with_slice
         program = self._programs.pop(key, None)
         if program is None:
-            program = load_program(ptx, entry, follow_undefined=follow_undefined, with_skeleton=with_skeleton)
+            program = load_program(ptx, entry, follow_undefined=follow_undefined, with_slice=with_slice)
             self._characters += len(ptx)
         self._programs[key] = program  # at the end: what comes first was not used for longest
         while self._characters > _KEPT_CHARACTERS and len(self._programs) > 1:

@@ -124,7 +124,7 @@ def _link(function: CompiledKernel, program: Program, listings: Listings) -> Lin
     return link(code, function.ptx, program.places, program.loops, program.waits)
 
 
-def counted(
+def counted_instructions(
     links: Sequence[Link | NoLink], results: Sequence[LaunchResult], architecture: int
 ) -> MachineCounts | NoLink:
     """Count what launches executed together.

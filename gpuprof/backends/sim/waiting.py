@@ -1,42 +1,33 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Cases whose blocks build on each other, and whose grid is too large to be run as it is.
+"""Cases whose blocks build on each other, and whose grid is too large to be run with its values.
 
-The grid is run without values, which counts it; then, with values, a few elements of the outputs are followed
-through every block that has a part in them.
+The grid runs its control slice alone, which counts it and tells what is stored to. What its values are worth
+shows at a smaller size of the same kind, which runs whole.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from math import prod
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.sim.located import FOLLOWED
-from gpuprof.backends.sim.sim_references import References
-from gpuprof.executor import (
-    Argument,
-    Buffer,
-    ClosedSample,
-    GlobalMemory,
-    GridLaunch,
-    GridTrace,
-    KernelFault,
-    LaunchResult,
-    TooMuchWork,
-    ValueNeeded,
-    choose_elements,
-)
+from gpuprof.backends.base import Findings
+from gpuprof.devices.device import Device
+from gpuprof.executor import Buffer, StoreTrace
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.smaller_sizes import smaller_cases
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
 from gpuprof.results import Verification
 
-#: Steps of single lanes that a grid may take without values: some thirty seconds.
-_MOST_STEPS = 2e10
-_SAMPLE_VERIFIED = (
-    "Its blocks depend on each other: all blocks are counted, but values are computed and verified in a"
-    " sample only"
+#: What a smaller size may take that is run whole, in instructions of single lanes, very roughly: seconds.
+_MOST_INSTRUCTIONS = 1e9
+#: So few that blocks of a smaller size have several tiles each, and seldom equally many.
+_FEW_MULTIPROCESSORS = 7
+_VERIFIED_SMALLER = (
+    "Its blocks depend on each other: all blocks are counted, but values are computed and verified at {}"
 )
 
 
@@ -52,132 +43,35 @@ class NotConclusive(Exception):
         self.instructions = instructions
 
 
-class WaitingGrid:
-    """One launch of a case whose blocks build on each other.
-
-    Args:
-        problem: The case's.
-        launch: How it is launched.
-        arguments: What it is given, by device memory.
-        fresh: Makes device memory as it is before the case; the argument as for `device_memory`.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        launch: GridLaunch,
-        arguments: Callable[[GlobalMemory, Mapping[str, Buffer]], list[Argument]],
-        fresh: Callable[[float | None], tuple[GlobalMemory, dict[str, Buffer]]],
-    ) -> None:
-        self.problem = problem
-        self.launch = launch
-        self._arguments = arguments
-        self._fresh = fresh
-        self.memory, self.buffers = fresh(None)
-
-    @property
-    def counted(self) -> LaunchResult:
-        """What the grid counts.
-
-        Raises:
-            KernelFault: The kernel broke a rule of CUDA.
-            NotConclusive: What blocks do depends on the values that they compute, or they do too much.
-        """
-        return self._counted[0]
-
-    @property
-    def _trace(self) -> GridTrace:
-        return self._counted[1]
-
-    @cached_property
-    def _counted(self) -> tuple[LaunchResult, GridTrace]:
-        arguments = self._arguments(self.memory, self.buffers)
-        try:
-            return self.launch.without_values(arguments, self.memory, _MOST_STEPS)
-        except (ValueNeeded, TooMuchWork):
-            raise NotConclusive from None
-
-    @cached_property
-    def _sample(self) -> ClosedSample:
-        outputs = [self.buffers[spec.name].address for spec in self.problem.outputs]
-        sample = choose_elements(self._trace, outputs)
-        if sample is None:
-            raise NotConclusive(self.counted.lane_instructions)
-        self._trace.keep_only(outputs)
-        return sample
-
-    def verify(self, references: References, unread: float | None) -> Verification:
-        """Run a sample of the blocks with values, and compare what they finish.
-
-        Args:
-            references: What it is compared with.
-            unread: As for `device_memory`.
-
-        Raises:
-            KernelFault: The kernel broke a rule of CUDA.
-            NotConclusive: The sample finishes nothing.
-        """
-        missing = never_written(self.problem, self.buffers, self._trace)
-        if missing is not None:
-            return verification_of_missing(self.problem, *missing)
-        # What was loaded before values moved is missing: only a run with all of them tells what is wrong.
-        for sample in dict.fromkeys((self._sample, self._sample.throughout())):
-            found = self._run(sample, references, unread)
-            if found.passed and found.checked_elements:
-                break
-        if not found.checked_elements:
-            raise NotConclusive(self.counted.lane_instructions)
-        return found
-
-    def _run(self, sample: ClosedSample, references: References, unread: float | None) -> Verification:
-        del self.memory, self.buffers  # there may not be room for both
-        self.memory, self.buffers = self._fresh(unread)
-        try:
-            trace = self.launch.with_values(self._arguments(self.memory, self.buffers), self.memory, sample)
-        except KernelFault as fault:
-            # Whether a value matters, only following it tells. And what orders blocks may not be seen where
-            # some run in part, and others not at all.
-            if fault.kind in FOLLOWED or fault.is_race:
-                raise NotConclusive(self.counted.lane_instructions) from None
-            raise
-        judged = finished(self.problem, self.buffers, self._trace, trace)
-        return references.verify(self.buffers, whole=False, judged=judged)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What to say of a verdict that a sample gave."""
-        if never_written(self.problem, self.buffers, self._trace) is not None:
-            return ()
-        return () if len(self._sample.parts) == prod(self.launch.grid) else (_SAMPLE_VERIFIED,)
+def cards_like(device: Device) -> tuple[Device, Device]:
+    """The card, and one whose few multiprocessors give blocks of a small grid as much as those of a large."""
+    return device, replace(device, sm_count=_FEW_MULTIPROCESSORS)
 
 
-def finished(
-    problem: Problem, buffers: Mapping[str, Buffer], of_grid: GridTrace, of_sample: GridTrace
-) -> dict[str, NDArray[np.bool_]]:
-    """Return the elements of each output to which a sample has stored all that the grid stores there."""
-    found = {}
-    for spec in problem.outputs:
-        address = buffers[spec.name].address
-        grid, sample = of_grid.maps.get(address), of_sample.maps.get(address)
-        found[spec.name] = np.zeros(spec.elements, dtype=np.bool_)
-        if grid is not None and sample is not None:
-            done = (sample.stored() == grid.stored()) & (sample.stored() > 0) & ~sample.stored_hollow()
-            found[spec.name] = done.reshape(found[spec.name].shape)
-    return found
+def smaller_case(
+    kernel: Kernel, problem: Problem, shape: LaunchShape, device: Device
+) -> tuple[Problem, LaunchShape] | None:
+    """The largest smaller size of the same kind that can be run whole; None where there is none."""
+    cases = list(smaller_cases(kernel, problem, shape, device, _MOST_INSTRUCTIONS))
+    return cases[-1] if cases else None
+
+
+def at_smaller_size(found: Findings, problem: Problem) -> Findings:
+    """What is said of a case that was verified at a smaller size."""
+    if found.outcome == "ok":
+        return replace(found, remarks=(_VERIFIED_SMALLER.format(problem.label), *found.remarks))
+    reason = found.reason or ""
+    return replace(found, reason=f"At size {problem.label}: {reason[:1].lower()}{reason[1:]}")
 
 
 def never_written(
-    problem: Problem, buffers: Mapping[str, Buffer], trace: GridTrace
-) -> tuple[ArraySpec, NDArray[np.bool_]] | None:
-    """Return the first output that has elements to which the grid stores nothing, and which those are."""
+    problem: Problem, buffers: Mapping[str, Buffer], trace: StoreTrace
+) -> Iterator[tuple[ArraySpec, NDArray[np.bool_]]]:
+    """Yield the outputs that have elements to which a grid stores nothing, and which those are."""
     for spec in problem.outputs:
-        if spec.is_read:
-            continue
-        stores = trace.maps.get(buffers[spec.name].address)
-        missing = np.ones(spec.elements, dtype=np.bool_) if stores is None else stores.stored() == 0
-        if missing.any():
-            return spec, missing
-    return None
+        missing = ~trace.stored(buffers[spec.name])
+        if missing.any() and not spec.is_read:
+            yield spec, missing
 
 
 def verification_of_missing(problem: Problem, spec: ArraySpec, missing: NDArray[np.bool_]) -> Verification:

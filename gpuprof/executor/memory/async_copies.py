@@ -20,7 +20,6 @@ from gpuprof.executor.memory.global_flights import CopyGroups, Flight, GlobalFli
 from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
-from gpuprof.executor.memory.shared_order import SharedOrder
 
 #: Parts of patterns that are remembered.
 _REMEMBERED_PARTS = 1 << 12
@@ -42,12 +41,14 @@ class _Copy:
 class AsyncCopies:
     """The copies in flight of one batch."""
 
-    def __init__(self, shared: SharedMemory, races: RaceDetector, flights: GlobalFlights) -> None:
+    def __init__(
+        self, shared: SharedMemory, races: RaceDetector, flights: GlobalFlights, tell: Callable[..., None]
+    ) -> None:
         self.shared = shared
         self.flights = flights
         self.races = races
-        #: What judges every access, if anything does.
-        self.order: SharedOrder | None = None
+        #: Tells observers of accesses to shared memory.
+        self._tell = tell
         self._flying: list[_Copy] = []
         self._groups = CopyGroups()
         self.commit = self._groups.close
@@ -56,8 +57,7 @@ class AsyncCopies:
     def start(self, pattern: SharedPattern, values: Lanes, line: int, source: LanePlaces) -> None:
         """Put the copy of `values`, as read from its source, to the pattern's offsets in flight."""
         self.races.record(Access.COPY, pattern, line)
-        if self.order is not None:
-            self.order.write(pattern, values, line, Manner.WRITE)
+        self._tell("write", pattern, values, line=line, manner=Manner.WRITE)
         flight = self.flights.add(Flight(source, line, pattern.mask.lanes))
         self._flying.append(_Copy(pattern, values, self._groups.open, flight))
 
@@ -77,8 +77,7 @@ class AsyncCopies:
             lanes = due(copy)
             if lanes.any():
                 pattern, line = self._part(copy.pattern, lanes), copy.flight.line
-                if self.order is not None:
-                    self.order.write(pattern, copy.values, line, Manner.WRITE)
+                self._tell("write", pattern, copy.values, line=line, manner=Manner.WRITE)
                 self.shared.store(pattern, copy.values)
                 self.races.judge_collisions(self.shared, pattern, copy.values, line, self.races.report)
                 self.races.record(Access.LANDED, pattern, line)

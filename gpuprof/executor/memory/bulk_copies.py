@@ -90,7 +90,7 @@ class BulkCopies:
         self._signals = Signals()
         self.tracked: list[TrackedArrival] = []
         #: Bytes of copies in flight that bring nothing else, for each block's barriers; None before any.
-        self._hollow: NDArray[np.int64] | None = None
+        self._valueless: NDArray[np.int64] | None = None
 
     def pattern(self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0) -> ChunkPattern:
         """Return the pattern of a stretch in each lane: the same object for the same lanes and addresses."""
@@ -155,10 +155,10 @@ class BulkCopies:
     def bring(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
         """Put a copy of each lane in flight that moves no values; its bytes will count for its barrier."""
         sent = self.barriers.summed(columns, mask, transfer_bytes)
-        if self._hollow is not None:
-            before = self._hollow
+        if self._valueless is not None:
+            before = self._valueless
             sent[:, : before.shape[1]] += before
-        self._hollow = sent
+        self._valueless = sent
 
     def deliver(self, which: Columns, lanes: Bools) -> NDArray[np.intp]:
         """Let all copies arrive that count for barriers of some lanes.
@@ -172,12 +172,12 @@ class BulkCopies:
         asked = np.broadcast_to(which, shape)[rows, warps, places]
         columns = np.unique(asked)
         self._deliver_tracked(columns)
-        if self._hollow is not None and (waits := asked < self._hollow.shape[1]).any():
-            arrived = np.zeros_like(self._hollow)
+        if self._valueless is not None and (waits := asked < self._valueless.shape[1]).any():
+            arrived = np.zeros_like(self._valueless)
             place = rows[waits], asked[waits]
-            arrived[place] = self._hollow[place]
+            arrived[place] = self._valueless[place]
             if arrived.any():
-                self._hollow -= arrived
+                self._valueless -= arrived
                 self.barriers.receive_all(arrived)
         for copy in self._loads:
             if copy.land is not None and copy.column in columns:

@@ -96,7 +96,7 @@ class _Store:
     """One copy from shared memory.
 
     `values` were there when it began; `combine` is None where they replace what is in the targets. No values
-    move if it is `hollow`.
+    move if it is `address_only`.
     """
 
     read: SourceRead
@@ -104,7 +104,7 @@ class _Store:
     values: Lanes
     combine: Combination | None
     flight: Flight
-    hollow: bool
+    address_only: bool
 
 
 class BulkStores:
@@ -126,7 +126,7 @@ class BulkStores:
         line: int,
         combine: Combination | None = None,
         *,
-        hollow: bool = False,
+        address_only: bool = False,
     ) -> None:
         """Put a copy from shared memory to `places` in flight; see `_Store` for the other arguments."""
         read = self._reads.start(pattern, line)
@@ -134,7 +134,7 @@ class BulkStores:
         flight = Flight(places, line, read.reading, writes=True)
         if combine is None:
             self._copies.flights.add(flight)
-        self._flying.append(_Store(read, targets, values, combine, flight, hollow))
+        self._flying.append(_Store(read, targets, values, combine, flight, address_only))
 
     def wait(self, mask: Mask, newest: int, *, reads_only: bool) -> None:
         """Finish all but the `newest` closed groups of the lanes in `mask`, or only their reads."""
@@ -170,16 +170,18 @@ class BulkStores:
             piece, place = which[chosen], places[chosen]
             given, who, size = values[piece], threads[piece], pattern.size
             if combine is None:
-                self._judge(buffer, place, who, given, size, line, copy.hollow)
-                if not copy.hollow:
+                self._judge(buffer, place, who, given, size, line, copy.address_only)
+                if not copy.address_only:
                     buffer.store(place, given, size)
                 continue
             each = size // combine.dtype.itemsize
             place = (place[:, None] * each + np.arange(each)).reshape(-1)
             given = np.ascontiguousarray(given)[:, None].view(combine.dtype).reshape(-1)
-            self._judge(buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, line, copy.hollow)
+            self._judge(
+                buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, line, copy.address_only
+            )
             buffer.combined = True
-            if not copy.hollow:
+            if not copy.address_only:
                 _combine(buffer, place, given, combine)
         copy.flight.waiting = copy.flight.waiting & ~due
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class MemoryOperation:
     `index` counts in units of `size` bytes: for the lanes in `mask`, of a shape that broadcasts to (blocks,
     warps, 32); or for the threads in `by`, one each, in the order in which they take effect. The `parts` of a
     vector count as so many operations. It is judged by what threads could rely on then, if that is `settled`
-    already, at a `moment` that who judges it gives it. A `hollow` one moves no values.
+    already, at a `moment` that who judges it gives it. An `address_only` one moves no values.
     """
 
     order: ThreadOrder
@@ -83,7 +84,7 @@ class MemoryOperation:
     by: Numbers | None = None
     settled: Settled | None = None
     moment: int = 0
-    hollow: bool = False
+    address_only: bool = False
 
     @cached_property
     def place(self) -> Numbers:
@@ -130,6 +131,15 @@ class MemoryOperation:
         return spread.reshape(-1) if self.mask.whole else spread[np.broadcast_to(self.mask.lanes, shape)]
 
 
+@dataclass(frozen=True)
+class LocalLanes:
+    """The local memory of all lanes of a batch, one after the other, as observers see it."""
+
+    size: int
+    address: int = 1
+    item_bytes: int = 1
+
+
 #: The names of a thread of a launch, by its number: threadIdx and blockIdx.
 Named = Callable[[int], tuple[Index, Index]]
 
@@ -143,9 +153,12 @@ class Observer:
     def begin(self, named: Named) -> None:
         """A launch begins, of whose threads `named` tells the names."""
 
-    def wants(self, buffer: Buffer) -> bool:
-        """Whether it is to be told who touches a buffer."""
-        return True
+    def wants(self, buffer: Any) -> bool:
+        """Whether it is to be told who touches a buffer: of global memory, or that of the blocks of a batch.
+
+        What each batch has of its own comes as `SharedBlocks` and `LocalLanes`.
+        """
+        return isinstance(buffer, Buffer)
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
         """Threads load."""

@@ -99,24 +99,21 @@ class GlobalRaces(Observer):
         """Return the order of the threads of a batch that begins with block number `first` of the launch."""
         return ThreadOrder(self.timeline, first, blocks, warps, self.releases, layout)
 
-    def wants(self, buffer: Buffer) -> bool:
+    def wants(self, buffer: Any) -> bool:
         """As an observer."""
         return buffer.address in self.shadows
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
-        """As an observer: judge what moves values."""
-        if not one.hollow:
-            self.shadows[buffer.address].read(one)
+        """As an observer."""
+        self.shadows[buffer.address].read(one)
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
         """As an observer."""
-        if not one.hollow:
-            self.shadows[buffer.address].write(one, values)
+        self.shadows[buffer.address].write(one, values)
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
         """As an observer."""
-        if not one.hollow:
-            self.shadows[buffer.address].update(one, failed)
+        self.shadows[buffer.address].update(one, failed)
 
     def finish(self) -> None:
         """The launch is over: judge what was put off."""

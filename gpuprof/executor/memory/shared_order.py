@@ -10,6 +10,7 @@ again and judged here.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +18,15 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import STRONG_READS, Manner, MemoryOperation
+from gpuprof.executor.memory.global_accesses import STRONG_READS, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
-from gpuprof.executor.memory.thread_order import ThreadOrder
 
 _WORD_BYTES = 4
 
 
-class _AllBlocks:
+class SharedBlocks:
     """The shared memory of a batch's blocks, one after the other, as if it were one buffer."""
 
     address = 0
@@ -36,6 +36,13 @@ class _AllBlocks:
         self._shared = shared
         self._layout = layout
         self.size = shared.content.size
+
+    def index(self, pattern: SharedPattern) -> NDArray[np.intp]:
+        """Return where the lanes of a pattern access it, in units of their size."""
+        if pattern.per_block:
+            return pattern.index
+        elements = self._shared.block_bytes // pattern.size
+        return pattern.index + (np.arange(len(self._shared.content)) * elements)[:, None, None]
 
     def view(self, size: int) -> NDArray[np.generic]:
         """Return the content as elements of `size` bytes."""
@@ -59,43 +66,33 @@ class LuckyRead:
     store_line: int
 
 
-class SharedOrder:
+class SharedOrder(Observer):
     """Judges every access to the shared memory of one batch.
 
     `polled` are the lines of loads that are repeated until they find what they wait for. `lucky` is the first
     other load that is no race, but finds what the card's order of lanes decides.
     """
 
-    def __init__(
-        self, shared: SharedMemory, order: ThreadOrder, races: GlobalRaces, polled: Collection[int] = ()
-    ) -> None:
+    def __init__(self, blocks: SharedBlocks, races: GlobalRaces, polled: Collection[int] = ()) -> None:
         self.lucky: LuckyRead | None = None
         self._polled = polled
-        self._shared = shared
-        self._order = order
-        self._shadow = Shadow(_AllBlocks(shared, order.layout), races, at_once=True)
+        self._shadow = Shadow(blocks, races, at_once=True)
 
-    def read(self, pattern: SharedPattern, line: int, manner: Manner, parts: int = 1) -> None:
-        """Judge a load, perhaps of the parts of a vector."""
-        one = self._operation(pattern, line, manner, parts)
-        asked = manner in STRONG_READS and self.lucky is None and line not in self._polled
+    def wants(self, buffer: Any) -> bool:
+        """As an observer."""
+        return isinstance(buffer, SharedBlocks)
+
+    def read(self, buffer: Any, one: MemoryOperation) -> None:
+        """As an observer: judge a load, perhaps of the parts of a vector."""
+        asked = one.manner in STRONG_READS and self.lucky is None and one.line not in self._polled
         if asked and (met := self._shadow.stored_in_warp(one)) is not None:
-            self.lucky = LuckyRead(line, *met)
+            self.lucky = LuckyRead(one.line, *met)
         self._shadow.read(one)
 
-    def write(self, pattern: SharedPattern, values: Lanes, line: int, manner: Manner, parts: int = 1) -> None:
-        """Judge a store that is about to happen, perhaps of the parts of a vector."""
-        self._shadow.write(self._operation(pattern, line, manner, parts), values)
+    def write(self, buffer: Any, one: MemoryOperation, values: Lanes) -> None:
+        """As an observer."""
+        self._shadow.write(one, values)
 
-    def update(self, pattern: SharedPattern, line: int, manner: Manner, failed: Bools | None = None) -> None:
-        """Judge atomic operations; `failed` as for `Shadow.update`, one for each lane that takes part."""
-        self._shadow.update(self._operation(pattern, line, manner), failed)
-
-    def _operation(
-        self, pattern: SharedPattern, line: int, manner: Manner, parts: int = 1
-    ) -> MemoryOperation:
-        index = pattern.index
-        if not pattern.per_block:
-            elements = self._shared.block_bytes // pattern.size
-            index = index + (np.arange(len(self._shared.content)) * elements)[:, None, None]
-        return MemoryOperation(self._order, index, pattern.mask, pattern.size, line, manner, parts)
+    def update(self, buffer: Any, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """As an observer."""
+        self._shadow.update(one, failed)

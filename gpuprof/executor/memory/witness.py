@@ -9,6 +9,7 @@ runs that look for an explanation pay for it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class Witness(Observer):
         """As an observer."""
         self._launches.append(named)
 
-    def wants(self, buffer: Buffer) -> bool:
+    def wants(self, buffer: Any) -> bool:
         """As an observer."""
         return buffer.address in self._watched
 

@@ -141,13 +141,6 @@ def repeated(blocks: list[BasicBlock]) -> set[int]:
     return {number for number, reached in enumerate(after) if reached >> number & 1}
 
 
-def without_waiting(blocks: list[BasicBlock]) -> list[int]:
-    """Return the basic blocks that threads run equally often however long they wait for others."""
-    waiting = {number for loops in waiting_loops(blocks).values() for loop in loops for number in loop.body}
-    waiting |= {number for number, block in enumerate(blocks) if any(map(_tries, block.body))}
-    return [number for number in range(len(blocks)) if number not in waiting]
-
-
 def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
     """Return the basic blocks of loops that only wait: how often they turn is a matter of time."""
     headers = {loop.header for loops in waiting_loops(blocks).values() for loop in loops}

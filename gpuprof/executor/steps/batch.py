@@ -3,11 +3,10 @@
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn, Protocol
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +26,10 @@ from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
-from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation, Observer
+from gpuprof.executor.memory.global_accesses import LocalLanes, Manner, MemoryOperation, Observer
 from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces
-from gpuprof.executor.memory.grid_trace import GridTrace
 from gpuprof.executor.memory.landing import Landing
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
@@ -40,11 +38,14 @@ from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.remembered import Moving, Remembered
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
-from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
-from gpuprof.executor.memory.shared_order import SharedOrder
+from gpuprof.executor.memory.shared_order import SharedBlocks, SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.steps.clock import Clock
+from gpuprof.executor.steps.control_slice import ControlSlice, SliceRun
+
+#: What threads do to memory, by the name of the method of `Observer` that is told.
+Event = Literal["read", "write", "update"]
 
 
 @dataclass(frozen=True)
@@ -76,37 +77,20 @@ class Geometry:
         return number % x, number // x % y, number // (x * y)
 
 
-class EndOfSample(Exception):
-    """What was to be seen of a batch has been seen, though its blocks have not ended."""
+@dataclass
+class AccessMemory:
+    """What the instructions of one batch remember of their last accesses: what repeats is examined once.
 
-
-class Guide(Protocol):
-    """Decides how a batch runs: with values, or as its skeleton.
-
-    Attributes:
-        moves_values: Whether any batch runs with values.
+    Patterns in shared memory are kept by site, buffers by site too, and all others by who asks.
     """
 
-    moves_values: bool
-
-    def most_together(self, first: int) -> int | None:
-        """Return how many blocks from number `first` on a batch may have; None for no limit but memory."""
-
-    def begin(self, batch: "Batch", first: int, buffers: list[Buffer]) -> None:
-        """A batch is about to begin with block number `first` of the launch.
-
-        Args:
-            batch: The batch.
-            first: Blocks of the launch before these.
-            buffers: What the program may write.
-        """
-
-    def advance(self, batch: "Batch", block: int, mask: Mask) -> None:
-        """The lanes in `mask` are about to run a basic block.
-
-        Raises:
-            EndOfSample: Nothing more of the batch is to be run.
-        """
+    patterns: defaultdict[int, Remembered[SharedPattern]] = field(
+        default_factory=lambda: defaultdict(Remembered)
+    )
+    buffers: dict[int | None, Buffer] = field(default_factory=dict)
+    footprints: dict[object, Moving[Footprint]] = field(default_factory=dict)
+    landings: dict[object, Moving[Landing]] = field(default_factory=dict)
+    shared_loads: dict[object, Any] = field(default_factory=dict)
 
 
 class Batch:
@@ -175,7 +159,7 @@ class Batch:
         self.remote = RemoteAccesses(self.blocks, layout, strict=not fences) if layout.several else None
         #: What happens before what in global memory.
         self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
-        #: Who is told of accesses to a buffer, by its address.
+        #: Who is told of accesses to a buffer, by its address: also to shared and local memory.
         self.observers: dict[int, list[Observer]] = {}
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
@@ -185,50 +169,22 @@ class Batch:
             self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
         self.flights = GlobalFlights()
         self.reads_unwritten = False
-        self.copies = AsyncCopies(self.shared, self.races, self.flights)
+        self.copies = AsyncCopies(self.shared, self.races, self.flights, self.tell_shared)
         self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
-        #: What instructions remember of their last accesses, by site number.
-        self.patterns: defaultdict[int, Remembered[SharedPattern]] = defaultdict(Remembered)
-        self.last_buffer: dict[int | None, Buffer] = {}
-        #: What they cost, of global memory, by what they ask for.
-        self.footprints: dict[object, Moving[Footprint]] = {}
-        #: And what copies to shared memory cost.
-        self.landings: dict[object, Moving[Landing]] = {}
-        #: What runs of arithmetic remember of the loads from shared memory that feed them.
-        self.shared_loads: dict[object, Any] = {}
+        self.memo = AccessMemory()
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
-        #: Whether basic blocks run as their skeleton, and what accesses of skeletons cost, by group.
-        self.skeletal = False
-        self.shared_groups: dict[int, SharedGroup] = {}
-        #: Where shared and local memory have no value, because a hollow store was last; None if nobody asks.
-        self.hollow_shared: SharedMemory | None = None
-        self.hollow_local: NDArray[np.uint8] | None = None
-        #: What blocks do to global memory, and what decides how they run, where somebody asks.
-        self.trace: GridTrace | None = None
-        self.guide: Guide | None = None
-
-    @property
-    def hollow(self) -> bool:
-        """Whether the present step moves no values."""
-        return self.trace is not None and self.trace.hollow
-
-    @contextmanager
-    def without_values(self) -> Iterator[None]:
-        """What is done inside moves no values; only batches with a trace do such things."""
-        assert self.trace is not None
-        self.trace.hollow = True
-        try:
-            yield
-        finally:
-            self.trace.hollow = False
+        #: Where the batch runs its control slice alone; and whether the present step moves no values.
+        self.control_slice: ControlSlice | None = None
+        self.address_only = False
 
     def settle(self) -> None:
         """Add to the tally what was counted apart from it."""
-        for group in self.shared_groups.values():
-            group.settle(self.tally)
+        if self.control_slice is not None:
+            for group in self.control_slice.groups.values():
+                group.settle(self.tally)
 
     def assume_written(self, count: int) -> None:
         """Say before the launch that the first bytes of each block hold something already: zeros."""
@@ -269,19 +225,73 @@ class Batch:
         self.order = self.races.order = races.order(
             first * self.layout.blocks, self.blocks, self.warps, self.layout
         )
-        self.observe([races, *observers])
         if order_shared:
-            judge = SharedOrder(self.shared, self.order, races, polled)
-            self.shared_order = self.copies.order = judge
+            self.shared_order = SharedOrder(self.shared_blocks, races, polled)
+        judges = [races] if self.shared_order is None else [races, self.shared_order]
+        self.observe([*judges, *observers])
 
-    def observe(self, observers: Sequence[Observer], *, beside: bool = False) -> None:
-        """From now on these are told who touches global memory, before others or in their place."""
-        told = self.observers if beside else {}
-        self.observers = {}
-        for buffer in self.memory.buffers:
-            wanting = [one for one in observers if one.wants(buffer)] + told.get(buffer.address, [])
-            if wanting:
+    def run_slice(self, run: SliceRun, deciding: Collection[str]) -> None:
+        """Run the control slice alone, which no race is looked for in.
+
+        Args:
+            run: The launch.
+            deciding: Spaces, of "shared" and "local", whose content decides what the slice does.
+        """
+        shared = local = None
+        if "shared" in deciding:
+            shared = SharedMemory(self.blocks, self.shared.size)
+            shared.content[:] = 0
+        if "local" in deciding:
+            local = np.zeros_like(self.local)
+        self.control_slice = ControlSlice(run, shared, local)
+        self.races.order = self.order
+        self.races.dismiss()
+        self.observe([run.trace])
+
+    def observe(self, observers: Sequence[Observer]) -> None:
+        """From now on these are told who touches what they want to know of."""
+        of_blocks: list[Buffer | SharedBlocks | LocalLanes] = [self.shared_blocks, self.local_lanes]
+        for buffer in (*self.memory.buffers, *of_blocks):
+            if wanting := [one for one in observers if one.wants(buffer)]:
                 self.observers[buffer.address] = wanting
+
+    def tell(
+        self, event: Event, buffer: Buffer | SharedBlocks | LocalLanes, *more: Lanes | None, **access: Any
+    ) -> None:
+        """Tell those who listen that threads access a buffer.
+
+        Args:
+            event: "read", "write" or "update", as of `Observer`.
+            buffer: Where.
+            more: What else the event says: the values that are stored, or the lanes whose comparison failed.
+            access: What a `MemoryOperation` says of it.
+        """
+        observers = self.observers.get(buffer.address)
+        if observers is not None:
+            one = MemoryOperation(self.order, **({"address_only": self.address_only} | access))
+            for observer in observers:
+                getattr(observer, event)(buffer, one, *more)
+
+    def tell_shared(self, event: Event, pattern: SharedPattern, *more: Lanes | None, **access: Any) -> None:
+        """Tell those who listen that lanes access shared memory, as `tell` does."""
+        blocks = self.shared_blocks
+        if self.is_told(blocks):
+            index = blocks.index(pattern)
+            self.tell(event, blocks, *more, index=index, mask=pattern.mask, size=pattern.size, **access)
+
+    def is_told(self, buffer: Buffer | SharedBlocks | LocalLanes) -> bool:
+        """Whether anybody listens to accesses to a buffer."""
+        return buffer.address in self.observers
+
+    @cached_property
+    def local_lanes(self) -> LocalLanes:
+        """The local memory of all lanes, as observers see it."""
+        return LocalLanes(self.local.size)
+
+    @cached_property
+    def shared_blocks(self) -> SharedBlocks:
+        """The shared memory of all blocks, as observers see it."""
+        return SharedBlocks(self.shared, self.layout)
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
@@ -319,16 +329,14 @@ class Batch:
             values: Lanes | None,
             size: int,
             line: int,
-            hollow: bool,
+            address_only: bool,
         ) -> None:
             who = self.order.first * self.order.block_threads + threads
-            manner = Manner.STRONG_WRITE if values is None else Manner.WRITE
-            one = MemoryOperation(self.order, place, None, size, line, manner, by=who, hollow=hollow)
-            for observer in self.observers.get(buffer.address, ()):
-                if values is None:
-                    observer.update(buffer, one)
-                else:
-                    observer.write(buffer, one, values)
+            of = {"index": place, "mask": None, "by": who, "size": size, "line": line}
+            if values is None:
+                self.tell("update", buffer, **of, manner=Manner.STRONG_WRITE, address_only=address_only)
+            else:
+                self.tell("write", buffer, values, **of, manner=Manner.WRITE, address_only=address_only)
 
         return BulkStores(self.bulk, self.warps, judge)
 

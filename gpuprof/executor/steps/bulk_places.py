@@ -12,7 +12,6 @@ from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.memory.global_accesses import MemoryOperation
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.mbarriers import Columns
@@ -156,7 +155,7 @@ def _judge(
     wanted: Bools | None,
 ) -> None:
     """Look for races of the threads that asked for a copy with those that wrote what it reads."""
-    if (observers := batch.observers.get(buffer.address)) is None:
+    if not batch.is_told(buffer):
         return
     who = batch.bulk.threads(pattern) + batch.order.first * batch.order.block_threads
     who = who.reshape(*who.shape, *(1,) * (addresses.ndim - who.ndim))
@@ -164,9 +163,7 @@ def _judge(
     who, place = np.broadcast_to(who, shape), np.broadcast_to((addresses - buffer.address) // size, shape)
     chosen = np.ones(shape, dtype=np.bool_) if wanted is None else np.broadcast_to(wanted, shape)
     place, who = place[chosen], who[chosen]
-    one = MemoryOperation(batch.order, place, None, size, line, by=who, hollow=batch.hollow)
-    for observer in observers:
-        observer.read(buffer, one)
+    batch.tell("read", buffer, index=place, mask=None, by=who, size=size, line=line)
 
 
 def outside(

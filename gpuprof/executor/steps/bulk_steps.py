@@ -5,7 +5,7 @@
 import numpy as np
 
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
@@ -75,9 +75,8 @@ def _load(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
-        if batch.hollow:
+        if batch.address_only:
             batch.bulk.bring(columns, mask, length)
-            _overlook(batch, int(np.broadcast_to(start, (batch.blocks, batch.warps, WARP))[mask.first()]))
             return
         for column, part in by_number(columns, mask):
             pattern = batch.bulk.pattern(to, length, part)
@@ -112,7 +111,7 @@ def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         start = in_shared(batch, item.line, mask, start, length)
-        if batch.hollow:
+        if batch.address_only:
             batch.bulk.bring(columns, mask, length)
             return
         for column, part in by_number(columns, mask):
@@ -133,9 +132,8 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
         columns = barrier.counting(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
-            if batch.hollow:
+            if batch.address_only:
                 batch.bulk.bring(columns, of_map, length)
-                _overlook(batch, tensor.address)
                 continue
             for column, part in by_number(columns, of_map):
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
@@ -152,14 +150,6 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 copy(batch, part, rank)
 
     return step
-
-
-def _overlook(batch: Batch, address: int) -> None:
-    """Remember that a copy without values took from where blocks had stored, if they had."""
-    trace = batch.trace
-    if trace is not None and not trace.overlooks:
-        buffer = batch.memory.holding(address, address + 1)
-        trace.overlooks = buffer is not None and buffer.address in trace.maps
 
 
 def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces, inside: Bools) -> Lanes:

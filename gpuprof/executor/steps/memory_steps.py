@@ -242,9 +242,9 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         elif not reading.empty:
             values = from_global.read(batch, start, reading)
         pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
-        moving = batch.landings.get(to_shared.request)
+        moving = batch.memo.landings.get(to_shared.request)
         if moving is None:
-            moving = batch.landings[to_shared.request] = Moving(LINE_BYTES)
+            moving = batch.memo.landings[to_shared.request] = Moving(LINE_BYTES)
         cost = moving_landing(moving, pieces, examine)
         batch.tally.add(global_site, Event.SECTORS, cost.sectors)
         batch.tally.add(shared_site, Event.CONFLICTS, cost.conflicts)

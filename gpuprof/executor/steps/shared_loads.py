@@ -101,10 +101,10 @@ class SharedLoads:
     def make(self, batch: Batch) -> list[NDArray[np.int64]]:
         """Check, count and log the loads of the lanes that run; return the addresses to load from."""
         operands, mask = [batch.registers[slot] for slot in self._slots], batch.mask
-        known = batch.shared_loads.get(self)
+        known = batch.memo.shared_loads.get(self)
         if known is None:
-            known = batch.shared_loads[self] = Remembered(_REMEMBERED_TIMES, _REMEMBERED_ELEMENTS)
-        made = known.find(operands, mask) if batch.shared_order is None else None
+            known = batch.memo.shared_loads[self] = Remembered(_REMEMBERED_TIMES, _REMEMBERED_ELEMENTS)
+        made = known.find(operands, mask) if not batch.is_told(batch.shared_blocks) else None
         if made is None:
             patterns = [
                 space.examine(batch, operands[number], mask)

@@ -9,7 +9,7 @@ elements of the access size; what they mean is the instruction's business.
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES, Footprint, atomic_sectors, moving_footprint
-from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.grid_trace import ValueNeeded
 from gpuprof.executor.memory.remembered import Moving
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern, differ
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
@@ -54,10 +53,14 @@ class Request:
     remote: bool = False
     parts: int = 1
 
-    def operation(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> MemoryOperation:
-        """Return what lanes do to one buffer."""
-        size, line, manner = self.size, self.line, self.manner
-        return MemoryOperation(batch.order, index, mask, size, line, manner, self.parts, hollow=batch.hollow)
+    def access(self, index: NDArray[np.intp], mask: Mask) -> dict[str, Any]:
+        """Return what is told of lanes that access one buffer."""
+        return {"index": index, "mask": mask, "size": self.size, **self.how}
+
+    @cached_property
+    def how(self) -> dict[str, Any]:
+        """What is told of any such access."""
+        return {"line": self.line, "manner": self.manner, "parts": self.parts}
 
     def __hash__(self) -> int:
         """The same for equal requests, and computed once: a batch looks them up at each access."""
@@ -106,11 +109,6 @@ def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray
     return np.broadcast_to(index, shape)[chosen], np.broadcast_to(values, shape)[chosen]
 
 
-def _marks(size: int, *, set_to: bool) -> Lanes:
-    """Return an element of `size` bytes that are all marked, or none of them."""
-    return np.full(size, 0xFF if set_to else 0, dtype=np.uint8).view(moved_dtype(size)).reshape(1, 1, 1)
-
-
 def _differs(left: Lanes, right: Lanes) -> Bools:
     """Tell which elements, of one or several words, have other bits."""
     words = np.dtype(np.uint64) if left.itemsize > 8 else np.dtype(f"u{left.itemsize}")
@@ -120,7 +118,7 @@ def _differs(left: Lanes, right: Lanes) -> Bools:
 
 
 def nothing(size: int) -> Lanes:
-    """Return elements of `size` bytes that stand for values which a hollow access does not move."""
+    """Return elements of `size` bytes that stand for values which an address-only access does not move."""
     return np.zeros((1, 1, 1), dtype=moved_dtype(size))
 
 
@@ -140,7 +138,7 @@ class GlobalSpace:
             return self._read_several(batch, address, mask)
         index = self._index(buffer, address, mask)
         self._judge_read(batch, buffer, index, mask)
-        if batch.hollow:
+        if batch.address_only:
             return nothing(self.request.size)
         return buffer.view(self.request.size).take(index)
 
@@ -155,14 +153,11 @@ class GlobalSpace:
             places, request = self._index(target, address, part), self.request
             if target.read_only:
                 changed = _differs(target.view(request.size).take(places), values) & part.lanes
-                if changed.any() and not batch.hollow:
+                if changed.any() and not batch.address_only:
                     self._fault(batch, address, changed, "writes", "which is read-only")
                 continue  # what is stored stands there already: no card can tell
-            if (observers := batch.observers.get(target.address)) is not None:
-                one = request.operation(batch, places, part)
-                for observer in observers:
-                    observer.write(target, one, values)
-            if not batch.hollow:
+            batch.tell("write", target, values, **request.access(places, part))
+            if not batch.address_only:
                 index, chosen = scatter(places, values, part)
                 target.store(index, chosen, self.request.size)
             if batch.stored is not None:
@@ -184,23 +179,20 @@ class GlobalSpace:
             index = np.broadcast_to(places, old.shape)[lanes]
             buffer.combined = True
             failed = None
-            if not batch.hollow:
+            if not batch.address_only:
                 content = buffer.changeable(self.request.size)
                 old[lanes] = apply(content, index, lanes, True).view(old.dtype)
                 buffer.store(index, content[index], self.request.size)
                 failed = _failed(old, lanes, expected)
-            if (observers := batch.observers.get(buffer.address)) is not None:
-                one = self.request.operation(batch, places, part)
-                for observer in observers:
-                    observer.update(buffer, one, failed)
+            batch.tell("update", buffer, failed, **self.request.access(places, part))
         return old
 
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
         """Count the access, and check alignment; lanes of one address come in turn, or together."""
         request = self.request
-        moving = batch.footprints.get(request)
+        moving = batch.memo.footprints.get(request)
         if moving is None:
-            moving = batch.footprints[request] = Moving(SECTOR_BYTES)
+            moving = batch.memo.footprints[request] = Moving(SECTOR_BYTES)
         found = moving_footprint(moving, address, request.offset, mask, request.size)
         if request.site is not None:
             tally = batch.tally
@@ -232,14 +224,14 @@ class GlobalSpace:
 
     def _holding(self, batch: Batch, found: Footprint) -> Buffer | None:
         site = self.request.site
-        last = batch.last_buffer.get(site)
+        last = batch.memo.buffers.get(site)
         if last and last.holds(found.low, found.high):
             return last
         buffer = batch.memory.holding(found.low, found.high)
         if buffer and buffer.allotted is not None:
             return None
         if buffer:
-            batch.last_buffer[site] = buffer
+            batch.memo.buffers[site] = buffer
         return buffer
 
     def _index(self, buffer: Buffer, address: Lanes, mask: Mask) -> NDArray[np.intp]:
@@ -255,10 +247,7 @@ class GlobalSpace:
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         buffer.loaded = True
-        if (observers := batch.observers.get(buffer.address)) is not None:
-            one = self.request.operation(batch, index, mask)
-            for observer in observers:
-                observer.read(buffer, one)
+        batch.tell("read", buffer, **self.request.access(index, mask))
 
     def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))
@@ -321,32 +310,29 @@ class SharedSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
         pattern = self.examine(batch, address, mask)
-        return nothing(self.request.size) if batch.hollow else batch.shared.load(pattern)
+        return nothing(self.request.size) if batch.address_only else batch.shared.load(pattern)
 
     def examine(self, batch: Batch, address: Lanes, mask: Mask) -> SharedPattern:
         """Do all that a load does but to bring the data."""
         pattern = self.pattern(batch, address, mask, load=True)
-        if batch.hollow:
+        if batch.address_only:
             return pattern
-        self._require_values(batch, pattern)
+        if batch.control_slice is not None:
+            batch.control_slice.load_shared(pattern, self.request.line)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
-            if batch.shared_order is not None:
-                batch.shared_order.read(read, self.request.line, self.request.manner, self.request.parts)
+            batch.tell_shared("read", read, **self.request.how)
         return pattern
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
-        if batch.hollow_shared is not None:
-            batch.hollow_shared.store(pattern, _marks(self.request.size, set_to=batch.hollow))
-        if batch.hollow:
+        if batch.control_slice is not None:
+            batch.control_slice.store_shared(pattern, valueless=batch.address_only)
+        if batch.address_only:
             return
-        if batch.shared_order is not None:
-            batch.shared_order.write(
-                pattern, values, self.request.line, self.request.manner, self.request.parts
-            )
+        batch.tell_shared("write", pattern, values, **self.request.how)
         changed = differ(batch.shared.load(pattern), values)
         batch.shared.store(pattern, values)
         batch.races.record(Access.WRITE, pattern, self.request.line, changed)
@@ -357,18 +343,17 @@ class SharedSpace:
     ) -> Lanes:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
-        if batch.hollow:
-            if batch.hollow_shared is not None:
-                batch.hollow_shared.store(pattern, _marks(self.request.size, set_to=True))
-            return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
-        self._require_values(batch, pattern)
+        if batch.control_slice is not None:
+            if batch.address_only:
+                batch.control_slice.store_shared(pattern, valueless=True)
+                return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
+            batch.control_slice.load_shared(pattern, self.request.line)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
         if batch.phased and batch.fences:
             self._hand_on(batch, pattern)
         old = batch.shared.update(pattern, apply)
-        if batch.shared_order is not None:
-            failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)
-            batch.shared_order.update(pattern, self.request.line, self.request.manner, failed)
+        failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)
+        batch.tell_shared("update", pattern, failed, **self.request.how)
         return old
 
     def _hand_on(self, batch: Batch, pattern: SharedPattern) -> None:
@@ -386,15 +371,6 @@ class SharedSpace:
             for access in (Access.RELAXED, Access.ACQUIRE):
                 batch.races.record(access, signal, self.request.line)
 
-    def _require_values(self, batch: Batch, pattern: SharedPattern) -> None:
-        """Stop where a value decides something that a hollow store has left out."""
-        if batch.hollow_shared is not None:
-            marks = batch.hollow_shared.load(pattern)
-            if (
-                (marks.view(np.uint8).reshape(*marks.shape, -1) != 0).any(axis=-1) & pattern.mask.lanes
-            ).any():
-                raise ValueNeeded("shared memory", self.request.line)
-
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Count an access and return its pattern."""
         site, tally, pattern = self.request.site, batch.tally, self.examined(batch, address, mask, load=load)
@@ -410,7 +386,7 @@ class SharedSpace:
         """Return an access's pattern, checked when it is new."""
         request = self.request
         assert request.site is not None
-        known = batch.patterns[request.site]
+        known = batch.memo.patterns[request.site]
         pattern = known.find((address,), mask)
         if pattern is None:
             place = None
@@ -447,20 +423,22 @@ class LocalSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather, each lane from its own bytes."""
         index = self._index(batch, address, mask)
-        if batch.hollow:
+        if batch.address_only:
             return nothing(self.request.size)
-        self._require_values(batch, index, mask)
+        if batch.control_slice is not None:
+            batch.control_slice.load_local(index, self.request.size, mask, self.request.line)
+        batch.tell("read", batch.local_lanes, **self.request.access(index, mask))
         return batch.local.view(moved_dtype(self.request.size)).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter, each lane to its own bytes."""
         places = self._index(batch, address, mask)
-        if batch.hollow_local is not None:
-            marked, _ = scatter(places, _marks(self.request.size, set_to=True), mask)
-            batch.hollow_local.reshape(-1, self.request.size)[marked] = batch.hollow
-        if batch.hollow:
-            return
         index, chosen = scatter(places, values, mask)
+        if batch.control_slice is not None:
+            batch.control_slice.store_local(index, self.request.size, valueless=batch.address_only)
+        if batch.address_only:
+            return
+        batch.tell("write", batch.local_lanes, values, **self.request.access(places, mask))
         batch.local.view(moved_dtype(self.request.size))[index] = chosen
 
     def update(
@@ -471,17 +449,13 @@ class LocalSpace:
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
         old = content[index]
-        if not batch.hollow:
-            self._require_values(batch, index, mask)
+        if not batch.address_only:
+            if batch.control_slice is not None:
+                batch.control_slice.load_local(index, self.request.size, mask, self.request.line)
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
+            failed = _failed(old, lanes, expected)
+            batch.tell("update", batch.local_lanes, failed, **self.request.access(index, mask))
         return old
-
-    def _require_values(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> None:
-        """Stop where a value decides something that a hollow store has left out."""
-        if batch.hollow_local is not None:
-            marks = batch.hollow_local.reshape(-1, self.request.size)[index]
-            if (marks.any(axis=-1) & mask.lanes).any():
-                raise ValueNeeded("local memory", self.request.line)
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
         request = self.request

@@ -18,7 +18,7 @@ from gpuprof.executor.arithmetic.atomics import apply_in_turn, atomic_operation
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.texture_objects import SurfaceObject
 from gpuprof.executor.program.ptx import Instruction, Operand, Vec
@@ -51,7 +51,8 @@ def load(coder: Coder, item: Instruction) -> Step:
             return
         result: Lanes = np.zeros((batch.blocks, batch.warps, 32, access.size), dtype=np.uint8)
         for place in access.places(batch, mask, "reads"):
-            place.judge_read(batch, item.line)
+            if not place.mask.empty:
+                batch.tell("read", place.buffer, **place.access(0, item.line))
             lanes = np.broadcast_to(place.mask.lanes, result.shape[:-1])
             for part in range(access.size // place.granule):
                 index = np.broadcast_to(place.index(part), lanes.shape)
@@ -114,9 +115,7 @@ def update(coder: Coder, item: Instruction) -> Step:
                 raise UnsupportedInstruction(item.name, item.line, batch.names(place.mask.first()))
             lanes = np.broadcast_to(place.mask.lanes, shape)
             index = np.broadcast_to(place.index(0), shape)[lanes]
-            one = place.operation(batch, 0, item.line, Manner.STRONG_WRITE)
-            for observer in batch.observers.get(place.buffer.address, ()):
-                observer.update(place.buffer, one)
+            batch.tell("update", place.buffer, **place.access(0, item.line), manner=Manner.STRONG_WRITE)
             content = place.buffer.view(access.size)
             place.buffer.combined = True
             apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
@@ -150,24 +149,15 @@ class _Place:
         index = self.start // self.granule + part
         return np.asarray(np.where(self.mask.narrowed_to(index.shape), index, 0))
 
-    def operation(self, batch: Batch, part: int, line: int, manner: Manner) -> MemoryOperation:
-        """Return what the lanes do to a piece."""
-        index, hollow = self.index(part), batch.hollow
-        return MemoryOperation(batch.order, index, self.mask, self.granule, line, manner, hollow=hollow)
-
-    def judge_read(self, batch: Batch, line: int) -> None:
-        """Look for races with a load."""
-        if not self.mask.empty:
-            one = self.operation(batch, 0, line, Manner.READ)
-            for observer in batch.observers.get(self.buffer.address, ()):
-                observer.read(self.buffer, one)
+    def access(self, part: int, line: int) -> dict[str, Any]:
+        """Return what is told of lanes that access a piece."""
+        return {"index": self.index(part), "mask": self.mask, "size": self.granule, "line": line}
 
     def write(self, batch: Batch, part: int, values: Lanes, line: int) -> None:
-        """Store a piece of each lane, and look for races."""
-        one = self.operation(batch, part, line, Manner.WRITE)
-        for observer in batch.observers.get(self.buffer.address, ()):
-            observer.write(self.buffer, one, values)
-        where, chosen = scatter(one.index, values, self.mask)
+        """Store a piece of each lane."""
+        access = self.access(part, line)
+        batch.tell("write", self.buffer, values, **access, manner=Manner.WRITE)
+        where, chosen = scatter(access["index"], values, self.mask)
         self.buffer.store(where, chosen, self.granule)
         if batch.stored is not None:
             batch.count_stored(self.buffer, self.mask.thread_count * self.granule)

@@ -29,7 +29,6 @@ from gpuprof.executor.arithmetic.texel_values import as_read, mean, with_all_cha
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.memory.global_accesses import MemoryOperation
 from gpuprof.executor.memory.texture_objects import SurfaceObject, TextureObject
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
@@ -300,10 +299,8 @@ class _Reader:
             detail += " not see what this launch has written there"
             batch.fault(FaultKind.GLOBAL_RACE, detail, self.line, position, start)
         if used.any():
-            index, mask, hollow = np.where(used, where, 0), self.mask.of(used), batch.hollow
-            one = MemoryOperation(batch.order, index, mask, size, self.line, hollow=hollow)
-            for observer in batch.observers.get(buffer.address, ()):
-                observer.read(buffer, one)
+            index, mask = np.where(used, where, 0), self.mask.of(used)
+            batch.tell("read", buffer, index=index, mask=mask, size=size, line=self.line)
 
     def _point(self, place: Sequence[Integers]) -> list[Lanes]:
         index, inside = self._texel(place)

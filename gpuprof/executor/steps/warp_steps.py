@@ -251,7 +251,7 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             batch.meeting.settled, mask = True, mask.of(batch.meeting.lanes)
         settled = whole.of(batch, mask, group)
         if not settled.empty:
-            known = batch.patterns[site]
+            known = batch.memo.patterns[site]
             pattern = known.find((nowhere,), settled)
             if pattern is None:
                 pattern = SharedPattern(nowhere, 0, settled, 4, batch.shared.block_bytes, load=False)

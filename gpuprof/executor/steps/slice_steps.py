@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of a skeleton: they count what instructions cost and check where they go, and move no values."""
+"""Steps of a control slice: they count what instructions cost and check where they go, and move no values."""
 
 from gpuprof.executor.lanes.scalars import ARITHMETIC
 from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
@@ -12,20 +12,23 @@ from gpuprof.executor.steps.memory_steps import address_reader, element_of, part
 from gpuprof.executor.steps.spaces import Request, SharedSpace
 
 
-def hollow(step: Step) -> Step:
+def address_only(step: Step) -> Step:
     """Return what runs a step without letting values move."""
 
     def run(batch: Batch) -> None:
-        with batch.without_values():
+        batch.address_only = True
+        try:
             step(batch)
+        finally:
+            batch.address_only = False
 
     return run
 
 
 def shared_accesses(coder: Coder, group: Accesses) -> Step:
-    """Return what counts hollow accesses to shared memory around one address."""
+    """Return what counts address-only accesses to shared memory around one address."""
     first, _ = group.items[0]
-    number = coder.site("hollow accesses", first)
+    number = coder.site("address-only accesses", first)
     members = [_access(coder, item, distance) for item, distance in group.items]
     spaces = [
         SharedSpace(Request(access.site, item.line, access.size, access.offset))
@@ -35,10 +38,11 @@ def shared_accesses(coder: Coder, group: Accesses) -> Step:
     read = address_reader(coder, first, Mem(group.base))
 
     def step(batch: Batch) -> None:
-        address, mask = read(batch), batch.mask
-        if number not in batch.shared_groups:
-            batch.shared_groups[number] = SharedGroup(members, batch.shared.size)
-        if not batch.shared_groups[number].count(address, mask):
+        assert batch.control_slice is not None
+        address, mask, groups = read(batch), batch.mask, batch.control_slice.groups
+        if number not in groups:
+            groups[number] = SharedGroup(members, batch.shared.size)
+        if not groups[number].count(address, mask):
             for access, space in zip(members, spaces, strict=True):
                 space.pattern(batch, address, mask, load=access.load)
 
