@@ -63,10 +63,10 @@ def test_every_block_is_counted_as_a_whole_run_counts(problem):
 def test_a_large_grid_is_counted_as_it_is_and_verified_at_a_smaller_size():
     found = Case(LONG).run()
     assert found.outcome == "ok"
-    assert found.verification.checked_elements == 1024 * 1024
+    assert found.verification.checked_elements == 512 * 512
     (remark,) = found.remarks
     assert "depend on each other" in remark
-    assert remark.endswith("1024x1024x64")
+    assert remark.endswith("512x512x64")
     assert found.counters["ffma_thread_instructions"].value == LONG.flops // 2
 
 
@@ -106,17 +106,17 @@ def test_a_tile_that_nobody_stores_is_incorrect(problem):
 def test_a_part_that_is_added_twice_is_incorrect(problem):
     found = Case(problem, ("add4(c, value);", "add4(c, value), add4(c, value);")).run()
     assert found.outcome == "incorrect"
-    assert found.reason.startswith("At size 1024x1024x64: ") == (problem is LONG)
+    assert found.reason.startswith("At size 512x512x64: ") == (problem is LONG)
 
 
 #: Rows of A and of B are packed by all blocks before the copy engine takes them.
-PACKED = Gemm(130, 517, 201)
+PACKED = Gemm(66, 261, 105)
 
 
 def test_what_all_blocks_pack_is_counted_though_the_copy_engine_moves_no_values():
     case = Case(PACKED, name="packed")
     whole, found = case.run(blocks=0), case.count()
-    assert (whole.outcome, case.run().outcome) == ("ok", "ok")
+    assert whole.outcome == "ok"
     differ = {name for name, counter in found.counters.items() if counter != whole.counters[name]}
     assert differ <= {"l1_passes"}  # how often blocks look whether the others have come, is nobody's to say
 

@@ -22,8 +22,8 @@ from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
 from gpuprof.results import Verification
 
-#: What a smaller size may take that is run whole, in instructions of single lanes, very roughly: seconds.
-_MOST_INSTRUCTIONS = 1e9
+#: What a smaller size may take that is run whole, in instructions of single lanes, very roughly: two seconds.
+_MOST_INSTRUCTIONS = 1.5e8
 #: So few that blocks of a smaller size have several tiles each, and seldom equally many.
 _FEW_MULTIPROCESSORS = 7
 _VERIFIED_SMALLER = (
