@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `gpuprof` command, also as `python -m gpuprof`: takes over the signals, then loads everything else."""
 
+import errno
 import sys
 
 
@@ -16,6 +17,10 @@ def main() -> None:
         run_command_line()
     except (ImportError, MemoryError) as error:
         sys.exit(_cannot_load(error))
+    except OSError as error:  # a folder of modules could not be listed
+        if error.errno != errno.ENOMEM:
+            raise
+        sys.exit(_cannot_load(MemoryError()))
 
 
 def _cannot_load(error: ImportError | MemoryError) -> int:

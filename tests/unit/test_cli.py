@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each import each
 from loaded_packages import loaded
 from problem_support import ladder, shipped_kernels
 from unit_support import gpuprof, write_transpose_kernel
@@ -29,6 +30,7 @@ PLANNED = [
 COMPILED = "Compiled, not run: only compilation was asked for."
 LADDERS = ", ".join(shipped_names())
 SAMPLES = Path(__file__).parents[2] / "samples"
+NONE = ("--device", "none")
 HEAVY = {"numpy", "cuda", "plotly", "jinja2"}
 
 
@@ -50,35 +52,26 @@ def compiled(tmp_path_factory):
 # What is loaded.
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--version"],
-        ["--help"],
+NO_CUDA = {"cuda", "plotly", "jinja2"}
+
+
+@each(
+    light=[
         *(
-            [command, "--help"]
-            for command in (*shipped_names(), "run", "report", "compare", "import", "list")
+            ([command, "--help"], HEAVY)
+            for command in ("", *shipped_names(), "run", "report", "compare", "import", "list", "devices")
         ),
-        *([command, "-h"] for command in ("devices", "doctor")),
-    ],
+        (["--version"], HEAVY),
+        (["doctor", "-h"], HEAVY),
+        (["list"], NO_CUDA),
+        (["report", "out/results.json", "-o", "again.html"], {"cuda"}),
+        (["report", "out/results.json", "--markdown"], {"cuda"}),
+        (["report", str(SAMPLES / "transpose-h200.json"), "--markdown"], {"cuda"}),
+    ]
 )
-def test_help_loads_nothing_heavy(tmp_path, arguments):
-    assert not loaded(*arguments, cwd=tmp_path) & HEAVY
-
-
-def test_list_loads_no_cuda(tmp_path):
-    assert not loaded("list", cwd=tmp_path) & {"cuda", "plotly", "jinja2"}
-
-
-@pytest.mark.parametrize("options", [["-o", "again.html"], ["--markdown"]])
-def test_report_loads_no_cuda(compiled, options):
-    directory, _ = compiled
-    assert "cuda" not in loaded("report", "out/results.json", *options, cwd=directory)
-
-
-def test_report_of_an_older_file_loads_no_cuda(tmp_path):
-    (tmp_path / "old.json").write_bytes((SAMPLES / "transpose-h200.json").read_bytes())
-    assert "cuda" not in loaded("report", "old.json", "--markdown", cwd=tmp_path)
+def test_what_measures_nothing_loads_nothing_heavy(compiled, light):
+    arguments, unwanted = light
+    assert not loaded(*filter(None, arguments), cwd=compiled[0]) & unwanted
 
 
 def test_import_loads_nothing_heavy(tmp_path):
@@ -103,13 +96,8 @@ def test_works_where_cuda_bindings_are_not_installed(compiled, tmp_path, command
 # Help, lists and versions.
 
 
-def test_version(tmp_path):
-    process = gpuprof("--version", cwd=tmp_path)
-    assert process.returncode == 0
-    assert process.stdout.startswith("gpuprof ")
-
-
 def test_help_names_every_command(tmp_path):
+    assert gpuprof("--version", cwd=tmp_path).stdout.startswith("gpuprof ")
     process = gpuprof("--help", cwd=tmp_path)
     assert process.returncode == 0
     for command in (*shipped_names(), "report", "list", "devices"):
@@ -136,59 +124,37 @@ def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
         assert ("varies" if kernel.choices else block) in line
 
 
-def test_list_of_one_ladder(tmp_path):
-    process = gpuprof("list", "transpose", cwd=tmp_path)
-    assert "naive_row" in process.stdout
-    assert "reg_2x1" not in process.stdout
-
-
-def test_devices_lists_the_known_cards(tmp_path):
-    process = gpuprof("devices", cwd=tmp_path)
-    assert process.returncode == 0
-    assert "Known cards" in process.stdout
-    assert "H200" in process.stdout
-    said(process)
-
-
 @pytest.mark.deep
-@pytest.mark.parametrize("command", [["list"], ["devices"], ["--help"], ["--version"]])
+@each(
+    command=[
+        "{gpuprof} list 1>&{writer}",
+        "{gpuprof} devices 1>&{writer}",
+        "{gpuprof} --help 1>&{writer}",
+        "{gpuprof} --version 1>&{writer}",
+        "{gpuprof} list >&-",
+        "({gpuprof} transpose -k naive_row --sizes 64 --device none -o out; echo $? >status) 2>&1 | true",
+    ]
+)
 def test_reader_that_has_gone_is_no_error(tmp_path, command):
     reader, writer = os.pipe()
     os.close(reader)
+    line = command.format(gpuprof=f"{sys.executable} -m gpuprof", writer=writer)
     try:
         process = subprocess.run(
-            [sys.executable, "-m", "gpuprof", *command],
+            ["bash", "-c", line],
             cwd=tmp_path,
-            stdout=writer,
-            stderr=subprocess.PIPE,
+            pass_fds=[writer],
+            capture_output=True,
             text=True,
             timeout=60,
-            check=False,
+            check=True,
         )
     finally:
         os.close(writer)
-    assert process.stderr == ""
-    assert process.returncode == ExitCode.OK
-
-
-def test_closed_standard_output_is_no_error(tmp_path):
-    command = f"{sys.executable} -m gpuprof list >&-"
-    process = subprocess.run(
-        command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert process.stderr == ""
-
-
-@pytest.mark.deep
-def test_run_whose_reader_has_gone_still_writes_its_files(tmp_path):
-    arguments = "transpose -k naive_row --sizes 64 --device none -o out"
-    command = f"({sys.executable} -m gpuprof {arguments}; echo $? >status) 2>&1 | true"
-    process = subprocess.run(
-        command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
-    )
     assert process.stdout == process.stderr == ""
-    assert (tmp_path / "status").read_text() == "0\n"
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "results.json"]
+    if "status" in command:
+        assert (tmp_path / "status").read_text() == "0\n"
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "results.json"]
 
 
 def test_terminal_without_the_characters_is_no_error(tmp_path):
@@ -199,58 +165,20 @@ def test_terminal_without_the_characters_is_no_error(tmp_path):
 
 # Mistakes.
 
-NONE = ("--device", "none")
 
-
-@pytest.mark.parametrize(
-    ("arguments", "sentences"),
-    [
-        (
-            ["transpose", "-k", "copyrwo"],
-            "gpuprof: There is no transpose kernel 'copyrwo'.\n"
-            "  Did you mean copyrow or copy_row or copycol?\n",
-        ),
-        (
-            ["gemm", "-k", "qqqqqqq"],
-            "gpuprof: There is no gemm kernel 'qqqqqqq'.\n  See `gpuprof list gemm`.\n",
-        ),
-        (
-            ["gemm", "--sizes", "12x"],
-            "gpuprof: --sizes '12x' is not a size.\n  Write 4096 or MxNxK, as numbers.\n",
-        ),
-        (
-            ["gemm", "--dtype", "f8"],
-            "gpuprof: 'f8' is not a type of a run.\n  Choose one of f32, f64, f16, bf16.\n",
-        ),
-        (["gemm", "--alpha", "nan"], "gpuprof: alpha = nan is not a finite number.\n"),
-        (
-            ["gemm", "--all", "-k", "naive"],
-            "gpuprof: --all and --kernel exclude each other.\n  Drop one of them.\n",
-        ),
-        (["list", "fft"], f"gpuprof: There is no operation 'fft'.\n  Choose one of {LADDERS}.\n"),
-        (
-            ["report", "nothing.json"],
-            "gpuprof: Cannot read nothing.json: No such file or directory.\n"
-            "  Name a results.json that gpuprof wrote.\n",
-        ),
-        (
-            ["gemm", "-k", "nothing.cu"],
-            "gpuprof: Cannot read the kernel file nothing.cu: No such file or directory.\n",
-        ),
-    ],
-)
-def test_mistake_gets_its_sentence_and_nothing_is_measured(tmp_path, arguments, sentences):
-    process = gpuprof(*arguments, cwd=tmp_path)
-    assert said(process) == sentences
-    assert process.stdout == ""
-    assert process.returncode == ExitCode.BAD_INPUT
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+@each(
+    mistake=[
+        (["transpose", "-k", "copyrwo"], "Did you mean copyrow or copy_row or copycol?"),
+        (["gemm", "-k", "qqqqqqq"], "See `gpuprof list gemm`."),
+        (["gemm", "--sizes", "12x"], "--sizes '12x' is not a size.\n  Write 4096 or MxNxK, as numbers."),
+        (["gemm", "--dtype", "f8"], "Choose one of f32, f64, f16, bf16."),
+        (["gemm", "--alpha", "nan"], "alpha = nan is not a finite number."),
+        (["gemm", "--all", "-k", "naive"], "--all and --kernel exclude each other."),
+        (["list", "fft"], f"There is no operation 'fft'.\n  Choose one of {LADDERS}."),
+        (["report", "nothing.json"], "Name a results.json that gpuprof wrote."),
+        (["gemm", "-k", "nothing.cu"], "the kernel file nothing.cu: No such file or directory."),
         (["gemm", "--sizes", "1000000", *NONE], "Size 1000000 needs 11,175.9 GiB of memory"),
+        (["gemm", "--sizes", "64,1000000", "--device", "none:rtx3090"], "there are 23.6 GiB."),
         (["gemm", "--device", "bogus"], "--device bogus is not a device."),
         (["gemm", "--device", "cuda:1"], "Did you mean 1?"),
         (["gemm", "--device", "cuda"], "Did you mean 0?"),
@@ -262,6 +190,7 @@ def test_mistake_gets_its_sentence_and_nothing_is_measured(tmp_path, arguments, 
         (["transpose", "--ncu", "--ncu-path", "/no/ncu", *NONE], "/no/ncu is not a program"),
         (["transpose", "-o", "-", *NONE], "- stands for standard output"),
         (["transpose", "--json", "-", "--html", "-", *NONE], "cannot both go to standard output"),
+        (["transpose", *NONE, "--json", "same", "--html", "./same"], "cannot both be same."),
         (["gemm", "--device", "none:gtx9999"], "gpuprof's table has no card 'gtx9999'."),
         (["gemm", *NONE, "--arch", "banana"], "'banana' is not a GPU architecture."),
         (["gemm", "--device", "0", "--arch", "sm_90"], "--arch does not go with a real GPU"),
@@ -272,48 +201,35 @@ def test_mistake_gets_its_sentence_and_nothing_is_measured(tmp_path, arguments, 
         (["gemm", "-k", "naive", *NONE, "-o", ""], "-o is empty."),
         (["report", ""], "An argument is empty."),
         (["gemm", *NONE, "--sizes", "12O"], "--sizes '12O' is not a size."),
-    ],
+    ]
 )
-def test_mistake_beyond_the_command_line_gets_its_sentence_too(tmp_path, arguments, words):
+def test_mistake_gets_its_sentence_and_leaves_nothing_behind(tmp_path, mistake):
+    arguments, words = mistake
     process = gpuprof(*arguments, cwd=tmp_path)
     assert said(process).startswith("gpuprof: ")
     assert words in process.stderr
     assert process.stdout == ""
     assert process.returncode == ExitCode.BAD_INPUT
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_refused_run_leaves_nothing_behind(tmp_path):
-    gpuprof("gemm", "--sizes", "1000000", *NONE, cwd=tmp_path)
-    assert list(tmp_path.rglob("*")) == []
-
-
-def test_size_that_does_not_fit_says_how_much_there_is(tmp_path):
-    process = gpuprof("gemm", "--sizes", "64,1000000", "--device", "none:rtx3090", cwd=tmp_path)
-    assert "there are 23.6 GiB." in said(process)
-    assert process.stderr.endswith("  Choose a smaller --sizes.\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+@each(
+    mistake=[
         (["gemm", "--bogus"], "No such option: --bogus"),
         (["gemm", "--sizess", "64"], "--sizes"),
         (["nothing"], "No such command 'nothing'"),
         (["gemm", "--seed", "x"], "--seed"),
         (["gemm", "--seed", "-1"], "--seed"),
-        (["gemm", "--timeout", "0"], "--timeout"),
-        (["gemm", "--timeout", "nan"], "--timeout"),
-        (["gemm", "--timeout", "inf", *NONE], "--timeout"),
-        (["gemm", "--timeout", "1e10", *NONE], "--timeout"),
-        (["gemm", "--timeout", "1e12", *NONE], "--timeout"),
+        *((["gemm", *NONE, "--timeout", text], "--timeout") for text in ("0", "nan", "inf", "1e10", "1e12")),
         (["gemm", "--seconds", "inf", *NONE], "--seconds"),
         (["gemm", "--alpha", "x"], "--alpha"),
         (["gemm", "--kernel"], "--kernel"),
         (["report"], "RESULTS.json"),
         (["list", "gemm", "transpose"], "unexpected extra argument"),
-    ],
+    ]
 )
-def test_option_that_cannot_be_is_named(tmp_path, arguments, words):
+def test_option_that_cannot_be_is_named(tmp_path, mistake):
+    arguments, words = mistake
     process = gpuprof(*arguments, cwd=tmp_path)
     assert words in said(process)
     assert process.returncode == ExitCode.BAD_INPUT
@@ -358,7 +274,7 @@ def test_output_in_a_read_only_directory_is_refused(tmp_path):
 def test_output_file_that_is_a_directory_is_refused(tmp_path):
     (tmp_path / "d").mkdir()
     process = gpuprof(*TINY, "--json", "d", cwd=tmp_path)
-    assert said(process) == "gpuprof: d is a directory.\n  Name a file in it.\n"
+    assert "d is a directory." in said(process)
     assert process.returncode == ExitCode.BAD_INPUT
 
 
@@ -366,9 +282,7 @@ def test_earlier_results_are_replaced_by_force_only(tmp_path):
     for name in ("results.json", "report.html"):
         (tmp_path / name).write_text("precious")
         process = gpuprof(*TINY, "-o", ".", cwd=tmp_path)
-        assert said(process) == (
-            f"gpuprof: {name} exists already.\n  Name another path, or add --force to replace it.\n"
-        )
+        assert f"{name} exists already." in said(process)
         assert process.returncode == ExitCode.BAD_INPUT
         assert process.stdout == ""
         assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
@@ -376,15 +290,6 @@ def test_earlier_results_are_replaced_by_force_only(tmp_path):
     (tmp_path / "results.json").write_text("precious")
     assert gpuprof(*TINY, "-o", ".", "--force", cwd=tmp_path).returncode == ExitCode.OK
     assert read_run(tmp_path / "results.json").complete
-
-
-def test_one_file_for_both_results_and_report_is_refused(tmp_path):
-    process = gpuprof(*TINY, "--json", "same", "--html", "./same", cwd=tmp_path)
-    assert said(process) == (
-        "gpuprof: The results and the report cannot both be same.\n  Give the report another name.\n"
-    )
-    assert process.returncode == ExitCode.BAD_INPUT
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
@@ -462,9 +367,7 @@ def test_report_replaces_an_earlier_report_but_other_files_by_force_only(compile
     page.write_text("precious")
     for arguments in ([], ["-o", "r.html"]):
         process = gpuprof("report", "r.json", *arguments, cwd=tmp_path)
-        assert said(process) == (
-            "gpuprof: r.html exists already.\n  Name another path, or add --force to replace it.\n"
-        )
+        assert "r.html exists already." in said(process)
         assert process.stdout == ""
         assert process.returncode == ExitCode.BAD_INPUT
         assert page.read_text() == "precious"
@@ -528,10 +431,7 @@ def test_compiling_says_in_one_sentence_why_nothing_ran(compiled):
     assert run.backend_reason.count(".") == 1
     assert run.backend_reason in process.stderr
     assert all(case.reason for case in run.cases)
-
-
-def test_sentences_on_the_terminal_end_in_one_full_stop(compiled):
-    shown = " ".join(compiled[1].stdout.split())
+    shown = " ".join(process.stdout.split())
     assert ".)." not in shown
     assert ".." not in shown
 
@@ -613,9 +513,8 @@ def test_kernel_header_that_cannot_be_evaluated_is_a_row_not_a_crash(tmp_path):
     assert "divides by zero" in case.reason
 
 
-@pytest.mark.parametrize(
-    ("others", "outcome", "over_limit", "code"),
-    [
+@each(
+    ends=[
         ("ok", "ok", False, ExitCode.OK),
         ("ok", "skipped", False, ExitCode.OK),
         ("ok", "failed", True, ExitCode.OK),
@@ -626,19 +525,19 @@ def test_kernel_header_that_cannot_be_evaluated_is_a_row_not_a_crash(tmp_path):
         ("skipped", "failed", False, ExitCode.CASES_FAILED),
         # Nothing could be measured.
         ("skipped", "failed", True, ExitCode.CASES_FAILED),
-    ],
+    ]
 )
-def test_exit_status_follows_the_outcomes(compiled, others, outcome, over_limit, code):
+def test_exit_status_follows_the_outcomes(compiled, ends):
+    others, outcome, over_limit, code = ends
     run = read_run(compiled[0] / "out" / "results.json")
     cases = [dataclasses.replace(case, outcome=others) for case in run.cases]
     cases[2] = dataclasses.replace(cases[2], outcome=outcome, over_limit=over_limit)
     assert exit_code(dataclasses.replace(run, cases=tuple(cases))) == code
 
 
-@pytest.mark.parametrize("backend", ["gpu", "sim"])
-@pytest.mark.parametrize(
-    ("kernels", "reference", "code"),
-    [
+@each(
+    backend=["gpu", "sim"],
+    ends=[
         (("skipped", "skipped"), None, ExitCode.CASES_FAILED),
         (("skipped", "ok"), None, ExitCode.OK),
         (("skipped", "skipped"), "ok", ExitCode.CASES_FAILED),
@@ -646,7 +545,8 @@ def test_exit_status_follows_the_outcomes(compiled, others, outcome, over_limit,
         ((), None, ExitCode.CASES_FAILED),
     ],
 )
-def test_run_in_which_no_kernel_ran_is_a_failure(compiled, backend, kernels, reference, code):
+def test_run_in_which_no_kernel_ran_is_a_failure(compiled, backend, ends):
+    kernels, reference, code = ends
     run = read_run(compiled[0] / "out" / "results.json")
     cases = [dataclasses.replace(run.cases[0], outcome=outcome) for outcome in kernels]
     if reference:
@@ -654,12 +554,11 @@ def test_run_in_which_no_kernel_ran_is_a_failure(compiled, backend, kernels, ref
     assert exit_code(dataclasses.replace(run, backend=backend, cases=tuple(cases))) == code
 
 
-@pytest.mark.parametrize(("compiles", "code"), [(True, ExitCode.OK), (False, ExitCode.CASES_FAILED)])
-def test_kernel_that_compiled_is_done_where_nothing_is_executed(compiled, compiles, code):
+def test_kernel_that_compiled_is_done_where_nothing_is_executed(compiled):
     run = read_run(compiled[0] / "out" / "results.json")
     skipped = dataclasses.replace(run.cases[0], resources=None)
-    cases = (skipped, run.cases[0] if compiles else skipped)
-    assert exit_code(dataclasses.replace(run, cases=cases)) == code
+    for last, code in ((run.cases[0], ExitCode.OK), (skipped, ExitCode.CASES_FAILED)):
+        assert exit_code(dataclasses.replace(run, cases=(skipped, last))) == code
 
 
 @pytest.mark.parametrize("device", ["sim", "none"])
