@@ -15,10 +15,10 @@ from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
-from unit_support import runs, values_of
+from unit_support import values_of
 
 from gpuprof.reading import read_run
-from gpuprof.results import SCHEMA_VERSION, Run, dumps
+from gpuprof.results import SCHEMA_VERSION, Run
 from gpuprof.schema import (
     Count,
     Extent,
@@ -144,12 +144,6 @@ def test_complaint_is_about_what_lies_outside(value):
     assert (complaint_about(Count, value) is None) == (0 <= value < 2**63)
 
 
-@pytest.mark.deep
-@given(runs())
-def test_generated_runs_are_read_back(run):
-    assert decoded(Run, dumps(run).encode()) == run
-
-
 @given(
     st.recursive(
         st.none()
@@ -190,7 +184,7 @@ def test_descriptions_come_from_docstrings():
     assert json_schema(Held)["required"] == ["word"]
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+@each(path=SAMPLES)
 def test_samples_are_read_at_once_and_valid(path):
     run = read_run(path)
     some = run.cases[:: max(1, len(run.cases) // 16)]

@@ -224,21 +224,20 @@ def test_link_stays_a_link(tmp_path):
     assert (link.is_symlink(), target.read_text()) == (True, "text")
 
 
-@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
-def test_umask_decides_who_may_read_a_new_file(tmp_path, umask, mode):
-    previous = os.umask(umask)
-    try:
-        file = ResultsFile(tmp_path / "r.json", EMPTY, replace=False)
-        modes = [(tmp_path / "r.json").stat().st_mode & 0o777]
-        file.finish(EMPTY)
-        replace_text(tmp_path / "page.html", "text")
-        modes += [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()]
-    finally:
-        os.umask(previous)
-    assert modes == [mode] * 3
-
-
-def test_replaced_file_keeps_its_permissions(tmp_path):
+def test_umask_decides_who_may_read_a_new_file_and_a_replaced_one_keeps_its_permissions(tmp_path):
+    for umask, mode in ((0o077, 0o600), (0o022, 0o644), (0o002, 0o664)):
+        folder = tmp_path / oct(umask)
+        folder.mkdir()
+        previous = os.umask(umask)
+        try:
+            file = ResultsFile(folder / "r.json", EMPTY, replace=False)
+            modes = [(folder / "r.json").stat().st_mode & 0o777]
+            file.finish(EMPTY)
+            replace_text(folder / "page.html", "text")
+            modes += [path.stat().st_mode & 0o777 for path in folder.iterdir()]
+        finally:
+            os.umask(previous)
+        assert modes == [mode] * 3
     path = tmp_path / "page.html"
     path.write_text("old")
     path.chmod(0o640)
@@ -288,23 +287,21 @@ def test_runs_of_one_second_that_name_no_place_get_directories_of_their_own(tmp_
         assert read_run(file.path) == EMPTY
 
 
+def started(folder, *arguments):
+    """A command line of four that run at once."""
+    words = ["transpose", "-k", "copy_row", "--sizes", "8", "--device", "none", "-q"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpuprof", *words, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 @pytest.mark.deep
 def test_concurrent_command_lines_lose_nothing(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "gpuprof",
-        "transpose",
-        "-k",
-        "copy_row",
-        "--sizes",
-        "8",
-        "--device",
-        "none",
-    ]
-    runs = [
-        subprocess.Popen([*command, "-q"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(4)
-    ]
+    runs = [started(tmp_path) for _ in range(4)]
     outputs = [process.communicate(timeout=120)[0] for process in runs]
     assert [process.returncode for process in runs] == [0] * 4
     named = [line.removeprefix("Wrote ") for output in outputs for line in output.splitlines()]
@@ -316,22 +313,7 @@ def test_concurrent_command_lines_lose_nothing(tmp_path):
 
 @pytest.mark.deep
 def test_concurrent_runs_into_one_place_end_with_one_winner_and_errors(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "gpuprof",
-        "transpose",
-        "-k",
-        "copy_row",
-        "--sizes",
-        "8",
-        "--device",
-        "none",
-    ]
-    runs = [
-        subprocess.Popen([*command, "-q", "-o", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
+    runs = [started(tmp_path, "-o", "out") for _ in range(4)]
     errors = [process.communicate(timeout=120)[1] for process in runs]
     assert sorted(process.returncode for process in runs) == [0, 2, 2, 2]
     for process, error in zip(runs, errors, strict=True):
