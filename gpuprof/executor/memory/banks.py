@@ -33,16 +33,10 @@ _NOBODY = -1
 
 
 def wavefronts(address: NDArray[np.int64], active: Bools, size: int, *, load: bool) -> tuple[Counts, Counts]:
-    """Count the wavefronts of each warp, and those that it would take without bank conflicts.
+    """Count the wavefronts of each warp, and those that it would take without conflicts: shapes (warps,).
 
-    Args:
-        address: Byte offsets, shape (warps, 32).
-        active: Which lanes take part, shape (warps, 32).
-        size: Bytes per lane: 1, 2, 4, 8 or 16.
-        load: Whether groups of lanes may merge, as they do for loads only.
-
-    Returns:
-        Two arrays of shape (warps,): wavefronts, and groups of lanes with at least one active lane.
+    Addresses are byte offsets, of `size` bytes per lane, and like active lanes of shape (warps, 32). Groups
+    of lanes merge for loads only.
     """
     if address.size > _REMEMBERED_LANES:
         return _examined(address, active, size, load=load)

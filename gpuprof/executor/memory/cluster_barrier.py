@@ -12,16 +12,12 @@ _NONE = -1
 
 
 class ClusterBarrier:
-    """The barriers of the clusters of one batch.
-
-    Attributes:
-        phase: Phases that are over, of each cluster: shape (clusters,).
-        relaxed: Whether any arrival of the current phase, or of the one before, released nothing by itself:
-            shape (clusters,).
-    """
+    """The barriers of the clusters of one batch."""
 
     def __init__(self, clusters: int, warps: int) -> None:
         shape = (clusters, warps, WARP)
+        #: Phases that are over, of each cluster; and whether an arrival released nothing by itself, at the
+        #: current phase or the one before.
         self.phase: NDArray[np.int64] = np.zeros(clusters, dtype=np.int64)
         self.relaxed: Bools = np.zeros(clusters, dtype=np.bool_)
         self._arrived: Bools = np.zeros(shape, dtype=np.bool_)
@@ -44,10 +40,7 @@ class ClusterBarrier:
         return np.asarray(self.pending & ((self._due & 1) == number))
 
     def arrive(self, lanes: Bools, logged: int, *, relaxed: bool) -> None:
-        """Threads arrive.
-
-        `logged` accesses have been logged by then.
-        """
+        """Threads arrive, when so many accesses have been logged."""
         here = lanes.any(axis=(1, 2))
         first = here & ~self._arrived.any(axis=(1, 2))
         self._logged = np.where(first, logged, self._logged)

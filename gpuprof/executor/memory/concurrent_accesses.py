@@ -68,10 +68,7 @@ class ConcurrentAccesses:
     ) -> Iterator[tuple[NDArray[np.intp], Numbers]]:
         """Return accesses of other threads that are not ordered before those of `who` at `place`.
 
-        Of many at one place two are told.
-
-        Returns:
-            Which of the places, and the stamps of who else was there: once or twice.
+        Of many at one place two are told: twice which of the places, and the stamps of who else was there.
         """
         for stamps in (self._first, self._second):
             if stamps is not None:

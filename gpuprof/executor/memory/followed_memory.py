@@ -22,11 +22,9 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """The undefined bits of what one access moves.
+    """The undefined bits of what one access moves: shape (blocks or 1, warps or 1, 32 or 1, bytes).
 
-    Attributes:
-        content: The bits byte by byte: shape (blocks or 1, warps or 1, 32 or 1, bytes).
-        origin: The origin of each word: the same shape with words last; 0 where nobody has written it.
+    Likewise the origin of each word; 0 where nobody has written it.
     """
 
     content: NDArray[np.uint8]

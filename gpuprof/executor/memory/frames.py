@@ -12,11 +12,7 @@ from gpuprof.executor.lanes.scalars import Lanes
 
 
 class Frames:
-    """A stack of values for every lane of a batch; lanes may be differently deep.
-
-    Attributes:
-        depth: Calls that each lane is in, shape (blocks, warps, 32).
-    """
+    """A stack of values for every lane of a batch; `depth` is how many calls each lane is in."""
 
     def __init__(self, blocks: int, warps: int) -> None:
         self.depth: NDArray[np.int64] = np.zeros((blocks, warps, WARP), dtype=np.int64)

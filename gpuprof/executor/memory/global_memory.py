@@ -35,11 +35,7 @@ def moved_dtype(size: int) -> np.dtype[Any]:
 
 
 class Allotted:
-    """Which bytes of a buffer may be accessed, where not all may.
-
-    Args:
-        given: One element for each byte, padded so that no access from inside ends behind it.
-    """
+    """Which bytes of a buffer may be accessed: one element each, padded for accesses that end behind it."""
 
     def __init__(self, given: NDArray[np.bool_]) -> None:
         self._given = given
@@ -65,20 +61,11 @@ class Allotted:
 class Buffer:
     """One allocation: a kernel argument, and the content before and after.
 
-    Args:
-        address: As below, like `name` and `read_only`.
-        content: What it holds first.
-        adopts: Whether `content` becomes its memory and is nobody else's any more. Otherwise it is copied; of
-            a read-only buffer not before something changes it all the same, as an atomic operation may.
-
-    Attributes:
-        address: Device address of the first byte.
-        name: What faults call it.
-        size: Bytes that may be accessed.
-        read_only: True for constants and parameters.
-        allotted: Which bytes may be accessed; None where all may.
-        combined: True once an atomic operation changed it, so that its content is several blocks' work.
-        loaded: True once a load of a kernel read from it.
+    It `adopts` content that becomes its memory and is nobody else's any more. Otherwise that is copied; of a
+    read-only buffer (constants and parameters) not before something changes it all the same, as an atomic
+    operation may. It is `combined` once an atomic operation changed it, so that its content is several
+    blocks' work, and `loaded` once a kernel read from it. Where not all bytes may be accessed, `allotted`
+    says which.
     """
 
     def __init__(
@@ -159,12 +146,7 @@ class Buffer:
         return 0 if self._written is None else int(np.count_nonzero(self._written)) * self._dtype.itemsize
 
     def elements_at(self, place: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], int]:
-        """Return the elements that accesses touch, and how many each.
-
-        Args:
-            place: Where they go, in units of their size.
-            size: Bytes of each access.
-        """
+        """Return the elements that accesses touch at places in units of their size, and how many each."""
         item = self.item_bytes
         if size <= item:
             return (place if size == item else place * size // item), 1
@@ -224,16 +206,10 @@ class Restorable(Protocol):
 
 
 class GlobalMemory:
-    """All allocations of one device.
+    """All allocations of one device, by address; no pointer may touch the `gap` of bytes between them.
 
-    Args:
-        gap: Bytes between two allocations that no pointer may touch.
-
-    Attributes:
-        buffers: The allocations, by address.
-        variables: Those that modules brought along, by the module's text and the variable's name.
-        heap: From what `malloc` in a kernel takes memory, once one did.
-        objects: Textures and surfaces of allocations, by their handles.
+    `variables` are those that modules brought along, by the module's text and the variable's name; `heap` is
+    what `malloc` in a kernel takes memory from, once one did; `objects` are textures and surfaces, by handle.
     """
 
     def __init__(self, gap: int = _GUARD) -> None:
@@ -259,14 +235,10 @@ class GlobalMemory:
         address: int | None = None,
         adopts: bool = False,
     ) -> Buffer:
-        """Allocate the bytes of an array, with its content.
+        """Allocate the bytes of an array, with its content, under the name that faults call it by.
 
-        Args:
-            array: The content; the buffer gives it back in the same dtype and shape.
-            name: What faults call the buffer.
-            read_only: Whether a kernel that stores to it commits a fault. The array must then stay as it is.
-            address: Where it must lie, outside global memory; by default behind what is allocated there.
-            adopts: Whether the array becomes the memory, and is the caller's no more.
+        An array that is `read_only` must stay as it is; one that the buffer `adopts` is the caller's no more.
+        With an `address` it lies there, outside global memory.
         """
         if address is not None:
             self.buffers.append(Buffer(address, np.asarray(array), name, read_only=read_only, adopts=adopts))

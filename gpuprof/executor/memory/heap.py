@@ -22,11 +22,8 @@ _NAME = "the heap of malloc"
 class Heap:
     """Gives out memory to threads; it stays theirs from launch to launch.
 
-    Freed memory is given out again only once no other is left, so that its use after `free` is told.
-
-    Attributes:
-        buffer: The memory.
-        pieces: Bytes of what is given out, by address.
+    Freed memory is given out again only once no other is left, so that its use after `free` is told. `pieces`
+    are the bytes of what is given out, by address.
     """
 
     def __init__(self, memory: GlobalMemory) -> None:

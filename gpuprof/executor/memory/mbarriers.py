@@ -33,12 +33,7 @@ Columns = NDArray[np.intp]
 class Stall:
     """Lanes whose wait for an mbarrier failed, and what must change before it can succeed.
 
-    Attributes:
-        lanes: Shape (blocks or 1, warps or 1, 32 or 1).
-        columns: The barrier of each lane.
-        line: Source line of the wait.
-        watched: The different barriers.
-        phases: What their phases were.
+    `watched` are the different ones of their barriers, the `columns`, and `phases` what their phases were.
     """
 
     lanes: Bools
@@ -49,16 +44,11 @@ class Stall:
 
 
 class Mbarriers:
-    """All mbarriers of a batch, found by where they lie.
+    """All mbarriers of a batch, by number: `offsets` says where each lies. Number 0 is none.
 
-    Attributes:
-        offsets: Where each barrier lies in shared memory; number 0 is none.
-        phase: Phases completed.
-        pending: Arrivals that the current phase still waits for.
-        expected: Arrivals of a phase.
-        present: 1 where a block has such a barrier, else 0.
-        transfer: Bytes announced for the current phase that have not arrived.
-        version: Grows whenever anything changes.
+    Of each block's it is kept how many phases are over, the arrivals that are still pending and those that a
+    phase expects, whether it is present, and the bytes of announced transfers that have not arrived.
+    `version` grows whenever anything changes.
     """
 
     def __init__(self, blocks: int, shared_bytes: int) -> None:

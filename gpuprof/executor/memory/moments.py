@@ -72,20 +72,17 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Settled:
-    """What threads of a block may rely on, at one time. Its arrays are replaced and never changed.
+    """What threads of a block may rely on, at one time: what was done before a moment is settled for whom.
 
-    Attributes:
-        blocks: What any thread did before this moment is settled for its block: shape (blocks,).
-        warps: The same for the lanes of each warp: shape (clusters, warps).
-        lanes: Where lanes synchronised without the others of their warp: what lane j did before this moment
-            is settled for lane i: shape (clusters, warps, i, j).
-        met: What warp j did before this moment is settled for warp i of its cluster: shape (clusters, i, j).
-        clusters: What was done before a moment is settled for the whole cluster: of each thread, and of each
-            warp, block and cluster as a whole, each in one dimension.
+    Arrays are replaced and never changed.
     """
 
+    #: What any thread did, for its block: shape (blocks,); and for the lanes of its warp: (clusters, warps).
     blocks: Numbers
     warps: Numbers | None = None
+    #: Where lanes met without the others of their warp: what lane j did, for lane i: (clusters, warps, i, j).
     lanes: Numbers | None = None
+    #: What warp j did, for warp i of its cluster: shape (clusters, i, j).
     met: Numbers | None = None
+    #: What each thread, warp, block and cluster as a whole did, for the whole cluster: each in one dimension.
     clusters: tuple[Numbers, Numbers, Numbers, Numbers] | None = None

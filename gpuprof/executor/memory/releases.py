@@ -36,11 +36,9 @@ _KEPT_SETS = 256
 
 @dataclass
 class _Release:
-    """What one warp publishes between two fences.
+    """What one warp publishes between two fences: what each thread of the block did before a moment.
 
-    Attributes:
-        upto: What each thread of the block did before this moment: shape (threads,).
-        floor: The least of these.
+    The least of these is the `floor`.
     """
 
     upto: _Numbers
@@ -95,14 +93,10 @@ class _Published:
 
 
 class Releases:
-    """All releases of one launch.
-
-    Attributes:
-        of_block: Those of each block, by their number.
-        used: Whether a warp relied on what another one, or itself, had released.
-    """
+    """All releases of one launch; they are `used` when a warp relies on any."""
 
     def __init__(self) -> None:
+        #: Those of each block, by their number.
         self.of_block: dict[int, dict[int, _Release]] = {}
         self.used = False
         self._count = 0
@@ -374,15 +368,9 @@ class Knowledge:
     def covers(
         self, warps: _Numbers, blocks: _Numbers, threads: _Numbers, kinds: _Numbers, moments: _Numbers
     ) -> Bools:
-        """Return whether warps of the batch have acquired what threads of any block did at these moments.
+        """Return whether `warps` of the batch have acquired what threads of any block did at these moments.
 
-        Args:
-            warps: Who asks: the number of each warp in the batch.
-            blocks: The block that did something, by its number in the launch.
-            threads: Which thread of it.
-            kinds: 0 if it was that thread alone, 1 if others of its warp too, 2 if others of its block, 3 if
-                others of its cluster.
-            moments: When.
+        Blocks are numbered in the launch, and threads in their block; kinds are those of stamps.
         """
         if not warps.size:
             return np.zeros(0, dtype=np.bool_)

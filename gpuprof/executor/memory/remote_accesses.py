@@ -32,19 +32,14 @@ class RemoteAccess:
 class RemoteAccesses:
     """Who touched whose shared memory, in one batch of clusters.
 
-    Args:
-        clusters: Clusters of the batch.
-        layout: Their blocks.
-        strict: Whether blocks must not end while others may still touch their memory. Where threads order
-            what they do by fences and flags, only what is touched when its block has ended is wrong.
-
-    Attributes:
-        sites: The counting sites of accesses that went to other blocks' memory.
+    If it is `strict`, blocks must not end while others may still touch their memory. Where threads order what
+    they do by fences and flags, only what is touched when its block has ended is wrong.
     """
 
     def __init__(self, clusters: int, layout: ClusterLayout, *, strict: bool) -> None:
         self._layout = layout
         self._strict = strict
+        #: The counting sites of accesses that went to other blocks' memory.
         self.sites: set[int] = set()
         shape = (clusters, layout.blocks, layout.blocks * layout.warps)
         self._ended: Bools = np.zeros(shape[:2], dtype=np.bool_)
@@ -84,10 +79,9 @@ class RemoteAccesses:
         return None
 
     def _reach(self, ranks: NDArray[np.int64], mask: Mask) -> tuple[Bools, NDArray[np.intp]] | None:
-        """Return which other blocks' memory each warp touches, and by which lane.
+        """Return which other blocks' memory each warp touches, and by which lane; None where no warp does.
 
-        Returns:
-            Two arrays of shape (clusters or 1, ranks, warps); None where no warp does.
+        Shapes (clusters or 1, ranks, warps).
         """
         shape = (max(len(ranks), len(mask.lanes)), mask.warps, WARP)
         owner, lanes = np.broadcast_to(ranks, shape), np.broadcast_to(mask.lanes, shape)

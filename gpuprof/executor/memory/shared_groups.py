@@ -60,9 +60,7 @@ class SharedGroup:
     def _examined(self, address: Lanes, mask: Mask) -> bool:
         """Find the pattern: the lanes' distances from a multiple of 128 bytes below each warp's first lane.
 
-        Returns:
-            False if blocks differ in it, warps are not whole, or an address is not one that every member of
-            the group may have.
+        There is none if blocks differ, warps are not whole, or a member of the group may not have an address.
         """
         whole = mask.whole_warps
         if whole is None:

@@ -36,16 +36,10 @@ def next_serial() -> int:
 class SharedPattern:
     """One access of `size` bytes per lane to given offsets by given lanes.
 
-    Attributes:
-        serial: A number that identifies the pattern.
-        source: The address operand it was made from, with one block where all have the same, as in `mask`;
-            `address` is that plus the instruction's offset, or in a cluster of several blocks the place in
-            their memory that is given for it.
-        mask: The lanes that take part.
-        index: Offsets in units of `size`: shape (warps or 1, 32 or 1) when all blocks agree, else with blocks
-            first and counting through the whole batch.
-        per_block: Whether blocks differ in offsets.
-        load: Whether it is a load, which takes fewer wavefronts than a store of some patterns.
+    `address` is the operand that it was made from, the `source`, plus the instruction's offset; or in a
+    cluster of several blocks the place in their memory that is given for it. `index` counts in units of
+    `size`: shape (warps or 1, 32 or 1) when all blocks agree, else, `per_block`, with blocks first and
+    through the whole batch. A load takes fewer wavefronts than a store of some patterns.
     """
 
     def __init__(
@@ -121,16 +115,11 @@ _SWIZZLED_BITS = {0: 0, 32: 1, 64: 3, 128: 7}
 
 
 class ChunkPattern:
-    """Stretches of shared memory that the copy engine moves, cut into chunks of 16 bytes.
+    """Stretches of shared memory that the copy engine moves, cut into chunks of 16 bytes, or pieces of these.
 
-    Attributes:
-        serial: A number that identifies the pattern.
-        mask: The lanes that asked for the move.
-        size: Bytes of a chunk, or of the pieces that chunks are divided into.
-        leading: Blocks that are told apart: 1 when all do the same.
-        request: For each chunk the number of the lane, among those that take part, that asked for it.
-        place: For each chunk its number within that lane's stretch.
-        block: For each chunk its block, warp and lane, and in `start` its address.
+    Of each chunk it is kept which of the lanes that take part asked for it, the `request`, its place within
+    that lane's stretch, its block, warp and lane, and the address where it starts. `leading` blocks are told
+    apart: 1 when all do the same.
     """
 
     def __init__(
@@ -158,10 +147,7 @@ class ChunkPattern:
     def listed(cls, chunks: NDArray[np.int64], mask: Mask, block_bytes: int) -> "ChunkPattern":
         """Return the pattern of chunks that the first lanes of warps name, each counted once.
 
-        Args:
-            chunks: The number of each chunk, less than 0 for none: shape (blocks or 1, warps, chunks).
-            mask: The lanes that take part.
-            block_bytes: Bytes from one block's shared memory to the next.
+        They name numbers, below 0 for none: shape (blocks or 1, warps, chunks).
         """
         nothing = np.zeros((1, 1, 1), dtype=np.int64)
         result = cls(nothing, nothing, mask, block_bytes)
@@ -191,12 +177,7 @@ class ChunkPattern:
         return result
 
     def pieces(self, wanted: Bools, block_bytes: int) -> "ChunkPattern":
-        """Return the pattern of some pieces of its chunks.
-
-        Args:
-            wanted: Which: shape (blocks or 1, chunks, pieces of a chunk).
-            block_bytes: Bytes from one block's shared memory to the next.
-        """
+        """Return the pattern of the `wanted` pieces: shape (blocks or 1, chunks, pieces of a chunk)."""
         result = copy(self)
         result.serial = next_serial()
         result.size = CHUNK_BYTES // wanted.shape[2]

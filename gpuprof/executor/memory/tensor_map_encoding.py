@@ -94,11 +94,7 @@ class TensorDescriptor:
 
 
 def encode_tensor_map(tensor: TensorDescriptor) -> bytes:
-    """Return the 128 bytes of a map.
-
-    Raises:
-        LaunchRefused: The driver would refuse to make this map.
-    """
+    """Return the 128 bytes of a map, or refuse one that the driver would refuse to make."""
     broken = _broken_rule(tensor)
     if broken:
         raise LaunchRefused(f"No tensor map can be made: {broken}.")
@@ -119,11 +115,7 @@ def encode_tensor_map(tensor: TensorDescriptor) -> bytes:
 
 @lru_cache(maxsize=64)
 def decode_tensor_map(content: bytes) -> TensorDescriptor:
-    """Return the map that `encode_tensor_map` made.
-
-    Raises:
-        ValueError: The bytes are no map.
-    """
+    """Return the map that `encode_tensor_map` made; bytes that are none are a ValueError."""
     if len(content) != TENSOR_MAP_BYTES or not content.startswith(_MAGIC):
         raise ValueError("these bytes are not a tensor map")
     _, address, element, rank, mode, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])

@@ -139,12 +139,9 @@ class ThreadOrder:
         return view
 
     def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None = None) -> None:
-        """Lanes of warps meet at `__syncwarp`.
+        """Lanes of warps meet at `__syncwarp`: each those in `group`, as bits, or all in `mask`.
 
-        Args:
-            mask: The lanes.
-            live: Those that have not ended.
-            group: For each lane those that it meets, as bits; None for all of its warp that are in `mask`.
+        `live` are those that have not ended.
         """
         if self._untouched:
             return
@@ -225,15 +222,9 @@ class ThreadOrder:
     ) -> int:
         """Threads use a variable by strong operations, and may so release and acquire; return their moment.
 
-        Args:
-            variables: What was released by variables of this buffer.
-            place: Where in the buffer, for each thread, in the order in which they take effect.
-            who: The threads.
-            line: Source line.
-            reads: Whether they read it.
-            writes: Whether they write it; one that does both continues what was released there before.
-            near: Whether only threads of their own block see it as a signal, and they only those of these.
-            relaxed: Whether they acquire what they find only with their next fence.
+        They take effect in the order of `place`, where in the buffer each one goes. One that reads and writes
+        continues what was released there before. `near` ones are signals for their own block alone; `relaxed`
+        ones acquire what they find only with their next fence.
         """
         if self.knowledge is None:
             return self.timeline.moment(line)
@@ -258,10 +249,7 @@ class ThreadOrder:
     def ordered(self, stamps: Numbers, who: Numbers, settled: Settled | None = None) -> Bools:
         """Return whether what each stamp tells happened before what the thread beside it does.
 
-        Args:
-            stamps: What was done.
-            who: Threads of this batch, by their number in the launch; of the stamps' shape.
-            settled: What they could rely on when they did it; by default what they can now.
+        They rely on what was `settled` when they did it, by default on what is now.
         """
         settled = settled or self.settled
         kind, earlier, moment = kind_of(stamps), thread_of(stamps), moment_of(stamps)

@@ -21,11 +21,7 @@ RANK_SHIFT = 24
 
 
 def shared_start(architecture: int) -> int:
-    """Return the address of the first byte of a kernel's own shared memory.
-
-    Args:
-        architecture: The number of the PTX's target: 90 for `sm_90`.
-    """
+    """Return the address of the first byte of a kernel's own shared memory: for `sm_90` that is number 90."""
     return _RESERVED_BYTES if architecture >= _FIRST_WITH_RESERVED else 0
 
 

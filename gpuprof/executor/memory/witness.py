@@ -46,11 +46,9 @@ class UnwrittenRead:
 
 
 class Witness(Observer):
-    """Watches some buffers over one launch or several.
+    """Remembers the writers of some buffers over one launch or several.
 
-    Args:
-        buffers: Those whose writers are remembered.
-        unwritten: Those of them that hold nothing yet: reading them before they are written is remembered.
+    Of those that are `unwritten` yet it also remembers who read them before they were written.
     """
 
     def __init__(self, buffers: Sequence[Buffer], unwritten: Sequence[Buffer] = ()) -> None:
