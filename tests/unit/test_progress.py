@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from each import each
 from problem_support import Gemm
 from unit_support import DEVICE
 
@@ -29,29 +30,23 @@ def lines(capsys, act):
     return capsys.readouterr().err.splitlines()[1:]
 
 
+def ended(case, **changes):
+    return replace(unmeasured(case, KERNEL, "ok", None, "not run"), **changes)
+
+
 def test_a_case_is_named_by_size_block_and_parameters(capsys):
+    cases = [Case.of(KERNEL, Gemm(64, 64, 64), params={"BK": value}) for value in (8, 16)]
+
     def act(progress):
-        for value in (8, 16):
-            case = Case.of(KERNEL, Gemm(64, 64, 64), params={"BK": value})
-            progress.finished(unmeasured(case, KERNEL, "ok", None, "not run"))
+        progress.finished(ended(cases[0]))
+        progress.finished(ended(cases[1], kernel="by_size", chosen="reg_8x8"))
+        progress.profiling(cases[0])
 
     assert lines(capsys, act) == [
         "[1/2] reg_8x8 64 256x1 BK=8 TN=8: ok",
-        "[2/2] reg_8x8 64 256x1 BK=16 TN=8: ok",
+        "[2/2] by_size 64 → reg_8x8 256x1: ok",  # of a kernel that was chosen the header says the parameters
+        "ncu: reg_8x8 64 256x1 BK=8",
     ]
-
-
-def test_of_a_kernel_that_was_chosen_the_header_says_the_parameters(capsys):
-    case = unmeasured(Case.of(KERNEL, Gemm(64, 64, 64)), KERNEL, "ok", None, "not run")
-    told = lines(
-        capsys, lambda progress: progress.finished(replace(case, kernel="by_size", chosen="reg_8x8"))
-    )
-    assert told == ["[1/2] by_size 64 → reg_8x8 256x1: ok"]
-
-
-def test_nsight_compute_turns_to_a_case_by_its_parameters(capsys):
-    case = Case.of(KERNEL, Gemm(64, 64, 64), params={"BK": 8})
-    assert lines(capsys, lambda progress: progress.profiling(case)) == ["ncu: reg_8x8 64 256x1 BK=8"]
 
 
 class Clock:
@@ -61,10 +56,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-def ended(case, **changes):
-    return replace(unmeasured(case, KERNEL, "ok", None, "not run"), **changes)
 
 
 def test_cases_side_by_side_are_told_apart_by_their_parameters():
@@ -101,13 +92,8 @@ def test_the_rest_is_reckoned_from_what_went_before():
         pace.finish(ended(case))
         rests.append(pace.rest_s())
     assert rests == [None, None, 28, 24, 20, 16, 12, 8, 4, None]
-
-
-def test_a_rest_that_is_over_at_once_is_not_told():
-    clock = Clock()
     pace = Pace(100, clock)
-    case = Case.of(KERNEL, Gemm(64, 64, 64))
-    for _ in range(50):
+    for _ in range(50):  # what is over at once is not told
         clock.now += 0.01
         pace.finish(ended(case))
     assert pace.rest_s() is None
@@ -124,28 +110,46 @@ def test_a_line_tells_what_its_case_took(capsys):
     assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1 BK=16 TN=8: ok, [0-9.]+ s", line)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
+@each(
+    duration=[
         (0.04, "0.0 s"),
         (9.94, "9.9 s"),
         (9.96, "10 s"),
         (59.6, "1 min 0 s"),
         (190, "3 min 10 s"),
         (3900, "1 h 5 min"),
-    ],
+    ]
 )
-def test_durations_are_written_as_people_say_them(seconds, text):
+def test_durations_are_written_as_people_say_them(duration):
+    seconds, text = duration
     assert format_seconds(seconds) == text
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_bar_finds_room_for_what_it_says(monkeypatch, width):
-    file = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", file)
-    monkeypatch.setattr(file, "isatty", lambda: True, raising=False)
-    for name, value in {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}.items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture
+def terminal(monkeypatch):
+    """Makes standard error a terminal of some width, and gives what is written to it."""
+
+    def made(width):
+        file = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", file)
+        monkeypatch.setattr(file, "isatty", lambda: True, raising=False)
+        settings = {"COLUMNS": str(width), "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        return file
+
+    return made
+
+
+def shown_in(file, word):
+    """The last line that holds a word, without what steers the terminal."""
+    line = [line for line in re.split(r"[\r\n]+", file.getvalue()) if word in line][-1]
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line).rstrip()
+
+
+@each(width=[60, 80, 120])
+def test_the_bar_finds_room_for_what_it_says(terminal, width):
+    file = terminal(width)
     case = replace(Case.of(KERNEL, Gemm(512, 1024, 256)), name="streamk_12x16")
     with watch(quiet=False) as progress:
         progress.opened(Opened(DEVICE, "gpu", None, {}, 0), 34)
@@ -154,19 +158,14 @@ def test_the_bar_finds_room_for_what_it_says(monkeypatch, width):
             progress.finished(ended(case))
         progress._progress.update(progress._task, told="about 3 min 10 s left")
         progress._progress.refresh()
-    line = [line for line in re.split(r"[\r\n]+", file.getvalue()) if "5/34" in line][-1]
-    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)
+    shown = shown_in(file, "5/34")
     assert "streamk_12x16 512x1024x256" in shown
     assert "about 3 min 10 s left" in shown
-    assert len(shown.rstrip()) <= width
+    assert len(shown) <= width
 
 
-def test_the_bar_shows_the_times_while_the_executor_still_counts_and_takes_them_away(monkeypatch):
-    file = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", file)
-    monkeypatch.setattr(file, "isatty", lambda: True, raising=False)
-    for name, value in {"COLUMNS": "100", "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}.items():
-        monkeypatch.setenv(name, value)
+def test_the_bar_shows_the_times_while_the_executor_still_counts_and_takes_them_away(terminal):
+    file = terminal(100)
     run = read_run(SAMPLE)
     with watch(quiet=False) as progress:
         progress.opened(Opened(DEVICE, "gpu", None, {}, 0), 2)
@@ -193,21 +192,17 @@ def test_of_several_devices_each_line_names_its_own(capsys):
     assert told[2].startswith("[2/2] reg_8x8 64 on A (GPU 0) 256x1")
 
 
-@pytest.mark.parametrize(("width", "named"), [(60, 1), (80, 1), (120, 2)])
-def test_the_bar_shows_what_runs_on_several_devices(monkeypatch, width, named):
-    file = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", file)
-    monkeypatch.setattr(file, "isatty", lambda: True, raising=False)
-    for name, value in {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}.items():
-        monkeypatch.setenv(name, value)
+@each(room=[(60, 1), (80, 1), (120, 2)])
+def test_the_bar_shows_what_runs_on_several_devices(terminal, room):
+    width, named = room
+    file = terminal(width)
     with watch(quiet=False) as progress:
         labels = tuple(f"Card with a long name (GPU {number})" for number in range(8))
         progress.opened(Opened(DEVICE, "gpu", None, {}, 0, labels=labels), 34)
         for device in range(8):
             progress.started(replace(Case.of(KERNEL, Gemm(512, 1024, 256)), device=device))
         progress._progress.refresh()
-    line = [line for line in re.split(r"[\r\n]+", file.getvalue()) if "0/34" in line][-1]
-    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)
+    shown = shown_in(file, "0/34")
     assert "0: reg_8x8 512x1024x256" in shown
     assert f"and {8 - named} more" in shown
-    assert len(shown.rstrip()) <= width
+    assert len(shown) <= width

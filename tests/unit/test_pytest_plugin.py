@@ -86,30 +86,13 @@ def test_a_failing_test_shows_rows_and_reasons(session):
 def test_stride(gpuprof):
     assert measure(gpuprof, stride=33).cases[0].counters.global_load_efficiency_pct > 90
 
-def test_wrong(gpuprof):
+def test_right(gpuprof):
     case = measure(gpuprof, stride=1).cases[0]
     assert not case.ok, "so that it fails"
 
 def test_nothing_measured(gpuprof):
     assert not gpuprof.device
-""",
-        "--gpuprof-device=sim",
-    )
-    result.assert_outcomes(failed=3)
-    text = result.stdout.str()
-    sections = text.split("- gpuprof -")
-    assert len(sections) == 3
-    strided, right = (" ".join(section.split("____")[0].split()) for section in sections[1:])
-    assert re.search(r"scale 256x1 STRIDE=33 ✓ ok \S+ ns \S+ 4\.50× 12\.5 %", strided)
-    assert "scale 1024 256x1 STRIDE=33: cannot be faster than" in strided
-    assert re.search(r"scale 256x1 STRIDE=1 ✓ ok \S+ ns \S+ 1\.00× 100 %", right)
-    assert "STRIDE=33" not in right
-    result.stdout.fnmatch_lines(["E*assert 12.5 > 90*", "E*figures of scale 1024*"])
 
-
-def test_a_wrong_kernel_is_named_with_its_element(session):
-    result = session(
-        """
 def test_wrong(gpuprof):
     x = np.ones(64, np.float32)
     run = gpuprof.profile(
@@ -120,7 +103,16 @@ def test_wrong(gpuprof):
 """,
         "--gpuprof-device=sim",
     )
-    result.assert_outcomes(failed=1)
+    result.assert_outcomes(failed=4)
+    text = result.stdout.str()
+    sections = text.split("- gpuprof -")
+    assert len(sections) == 4
+    strided, right, _ = (" ".join(section.split("____")[0].split()) for section in sections[1:])
+    assert re.search(r"scale 256x1 STRIDE=33 ✓ ok \S+ ns \S+ 4\.50× 12\.5 %", strided)
+    assert "scale 1024 256x1 STRIDE=33: cannot be faster than" in strided
+    assert re.search(r"scale 256x1 STRIDE=1 ✓ ok \S+ ns \S+ 1\.00× 100 %", right)
+    assert "STRIDE=33" not in right
+    result.stdout.fnmatch_lines(["E*assert 12.5 > 90*", "E*figures of scale 1024*"])
     result.stdout.fnmatch_lines(
         ["E*<scale 64 64x1 STRIDE=1: incorrect: All 64 elements*", "* scale 64 incorrect: All 64 elements*"]
     )
@@ -145,27 +137,19 @@ def test_second(case):
 
 def test_third():
     assert False
-""",
-        "--gpuprof-device=sim",
-    )
-    result.assert_outcomes(failed=3)
-    assert result.stdout.str().count("- gpuprof -") == 2
 
-
-def test_a_measurement_that_fails_in_a_fixture_is_an_error_with_its_sentence(session):
-    result = session(
-        """
 @pytest.fixture
-def run(gpuprof):
+def broken(gpuprof):
     measure(gpuprof)
     return measure(gpuprof, device="sim:nothing")
 
-def test_first(run):
+def test_error(broken):
     pass
 """,
         "--gpuprof-device=sim",
     )
-    result.assert_outcomes(errors=1)
+    result.assert_outcomes(failed=3, errors=1)
+    assert result.stdout.str().count("- gpuprof -") == 3
     result.stdout.fnmatch_lines(["E*nothing*", "*- gpuprof -*"])
 
 
