@@ -52,29 +52,24 @@ def test_program_that_does_not_end_is_killed():
     assert time.monotonic() - begin < 300
 
 
-def test_program_is_killed_when_the_command_is_asked_to_end(monkeypatch):
+@pytest.mark.parametrize(
+    ("after_s", "act"),
+    [
+        (0.3, lambda _: run_to_end(SLEEP, 600.0)),
+        (2, lambda tmp_path: profile(tmp_path, "hangs:10", timeout_s=600.0)),
+    ],
+    ids=["a program", "profiling"],
+)
+def test_what_runs_is_killed_when_the_command_is_asked_to_end(tmp_path, monkeypatch, after_s, act):
     begin = time.monotonic()
 
     def check():
-        if time.monotonic() - begin > 0.3:
+        if time.monotonic() - begin > after_s:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(signals, "check", check)
     with pytest.raises(KeyboardInterrupt):
-        run_to_end(SLEEP, 600.0)
-    assert time.monotonic() - begin < 300
-
-
-def test_profiling_ends_when_the_command_is_asked_to_end(tmp_path, monkeypatch):
-    begin = time.monotonic()
-
-    def check():
-        if time.monotonic() - begin > 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(signals, "check", check)
-    with pytest.raises(KeyboardInterrupt):
-        profile(tmp_path, "hangs:10", timeout_s=600.0)
+        act(tmp_path)
     assert time.monotonic() - begin < 300
 
 

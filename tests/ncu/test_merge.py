@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from each import each
 from ncu_support import install, table
 from problem_support import Gemm, find_kernel, ladder
 
@@ -113,7 +114,7 @@ def test_an_import_finds_unlike_cases_in_any_order():
 HEADER = '/*gpuprof\nentry = "a::first<BM>"\n[[variants]]\nid = "other"\nentry = "second"\n*/'
 
 
-@pytest.mark.parametrize("shown", ["first", "a::first", "void a::first<64>(int, float *)"])
+@each(shown=["first", "a::first", "void a::first<64>(int, float *)"])
 def test_an_import_knows_a_function_however_it_is_shown(shown):
     run = run_of(case("naive", (2, 2, 1)), case("smem_tiled", (3, 3, 1), registers=1001))
     records = tuple(replace(record, source=HEADER) for record in run.kernels)
@@ -166,11 +167,9 @@ def test_an_import_refuses_other_code_and_other_gpus():
         match_launches(other, rows, Path("r"))
 
 
-@pytest.mark.parametrize(
-    ("compiled", "given", "same"),
-    [(7, 16, True), (16, 16, True), (17, 16, False), (40, 40, True), (7, 15, False)],
-)
-def test_a_launch_is_given_sixteen_registers_at_least(compiled, given, same):
+@each(registers=[(7, 16, True), (16, 16, True), (17, 16, False), (40, 40, True), (7, 15, False)])
+def test_a_launch_is_given_sixteen_registers_at_least(registers):
+    compiled, given, same = registers
     rows = parse_raw_csv(table([launch("naive", 2)], {REGISTERS: str(given)}))
     run = run_of(case("naive", (2, 2, 1), registers=compiled))
     if same:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 from ncu_support import FIXTURES, table
@@ -30,6 +31,8 @@ def test_values_come_from_named_columns_in_base_units():
     text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
     (launch,) = parse_raw_csv(text)
     assert (launch.kernel, launch.block, launch.grid) == ("naive", (32, 32, 1), (128, 128, 1))
+    (odd,) = parse_raw_csv(table([{"kernel": "k", "block": "(32, 4, 2)", "grid": "(7, 5, 3)"}]))
+    assert (odd.block, odd.grid) == ((32, 4, 2), (7, 5, 3))
     profile = profile_of(launch, CopyMetrics())
     found = {name: counter.value for name, counter in profile.counters.items()}
     assert found["global_load_requests"] == 4294967296
@@ -54,41 +57,36 @@ def test_columns_may_stand_in_any_order():
     assert parse_raw_csv(turned) == parse_raw_csv(text)
 
 
-def test_a_missing_value_has_a_reason_and_is_no_zero():
+def test_a_value_that_is_missing_or_nan_has_a_reason_and_is_no_zero():
     found = counters("synthetic_missing_values.csv")
     for name in ("global_load_sectors", "l2_hit_rate_pct", "dram_read_bytes"):
         assert found[name].value is None
         assert "did not collect" in found[name].reason
     assert found["global_load_requests"].value == 4294967296
-
-
-def test_nan_is_not_measured():
     found = counters("synthetic_nan.csv")
     for name in ("global_load_efficiency_pct", "dram_throughput_gbps", "sol_compute_pct"):
         assert found[name].value is None
         assert "version does not match" in found[name].reason
 
 
-@pytest.mark.parametrize("name", ["synthetic_truncated.csv", "synthetic_cut_in_a_cell.csv"])
-def test_a_truncated_table_is_refused(name):
-    with pytest.raises(NcuReadError, match="cut off"):
-        parse_raw_csv((FIXTURES / name).read_text())
+HEAD = '"ID","Kernel Name","Block Size","Grid Size"\n'
+UNITS = f'{HEAD}"","","",""\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
+@each(
+    foreign=[
+        ((FIXTURES / "synthetic_truncated.csv").read_text(), "cut off"),
+        ((FIXTURES / "synthetic_cut_in_a_cell.csv").read_text(), "cut off"),
         ("", "one column each"),
         ('"ID","Kernel Name"\n', "one column each"),
-        ('"ID","Kernel Name","Block Size","Grid Size"\n', "row of units"),
-        (
-            '"ID","Kernel Name","Block Size","Grid Size"\n"","","",""\n"x","k","(1, 1, 1)","(1, 1, 1)"',
-            "number",
-        ),
-        ('"ID","Kernel Name","Block Size","Grid Size"\n"","","",""\n"0","k","1x1","(1, 1, 1)"', "as a size"),
-    ],
+        (HEAD, "row of units"),
+        (f'{UNITS}"x","k","(1, 1, 1)","(1, 1, 1)"', "number"),
+        (f'{UNITS}"0","k","1x1","(1, 1, 1)"', "as a size"),
+        (table([{**LAUNCH, "grid": f"({'9' * 5000}, 1, 1)"}]), "as a size"),
+    ]
 )
-def test_a_foreign_table_is_refused(text, complaint):
+def test_a_foreign_table_is_refused(foreign):
+    text, complaint = foreign
     with pytest.raises(NcuReadError, match=complaint):
         parse_raw_csv(text)
 
@@ -101,7 +99,7 @@ def test_counts_are_exact_with_and_without_thousands(value):
         assert launch.cells[metric].value == value
 
 
-@pytest.mark.parametrize("text", ["1,23", "12,34,567", "1.2.3", "0x10", "abc", "1 234"])
+@each(text=["1,23", "12,34,567", "1.2.3", "0x10", "abc", "1 234"])
 def test_a_number_in_another_form_is_not_guessed(text):
     metric = COUNTERS["global_load_requests"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
@@ -109,18 +107,13 @@ def test_a_number_in_another_form_is_not_guessed(text):
     assert text in launch.cells[metric].why
 
 
-@pytest.mark.parametrize("text", ["-5", "1e999", "1e300", "9" * 400])
+@each(text=["-5", "1e999", "1e300", "9" * 400])
 def test_a_number_that_counts_nothing_never_reaches_a_results_file(text):
     metric = COUNTERS["global_load_requests"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
     counter = profile_of(launch, CopyMetrics()).counters["global_load_requests"]
     assert counter.value is None
     assert counter.reason.endswith(", which counts nothing")
-
-
-def test_a_size_of_thousands_of_digits_is_refused():
-    with pytest.raises(NcuReadError, match="as a size"):
-        parse_raw_csv(table([{**LAUNCH, "grid": f"({'9' * 5000}, 1, 1)"}]))
 
 
 def test_a_scaled_unit_is_not_taken_for_a_base_unit():
@@ -132,11 +125,9 @@ def test_a_scaled_unit_is_not_taken_for_a_base_unit():
     assert found["ncu_duration_us"].value is None
 
 
-@pytest.mark.parametrize(
-    ("unit", "is_scaled"),
-    [("inst", False), ("", False), ("K", False), ("GPC", False), ("Kinst", True), ("Tsector", True)],
-)
-def test_a_count_in_thousands_is_no_count(unit, is_scaled):
+@each(unit=["inst", "", "K", "GPC", "Kinst", "Tsector"])
+def test_a_count_in_thousands_is_no_count(unit):
+    is_scaled = unit in ("Kinst", "Tsector")
     name = "global_load_requests"
     metric = COUNTERS[name].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: "7"}))
@@ -174,17 +165,10 @@ def test_instances_must_add_up():
     assert profile_of(launch, CopyMetrics()).counters["barriers"].value is None
 
 
-@pytest.mark.parametrize(
-    "cell", ["5 (BAR 5)", "5 (BAR: 2; BAR: 3)", "5 (BAR: x; EXIT: 5)", "5 (: 5)", "5 (BAR: 5; )", "5 ()"]
-)
+@each(cell=["5 (BAR 5)", "5 (BAR: 2; BAR: 3)", "5 (BAR: x; EXIT: 5)", "5 (: 5)", "5 (BAR: 5; )", "5 ()"])
 def test_instances_in_another_form_are_not_guessed(cell):
     with pytest.raises(NcuReadError, match="lists the instances of"):
         parse_raw_csv(table([LAUNCH], {COUNTERS["barriers"].metrics[0]: cell}))
-
-
-def test_sizes_are_read_axis_by_axis():
-    (launch,) = parse_raw_csv(table([{"kernel": "k", "block": "(32, 4, 2)", "grid": "(7, 5, 3)"}]))
-    assert (launch.block, launch.grid) == ((32, 4, 2), (7, 5, 3))
 
 
 PAGE = table([LAUNCH])
@@ -218,9 +202,8 @@ def test_a_ratio_over_nothing_is_not_measured():
     assert efficiency.reason == "there were no global store sectors"
 
 
-@pytest.mark.parametrize(
-    ("code", "kinds", "hidden"),
-    [
+@each(
+    found=[
         ("ld.global.f32 %f1, [%rd1];", (), None),
         ("cp.async.cg.shared.global [%r1], [%rd1], 16;", ("async",), "global_load_sectors"),
         ("cp.async.ca.shared.global.L2::128B [%r1], [%rd1], 4;", ("async",), "shared_store_wavefronts"),
@@ -242,7 +225,8 @@ def test_a_ratio_over_nothing_is_not_measured():
         ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1}, [%rd1], %r2;", ("tensor",), None),
     ],
 )
-def test_copies_past_the_counters_are_found_in_ptx(code, kinds, hidden):
+def test_copies_past_the_counters_are_found_in_ptx(found):
+    code, kinds, hidden = found
     copies = copies_in(code)
     assert copies.kinds == kinds
     assert not copies.hidden if hidden is None else hidden in copies.hidden

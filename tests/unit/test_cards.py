@@ -6,6 +6,7 @@ import tomllib
 from importlib import resources
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def test_every_card_has_published_figures():
     assert len(cards()) == len(card_names())
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@each(name=PUBLISHED)
 def test_peaks_are_the_published_ones(name):
     device = load_card(name)
     bandwidth_gbps, fp32_tflops = PUBLISHED[name]
@@ -86,7 +87,7 @@ def test_b300_is_what_a_driver_reports():
     assert device.peak_fp64_gflops == pytest.approx(device.peak_fp32_gflops / 64)
 
 
-@pytest.mark.parametrize("name", card_names())
+@each(name=card_names())
 def test_table_entries_are_complete(name):
     entry = DOCUMENT["cards"][name]
     assert entry["source"]
@@ -115,7 +116,7 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@each(arch=ARCHITECTURES)
 def test_an_architecture_has_a_representative_with_its_limits(arch):
     device = device_for_arch(arch)
     assert device.arch == arch
@@ -129,13 +130,10 @@ def test_an_architecture_has_a_representative_with_its_limits(arch):
     assert device.reserved_shared_bytes_per_block == (0 if arch == "sm_75" else 1024)
 
 
-def test_limits_cover_the_architectures():
+def test_architectures_have_several_spellings():
     assert tuple(f"sm_{text.replace('.', '')}" for text in DOCUMENT["limits"]) == ARCHITECTURES
-
-
-@pytest.mark.parametrize("text", ["sm_90", "90", "9.0", "compute_90", "sm_90a"])
-def test_architectures_have_several_spellings(text):
-    assert device_for_arch(text) == device_for_arch("sm_90")
+    for text in ("sm_90", "90", "9.0", "compute_90", "sm_90a"):
+        assert device_for_arch(text) == device_for_arch("sm_90")
 
 
 def test_unknown_architecture_names_the_known_ones():
@@ -146,26 +144,23 @@ def test_unknown_architecture_names_the_known_ones():
         device_for_arch("hopper")
 
 
-@pytest.mark.parametrize(
-    ("spelling", "name"),
-    [
-        ("h200", "h200"),
-        ("H200 SXM", "h200"),
-        ("h100", "h100-sxm"),
-        ("H100 PCIe", "h100-pcie"),
-        ("a100", "a100-80gb"),
-        ("A100 40GB", "a100-40gb"),
-        ("rtx4090", "rtx4090"),
-        ("RTX 4090", "rtx4090"),
-        ("GeForce RTX 4090", "rtx4090"),
-        ("4090", "rtx4090"),
-        ("RTX 6000 Ada", "rtx6000-ada"),
-        ("Tesla T4", "t4"),
-        ("Orin", "jetson-agx-orin"),
-    ],
-)
-def test_cards_have_several_spellings(spelling, name):
-    assert load_card(spelling) is load_card(name)
+def test_cards_have_several_spellings():
+    for spelling, name in {
+        "h200": "h200",
+        "H200 SXM": "h200",
+        "h100": "h100-sxm",
+        "H100 PCIe": "h100-pcie",
+        "a100": "a100-80gb",
+        "A100 40GB": "a100-40gb",
+        "rtx4090": "rtx4090",
+        "RTX 4090": "rtx4090",
+        "GeForce RTX 4090": "rtx4090",
+        "4090": "rtx4090",
+        "RTX 6000 Ada": "rtx6000-ada",
+        "Tesla T4": "t4",
+        "Orin": "jetson-agx-orin",
+    }.items():
+        assert load_card(spelling) is load_card(name)
 
 
 @given(st.sampled_from(card_names()), st.booleans())
@@ -190,29 +185,21 @@ def test_no_two_cards_share_a_spelling():
         assert all(load_card(spelling) is load_card(name) for spelling in (card["name"], *card["aliases"]))
 
 
-def test_unknown_card_names_the_nearest():
+def test_unknown_card_names_the_nearest_and_one_like_no_other_lists_all():
     with pytest.raises(InputError, match="rtx4091") as caught:
         load_card("rtx4091")
     assert "rtx4090" in caught.value.fix
+    for name in ("", "zzzzzzzzzz"):
+        with pytest.raises(InputError) as caught:
+            load_card(name)
+        assert all(known in caught.value.fix for known in card_names())
 
 
-@pytest.mark.parametrize("name", ["", "zzzzzzzzzz"])
-def test_a_card_like_no_other_lists_all(name):
-    with pytest.raises(InputError) as caught:
-        load_card(name)
-    assert all(known in caught.value.fix for known in card_names())
-
-
-@pytest.mark.parametrize(
-    ("capability", "shared_unit"),
-    [((7, 0), 256), ((7, 5), 256), ((8, 0), 128), ((8, 8), 128), ((11, 0), 128), ((12, 1), 128)],
-)
-def test_granularity_extends_beyond_the_table(capability, shared_unit):
-    units = granularity(capability)
-    assert units.shared_bytes_per_block == shared_unit
-    assert (units.registers_per_warp, units.sub_partitions) == (256, 4)
-
-
-def test_granularity_sorts_capabilities_as_numbers():
+def test_granularity_extends_beyond_the_table_and_sorts_capabilities_as_numbers():
+    shared = {(7, 0): 256, (7, 5): 256, (8, 0): 128, (8, 8): 128, (11, 0): 128, (12, 1): 128}
+    for capability, unit in shared.items():
+        units = granularity(capability)
+        assert units.shared_bytes_per_block == unit
+        assert (units.registers_per_warp, units.sub_partitions) == (256, 4)
     assert parse_arch("10.0") > parse_arch("9.0")
     assert granularity((9, 9)) == granularity((9, 0))

@@ -36,33 +36,18 @@ def test_without_control_groups_affinity_and_available_memory_count(system):
     system()
     assert machine.usable_cores() == 16
     assert machine.available_memory_bytes() == 64 * GIB
-
-
-def test_free_pages_are_not_what_is_available(system):
-    system(available_gib=3)
+    system(available_gib=3)  # free pages are not what is available
     assert machine.available_memory_bytes() == 3 * GIB
 
 
-@pytest.mark.parametrize(
-    ("quota", "cores"),
-    [
-        ("max 100000", 16),
-        ("400000 100000", 4),
-        ("250000 100000", 2),
-        ("50000 100000", 1),
-        ("3200000 100000", 16),
-    ],
-)
-def test_quota_of_version_2_limits_cores(system, quota, cores):
-    system("0::/box\n", box__cpu0max=quota)
-    assert machine.usable_cores() == cores
-
-
-@pytest.mark.parametrize(("quota", "cores"), [("-1", 16), ("300000", 3)])
-def test_quota_of_version_1_limits_cores(system, quota, cores):
-    files = {"cpu__box__cpu0cfs_quota_us": quota, "cpu__box__cpu0cfs_period_us": 100_000}
-    system("4:cpu,cpuacct:/box\n3:memory:/\n", **files)
-    assert machine.usable_cores() == cores
+def test_quotas_of_both_versions_limit_cores(system):
+    for quota, cores in (("max", 16), ("400000", 4), ("250000", 2), ("50000", 1), ("3200000", 16)):
+        system("0::/box\n", box__cpu0max=f"{quota} 100000")
+        assert machine.usable_cores() == cores
+    for quota, cores in (("-1", 16), ("300000", 3)):
+        files = {"cpu__box__cpu0cfs_quota_us": quota, "cpu__box__cpu0cfs_period_us": 100_000}
+        system("4:cpu,cpuacct:/box\n3:memory:/\n", **files)
+        assert machine.usable_cores() == cores
 
 
 def test_outer_group_limits_too_and_the_root_is_looked_at_whatever_the_name(system):

@@ -5,6 +5,7 @@
 from dataclasses import replace
 
 import pytest
+from each import each
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -70,8 +71,9 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("arch", "threads", "registers", "shared", "blocks", "percent", "limiter"), KNOWN)
-def test_known_launches(arch, threads, registers, shared, blocks, percent, limiter):
+@each(known=KNOWN)
+def test_known_launches(known):
+    arch, threads, registers, shared, blocks, percent, limiter = known
     result = occupancy(arch, threads, registers, shared)
     assert result.blocks_per_sm == blocks
     assert result.theoretical_pct == pytest.approx(percent, rel=1e-12)
@@ -99,9 +101,8 @@ def test_architecture_beyond_the_table():
     assert (result.blocks_per_sm, result.theoretical_pct) == (3, 100.0)
 
 
-@pytest.mark.parametrize(
-    ("arch", "threads", "registers", "shared", "words"),
-    [
+@each(
+    needed=[
         ("sm_90", 1024, 32, 1048576, ["1048576 bytes", "1024.0 KiB", "232448 bytes", "227.0 KiB"]),
         ("sm_90", 1024, 32, 232449, ["232449 bytes", "232448 bytes"]),
         ("sm_86", 256, 32, 101377, ["101377 bytes", "101376 bytes"]),
@@ -113,7 +114,8 @@ def test_architecture_beyond_the_table():
         ("sm_90", 800, 80, 0, ["71680 registers"]),
     ],
 )
-def test_a_block_that_never_fits_says_what_it_needs(arch, threads, registers, shared, words):
+def test_a_block_that_never_fits_says_what_it_needs(needed):
+    arch, threads, registers, shared, words = needed
     with pytest.raises(CaseFailure) as caught:
         occupancy(arch, threads, registers, shared)
     assert caught.value.over_limit
@@ -160,23 +162,12 @@ def test_result_is_consistent(device, threads, registers, shared):
     assert set(result.limiter.split(" and ")) <= {"registers", "shared memory", "threads", "blocks"}
 
 
-@given(DEVICES, THREADS, REGISTERS, REGISTERS, SHARED)
-def test_more_registers_never_help(device, threads, some, others, shared):
-    fewer, more = sorted((some, others))
-    assert blocks_or_zero(device, threads, fewer, shared) >= blocks_or_zero(device, threads, more, shared)
-
-
-@given(DEVICES, THREADS, REGISTERS, SHARED, SHARED)
-def test_more_shared_memory_never_helps(device, threads, registers, some, others):
-    less, more = sorted((some, others))
-    assert blocks_or_zero(device, threads, registers, less) >= blocks_or_zero(
-        device, threads, registers, more
+@given(DEVICES, THREADS, THREADS, REGISTERS, REGISTERS, SHARED, SHARED)
+def test_more_of_anything_never_helps(device, some, others, registers, further, shared, beyond):
+    (few, many), (less, more), (least, most) = map(
+        sorted, ((some, others), (registers, further), (shared, beyond))
     )
-
-
-@given(DEVICES, THREADS, THREADS, REGISTERS, SHARED)
-def test_larger_blocks_are_never_more(device, some, others, registers, shared):
-    smaller, larger = sorted((some, others))
-    assert blocks_or_zero(device, smaller, registers, shared) >= blocks_or_zero(
-        device, larger, registers, shared
-    )
+    fits = blocks_or_zero(device, few, less, least)
+    assert fits >= blocks_or_zero(device, many, less, least)
+    assert fits >= blocks_or_zero(device, few, more, least)
+    assert fits >= blocks_or_zero(device, few, less, most)

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,13 +42,10 @@ def test_summary_by_hand():
     assert timing.ci95_rel == pytest.approx((6 - 1) / 2 / 3.5)
 
 
-def test_equal_samples_leave_no_uncertainty():
+def test_equal_samples_leave_no_uncertainty_and_below_six_there_is_no_interval():
     assert summarise([2.5] * 20).ci95_rel == 0
-
-
-@pytest.mark.parametrize("n", range(1, 6))
-def test_below_six_samples_there_is_no_interval(n):
-    assert median_interval([float(i) for i in range(n)]) is None
+    for count in range(1, 6):
+        assert median_interval([float(i) for i in range(count)]) is None
 
 
 def _coverage(n, low, high):
@@ -55,7 +53,7 @@ def _coverage(n, low, high):
     return sum(math.comb(n, below) for below in range(low, high)) / 2**n
 
 
-@pytest.mark.parametrize("n", [*range(6, 60), 100, 101, 500, 1000])
+@each(n=[*range(6, 60), 100, 101, 500, 1000])
 def test_interval_holds_the_median_in_95_percent_by_the_binomial(n):
     low, high = median_interval(list(range(1, n + 1)))
     coverage = _coverage(n, low, high)
@@ -64,7 +62,7 @@ def test_interval_holds_the_median_in_95_percent_by_the_binomial(n):
     assert _coverage(n, low + 2, high - 2) < 0.95
 
 
-@pytest.mark.parametrize("n", [7, 20, 60])
+@each(n=[7, 20, 60])
 def test_interval_holds_the_median_in_95_percent_by_simulation(n):
     """Skewed samples, as times are: no distribution is assumed."""
     source = random.Random(n)
@@ -140,8 +138,9 @@ def test_budget_counts_every_launch_behind_a_sample():
     assert 90 <= gpu.taken <= 120
 
 
-@pytest.mark.parametrize(("limit", "batch"), [(50, 10), (50, 7), (20, 16), (100, 64)])
-def test_most_samples_is_a_limit(limit, batch):
+@each(most=[(50, 10), (50, 7), (20, 16), (100, 64)])
+def test_most_samples_is_a_limit(most):
+    limit, batch = most
     gpu = Gpu(_noise(0.5))
     budget = SamplingBudget(target_ci95_rel=1e-6, seconds=1e6, max_samples=limit)
     sampled = sample_until(gpu, 100.0, budget, max_batch=batch)
@@ -170,11 +169,9 @@ def test_disturbed_batches_do_not_make_a_median_precise():
     assert (len(sampled.kept), sampled.dropped) == (10, 30)
 
 
-@pytest.mark.parametrize("max_batch", [1, 4, 100])
-@pytest.mark.parametrize(("launch_us", "samples"), [(5e4, 6), (1e5, 6), (1e6, 6), (1e8, 3)])
-def test_slow_launch_is_sampled_until_there_is_an_interval_unless_that_takes_too_long(
-    launch_us, samples, max_batch
-):
+@each(max_batch=[1, 4, 100], slow=[(5e4, 6), (1e5, 6), (1e6, 6), (1e8, 3)])
+def test_slow_launch_is_sampled_until_there_is_an_interval_unless_that_takes_too_long(slow, max_batch):
+    launch_us, samples = slow
     gpu = Gpu(lambda i: launch_us)
     sampled = sample_until(gpu, launch_us, SamplingBudget(seconds=0.2), max_batch)
     assert len(sampled.kept) == samples
@@ -209,8 +206,9 @@ def test_sampling_always_ends_near_its_budget(first, spread, max_batch, seconds,
     assert sum(sampled.kept) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)
 
 
-@pytest.mark.parametrize(("sample_us", "samples"), [(9_000.0, 6), (11_000.0, 3)])
-def test_samples_that_take_long_of_what_may_take_little_have_no_interval(sample_us, samples):
+@each(slow=[(9_000.0, 6), (11_000.0, 3)])
+def test_samples_that_take_long_of_what_may_take_little_have_no_interval(slow):
+    sample_us, samples = slow
     gpu = Gpu(lambda i: sample_us + 500 * (i % 2))
     sampled = sample_until(gpu, sample_us, SamplingBudget(seconds=0.03, long_us=60_000.0), max_batch=16)
     assert len(sampled.kept) == samples
