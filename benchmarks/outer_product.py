@@ -15,7 +15,7 @@ import numpy as np
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.query import query_device
-from gpuprof.toolchain.cache import compile_cached
+from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 
 #: Rows and columns of a thread's sums; of what is loaded for one k, how many values, and how many at once.
@@ -106,7 +106,7 @@ def main() -> None:
             **{"THREADS": THREADS, "UNROLLED": UNROLLED, "SHARED_BYTES": SHARED_BYTES},
         }
         options = compiler_options(device.arch, [(name, str(value)) for name, value in macros.items()])
-        compiled = compile_cached(SOURCE, "outer_product.cu", "outer_product", options)
+        compiled = compile_entries_cached(SOURCE, "outer_product.cu", ("outer_product",), options)[0]
         function = LoadedModule(compiled.cubin, "outer_product").function("outer_product")
         function.reserve_shared(SHARED_BYTES, 0, device.shared_bytes_per_block_optin)
         for _ in range(3):

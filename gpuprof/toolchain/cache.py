@@ -43,17 +43,6 @@ def cache_directory() -> Path | None:
         return None
 
 
-def compile_cached(
-    source: str,
-    file_name: str,
-    entry: str,
-    options: Sequence[str],
-    headers: Mapping[str, str] | None = None,
-) -> CompiledKernel:
-    """Compile a source for one of its kernels; see `compile_entries_cached`."""
-    return compile_entries_cached(source, file_name, (entry,), options, headers)[0]
-
-
 def compile_entries_cached(
     source: str,
     file_name: str,

@@ -18,7 +18,7 @@ from gpuprof.commands.doctor import host_checks
 from gpuprof.errors import ToolError
 from gpuprof.measure.cluster.local import _security, connect
 from gpuprof.private_folder import PrivateFolder
-from gpuprof.toolchain.cache import compile_cached
+from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 
 SOURCE = 'extern "C" __global__ void mine(int *out) { *out = 1; }'
@@ -35,7 +35,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def compiled():
-    return compile_cached(SOURCE, "mine.cu", "mine", compiler_options("sm_80"))
+    return compile_entries_cached(SOURCE, "mine.cu", ("mine",), compiler_options("sm_80"))[0]
 
 
 def planted(entry):

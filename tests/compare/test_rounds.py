@@ -7,36 +7,12 @@ import os
 import compared_runs  # noqa: F401 - makes the helpers of the unit tests importable
 import fake_worker
 import pytest
-from unit_support import write_transpose_kernel
+from fake_runs import Watcher, keeper, options, request_of
 
-from gpuprof.commands.texts import build_request
-from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.run import measure, measure_in_turns
 from gpuprof.reading import read_run
-from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
-
-
-class Watcher:
-    """Remembers what began, and how many cases were announced."""
-
-    def __init__(self, on_finished=lambda done: None):
-        self.started_cases = []
-        self.announced = 0
-        self.done = 0
-        self._on_finished = on_finished
-
-    def opened(self, opened, cases):
-        self.announced += cases
-
-    def started(self, case):
-        self.started_cases.append(case.name)
-
-    def finished(self, measurement):
-        self.done += 1
-        self._on_finished(self.done)
 
 
 @pytest.fixture
@@ -52,18 +28,7 @@ def workers(tmp_path, monkeypatch):
 @pytest.fixture
 def request_for(tmp_path):
     """A request for kernels that do as their names say."""
-
-    def make(*names):
-        paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
-        return build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
-
-    return make
-
-
-def options(rounds):
-    return RunOptions(
-        device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False, lines=False, rounds=rounds
-    )
+    return lambda *names: request_of(tmp_path, names)
 
 
 def cold_rounds(run):
@@ -74,32 +39,32 @@ def test_every_round_is_a_process_of_its_own(workers, request_for, tmp_path):
     watcher, path = Watcher(), tmp_path / "results.json"
     run = measure(
         request_for("k0_a", "k1_b"),
-        options(3),
+        options(rounds=3),
         watcher,
-        keep=lambda run: ResultsFile(path, run, replace=True),
+        keep=keeper(path),
     )
     assert cold_rounds(run) == [3, 3]
     assert len(set(workers())) == 3
     assert os.getpid() not in map(int, workers())
     # Cases take turns, and every other round runs backwards.
-    assert watcher.started_cases == ["k0_a", "k1_b", "k1_b", "k0_a", "k0_a", "k1_b"]
-    assert (watcher.announced, watcher.done) == (6, 6)
+    assert [name for _, name in watcher.started_cases] == ["k0_a", "k1_b", "k1_b", "k0_a", "k0_a", "k1_b"]
+    assert (watcher.announced, len(watcher.names)) == (6, 6)
     assert read_run(path) == run
     assert run.cases[0].timing.cold.rounds_us == ((10.0,) * 8,) * 3
 
 
 def test_one_round_is_the_rule(workers, request_for):
-    assert cold_rounds(measure(request_for("k0_a"), options(1), Watcher())) == [1]
+    assert cold_rounds(measure(request_for("k0_a"), options(rounds=1), Watcher())) == [1]
     assert len(workers()) == 1
 
 
 def test_what_went_wrong_is_not_tried_again(workers, request_for):
     watcher = Watcher()
-    run = measure(request_for("k0_wrong", "k1_crashes", "k2_a"), options(2), watcher)
+    run = measure(request_for("k0_wrong", "k1_crashes", "k2_a"), options(rounds=2), watcher)
     assert [case.outcome for case in run.cases] == ["incorrect", "failed", "ok"]
     assert cold_rounds(run) == [0, 0, 2]
-    assert watcher.started_cases[-1] == "k2_a"
-    assert watcher.started_cases.count("k0_wrong") == 1
+    assert watcher.started_cases[-1] == (0, "k2_a")
+    assert watcher.started_cases.count((0, "k0_wrong")) == 1
 
 
 def test_ctrl_c_keeps_the_rounds_until_then(workers, request_for, tmp_path):
@@ -110,9 +75,9 @@ def test_ctrl_c_keeps_the_rounds_until_then(workers, request_for, tmp_path):
     path = tmp_path / "results.json"
     run = measure(
         request_for("k0_a", "k1_b"),
-        options(5),
+        options(rounds=5),
         Watcher(interrupt),
-        keep=lambda run: ResultsFile(path, run, replace=True),
+        keep=keeper(path),
     )
     assert not run.complete
     assert read_run(path) == run
@@ -123,7 +88,7 @@ def test_two_versions_take_turns(workers, request_for):
     turns = []
     base, new = measure_in_turns(
         (request_for("k0_a"), request_for("k0_b", "k1_c")),
-        options(4),
+        options(rounds=4),
         Watcher(),
         on_turn=lambda version, number: turns.append((number, version)),
     )
@@ -140,7 +105,9 @@ def test_an_interrupted_comparison_keeps_both_versions(workers, request_for):
         if done == 3:
             raise KeyboardInterrupt
 
-    base, new = measure_in_turns((request_for("k0_a"), request_for("k0_b")), options(4), Watcher(interrupt))
+    base, new = measure_in_turns(
+        (request_for("k0_a"), request_for("k0_b")), options(rounds=4), Watcher(interrupt)
+    )
     assert not base.complete
     assert not new.complete
     assert cold_rounds(base) + cold_rounds(new) in ([1, 1], [1, 2])

@@ -12,24 +12,21 @@ import time
 from dataclasses import replace
 
 import pytest
+from fake_runs import Watcher, keeper, options, request_of
 from unit_support import write_transpose_kernel
 
 from gpuprof import __version__, profile, tune
 from gpuprof.commands.doctor import examine
-from gpuprof.commands.texts import build_request
 from gpuprof.errors import BackendUnavailable, ExitCode, InputError, ToolError
-from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import sites
 from gpuprof.measure.cluster import connection as connections
 from gpuprof.measure.cluster import local
 from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.workers import WorkerSlot
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import child_environment
 from gpuprof.measure.run import measure
 from gpuprof.measure.sites import checked_software, sites_in
 from gpuprof.reading import read_run
-from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
 
@@ -38,22 +35,9 @@ distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is 
 MEMBER = Member("tcp://10.0.0.7:4000", "tcp://10.0.0.7:3999", "seven", "node7", 1, 1)
 
 
-class Watcher:
-    """Does something after a number of cases."""
-
-    def __init__(self, after=0, action=lambda: None):
-        self._done, self._after, self._action = 0, after, action
-
-    def opened(self, opened, cases):
-        self.told = opened
-
-    def started(self, case):
-        pass
-
-    def finished(self, measurement):
-        self._done += 1
-        if self._done == self._after:
-            self._action()
+def after(count, action):
+    """Watches a run, and does something after so many cases."""
+    return Watcher(lambda done: action() if done == count else None)
 
 
 @pytest.fixture
@@ -69,14 +53,11 @@ def cluster():
 def run_on(tmp_path):
     """Compiles a few kernels on a cluster; gives the run, which its file holds too."""
 
-    def run(address, count=4, device="none:h200", watcher=None, timeout_s=300.0):
-        paths = [str(write_transpose_kernel(tmp_path, f"k{number}", number)) for number in range(count)]
-        request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
+    def run(address, count=4, device="none:h200", watcher=None):
+        request = request_of(tmp_path, [f"k{number}" for number in range(count)])
         path = tmp_path / "results.json"
-        options = RunOptions(device=device, cluster=address, explain=False, lines=False, timeout_s=timeout_s)
-        result = measure(
-            request, options, watcher or Watcher(), keep=lambda run: ResultsFile(path, run, replace=True)
-        )
+        how = options(device=device, cluster=address)
+        result = measure(request, how, watcher or Watcher(), keep=keeper(path))
         assert read_run(path) == result
         return result
 
@@ -139,7 +120,7 @@ def test_killed_worker_comes_back_and_nothing_is_lost(cluster, run_on):
         for pid in distributed.Client(cluster, set_as_default=False).run(os.getpid).values():
             os.kill(pid, signal.SIGKILL)
 
-    run = run_on(cluster.scheduler_address, count=6, watcher=Watcher(2, kill))
+    run = run_on(cluster.scheduler_address, count=6, watcher=after(2, kill))
     assert [case.outcome for case in run.cases] == ["skipped"] * 6
     assert all(case.resources for case in run.cases)
     again = [case for case in run.cases if any("second attempt" in remark for remark in case.remarks)]
@@ -156,7 +137,7 @@ def test_worker_that_does_not_come_back_leaves_its_cases_to_others(monkeypatch, 
         workers = [subprocess.Popen(command, **quiet, env=child_environment()) for _ in range(2)]
         try:
             distributed.Client(made, set_as_default=False).wait_for_workers(2, timeout=60)
-            watcher = Watcher(1, workers[0].kill)
+            watcher = after(1, workers[0].kill)
             run = run_on(made.scheduler_address, count=5, device="sim:h200", watcher=watcher)
         finally:
             for worker in workers:
@@ -170,7 +151,7 @@ def test_lost_cluster_leaves_a_row_for_every_case(monkeypatch, run_on):
     made = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=50
     )
-    run = run_on(made.scheduler_address, count=5, watcher=Watcher(2, lambda: made.close(timeout=5)))
+    run = run_on(made.scheduler_address, count=5, watcher=after(2, lambda: made.close(timeout=5)))
     assert [case.outcome for case in run.cases][:2] == ["skipped"] * 2
     assert {case.outcome for case in run.cases[3:]} == {"failed"}
     assert all("device was lost" in case.reason for case in run.cases[3:])

@@ -18,7 +18,7 @@ from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.shape import configure
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain import cache, nvrtc
-from gpuprof.toolchain.cache import cache_directory, compile_cached
+from gpuprof.toolchain.cache import cache_directory, compile_entries_cached
 from gpuprof.toolchain.includes import included_files
 from gpuprof.toolchain.nvrtc import (
     compile_entries,
@@ -33,6 +33,10 @@ pytestmark = pytest.mark.deep
 SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if not kernel.choices]
 GOOD = 'extern "C" __global__ void mine(int *a)\n{\n    a[threadIdx.x] = NUMBER;\n}\n'
 OPTIONS = compiler_options("sm_90", [("NUMBER", "3")])
+
+
+def cached(source=GOOD, options=OPTIONS, name="mine.cu", entry="mine"):
+    return compile_entries_cached(source, name, (entry,), options)[0]
 
 
 def compile_shipped(kernel, arch, dtype="f32"):
@@ -212,15 +216,15 @@ def compilations(monkeypatch):
 
 
 def test_second_compilation_comes_from_the_cache(directory, compilations):
-    first = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
-    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS) == first
+    first = cached()
+    assert cached() == first
     assert compilations == ["mine.cu"]
     assert len(list(directory.iterdir())) == 1
 
 
 def test_what_several_workers_want_at_once_is_compiled_once(directory, compilations):
     with ThreadPoolExecutor(max_workers=4) as pool:
-        made = list(pool.map(lambda _: compile_cached(GOOD, "mine.cu", "mine", OPTIONS), range(4)))
+        made = list(pool.map(lambda _: cached(), range(4)))
     assert compilations == ["mine.cu"]
     assert made == [made[0]] * 4
     assert [file.suffix for file in directory.iterdir()] == [".json"]
@@ -228,37 +232,37 @@ def test_what_several_workers_want_at_once_is_compiled_once(directory, compilati
 
 def test_nobody_waits_for_a_compilation_for_ever(directory, compilations, monkeypatch):
     monkeypatch.setattr(cache, "_PATIENCE_S", 0.0)
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    cached()
     (entry,) = directory.iterdir()
     entry.unlink()
     with entry.with_suffix(".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+        cached()
     assert compilations == ["mine.cu"] * 2
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        (GOOD + " ", "mine.cu", "mine", OPTIONS),
-        (GOOD, "other.cu", "mine", OPTIONS),
-        (GOOD.replace("mine", 'mine() {} extern "C" __global__ void mine2'), "mine.cu", "mine2", OPTIONS),
-        (GOOD, "mine.cu", "mine", compiler_options("sm_90", [("NUMBER", "4")])),
-        (GOOD, "mine.cu", "mine", compiler_options("sm_86", [("NUMBER", "3")])),
+        (GOOD + " ",),
+        (GOOD, OPTIONS, "other.cu"),
+        (GOOD.replace("mine", 'mine() {} extern "C" __global__ void mine2'), OPTIONS, "mine.cu", "mine2"),
+        (GOOD, compiler_options("sm_90", [("NUMBER", "4")])),
+        (GOOD, compiler_options("sm_86", [("NUMBER", "3")])),
     ],
     ids=["source", "name", "entry", "define", "architecture"],
 )
 def test_whatever_decides_the_code_decides_the_entry(directory, compilations, changed):
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
-    compile_cached(*changed)
+    cached()
+    cached(*changed)
     assert len(compilations) == 2
     assert len(list(directory.iterdir())) == 2
 
 
 def test_another_compiler_version_compiles_anew(directory, compilations, monkeypatch):
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    cached()
     monkeypatch.setattr(cache, "nvrtc_version", lambda: (99, 0))
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    cached()
     assert len(compilations) == 2
 
 
@@ -285,13 +289,13 @@ def _resealed(text, **changes):
     ],
 )
 def test_damaged_entry_is_compiled_anew_and_mended(directory, compilations, damage):
-    first = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    first = cached()
     (path,) = directory.iterdir()
     path.write_text(damage(path.read_text()))
-    again = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    again = cached()
     assert (again.cubin, again.ptx, again.options) == (first.cubin, first.ptx, first.options)
     assert len(compilations) == 2
-    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS) == again
+    assert cached() == again
     assert len(compilations) == 2
 
 
@@ -313,10 +317,10 @@ def test_changed_include_is_compiled_anew(directory, compilations, tmp_path, mon
     elif where == "pre-include":
         options, source = [*options, "--pre-include=inc.h"], source.partition("\n")[2]
     changing.write_text("#define VALUE 12345")
-    first = compile_cached(source, "mine.cu", "mine", options)
-    assert compile_cached(source, "mine.cu", "mine", options) == first
+    first = cached(source, options)
+    assert cached(source, options) == first
     changing.write_text("#define VALUE 54321")
-    again = compile_cached(source, "mine.cu", "mine", options)
+    again = cached(source, options)
     assert ("12345" in first.ptx, "54321" in again.ptx) == (True, True)
     assert len(compilations) == 2
 
@@ -325,8 +329,8 @@ def test_include_named_by_a_macro_is_never_cached(directory, compilations, tmp_p
     (tmp_path / "inc.h").write_text("#define VALUE 1")
     source = INCLUDING.replace('#include "inc.h"', "#define NAME <inc.h>\n#include NAME")
     options = [*OPTIONS, f"-I{tmp_path}"]
-    compile_cached(source, "mine.cu", "mine", options)
-    compile_cached(source, "mine.cu", "mine", options)
+    cached(source, options)
+    cached(source, options)
     assert len(compilations) == 2
 
 
@@ -338,33 +342,33 @@ def test_files_that_include_each_other_or_never_end_are_read_once(tmp_path):
 
 
 def test_entry_that_is_not_text_is_compiled_anew(directory, compilations):
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    cached()
     (path,) = directory.iterdir()
     path.write_bytes(b"\xff\xfe")
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    cached()
     assert len(compilations) == 2
 
 
 def test_cache_that_cannot_be_written_is_harmless(directory, compilations):
     directory.write_text("a file where the directory should be")
     for _ in range(2):
-        assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+        assert cached().cubin
     assert len(compilations) == 2
     assert directory.read_text() == "a file where the directory should be"
 
 
 def test_folder_in_the_place_of_an_entry_is_harmless(directory, compilations):
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    cached()
     (path,) = directory.iterdir()
     path.unlink()
     path.mkdir()
     for _ in range(2):
-        assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+        assert cached().cubin
     assert len(compilations) == 3
 
 
 def test_flipped_byte_is_never_believed(directory, compilations):
-    first = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    first = cached()
     (path,) = directory.iterdir()
     content = path.read_bytes()
     folder = PrivateFolder(directory)
@@ -379,7 +383,7 @@ def test_full_disk_is_harmless_and_leaves_no_litter(directory, compilations, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+    assert cached().cubin
     assert list(directory.iterdir()) == []
 
 
@@ -390,13 +394,13 @@ def test_user_without_a_home_directory_can_compile(compilations, monkeypatch):
     monkeypatch.delenv("GPUPROF_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(cache.Path, "home", homeless)
-    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+    assert cached().cubin
 
 
 def test_failed_compilation_is_not_kept(directory, compilations):
     for _ in range(2):
         with pytest.raises(CompileError):
-            compile_cached("oops", "mine.cu", "mine", OPTIONS)
+            cached("oops")
     assert len(compilations) == 2
 
 
@@ -405,7 +409,7 @@ def test_oldest_entries_go_first(directory, monkeypatch):
     monkeypatch.setattr(cache, "_WRITES_PER_LOOK", 1)
     paths = []
     for number in range(3):
-        compile_cached(GOOD, "mine.cu", "mine", compiler_options("sm_90", [("NUMBER", str(number))]))
+        cached(options=compiler_options("sm_90", [("NUMBER", str(number))]))
         (new,) = set(directory.iterdir()) - set(paths)
         if number < 2:
             os.utime(new, (1000 + number, 1000 + number))
@@ -420,7 +424,7 @@ def test_files_that_are_not_the_caches_own_stay(directory, monkeypatch):
     for name in ("precious.json", ".writing-killed"):
         (directory / name).write_text("{}")
         os.utime(directory / name, (1000, 1000))
-    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    cached()
     assert (directory / "precious.json").exists()
     assert not (directory / ".writing-killed").exists()
 

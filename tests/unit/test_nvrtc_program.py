@@ -10,7 +10,7 @@ import pytest
 from gpuprof.commands import doctor
 from gpuprof.errors import CompileError
 from gpuprof.toolchain import cuda_headers, nvrtc_program
-from gpuprof.toolchain.cache import compile_cached, compile_entries_cached
+from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
 from gpuprof.toolchain.host_headers import GIVEN_NAMES, HOST_HEADERS
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options, nvrtc_version
@@ -63,11 +63,12 @@ def test_several_functions_of_a_file_come_from_one_module(tmp_path, monkeypatch)
 def test_the_cache_knows_instances_and_headers_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path))
     for entry in ("tiled<8, 4, float>", "tiled<8, 8, float>", "tiled<8, 4, float>"):
-        compile_cached(TILED, "mine.cu", entry, OPTIONS)
+        compile_entries_cached(TILED, "mine.cu", (entry,), OPTIONS)
     assert len(list(tmp_path.iterdir())) == 2
     source = '#include "n.h"\n__global__ void k(int *x) { *x = N; }'
     for number in ("1234", "4321", "1234"):
-        made = compile_cached(source, "mine.cu", "k", OPTIONS, {"n.h": f"#define N {number}"})
+        headers = {"n.h": f"#define N {number}"}
+        (made,) = compile_entries_cached(source, "mine.cu", ("k",), OPTIONS, headers)
         assert number in made.ptx
     assert len(list(tmp_path.iterdir())) == 4
 
@@ -244,7 +245,7 @@ def test_version_of_cudas_headers_decides_the_cache_entry(tmp_path, monkeypatch)
     for versions in (("CUDA 1.0",), ("CUDA 2.0",), ("CUDA 1.0",)):
         found = cuda_headers.CudaHeaders(FOUND.directories, (), versions)
         monkeypatch.setattr(nvrtc_program, "find_cuda_headers", lambda major, found=found: found)
-        compile_cached(source, "mine.cu", "k", OPTIONS)
+        compile_entries_cached(source, "mine.cu", ("k",), OPTIONS)
     assert len(list(tmp_path.iterdir())) == 2
 
 

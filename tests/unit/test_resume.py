@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import fake_worker
 import pytest
-from unit_support import write_transpose_kernel
+from fake_runs import Watcher, keeper, options, request_of
 
 from gpuprof.backends.base import NOT_COUNTED
 from gpuprof.commands.texts import build_request
@@ -17,7 +17,6 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import process
 from gpuprof.measure import run as run_module
 from gpuprof.measure.counting import is_uncounted
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.resume import check_same_request, continued
 from gpuprof.measure.run import measure, measure_in_turns
 from gpuprof.reading import read_run
@@ -26,29 +25,17 @@ from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
 
-OPTIONS = RunOptions(device="0", timeout_s=300.0, seconds_per_case=0.1, explain=False, lines=False)
+OPTIONS = options()
 
 
-class Watcher:
-    """Remembers what was announced and what was measured; may interrupt."""
+def stopped(after):
+    """Watches a run, and interrupts it after so many cases."""
 
-    def __init__(self, stop_after=None):
-        self.announced = None
-        self.names = []
-        self._stop_after = stop_after
-
-    def opened(self, opened, cases):
-        self.announced = cases
-
-    def started(self, case):
-        pass
-
-    def finished(self, measurement):
-        self.names.append(measurement.kernel)
-        if len(self.names) == self._stop_after:
+    def stop(done):
+        if done == after:
             raise KeyboardInterrupt
 
-    profiling = started
+    return Watcher(stop)
 
 
 class Runs:
@@ -59,16 +46,14 @@ class Runs:
         self._folder = folder
 
     def request(self, names, sizes="64"):
-        paths = [str(write_transpose_kernel(self._folder, name, rung)) for rung, name in enumerate(names)]
-        return build_request(shipped_ladder("transpose"), paths, False, sizes, None, "f32")
+        return request_of(self._folder, names, sizes)
 
     def begin(self, request, stop_after, options=OPTIONS):
-        watcher = Watcher(stop_after)
-        keep = lambda run: ResultsFile(self.path, run, replace=True)  # noqa: E731
-        return measure(request, options, watcher, argv=("run", "x.cu"), keep=keep), watcher
+        watcher = stopped(stop_after)
+        return measure(request, options, watcher, argv=("run", "x.cu"), keep=keeper(self.path)), watcher
 
     def go_on(self, request, options=OPTIONS, stop_after=None):
-        watcher = Watcher(stop_after)
+        watcher = stopped(stop_after)
 
         def keep(run):
             return ResultsFile.resumed(self.path, lambda: continued(read_run(self.path), run, self.path))
@@ -134,11 +119,11 @@ def test_what_nothing_is_known_of_is_measured_again_and_what_failed_is_not(runs)
 
 def test_rounds_go_on_too(runs):
     request = runs.request(["a_good", "b_good"])
-    options = replace(OPTIONS, rounds=3)
-    run, _ = runs.begin(request, 1, options)
+    rounds = replace(OPTIONS, rounds=3)
+    run, _ = runs.begin(request, 1, rounds)
     for more, done in ((4, 1), (None, 5)):
         assert sum(len(case.timing.cold.rounds_us) for case in run.cases) == done
-        run, watcher = runs.go_on(request, options, more)
+        run, watcher = runs.go_on(request, rounds, more)
         assert watcher.announced == 6 - done
     assert [len(case.timing.cold.rounds_us) for case in run.cases] == [3, 3]
     assert run.complete
@@ -154,18 +139,18 @@ def test_each_round_is_on_disk_at_once(runs):
             cases = read_run(runs.path).cases
             seen.append(sum(len(case.timing.cold.rounds_us) for case in cases))
 
-    keep = lambda run: ResultsFile(runs.path, run, replace=True)  # noqa: E731
-    measure(runs.request(["a_good", "b_good"]), replace(OPTIONS, rounds=3), Reader(), keep=keep)
+    request = runs.request(["a_good", "b_good"])
+    measure(request, replace(OPTIONS, rounds=3), Reader(), keep=keeper(runs.path))
     assert seen == [1, 2, 3, 4, 5, 6]
 
 
 def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path):
     """Rounds go first, second, second, first: wherever it is cut, both have all of theirs in the end."""
     requests = runs.request(["a_good", "b_good"]), runs.request(["b_good", "c_good"])
-    options = replace(OPTIONS, rounds=2)
+    rounds = replace(OPTIONS, rounds=2)
     paths = tmp_path / "base.json", tmp_path / "new.json"
 
-    def keeper(path):
+    def going_on(path):
         def keep(run):
             if path.exists():
                 return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path))
@@ -174,14 +159,14 @@ def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path):
         return keep
 
     def measured(watcher):
-        return measure_in_turns(requests, options, watcher, keep=tuple(map(keeper, paths)))
+        return measure_in_turns(requests, rounds, watcher, keep=tuple(map(going_on, paths)))
 
     def rounds_of(run):
         return [case.timing.cold.rounds_us for case in run.cases]
 
     before, done = ((), ()), 0
     for stop_after in (1, 3, 3, None):
-        watcher = Watcher(stop_after)
+        watcher = stopped(stop_after)
         found = measured(watcher)
         done += len(watcher.names)
         for kept, run in zip(before, found, strict=True):
@@ -214,9 +199,9 @@ def test_request_that_differs_is_refused_and_the_file_stays_as_it_was(runs):
             "it measures transpose, not gemm",
         ),
     ]
-    for other, options, words in others:
+    for other, how, words in others:
         with pytest.raises(InputError) as caught:
-            runs.go_on(other, options)
+            runs.go_on(other, how)
         assert words in caught.value.what
         assert caught.value.fix.startswith("It was begun with: gpuprof run x.cu\n")
     assert runs.path.read_bytes() == before
@@ -296,9 +281,9 @@ def test_counts_that_are_missing_are_made_up_for_without_measuring(runs):
     request = runs.request(["a_good"])
     run, _ = runs.begin(request, stop_after=None)
     (case,) = run.cases
-    keeper = run_module._Keeper(run, (), [None], None)
-    keeper.add(0, replace(case, lines_reason=NOT_COUNTED))
-    assert is_uncounted(keeper.case(0))
-    assert (keeper.missing(), keeper.uncounted()) == ([], [0])
-    keeper.add(0, replace(case, lines_reason="counting it takes more than 10 s"))
-    assert keeper.uncounted() == []
+    kept = run_module._Keeper(run, (), [None], None)
+    kept.add(0, replace(case, lines_reason=NOT_COUNTED))
+    assert is_uncounted(kept.case(0))
+    assert (kept.missing(), kept.uncounted()) == ([], [0])
+    kept.add(0, replace(case, lines_reason="counting it takes more than 10 s"))
+    assert kept.uncounted() == []

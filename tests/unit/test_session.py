@@ -14,6 +14,7 @@ from pathlib import Path
 
 import fake_worker
 import pytest
+from fake_runs import Watcher, keeper, options, request_of
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
 from unit_support import DEVICE, parse_kernel, write_transpose_kernel
@@ -28,42 +29,31 @@ from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, Sized, WorkerTimeout
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
-from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
 
 NONE = Open(device="none", arch="sm_86", seed=0, seconds_per_case=0.1)
 
 
-def keeper(path):
-    """Opens the results file of a run there."""
-    return lambda run: ResultsFile(path, run, replace=True)
-
-
-class Watcher:
-    """Follows a run, and reads the results file back after every case."""
+class Reader(Watcher):
+    """Reads the results file back after every case."""
 
     def __init__(self, path, on_finished=lambda done: None):
+        super().__init__(on_finished)
         self.path = path
         self.on_disk = []
-        self.started_cases = []
-        self._on_finished = on_finished
 
     def opened(self, opened, cases):
         run = read_run(self.path)
         assert (run.complete, run.cases) == (False, ())
-        self.cases = cases
         self._on_finished(0)
-
-    def started(self, case):
-        self.started_cases.append(case.name)
 
     def finished(self, measurement):
         run = read_run(self.path)
         self.on_disk.append([case.kernel for case in run.cases])
         assert run.cases[-1] == measurement
         assert not run.complete
-        self._on_finished(len(self.on_disk))
+        super().finished(measurement)
 
 
 @pytest.fixture
@@ -73,19 +63,13 @@ def run_kernels(tmp_path, monkeypatch):
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
 
-    def run(*whats, timeout_s=300.0, on_finished=lambda done: None, starts=99, references="none"):
+    def run(*whats, on_finished=lambda done: None, starts=99, references="none"):
         monkeypatch.setenv("FAKE_WORKER_STARTS", str(starts))
         names = [f"k{number}_{what}" for number, what in enumerate(whats)]
-        paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
-        request = build_request(
-            shipped_ladder("transpose"), paths, False, "64", None, "f32", references=references
-        )
+        request = request_of(tmp_path, names, references=references)
         json_path = tmp_path / "results.json"
-        watcher = Watcher(json_path, on_finished)
-        options = RunOptions(
-            device="0", timeout_s=timeout_s, seconds_per_case=0.1, explain=False, lines=False
-        )
-        result = measure(request, options, watcher, argv=("transpose",), keep=keeper(json_path))
+        watcher = Reader(json_path, on_finished)
+        result = measure(request, options(), watcher, argv=("transpose",), keep=keeper(json_path))
         assert read_run(json_path) == result
         watcher.workers = len(log.read_text().splitlines())
         return result, watcher
@@ -102,7 +86,7 @@ def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
     assert outcomes(run) == ["ok"] * 3
     assert run.complete
     assert watcher.workers == 1
-    assert watcher.started_cases == ["k0_a", "k1_b", "k2_c"]
+    assert watcher.names == ["k0_a", "k1_b", "k2_c"]
     assert watcher.on_disk == [["k0_a"], ["k0_a", "k1_b"], ["k0_a", "k1_b", "k2_c"]]
     assert run.cases[0].throughput.gbps == pytest.approx(2 * 64 * 64 * 4 / 10 / 1e3)
     assert run.cases[0].throughput_reason is None
@@ -143,8 +127,7 @@ def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tm
     events = []
     monkeypatch.setattr(session, "Counting", Uncounted(events))
     monkeypatch.setattr(session, "on_host", lambda case: case.is_reference)
-    paths = [str(write_transpose_kernel(tmp_path, f"k{each}_a", each)) for each in range(2)]
-    request = build_request(shipped_ladder("transpose"), paths, False, "32,64", None, "f32", references="all")
+    request = request_of(tmp_path, ["k0_a", "k1_a"], "32,64", references="all")
     watcher = types.SimpleNamespace(
         opened=lambda opened, cases: None,
         started=lambda case: events.append(("start", case.name)),
@@ -154,8 +137,7 @@ def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tm
     def timed(run):
         events.append(("timed", len(run.cases), {case.outcome for case in run.cases}))
 
-    options = RunOptions(device="0", timeout_s=300.0, seconds_per_case=0.1, explain=False, lines=True)
-    run = measure(request, options, watcher, on_timed=timed)
+    run = measure(request, options(lines=True), watcher, on_timed=timed)
     hosts = {case.kernel for case in run.cases if case.is_reference}
     assert hosts
     assert events[0] == ("expects", len(run.cases))
@@ -230,7 +212,7 @@ def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it():
 def test_hang_is_a_timeout_and_the_rest_completes(run_kernels, monkeypatch, tmp_path):
     monkeypatch.setenv("FAKE_WORKER_HANGS", str(tmp_path / "hangs"))
     monkeypatch.setattr(process, "time", HurriedClock(tmp_path / "hangs"))
-    run, _ = run_kernels("good", "hangs", "crashes", "hangs", "good", timeout_s=300.0)
+    run, _ = run_kernels("good", "hangs", "crashes", "hangs", "good")
     assert outcomes(run) == ["ok", "timeout", "failed", "timeout", "ok"]
     assert (
         run.cases[1].reason == "The case did not end within 300 s and was stopped. Allow more with --timeout."
@@ -273,7 +255,7 @@ def test_kernel_that_does_not_compile_is_a_row(run_kernels, tmp_path):
         "f32",
     )
     json_path = tmp_path / "results.json"
-    run = measure(request, RunOptions("0", lines=False), Watcher(json_path), argv=(), keep=keeper(json_path))
+    run = measure(request, RunOptions("0", lines=False), Reader(json_path), argv=(), keep=keeper(json_path))
     assert outcomes(run) == ["failed", "ok"]
     assert "broken.cu does not compile" in run.cases[0].reason
     assert "broken.cu(" in run.cases[0].log
@@ -318,7 +300,7 @@ def test_size_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, 
     json_path = tmp_path / "results.json"
     request = build_request(shipped_ladder("transpose"), [], True, "64,500000", None, "f32")
     with pytest.raises(InputError, match=r"Size 500000 needs 1,862\.6 GiB of memory"):
-        measure(request, RunOptions("0", lines=False), Watcher(json_path), argv=(), keep=keeper(json_path))
+        measure(request, RunOptions("0", lines=False), Reader(json_path), argv=(), keep=keeper(json_path))
     assert not json_path.exists()
 
 

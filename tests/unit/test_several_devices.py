@@ -8,17 +8,15 @@ from dataclasses import replace
 
 import fake_worker
 import pytest
+from fake_runs import Watcher, keeper, options, request_of
 from unit_support import write_transpose_kernel
 
 import gpuprof
 from gpuprof.analysis.groups import groups
 from gpuprof.backends.select import named_devices
-from gpuprof.commands.texts import build_request
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.matching import match
 from gpuprof.errors import BackendUnavailable, InputError
-from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 from gpuprof.report.comma_separated import render_csv
@@ -26,27 +24,8 @@ from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report
 from gpuprof.report.terminal import print_document
-from gpuprof.store import ResultsFile
 
 pytestmark = pytest.mark.deep
-
-
-class Watcher:
-    """Notes what a run tells."""
-
-    def __init__(self, on_finished=lambda done: None):
-        self.started_cases, self.finished_cases = [], []
-        self._on_finished = on_finished
-
-    def opened(self, opened, cases):
-        self.told, self.cases = opened, cases
-
-    def started(self, case):
-        self.started_cases.append((case.device, case.name))
-
-    def finished(self, measurement):
-        self.finished_cases.append((measurement.device, measurement.kernel))
-        self._on_finished(len(self.finished_cases))
 
 
 @pytest.fixture
@@ -70,14 +49,10 @@ def runner(tmp_path, monkeypatch):
 
     def run(*whats, device="0,1", rounds=1, watcher=None):
         names = [f"k{number}_{what}" for number, what in enumerate(whats)]
-        paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
-        request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
         path = tmp_path / "results.json"
         watcher = watcher or Watcher()
-        options = RunOptions(
-            device=device, timeout_s=300.0, seconds_per_case=0.1, explain=False, lines=False, rounds=rounds
-        )
-        result = measure(request, options, watcher, keep=lambda run: ResultsFile(path, run, replace=True))
+        how = options(device=device, rounds=rounds)
+        result = measure(request_of(tmp_path, names), how, watcher, keep=keeper(path))
         assert read_run(path) == result
         watcher.workers = len(log.read_text().splitlines())
         return result, watcher
@@ -96,7 +71,7 @@ def test_each_gpu_measures_every_case_in_its_own_process(two):
     assert [case.outcome for case in run.cases] == ["ok"] * 4
     assert run.complete
     assert watcher.workers == 2
-    assert watcher.cases == 4
+    assert watcher.announced == 4
     assert sorted(watcher.finished_cases) == [(case.device, case.kernel) for case in run.cases]
     assert [place.selector for place in run.places] == ["0", "1"]
     assert [place.bus_id for place in run.places] == ["0000:00:00.0", "0000:01:00.0"]
@@ -125,7 +100,7 @@ def test_only_gpu_that_dies_ends_the_run(run_kernels):
 def test_rounds_are_measured_on_every_gpu_and_outlast_one_of_them(run_kernels):
     run, watcher = run_kernels("a", "b", rounds=3)
     assert [len(case.timing.cold.rounds_us) for case in run.cases] == [3] * 4
-    assert watcher.cases == 12
+    assert watcher.announced == 12
     assert watcher.workers == 6
 
 

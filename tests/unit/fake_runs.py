@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of kernels that do as their names say, where `fake_worker` stands in for GPUs."""
+
+from unit_support import write_transpose_kernel
+
+from gpuprof.commands.texts import build_request
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.measure.options import RunOptions
+from gpuprof.store import ResultsFile
+
+
+class Watcher:
+    """Remembers what a run tells, and calls a function with how many cases are done."""
+
+    def __init__(self, on_finished=lambda done: None):
+        self.started_cases, self.finished_cases = [], []
+        self.announced = 0
+        self._on_finished = on_finished
+
+    def opened(self, opened, cases):
+        self.told = opened
+        self.announced += cases
+
+    def started(self, case):
+        self.started_cases.append((case.device, case.name))
+
+    def finished(self, measurement):
+        self.finished_cases.append((measurement.device, measurement.kernel))
+        self._on_finished(len(self.finished_cases))
+
+    @property
+    def names(self):
+        """Kernels of the cases that are done."""
+        return [name for _, name in self.finished_cases]
+
+
+def request_of(folder, names, sizes="64", **more):
+    """A request for transposes of these names, whose files are written there."""
+    paths = [str(write_transpose_kernel(folder, name, rung)) for rung, name in enumerate(names)]
+    return build_request(shipped_ladder("transpose"), paths, False, sizes, None, "f32", **more)
+
+
+def options(**changes):
+    """How such runs are measured."""
+    usual = {"device": "0", "timeout_s": 300.0, "seconds_per_case": 0.1, "explain": False, "lines": False}
+    return RunOptions(**{**usual, **changes})
+
+
+def keeper(path):
+    """Opens the results file of a run there."""
+    return lambda run: ResultsFile(path, run, replace=True)
