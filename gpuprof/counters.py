@@ -34,7 +34,7 @@ class CounterInfo:
         better: Which direction is good for the same work.
         meaning: One sentence.
         metrics: Nsight Compute's names; the first that a report holds is read. Empty where it has none.
-        executor: The executor's name of the event; empty where it does not count it.
+        executor: Whether the executor counts it, under this name.
         only_with: Collected only for kernels that use this.
         over: A counter that must not be 0 for this ratio to exist.
         opcode: The instance of the metric that is the counter.
@@ -49,7 +49,7 @@ class CounterInfo:
     better: Better
     meaning: str
     metrics: tuple[str, ...] = ()
-    executor: str = ""
+    executor: bool = False
     only_with: Trait | None = None
     over: str | None = None
     opcode: str | None = None
@@ -104,7 +104,7 @@ def _row(
         better=better or ("lower" if unit in _AVOIDABLE else "neither"),
         meaning=meaning,
         metrics=tuple(metrics.split()),
-        executor=name if executor else "",
+        executor=executor,
         only_with=only_with,
         over=over,
         opcode=opcode,
@@ -572,7 +572,7 @@ COUNTERS: dict[str, CounterInfo] = {
 }
 #: Those that Nsight Compute collects, and those that the executor counts.
 OF_NCU = tuple(row for row in COUNTERS.values() if row.metrics)
-OF_EXECUTOR = {row.executor: row for row in COUNTERS.values() if row.executor}
+OF_EXECUTOR = {row.name: row for row in COUNTERS.values() if row.executor}
 
 
 def describe(name: str) -> CounterInfo:

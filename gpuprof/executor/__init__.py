@@ -73,19 +73,19 @@ from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.control_slice import TooMuchWork
-from gpuprof.executor.totals import LineCounters
+from gpuprof.executor.totals import Counted
 
 __all__ = [
     "WARP",
     "Argument",
     "Buffer",
+    "Counted",
     "Deed",
     "FaultKind",
     "GlobalMemory",
     "KernelFault",
     "LaunchRefused",
     "LaunchResult",
-    "LineCounters",
     "Loop",
     "Meeting",
     "MemoryOperation",

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,7 +30,7 @@ from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
 from gpuprof.executor.steps.control_slice import SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
-from gpuprof.executor.totals import LineCounters, Number, Totals, efficiencies
+from gpuprof.executor.totals import Counted, Totals, names_of
 
 #: How much larger a batch of control slices may be, if it then is the only one: a small second one would take
 #: as many steps.
@@ -73,7 +74,7 @@ class LaunchResult:
     """What one launch counted.
 
     Attributes:
-        counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
+        counters: Counters of the whole grid; there is no efficiency when there was nothing to measure.
         hidden: Counters that would leave out what bulk copies, textures and surfaces move, or that may count
             otherwise what goes to the shared memory of other blocks, by name, with the reason.
         lines: The same by line of the kernel's source file.
@@ -99,9 +100,9 @@ class LaunchResult:
         trace: What a control slice stored to.
     """
 
-    counters: dict[str, Number | None]
+    counters: Counted
     hidden: dict[str, str]
-    lines: dict[int, LineCounters]
+    lines: dict[int, Counted]
     busiest: dict[str, float]
     sampled_blocks: int
     total_blocks: int
@@ -212,8 +213,8 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(run.remote), _LEAVES_OUT.format(_REMOTE))
-        | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
+        hidden=dict.fromkeys(names_of(run.remote), _LEAVES_OUT.format(_REMOTE))
+        | dict.fromkeys(names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
         | _hidden_of_tensor_cores(program),
         lines=totals.lines() if per_line else {},
         busiest=totals.busiest(multiprocessors),
@@ -422,17 +423,16 @@ def _remark(batch: Batch) -> str:
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:
     """Return what several launches counted together, an efficiency from the bytes and sectors of all."""
-    lines: dict[int, LineCounters] = {}
+    lines: defaultdict[int, Counted] = defaultdict(Counted)
+    counters = Counted()
     for result in results:
+        counters.add(result.counters)
         for number, counted in result.lines.items():
-            lines[number] = lines.get(number, LineCounters()) + counted
-    counters: dict[str, Number | None] = {
-        name: sum(result.counters[name] or 0 for result in results) for name in results[0].counters
-    }
+            lines[number].add(counted)
     return LaunchResult(
-        counters=counters | efficiencies(counters),
+        counters=counters.with_efficiencies(),
         hidden={name: why for result in results for name, why in result.hidden.items()},
-        lines=dict(sorted(lines.items())),
+        lines={number: lines[number].with_efficiencies() for number in sorted(lines)},
         busiest={name: sum(result.busiest[name] for result in results) for name in results[0].busiest},
         sampled_blocks=sum(result.sampled_blocks for result in results),
         total_blocks=sum(result.total_blocks for result in results),

@@ -37,7 +37,6 @@ from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Arrival
-from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.mbarriers import Stall
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
 from gpuprof.executor.steps.batch import Batch
@@ -313,7 +312,7 @@ class Scheduler:
             return True
         one, other = mask.of(taken), mask.of(passed)
         diverged = one.active_warps & other.active_warps
-        self.batch.tally.add(block.site, Event.DIVERGED, mask.per_block(diverged))
+        self.batch.tally.add(block.site, "divergent_warps", mask.per_block(diverged))
         self._split(block, strand, [(block.target, one), (block.otherwise, other)])
         return False
 
@@ -331,7 +330,7 @@ class Scheduler:
             return True
         sides = [(goal, mask.of(taken)) for goal, taken in goals.items()]
         ways = np.sum([side.active_warps for _, side in sides], axis=0)
-        self.batch.tally.add(block.site, Event.DIVERGED, mask.per_block(ways > 1))
+        self.batch.tally.add(block.site, "divergent_warps", mask.per_block(ways > 1))
         self._split(block, strand, sides)
         return False
 

@@ -4,14 +4,13 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.busiest import Busiest
 from gpuprof.executor.decode import Program
-from gpuprof.executor.lanes.tally import Event, Site, Tally
+from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 from gpuprof.executor.program.flow import End
 from gpuprof.executor.sampling import BlockList, Sample
@@ -19,120 +18,29 @@ from gpuprof.executor.sampling import BlockList, Sample
 Number = int | float
 
 
-@dataclass
-class LineCounters:
-    """Event counts of one source line, over the whole grid.
+class Counted(dict[str, Number]):
+    """Event counts over the whole grid, by the counter's name; what was never counted is 0.
 
     Requests and tensor instructions count warps; sectors have 32 bytes; FMAs count threads; tensor operations
     are multiplications and additions; passes are those that an SM's L1 data path makes at least.
     """
 
-    global_load_requests: Number = 0
-    global_load_sectors: Number = 0
-    global_load_useful_bytes: Number = 0
-    global_store_requests: Number = 0
-    global_store_sectors: Number = 0
-    global_store_useful_bytes: Number = 0
-    shared_load_requests: Number = 0
-    shared_load_wavefronts: Number = 0
-    shared_load_bank_conflicts: Number = 0
-    shared_store_requests: Number = 0
-    shared_store_wavefronts: Number = 0
-    shared_store_bank_conflicts: Number = 0
-    async_copy_requests: Number = 0
-    async_copy_sectors: Number = 0
-    async_copy_useful_bytes: Number = 0
-    async_copy_shared_wavefronts: Number = 0
-    async_copy_shared_bank_conflicts: Number = 0
-    global_atomic_requests: Number = 0
-    global_atomic_sectors: Number = 0
-    shared_atomic_requests: Number = 0
-    local_load_requests: Number = 0
-    local_store_requests: Number = 0
-    l1_passes: Number = 0
-    ffma_thread_instructions: Number = 0
-    dfma_thread_instructions: Number = 0
-    hmma_instructions: Number = 0
-    imma_instructions: Number = 0
-    dmma_instructions: Number = 0
-    tensor_f16_operations: Number = 0
-    tensor_bf16_operations: Number = 0
-    tensor_tf32_operations: Number = 0
-    tensor_f64_operations: Number = 0
-    tensor_i8_operations: Number = 0
-    barriers: Number = 0
-    branch_divergent_warps: Number = 0
+    def __missing__(self, name: str) -> Number:
+        return 0
 
-    def __add__(self, other: "LineCounters") -> "LineCounters":
-        return LineCounters(**{name: getattr(self, name) + getattr(other, name) for name in COUNTED})
+    def add(self, other: Mapping[str, Number]) -> None:
+        """Add what was counted elsewhere."""
+        for name, value in other.items():
+            self[name] += value
 
-    @property
-    def global_load_efficiency_pct(self) -> float | None:
-        """Useful bytes as a share of the bytes that loads moved; None without loads."""
-        return efficiency(self.global_load_useful_bytes, self.global_load_sectors)
-
-    @property
-    def global_store_efficiency_pct(self) -> float | None:
-        """Useful bytes as a share of the bytes that stores moved; None without stores."""
-        return efficiency(self.global_store_useful_bytes, self.global_store_sectors)
-
-
-COUNTED = tuple(field.name for field in fields(LineCounters))
-
-#: Which events of each family are shown, and under which name.
-_NAMES: dict[str, dict[Event, str]] = {
-    **{
-        f"global_{kind}": {
-            Event.REQUESTS: f"global_{kind}_requests",
-            Event.SECTORS: f"global_{kind}_sectors",
-            Event.USEFUL_BYTES: f"global_{kind}_useful_bytes",
-        }
-        for kind in ("load", "store")
-    },
-    **{
-        f"shared_{kind}": {
-            Event.REQUESTS: f"shared_{kind}_requests",
-            Event.WAVEFRONTS: f"shared_{kind}_wavefronts",
-            Event.CONFLICTS: f"shared_{kind}_bank_conflicts",
-        }
-        for kind in ("load", "store")
-    },
-    "async_copy": {
-        Event.REQUESTS: "async_copy_requests",
-        Event.SECTORS: "async_copy_sectors",
-        Event.USEFUL_BYTES: "async_copy_useful_bytes",
-    },
-    "async_copy_shared": {
-        Event.WAVEFRONTS: "async_copy_shared_wavefronts",
-        Event.CONFLICTS: "async_copy_shared_bank_conflicts",
-    },
-    "global_atomic": {Event.REQUESTS: "global_atomic_requests", Event.SECTORS: "global_atomic_sectors"},
-    "shared_atomic": {Event.REQUESTS: "shared_atomic_requests"},
-    "local_load": {Event.REQUESTS: "local_load_requests"},
-    "local_store": {Event.REQUESTS: "local_store_requests"},
-    "ffma": {Event.THREADS: "ffma_thread_instructions"},
-    "dfma": {Event.THREADS: "dfma_thread_instructions"},
-    **{
-        f"tensor_{kind}": {
-            Event.REQUESTS: f"{pipe}_instructions",
-            Event.OPERATIONS: f"tensor_{kind}_operations",
-        }
-        for kind, pipe in (
-            *((kind, "hmma") for kind in ("f16", "bf16", "tf32")),
-            ("f64", "dmma"),
-            ("i8", "imma"),
-        )
-    },
-    **{
-        f"sparse_{kind}": {Event.REQUESTS: f"{pipe}_instructions"}
-        for kind, pipe in (("f16", "hmma"), ("bf16", "hmma"), ("tf32", "hmma"), ("i8", "imma"))
-    },
-    **{
-        f"wgmma_{kind}": {Event.OPERATIONS: f"tensor_{kind}_operations"}
-        for kind in ("f16", "bf16", "tf32", "i8")
-    },
-    "branch": {Event.DIVERGED: "branch_divergent_warps"},
-}
+    def with_efficiencies(self) -> "Counted":
+        """Return it with what follows from it: useful bytes per byte moved, in percent, where any moved."""
+        found = Counted(self)
+        for kind in ("load", "store"):
+            if sectors := self[f"global_{kind}_sectors"]:
+                useful = self[f"global_{kind}_useful_bytes"]
+                found[f"global_{kind}_efficiency_pct"] = 100.0 * useful / (sectors * SECTOR_BYTES)
+        return found
 
 
 #: Kinds of work of which it is known what the busiest multiprocessor does: each keeps one part of it busy.
@@ -152,44 +60,25 @@ WORK = (
 _SHARED = ("shared_load", "shared_store")
 _GLOBAL = ("global_load", "global_store")
 _ONE_PASS = ("global_atomic", "shared_atomic", "local_load", "local_store")
+#: What is counted of accesses, or follows from it.
+_OF_ACCESSES = ("requests", "sectors", "useful_bytes", "wavefronts", "bank_conflicts", "efficiency_pct")
 #: What the L1 data path carries in one pass: 128 bytes.
 _SECTORS_PER_PASS = 4
 
 
-def passes(family: str, events: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """Passes that one instruction takes through an SM's L1 data path at least, in each block.
+def passes(family: str, events: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64] | None:
+    """Passes that an instruction of a family takes through an SM's L1 data path at least, in each block.
 
-    Args:
-        family: Of the instruction's site.
-        events: What was counted for it, shape (events, blocks).
-
-    Returns:
-        None for an instruction that does not pass there.
+    None for one that does not pass there.
     """
-    counted = events.astype(np.float64)
-    requests: NDArray[np.float64] = counted[Event.REQUESTS]
-    if family in _SHARED:
-        requests = counted[Event.WAVEFRONTS]
-    elif family in _GLOBAL:
-        requests = np.maximum(requests, counted[Event.SECTORS] / _SECTORS_PER_PASS)
-    elif family not in _ONE_PASS:
+    requests = events.get("requests")
+    if requests is None or family not in (*_SHARED, *_GLOBAL, *_ONE_PASS):
         return None
-    return requests
-
-
-def efficiency(useful_bytes: Number, sectors: Number) -> float | None:
-    """Return useful bytes per byte moved, in percent; None when nothing was moved."""
-    return 100.0 * useful_bytes / (sectors * SECTOR_BYTES) if sectors else None
-
-
-def efficiencies(counters: Mapping[str, Number | None]) -> dict[str, float | None]:
-    """Return the efficiencies that follow from counters by name."""
-    return {
-        f"global_{kind}_efficiency_pct": efficiency(
-            counters[f"global_{kind}_useful_bytes"] or 0, counters[f"global_{kind}_sectors"] or 0
-        )
-        for kind in ("load", "store")
-    }
+    if family in _SHARED:
+        return events["wavefronts"].astype(np.float64)
+    if family in _GLOBAL:
+        return np.maximum(requests, events["sectors"] / _SECTORS_PER_PASS)
+    return requests.astype(np.float64)
 
 
 class Totals:
@@ -205,7 +94,7 @@ class Totals:
         self.program = program
         self._merged_atomics = merged_atomics
         self._sampled = sample.count < sample.total
-        self._per_line: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self._per_line: defaultdict[int, Counted] = defaultdict(Counted)
         #: Warps and threads that ran each basic block, over the whole grid, each of shape (basic blocks,).
         self.block_warps, self.block_threads = np.zeros((2, len(program.blocks)))
         #: How often lanes of a warp parted at the end of each basic block, likewise.
@@ -213,7 +102,7 @@ class Totals:
         #: How often warps entered a loop and made so many turns in it, by its basic block and by turns.
         self.loop_turns: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         #: What the first block of each stratum counted.
-        self._seen: dict[int, NDArray[np.int64]] = {}
+        self._seen: dict[int, dict[object, int]] = {}
         self.exact = True
         self._busiest = Busiest(apart=sample.cluster != (1, 1, 1))
 
@@ -222,12 +111,13 @@ class Totals:
         weights = blocks.weights
         work: dict[str, NDArray[np.float64]] = {name: np.zeros(len(weights)) for name in WORK}
         for number, site in enumerate(self.program.sites):
-            for event, name in _NAMES.get(site.family, {}).items():
-                counted = tally.events[number, self._told_by(event, site)]
-                self._add(site.line, name, counted @ weights)
+            events = tally.events[number]
+            for event in events:
+                name, counted = site.counter(event), events[self._told_by(event, site)]
+                self._add(site.line, name, float(counted @ weights))
                 if name in work:
                     work[name] += counted
-            passed = passes(site.family, tally.events[number])
+            passed = passes(site.family, events)
             if passed is not None:
                 self._add(site.line, "l1_passes", float(passed @ weights))
                 work["l1_passes"] += passed
@@ -238,31 +128,26 @@ class Totals:
             for turns, entries in loop.entries.items():
                 self.loop_turns[number][turns] += float(entries @ weights)
         for number, block in enumerate(self.program.blocks):
-            if block.site >= 0:
-                self.block_parted[number] += tally.events[block.site, Event.DIVERGED] @ weights
+            if block.site >= 0 and "divergent_warps" in tally.events[block.site]:
+                self.block_parted[number] += tally.events[block.site]["divergent_warps"] @ weights
             threads = tally.threads[number]
             for (family, line), times in block.fused.items():
-                name = _NAMES[family][Event.THREADS]
+                name = f"{family}_thread_instructions"
                 self._add(line, name, float(threads @ weights * times))
                 if name in work:
                     work[name] += threads * times
             if block.end is End.BARRIER:
-                self._add(block.line, "barriers", tally.warps[number] @ weights)
+                self._add(block.line, "barriers", float(tally.warps[number] @ weights))
                 work["barriers"] += tally.warps[number]
         for name, done in work.items():
             self._busiest.add(name, done, weights)
         if self._sampled:
             self._compare(tally, blocks.strata)
 
-    def _told_by(self, event: Event, site: Site) -> Event:
+    def _told_by(self, event: str, site: Site) -> str:
         """Return the event that tells another: an atomic that one lane does for its warp takes one sector."""
-        if (
-            event is Event.SECTORS
-            and site.family == "global_atomic"
-            and site.ptx_line in self._merged_atomics
-        ):
-            return Event.REQUESTS
-        return event
+        merged = site.family == "global_atomic" and site.ptx_line in self._merged_atomics
+        return "requests" if merged and event == "sectors" else event
 
     def busiest(self, multiprocessors: int) -> dict[str, float]:
         """Return the least that the busiest of so many multiprocessors does of each kind of work."""
@@ -274,33 +159,34 @@ class Totals:
 
     def _compare(self, tally: Tally, strata: NDArray[np.int64]) -> None:
         """Blocks of one stratum stand for each other only if every count of theirs is the same."""
-        counts = np.concatenate([tally.events.reshape(-1, len(strata)), tally.threads, tally.warps])
-        for i, stratum in enumerate(strata):
-            expected = self._seen.setdefault(int(stratum), counts[:, i].copy())
-            self.exact = self.exact and np.array_equal(expected, counts[:, i])
+        rows: dict[object, NDArray[np.int64]] = {
+            (site, event): row for site, events in enumerate(tally.events) for event, row in events.items()
+        }
+        rows |= {("threads", number): row for number, row in enumerate(tally.threads)}
+        rows |= {("warps", number): row for number, row in enumerate(tally.warps)}
+        for i, stratum in enumerate(strata.tolist()):
+            counts = {key: int(row[i]) for key, row in rows.items() if row[i]}
+            self.exact = self.exact and counts == self._seen.setdefault(stratum, counts)
 
-    def lines(self) -> dict[int, LineCounters]:
+    def lines(self) -> dict[int, Counted]:
         """Return the counters of each source line that has any."""
         return {
-            line: LineCounters(**{name: _whole(value) for name, value in values.items()})
+            line: Counted({name: _whole(value) for name, value in values.items()}).with_efficiencies()
             for line, values in sorted(self._per_line.items())
         }
 
-    @staticmethod
-    def names_of(families: Iterable[str]) -> list[str]:
-        """Return the counters of some families of accesses, efficiencies included."""
-        names = [name for family in sorted(families) for name in _NAMES.get(family, {}).values()]
-        return names + [f"{family}_efficiency_pct" for family in sorted(families) if "global" in family]
-
-    def counters(self) -> dict[str, Number | None]:
-        """Return the counters of the whole grid by name, with the two efficiencies."""
-        total = LineCounters()
+    def counters(self) -> Counted:
+        """Return the counters of the whole grid."""
+        total = Counted()
         for values in self._per_line.values():
-            for name, value in values.items():
-                setattr(total, name, getattr(total, name) + value)
-        exact: dict[str, Number | None] = {name: getattr(total, name) for name in COUNTED}
-        result: dict[str, Number | None] = {name: _whole(getattr(total, name)) for name in COUNTED}
-        return result | efficiencies(exact)
+            total.add(values)
+        total = total.with_efficiencies()
+        return Counted({name: _whole(value) for name, value in total.items()})
+
+
+def names_of(families: Iterable[str]) -> list[str]:
+    """Return the counters of some families of accesses."""
+    return [f"{family}_{event}" for family in sorted(families) for event in _OF_ACCESSES]
 
 
 def _whole(value: float) -> Number:

@@ -54,7 +54,7 @@ def test_a_launch_gives_results_counters_and_lines(ptx):
     assert result.counters["global_store_requests"] == 4
     assert result.counters["global_load_sectors"] == 3 * 4 + 1
     assert result.counters["global_load_efficiency_pct"] == 100 * 400 / (13 * 32)
-    (line,) = [number for number, counted in result.lines.items() if counted.global_load_requests]
+    (line,) = [number for number, counted in result.lines.items() if counted["global_load_requests"]]
     assert SOURCE.splitlines()[line - 1].strip() == "values[i] = 2 * values[i];"
     assert (result.sampled_blocks, result.total_blocks) == (4, 4)
 
@@ -71,8 +71,8 @@ def test_launches_combined_have_the_sum_of_their_counts_and_one_efficiency(ptx):
     assert both.counters["global_load_sectors"] == 13 + 36
     assert both.counters["global_load_efficiency_pct"] == 100 * (400 + 1152) / (49 * 32)
     assert both.counters["global_store_efficiency_pct"] == both.counters["global_load_efficiency_pct"]
-    (line,) = [number for number, counted in both.lines.items() if counted.global_load_requests]
-    assert both.lines[line].global_load_sectors == 49
+    (line,) = [number for number, counted in both.lines.items() if counted["global_load_requests"]]
+    assert both.lines[line]["global_load_sectors"] == 49
     assert list(both.lines) == sorted({*first.lines, *second.lines})
     assert (both.sampled_blocks, both.total_blocks) == (4 + 2, 4 + 9)
     assert both.lane_instructions == first.lane_instructions + second.lane_instructions

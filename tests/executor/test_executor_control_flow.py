@@ -66,10 +66,10 @@ def test_diverged_lanes_meet_again_and_share_one_request():
     assert other.array()[:32].tolist() == [1 if i & 1 else i + 32 for i in range(32)]
     assert result.counters["branch_divergent_warps"] == 1
     last = result.lines[7]
-    assert (last.global_store_requests, last.global_store_sectors) == (1, 4)
-    assert result.lines[4].global_store_requests == 1
-    assert result.lines[4].global_store_efficiency_pct == 50.0
-    assert result.lines[6].global_store_efficiency_pct == 25.0
+    assert (last["global_store_requests"], last["global_store_sectors"]) == (1, 4)
+    assert result.lines[4]["global_store_requests"] == 1
+    assert result.lines[4]["global_store_efficiency_pct"] == 50.0
+    assert result.lines[6]["global_store_efficiency_pct"] == 25.0
 
 
 @settings(max_examples=25, deadline=None)

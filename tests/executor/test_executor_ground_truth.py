@@ -153,4 +153,4 @@ def test_transpose_on_ragged_shapes(name, block):
     np.testing.assert_array_equal(target.array(), expected)
     assert target.written_mask().all()
     lines = result.lines.values()
-    assert sum(line.global_load_sectors for line in lines) == result.counters["global_load_sectors"]
+    assert sum(line["global_load_sectors"] for line in lines) == result.counters["global_load_sectors"]

@@ -114,7 +114,7 @@ def test_sectors_and_useful_bytes(index, sectors, useful):
     numbers = np.arange(512, dtype=np.float32)
     (_, out), result = run_cuda(source, numbers, np.zeros(32, np.float32))
     line = result.lines[2]
-    assert (line.global_load_requests, line.global_load_sectors, line.global_load_useful_bytes) == (
+    assert (line["global_load_requests"], line["global_load_sectors"], line["global_load_useful_bytes"]) == (
         1,
         sectors,
         useful,
@@ -132,7 +132,7 @@ def test_sectors_and_useful_bytes(index, sectors, useful):
 def test_no_loads_means_no_efficiency():
     source = 'extern "C" __global__ void k(int *out) { out[threadIdx.x] = 1; }'
     _, result = run_cuda(source, np.zeros(32, np.int32))
-    assert result.counters["global_load_efficiency_pct"] is None
+    assert "global_load_efficiency_pct" not in result.counters
     assert result.counters["global_store_efficiency_pct"] == 100.0
 
 

@@ -71,7 +71,7 @@ def test_lanes_that_took_a_lock_in_turn_meet_at_the_next_barrier():
 }"""
     (out,), result = run_cuda(source, np.zeros(64, np.int32), block=(64, 1, 1))
     assert out.array().tolist() == [sum(range(64))] * 64
-    assert result.lines[line_of(source, "together")].global_store_requests == 2
+    assert result.lines[line_of(source, "together")]["global_store_requests"] == 2
 
 
 def test_lanes_that_come_to_different_barriers_are_told():
@@ -212,4 +212,4 @@ def test_loops_that_no_other_thread_ends_keep_their_warps_together():
     _, result = run_cuda(
         source, np.zeros(1, np.int32), np.zeros(64, np.int32), scalars=(40,), block=(64, 1, 1)
     )
-    assert result.lines[line_of(source, "together")].global_store_requests == 2
+    assert result.lines[line_of(source, "together")]["global_store_requests"] == 2

@@ -106,7 +106,7 @@ def test_batches_report_progress_and_agree_with_one_another():
     assert seen == [(2048, 5000), (4096, 5000), (5000, 5000)]
     assert (target.array() == 9).all()
     assert result.counters["global_load_requests"] == 5000 * 4
-    assert result.lines[6].global_store_requests == 5000
+    assert result.lines[6]["global_store_requests"] == 5000
     bare = launch(cuda_program(SOURCE), (1, 1, 1), (32, 1, 1), [source, target], memory, per_line=False)
     assert bare.lines == {}
 

@@ -52,7 +52,7 @@ def test_a_product_of_tiles(follow):
     np.testing.assert_array_equal(buffers[0].array(), a @ b.T)
     assert result.counters["hmma_instructions"] == 1
     counted = result.lines[line_of(tile(), "both tiles of A")]
-    assert (counted.shared_load_requests, counted.shared_load_wavefronts) == (1, 2)
+    assert (counted["shared_load_requests"], counted["shared_load_wavefronts"]) == (1, 2)
 
 
 def test_a_tile_read_without_a_barrier_is_a_race():

@@ -48,7 +48,7 @@ def test_sectors_are_those_of_the_machine_code(name):
     result = launched(body, linked=True)
     assert result.counters["global_atomic_sectors"] == sectors
     assert result.counters["global_atomic_requests"] == 5
-    assert result.lines[2].global_atomic_sectors == sectors
+    assert result.lines[2]["global_atomic_sectors"] == sectors
 
 
 def test_without_machine_code_lanes_count_one_by_one_and_a_remark_says_so():

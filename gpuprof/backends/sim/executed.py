@@ -3,7 +3,7 @@
 """What executing one case left and counted, and whether a sample of its grid tells enough."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from gpuprof.backends.base import ExplainedFailure, Findings
 from gpuprof.backends.sim.instructions import NoLink, whole
@@ -15,7 +15,6 @@ from gpuprof.executor import (
     Buffer,
     KernelFault,
     LaunchResult,
-    LineCounters,
     Openness,
     Order,
     Program,
@@ -48,6 +47,7 @@ _SUMS_AS_MEASURED = (
     "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
 )
 _ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32")
+_NO_ACCESS = "there was no such access"
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 
 
@@ -235,18 +235,18 @@ def _adds_in_tensor_cores(program: Program) -> bool:
 def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
     """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
     return {
-        OF_EXECUTOR[name].name: Counter(
-            value=None if name in result.hidden else value,
-            unit=OF_EXECUTOR[name].unit,
+        name: Counter(
+            value=None if name in result.hidden else result.counters.get(name, None if row.over else 0),
+            unit=row.unit,
             source="sim",
-            reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
+            reason=result.hidden.get(name, _NO_ACCESS if row.over and name not in result.counters else None),
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
             busiest_sm=result.busiest.get(name),
             is_estimate=not exact,
         )
-        for name, value in result.counters.items()
-        if value or OF_EXECUTOR[name].only_with != "tensor"
+        for name, row in OF_EXECUTOR.items()
+        if result.counters[name] or row.only_with != "tensor"
     }
 
 
@@ -266,21 +266,14 @@ def lines_of(
     """Counts by source line; a line keeps only the events it has."""
     executed = instructions.lines if isinstance(instructions, MachineCounts) else {}
     found: dict[int, dict[str, float | int]] = {
-        line: _line_counters(counters) for line, counters in result.lines.items() if line
+        line: {name: counters[name] for name in OF_EXECUTOR if counters[name]}
+        for line, counters in result.lines.items()
+        if line
     }
     for line, times in executed.items():
         if times.low:
             found.setdefault(line, {})["warp_instructions"] = whole(times.low)
     return tuple(SourceLine(line, counters) for line, counters in sorted(found.items()))
-
-
-def _line_counters(counters: LineCounters) -> dict[str, float | int]:
-    values = {name: value for name, value in asdict(counters).items() if value}
-    for name in ("global_load_efficiency_pct", "global_store_efficiency_pct"):
-        share = getattr(counters, name)
-        if share is not None:
-            values[name] = share
-    return values
 
 
 def remarks_of(launched: Sequence[Program], device: Device) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.moments import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers, Settled
 from gpuprof.executor.memory.thread_order import ThreadOrder
@@ -85,6 +86,8 @@ class MemoryOperation:
     settled: Settled | None = None
     moment: int = 0
     address_only: bool = False
+    site: int | None = None
+    tally: Tally | None = None
 
     @cached_property
     def place(self) -> Numbers:
@@ -104,6 +107,15 @@ class MemoryOperation:
     def each(self, values: Lanes) -> Lanes:
         """Return the value of each, of those that the lanes, or the threads, have."""
         return self._of_lanes(values)
+
+    def count(self, event: str, chosen: Bools) -> None:
+        """Count the threads that are true in `chosen`; `Site` says how a counter of an event is called.
+
+        Of instructions that the hardware's counters do not see, nothing is counted.
+        """
+        if self.tally is not None and self.site is not None:
+            blocks = self.who[chosen] // self.order.block_threads - self.order.first
+            self.tally.add(self.site, event, np.bincount(blocks, minlength=self.order.blocks))
 
     def of(self, chosen: Bools, manner: Manner) -> "MemoryOperation":
         """Return what some of its threads do, in another manner."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.tally import Event, Tally
+from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.banks import PERIOD, wavefronts
 
 
@@ -103,9 +103,9 @@ class SharedGroup:
                 place = address + access.offset
                 place = place - (int(place.min()) & -PERIOD)
                 total, ideal = wavefronts(place, everybody, access.size, load=access.load)
-                tally.add(access.site, Event.REQUESTS, runs.sum(axis=1))
-                tally.add(access.site, Event.WAVEFRONTS, (runs * total).sum(axis=1))
-                tally.add(access.site, Event.CONFLICTS, (runs * (total - ideal)).sum(axis=1))
+                tally.add(access.site, "requests", runs.sum(axis=1))
+                tally.add(access.site, "wavefronts", (runs * total).sum(axis=1))
+                tally.add(access.site, "bank_conflicts", (runs * (total - ideal)).sum(axis=1))
         self._runs.clear()
         self._pattern = self._used = self._last = None
 

@@ -10,7 +10,6 @@ from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
@@ -93,7 +92,7 @@ def _counted(coder: Coder, item: Instruction, step: Step) -> Step:
 
     def counted(batch: Batch) -> None:
         for site, times in sites:
-            batch.tally.add(site, Event.THREADS, masked(batch).thread_count * times)
+            batch.tally.add(site, "thread_instructions", masked(batch).thread_count * times)
         step(batch)
 
     return counted

@@ -78,6 +78,18 @@ class Geometry:
 
 
 @dataclass
+class RepeatedLoads:
+    """Loads that were made again and again at the same addresses: what one time costs, from a site on.
+
+    `counts` is of shape (blocks or 1,) for each load and event.
+    """
+
+    first_site: int
+    counts: list[dict[str, Counts]]
+    times: int = 0
+
+
+@dataclass
 class AccessMemory:
     """What the instructions of one batch remember of their last accesses: what repeats is examined once.
 
@@ -91,6 +103,7 @@ class AccessMemory:
     footprints: dict[object, Moving[Footprint]] = field(default_factory=dict)
     landings: dict[object, Moving[Landing]] = field(default_factory=dict)
     shared_loads: dict[object, Any] = field(default_factory=dict)
+    repeated: list[RepeatedLoads] = field(default_factory=list)
 
 
 class Batch:
@@ -182,6 +195,10 @@ class Batch:
 
     def settle(self) -> None:
         """Add to the tally what was counted apart from it."""
+        for loads in self.memo.repeated:
+            for site, counts in enumerate(loads.counts, loads.first_site):
+                for event, per_block in counts.items():
+                    self.tally.add(site, event, loads.times * per_block)
         if self.control_slice is not None:
             for group in self.control_slice.groups.values():
                 group.settle(self.tally)
@@ -268,7 +285,8 @@ class Batch:
         """
         observers = self.observers.get(buffer.address)
         if observers is not None:
-            one = MemoryOperation(self.order, **({"address_only": self.address_only} | access))
+            given = {"address_only": self.address_only, "tally": self.tally, **access}
+            one = MemoryOperation(self.order, **given)
             for observer in observers:
                 getattr(observer, event)(buffer, one, *more)
 

@@ -63,9 +63,9 @@ class Coder:
     def __post_init__(self) -> None:
         self.carry = self.slots.scratch(np.dtype(np.bool_))
 
-    def site(self, family: str, item: Instruction) -> int:
-        """Add a counting site and return its number."""
-        self.sites.append(Site(family, item.line, item.ptx_line))
+    def site(self, family: str, item: Instruction, **names: str) -> int:
+        """Add a counting site, some of whose events have `names` of their own; return its number."""
+        self.sites.append(Site(family, item.line, item.ptx_line, names))
         return len(self.sites) - 1
 
     def parameter_offset(self, name: str, line: int) -> int:

@@ -12,7 +12,6 @@ from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_o
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
-from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_flights import LanePlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
@@ -212,9 +211,11 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     past_cache = size.bits == COPY_BYTES and "cg" in item.opcode
     shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
     place = target.offset - coder.shared_start
-    to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=()))
-    events = set() if past_cache else {Event.SECTORS}
-    from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
+    to_shared = SharedSpace(
+        Request(shared_site, item.line, size.bits, place, elsewhere=("wavefronts", "bank_conflicts"))
+    )
+    elsewhere = ("sectors",) if past_cache else ()
+    from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, elsewhere=elsewhere))
     parts = _PartialRead(from_global, size.bits)
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = _copied_bytes(coder, item, size.bits)
@@ -246,9 +247,9 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         if moving is None:
             moving = batch.memo.landings[to_shared.request] = Moving(LINE_BYTES)
         cost = moving_landing(moving, pieces, examine)
-        batch.tally.add(global_site, Event.SECTORS, cost.sectors)
-        batch.tally.add(shared_site, Event.CONFLICTS, cost.conflicts)
-        batch.tally.add(shared_site, Event.WAVEFRONTS, cost.wavefronts)
+        batch.tally.add(global_site, "sectors", cost.sectors)
+        batch.tally.add(shared_site, "bank_conflicts", cost.conflicts)
+        batch.tally.add(shared_site, "wavefronts", cost.wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)

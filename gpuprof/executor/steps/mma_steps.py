@@ -10,11 +10,12 @@ from gpuprof.executor.arithmetic.sparse_products import SparseProduct
 from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
-from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 
+#: The pipe of the tensor cores that multiplies each type; what counts products of bits is not known.
+_PIPES = {**dict.fromkeys(("f16", "bf16", "tf32"), "hmma"), "f64": "dmma", "i8": "imma"}
 #: What the opcode of a sparse product says besides its shape and types.
 _OF_SPARSE = ("sp", "ordered_metadata", "sync", "aligned", "satfinite")
 
@@ -62,10 +63,13 @@ def _multiply_sparse(coder: Coder, item: Instruction) -> Step:
     reads_c = [coder.reader(part, dense.sum_register, item) for part in c]
     which = coder.reader(item.operands[4], dense.factor_register, item)
     writes = [coder.target(part, item) for part in d]
-    site, chosen = coder.site(f"sparse_{dense.source}", item), selector.bits
+    site, chosen = (
+        coder.site(f"sparse_{dense.source}", item, requests=f"{_PIPES[dense.source]}_instructions"),
+        selector.bits,
+    )
 
     def multiply(batch: Batch, mask: Mask) -> None:
-        batch.tally.add(site, Event.REQUESTS, mask.warp_count)
+        batch.tally.add(site, "requests", mask.warp_count)
         of_a, of_b, of_c = ([read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c))
         values = product.compute(of_a, of_b, of_c, which(batch), chosen)
         for write, value in zip(writes, values, strict=True):
@@ -100,12 +104,13 @@ def vector(operand: Operand) -> tuple[Operand, ...]:
 
 def tensor_counter(coder: Coder, item: Instruction, product: Product) -> Callable[[Batch, Mask, int], None]:
     """Return what counts the products of an instruction: of a batch, its lanes, and how many products."""
-    site = coder.site(f"tensor_{product.source}", item)
+    names = {"requests": f"{_PIPES[product.source]}_instructions"} if product.source in _PIPES else {}
+    site = coder.site(f"tensor_{product.source}", item, **names)
 
     def count(batch: Batch, mask: Mask, products: int) -> None:
         warps = mask.warp_count * products
-        batch.tally.add(site, Event.REQUESTS, warps * product.instructions)
-        batch.tally.add(site, Event.OPERATIONS, warps * product.operations)
+        batch.tally.add(site, "requests", warps * product.instructions)
+        batch.tally.add(site, "operations", warps * product.operations)
 
     return count
 

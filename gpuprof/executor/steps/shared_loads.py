@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Counts, Mask
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access, Entry
 from gpuprof.executor.memory.remembered import Remembered
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym, Vec
-from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.batch import Batch, RepeatedLoads
 from gpuprof.executor.steps.coding import Coder
 from gpuprof.executor.steps.spaces import Request, SharedSpace
 
@@ -51,12 +50,12 @@ class _Made:
 
     Attributes:
         places: The addresses as the player takes them; idle lanes have one that a lane that runs has.
-        counts: What each load counts: shape (loads, events, blocks or 1).
+        repeated: What each load counts, and how often these were made again.
         entries: What the race detector is told.
     """
 
     places: list[NDArray[np.int64]]
-    counts: NDArray[np.int64]
+    repeated: RepeatedLoads
     entries: list[Entry]
 
 
@@ -113,17 +112,17 @@ class SharedLoads:
             made = self._made(operands, mask, patterns)
             known.add(operands, mask, made)
         else:
-            batch.tally.add_together(self._first_site, made.counts)
+            if not made.repeated.times:
+                batch.memo.repeated.append(made.repeated)
+            made.repeated.times += 1
             batch.races.record_reads(made.entries)
         return made.places
 
     def _made(self, operands: Sequence[Lanes], mask: Mask, patterns: list[SharedPattern]) -> _Made:
-        blocks = max(len(counts) for p in patterns for counts in (p.wavefronts, p.conflicts, mask.warp_count))
-        counts: Counts = np.zeros((len(patterns), len(Event), blocks), np.int64)
-        for row, pattern in zip(counts, patterns, strict=True):
-            row[Event.REQUESTS] = mask.warp_count
-            row[Event.WAVEFRONTS] = pattern.wavefronts
-            row[Event.CONFLICTS] = pattern.conflicts
+        counts = [
+            {"requests": mask.warp_count, "wavefronts": p.wavefronts, "bank_conflicts": p.conflicts}
+            for p in patterns
+        ]
         entries = [
             Entry(Access.READ, pattern, space.request.line)
             for pattern, space in zip(patterns, self._spaces, strict=True)
@@ -136,7 +135,7 @@ class SharedLoads:
             )
         }
         places = [_valid(*first[number]) for number in range(len(operands))]
-        return _Made(places, counts, entries)
+        return _Made(places, RepeatedLoads(self._first_site, counts), entries)
 
 
 def _valid(pattern: SharedPattern, displacement: int) -> NDArray[np.int64]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES, Footprint, atomic_sectors, moving_footprint
 from gpuprof.executor.memory.global_accesses import Manner
@@ -39,7 +38,7 @@ class Request:
         size: Bytes per lane, all elements of a vector together.
         offset: The immediate part of its address, in bytes.
         manner: How it touches global memory.
-        events: Which of its events are counted here; the others are its decoder's business.
+        elsewhere: What its decoder counts in another way.
         remote: Whether it may go to the shared memory of other blocks of its cluster.
         parts: Elements of a vector.
     """
@@ -49,7 +48,7 @@ class Request:
     size: int
     offset: int
     manner: Manner = Manner.READ
-    events: Collection[Event] = frozenset(Event)
+    elsewhere: Collection[str] = ()
     remote: bool = False
     parts: int = 1
 
@@ -60,7 +59,7 @@ class Request:
     @cached_property
     def how(self) -> dict[str, Any]:
         """What is told of any such access."""
-        return {"line": self.line, "manner": self.manner, "parts": self.parts}
+        return {"line": self.line, "manner": self.manner, "parts": self.parts, "site": self.site}
 
     def __hash__(self) -> int:
         """The same for equal requests, and computed once: a batch looks them up at each access."""
@@ -196,11 +195,11 @@ class GlobalSpace:
         found = moving_footprint(moving, address, request.offset, mask, request.size)
         if request.site is not None:
             tally = batch.tally
-            tally.add(request.site, Event.REQUESTS, mask.warp_count)
-            if Event.SECTORS in request.events:
+            tally.add(request.site, "requests", mask.warp_count)
+            if "sectors" not in request.elsewhere:
                 sectors = atomic_sectors(address, request.offset, mask) if in_turn else found.sectors
-                tally.add(request.site, Event.SECTORS, sectors)
-            tally.add(request.site, Event.USEFUL_BYTES, found.useful_bytes)
+                tally.add(request.site, "sectors", sectors)
+            tally.add(request.site, "useful_bytes", found.useful_bytes)
         if not found.aligned:
             check_alignment(batch, request, address, mask)
         return found
@@ -375,11 +374,11 @@ class SharedSpace:
         """Count an access and return its pattern."""
         site, tally, pattern = self.request.site, batch.tally, self.examined(batch, address, mask, load=load)
         assert site is not None
-        tally.add(site, Event.REQUESTS, mask.warp_count)
-        if Event.WAVEFRONTS in self.request.events:
-            tally.add(site, Event.WAVEFRONTS, pattern.wavefronts)
-        if Event.CONFLICTS in self.request.events:
-            tally.add(site, Event.CONFLICTS, pattern.conflicts)
+        tally.add(site, "requests", mask.warp_count)
+        if "wavefronts" not in self.request.elsewhere:
+            tally.add(site, "wavefronts", pattern.wavefronts)
+        if "bank_conflicts" not in self.request.elsewhere:
+            tally.add(site, "bank_conflicts", pattern.conflicts)
         return pattern
 
     def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
@@ -462,7 +461,7 @@ class LocalSpace:
         check_bounds(batch, request, address, mask, batch.local_bytes, "local")
         check_alignment(batch, request, address, mask)
         if request.site is not None:
-            batch.tally.add(request.site, Event.REQUESTS, mask.warp_count)
+            batch.tally.add(request.site, "requests", mask.warp_count)
         own = batch.lane_numbers * (batch.local_bytes // request.size)
         index = (address.astype(np.int64) + request.offset) // request.size
         return own + (index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0))

@@ -19,7 +19,6 @@ from gpuprof.executor.arithmetic.tensor_products import Product
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
-from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
@@ -95,7 +94,8 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
     writes = [coder.target(part, item) for part in d.items]
     of_a, of_b = _Operand(coder, item, a, form, 0), _Operand(coder, item, b, form, 1)
     adds = coder.predicate(item.operands[3], item)
-    site, masked = coder.site(f"wgmma_{product.source}", item), coder.mask(item)
+    counter = f"tensor_{product.source}_operations"
+    site, masked = coder.site(f"wgmma_{product.source}", item, operations=counter), coder.mask(item)
     tile = product.register_counts[2]
     accumulator = ARITHMETIC[product.accumulator]
 
@@ -105,7 +105,7 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
             return
         require_whole_warps(batch, mask, item)
         operations = product.operations * form.columns // _COLUMNS_OF_TILE
-        batch.tally.add(site, Event.OPERATIONS, mask.warp_count * operations)
+        batch.tally.add(site, "operations", mask.warp_count * operations)
         chunks = [operand.chunks(batch, mask) for operand in (of_a, of_b)]
         batch.products.start(_pattern(batch, mask, [part for part in chunks if part is not None]), item.line)
         first, second = of_a.matrix(batch, mask), of_b.matrix(batch, mask)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from launch_case import LaunchCase
 
-from gpuprof.counters import OF_NCU, OPCODES
+from gpuprof.counters import OF_EXECUTOR, OF_NCU, OPCODES
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, LaunchResult, launch, load_program
 
 #: What follows from reading memory or lanes that hold nothing; where that ends is then followed.
@@ -110,7 +110,8 @@ def _execute(case: LaunchCase, ptx: str, *, follow_undefined: bool) -> Executed:
 
 
 def _told(result: LaunchResult) -> dict[str, float | int | None]:
-    return {name: value for name, value in result.counters.items() if name not in result.hidden}
+    told = {name for name, row in OF_EXECUTOR.items() if not row.over} | result.counters.keys()
+    return {name: result.counters[name] for name in told if name not in result.hidden}
 
 
 def wrong_bits(case: LaunchCase, ours: Executed, answer: Mapping[str, Any]) -> str:
@@ -137,7 +138,7 @@ def counts_of_card(answer: Mapping[str, Any]) -> dict[str, float]:
     for row in OF_NCU:
         metric = next((name for name in row.metrics if name in answer["counters"]), None)
         if row.executor and metric and metric != OPCODES:
-            counted[row.executor] = answer["counters"][metric]
+            counted[row.name] = answer["counters"][metric]
     for name, opcodes in _BY_OPCODE.items():
         counted[name] = sum(answer["opcodes"].get(opcode, 0) for opcode in opcodes)
     if all(name in answer["counters"] for name in _ATOMIC_SECTORS):
