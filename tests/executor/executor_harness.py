@@ -24,6 +24,8 @@ from gpuprof.executor import (
     load_program,
     other_orders,
 )
+from gpuprof.executor.arithmetic import exact
+from gpuprof.executor.arithmetic.nans import with_nans
 
 KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
 
@@ -180,3 +182,10 @@ def _register(kind: str) -> str:
 
 def _moved(kind: str) -> str:
     return {"f16": "b16"}.get(kind, kind)
+
+
+def numpy_loop(name, kind):
+    """What `hardware_loop` computes, by NumPy and exact arithmetic."""
+    operation, _, flushes = name.partition(".")
+    compute = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "fma": exact.fma}[operation]
+    return with_nans(exact.with_flush(compute) if flushes else compute, operation, kind)

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from executor_harness import run_instruction
+from executor_harness import numpy_loop, run_instruction
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuprof.executor.arithmetic import exact, floats
-from gpuprof.executor.arithmetic.hardware_loops import hardware_loop
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.arithmetic.mnemonic import Mnemonic
+from gpuprof.executor.arithmetic.native import hardware_loop
 
 
 def nearest(value: Fraction, dtype) -> float:
@@ -75,14 +75,12 @@ def f32_subnormal_sums(count: int, seed: int):
 @pytest.fixture(params=["numpy", "hardware"])
 def fma(request):
     """Each implementation of rounding to nearest must agree with the rationals."""
-    if request.param == "hardware" and hardware_loop("fma", "f32") is None:
-        pytest.skip("llvmlite or the CPU instruction is missing")
 
     def compute(a, b, c, mode="rn"):
         with np.errstate(all="ignore"):
             if request.param == "hardware" and mode == "rn":
                 return hardware_loop("fma", f"f{8 * a.dtype.itemsize}")(a, b, c)
-            return (exact.fma32 if a.dtype == np.float32 else exact.fma64)(a, b, c, mode)
+            return exact.fma(a, b, c, mode)
 
     return compute
 
@@ -98,16 +96,6 @@ def test_f32_fma_is_rounded_once(fma, mode, cases):
     for x, y, z, result in zip(a, b, c, got, strict=True):
         value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
         assert float(result) == rounded(value, np.float32, mode), (x, y, z)
-
-
-def test_multiply_adds_without_the_cpus_instruction_are_of_their_own_width(monkeypatch):
-    monkeypatch.setattr(floats, "hardware_loop", lambda name, kind: None)
-    for kind, dtype, cases in (("f32", np.float32, f32_near_ties), ("f64", np.float64, f64_cases)):
-        a, b, c = cases(200, seed=5)
-        got = run_instruction(f"fma.rn.{kind} d, a, b, c;", (kind,) * 3, kind, a, b, c)
-        for x, y, z, result in zip(a, b, c, got, strict=True):
-            value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
-            assert float(result) == rounded(value, dtype, "rn")
 
 
 def f64_cases(count: int, seed: int):
@@ -149,7 +137,7 @@ def test_f64_fma_at_the_ends_of_the_range():
             for row, column in zip(significands, zip(*exponents, strict=True), strict=True)
         )
         for mode in ("rn", "rp"):
-            got = exact.fma64(a, b, c, mode)
+            got = exact.fma(a, b, c, mode)
             for x, y, z, result in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
                 value = Fraction(x) * Fraction(y) + Fraction(z)
                 assert result == rounded_or_infinite(value, np.float64, mode), (x, y, z)
@@ -163,7 +151,7 @@ FINITE64 = st.floats(allow_nan=False, allow_infinity=False)
 @given(FINITE32, FINITE32, FINITE32)
 def test_f32_fma_on_any_floats(a, b, c):
     with np.errstate(all="ignore"):
-        got = float(exact.fma32(*(np.float32([v]) for v in (a, b, c)))[0])
+        got = float(exact.fma(*(np.float32([v]) for v in (a, b, c)))[0])
     value = Fraction(a) * Fraction(b) + Fraction(c)
     if abs(value) >= Fraction(2) ** 128:
         assert math.isinf(got)
@@ -175,7 +163,7 @@ def test_f32_fma_on_any_floats(a, b, c):
 @given(FINITE64, FINITE64, FINITE64)
 def test_f64_fma_on_any_floats(a, b, c):
     with np.errstate(all="ignore"):
-        got = float(exact.fma64(*(np.float64([v]) for v in (a, b, c)))[0])
+        got = float(exact.fma(*(np.float64([v]) for v in (a, b, c)))[0])
     value = Fraction(a) * Fraction(b) + Fraction(c)
     try:
         expected = float(value)
@@ -187,17 +175,16 @@ def test_f64_fma_on_any_floats(a, b, c):
 ANY32, ANY64 = st.floats(width=32), st.floats()
 
 
-@pytest.mark.skipif(hardware_loop("fma", "f32") is None, reason="llvmlite or the CPU instruction is missing")
 @settings(max_examples=300, deadline=None)
 @given(st.tuples(ANY32, ANY32, ANY32), st.tuples(ANY64, ANY64, ANY64))
 @example((3e38, 3e38, -math.inf), (5.84236050728026e99, 3.0769979576271977e208, -math.inf))
 @example((-3e38, 3e38, math.inf), (1e200, -1e200, math.inf))
 def test_both_implementations_agree_on_everything(single, double):
     with np.errstate(all="ignore"):
-        for values, dtype, portable in ((single, np.float32, exact.fma32), (double, np.float64, exact.fma64)):
+        for values, dtype in ((single, np.float32), (double, np.float64)):
             operands = [np.array([value], dtype) for value in values]
             kind = f"f{8 * operands[0].dtype.itemsize}"
-            expected, got = portable(*operands), hardware_loop("fma", kind)(*operands)
+            expected, got = exact.fma(*operands), hardware_loop("fma", kind)(*operands)
             np.testing.assert_array_equal(got, expected)
             assert np.signbit(got)[0] == np.signbit(expected)[0] or np.isnan(got)[0]
 
@@ -249,10 +236,10 @@ def test_a_finite_addend_brings_an_overflowed_product_back():
     huge, double = np.finfo(np.float64).max, np.float64([2.0])
     for sign in (1.0, -1.0):
         with np.errstate(all="ignore"):
-            got = exact.fma64(np.float64([sign * huge]), double, np.float64([-sign * huge]))
+            got = exact.fma(np.float64([sign * huge]), double, np.float64([-sign * huge]))
         assert got.tolist() == [sign * huge]
     huge32 = np.finfo(np.float32).max
-    assert exact.fma32(np.float32([huge32]), np.float32([2]), np.float32([-huge32])).tolist() == [huge32]
+    assert exact.fma(np.float32([huge32]), np.float32([2]), np.float32([-huge32])).tolist() == [huge32]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -294,7 +281,6 @@ def test_directed_rounding_of_f32(a, b, mode, name):
     assert got == rounded(value, np.float32, mode)
 
 
-@pytest.mark.skipif(hardware_loop("fma", "f32") is None, reason="llvmlite or the CPU instruction is missing")
 @pytest.mark.parametrize("strides", ["lanes", "one value", "every other"])
 @pytest.mark.parametrize(
     "name",
@@ -319,6 +305,6 @@ def test_loops_of_the_cpu_give_every_bit_that_numpy_gives(name, strides, monkeyp
         operands = [operand[::2] for operand in operands]
     with np.errstate(all="ignore"):
         got = TABLE[op.base](op).compute(*operands)
-        monkeypatch.setattr(floats, "hardware_loop", lambda name, kind: None)
+        monkeypatch.setattr(floats, "hardware_loop", numpy_loop)
         expected = TABLE[op.base](op).compute(*operands)
     np.testing.assert_array_equal(got.view(f"u{bits // 8}"), expected.view(f"u{bits // 8}"))

@@ -11,14 +11,12 @@ from executor_harness import compile_cuda, run_cuda
 
 from gpuprof.executor import GlobalMemory, KernelFault, launch, load_program
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.float_player import player
 from gpuprof.executor.arithmetic.float_runs import Tape
+from gpuprof.executor.arithmetic.native import player
 from gpuprof.executor.steps import fusion
 
-pytestmark = pytest.mark.skipif(player() is None, reason="llvmlite or the CPU instruction is missing")
-
 SHAPES = [(3, 2, 32), (1, 2, 32), (3, 1, 32), (3, 2, 1), (1, 1, 32), (1, 1, 1)]
-PORTABLE = {"fma": exact.fma32, "add": np.add, "sub": np.subtract, "mul": np.multiply}
+PORTABLE = {"fma": exact.fma, "add": np.add, "sub": np.subtract, "mul": np.multiply}
 
 
 def random_source(rng, shape):
@@ -80,7 +78,7 @@ def test_a_tape_loads_from_shared_memory(seed):
     wanted = [values[i] for i in rng.integers(0, len(values), 3)]
     for _ in range(int(rng.integers(1, 40))):
         (x, a), (y, b) = (values[i] for i in rng.integers(0, len(values), 2))
-        total = tape.compute("fma", [x, y, total[0]]), exact.fma32(a, b, total[1])
+        total = tape.compute("fma", [x, y, total[0]]), exact.fma(a, b, total[1])
         if rng.random() < 0.2:
             values.append(total)
     wanted.append(total)
@@ -147,8 +145,8 @@ INTERLEAVED = """extern "C" __global__ void k(float *x, float *out, int n) {
 def test_loads_stores_and_branches_between_sums_see_them_in_order(monkeypatch):
     x = np.random.default_rng(1).uniform(-0.5, 0.5, 64).astype(np.float32)
     results = []
-    for machine in (player(), None):
-        monkeypatch.setattr(fusion, "player", lambda machine=machine: machine)
+    for fewest in (fusion._FEWEST, 10**6):
+        monkeypatch.setattr(fusion, "_FEWEST", fewest)
         buffers, result = run_cuda(INTERLEAVED, x, np.zeros(64, np.float32), scalars=(3,))
         results.append((bits(buffers[1].array()), result.counters, result.lines))
     assert np.isfinite(results[0][0].view(np.float32)).all()
@@ -187,8 +185,8 @@ LOADS = """extern "C" __global__ void k(float *x, float *out, int n) {
 def test_loads_that_feed_arithmetic_move_and_cost_what_they_do_alone(monkeypatch, threads):
     x = np.random.default_rng(2).uniform(-0.5, 0.5, 256).astype(np.float32)
     results = []
-    for machine in (player(), None):
-        monkeypatch.setattr(fusion, "player", lambda machine=machine: machine)
+    for fewest in (fusion._FEWEST, 10**6):
+        monkeypatch.setattr(fusion, "_FEWEST", fewest)
         buffers, result = run_cuda(
             LOADS, x, np.zeros(3 * threads, np.float32), scalars=(9,), grid=(3, 1, 1), block=(threads, 1, 1)
         )
@@ -203,8 +201,8 @@ RACY = LOADS.replace("        __syncthreads();\n    }", "    }")
 
 def test_a_race_of_a_load_that_feeds_arithmetic_is_found(monkeypatch):
     texts = []
-    for machine in (player(), None):
-        monkeypatch.setattr(fusion, "player", lambda machine=machine: machine)
+    for fewest in (fusion._FEWEST, 10**6):
+        monkeypatch.setattr(fusion, "_FEWEST", fewest)
         with pytest.raises(KernelFault) as caught:
             run_cuda(RACY, np.ones(256, np.float32), np.zeros(96, np.float32), scalars=(9,), block=(96, 1, 1))
         texts.append(str(caught.value))

@@ -17,7 +17,6 @@ import numpy as np
 from gpuprof.executor.lanes.scalars import Lanes
 
 _F32_TINY = np.float32(2.0**-126)  # smallest normal float32
-_SPLITTER = 134217729.0  # 2^27 + 1: Veltkamp's constant for halving a float64
 
 
 def flush(value: Lanes) -> Lanes:
@@ -30,15 +29,6 @@ def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     s = a + b
     shadow = s - a
     return s, (a - (s - shadow)) + (b - shadow)
-
-
-def two_product(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    """Return float64 (p, e) with p = round(a * b) and p + e = a * b, barring overflow and underflow."""
-    p = a * b
-    a_big, b_big = a * _SPLITTER, b * _SPLITTER
-    a_high, b_high = a_big - (a_big - a), b_big - (b_big - b)
-    a_low, b_low = a - a_high, b - b_high
-    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 def to_odd(value: Lanes, error: Lanes) -> Lanes:
@@ -76,27 +66,20 @@ def directed(rounded: Lanes, error: Lanes, mode: str) -> Lanes:
     return np.where(up, np.nextafter(rounded, infinity), rounded)
 
 
-def fma32(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
-    """Return float32 a * b + c rounded once.
-
-    The product is exact in float64, so only the sum is rounded there. Rounding that to float32 goes wrong
-    where it lands on the midpoint of two floats, or among the subnormals: those lanes are rounded to odd.
-    """
-    product = np.multiply(a, b, dtype=np.float64)
-    total = np.add(product, c, dtype=np.float64)
-    if mode != "rn":
-        result = narrow(_sum_to_odd(product, c.astype(np.float64)), np.dtype(np.float32), mode)
-        return _sign_of_nothing(result, total == 0, product, c, mode)
-    result = total.astype(np.float32)
-    doubtful = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
-    small = np.abs(result) < _F32_TINY
-    if small.any():
-        doubtful |= small & total.astype(np.bool_)
-    if doubtful.any():
-        where = np.nonzero(doubtful)
-        addend = np.broadcast_to(c, total.shape)[where].astype(np.float64)
-        exact = _sum_to_odd(np.broadcast_to(product, total.shape)[where], addend)
-        result[where] = exact.astype(np.float32)
+def fma(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
+    """Return a * b + c of float32 or float64 rounded once; to nearest `native` does it much faster."""
+    if a.dtype == np.float32:
+        product, addend = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)  # exact in float64
+        result = narrow(_sum_to_odd(product, addend), np.dtype(np.float32), mode)
+        return _sign_of_nothing(result, product + addend == 0, product, addend, mode)
+    a, b, c = np.broadcast_arrays(a, b, c)
+    # The product of finite factors is finite, even where float64 cannot hold it: an infinite addend decides.
+    plain = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, a * b + c)
+    result = _sign_of_nothing(plain, plain == 0, a * b, c, mode)
+    for where in zip(*np.nonzero(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), strict=True):
+        exact = Fraction(float(a[where])) * Fraction(float(b[where])) + Fraction(float(c[where]))
+        if exact:
+            result[where] = from_fraction(exact, mode)
     return result
 
 
@@ -115,41 +98,6 @@ def fma16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 
 def _sum_to_odd(a: Lanes, b: Lanes) -> Lanes:
     return to_odd(*two_sum(a, b))
-
-
-def fma64(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
-    """Return float64 a * b + c rounded once.
-
-    Boldo and Melquiond's algorithm from error-free transforms, where no intermediate can underflow or
-    overflow; exact rationals for the other lanes.
-    """
-    a, b, c = np.broadcast_arrays(a, b, c)
-    high, low = two_product(a, b)
-    addend, addend_error = two_sum(c, low)
-    top, top_error = two_sum(high, addend)
-    result = top + to_odd(*two_sum(top_error, addend_error))
-    plain = a * b + c
-    safe = (
-        _within(a, 2.0**-450, 2.0**450) & _within(b, 2.0**-450, 2.0**450) & _within(c, 2.0**-900, 2.0**1000)
-    )
-    if mode != "rn":
-        safe = np.zeros_like(safe)
-    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    # The product of finite factors is finite, even where float64 cannot hold it: an infinite addend decides.
-    plain = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, plain)
-    # An exact zero takes its sign from the plain sum: the transforms lose it.
-    plain = _sign_of_nothing(plain, plain == 0, a * b, c, mode)
-    result = np.where(finite & (result != 0), result, plain)
-    for where in zip(*np.nonzero(finite & ~safe), strict=True):
-        exact = Fraction(float(a[where])) * Fraction(float(b[where])) + Fraction(float(c[where]))
-        result[where] = from_fraction(exact, mode) if exact else plain[where]
-    return result
-
-
-def _within(value: Lanes, low: float, high: float) -> Lanes:
-    size = np.abs(value)
-    inside: Lanes = ((size > low) & (size < high)) | (size == 0)
-    return inside
 
 
 def from_fraction(exact: Fraction, mode: str = "rn") -> float:
@@ -183,7 +131,7 @@ def multiply(a: Lanes, b: Lanes, mode: str) -> Lanes:
     if a.dtype == np.float32:
         return narrow(np.multiply(a, b, dtype=np.float64), np.dtype(np.float32), mode)
     zero = np.copysign(0.0, a * b)  # of the product's sign, which an exact zero keeps
-    return fma64(a, b, zero, mode)
+    return fma(a, b, zero, mode)
 
 
 def divide(a: Lanes, b: Lanes, mode: str) -> Lanes:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.float_player import (
+from gpuprof.executor.arithmetic.native import (
     ARRAY_BYTES,
     CHAIN,
     HAND_ON,

@@ -9,15 +9,12 @@ import numpy as np
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.extremes import extreme, of_sizes
-from gpuprof.executor.arithmetic.hardware_loops import hardware_loop
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.arithmetic.nans import with_nans
+from gpuprof.executor.arithmetic.native import hardware_loop
 from gpuprof.executor.lanes.scalars import Lanes
 
 _NEAREST: dict[str, Compute] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
     "div": np.divide,
     "sqrt": np.sqrt,
     "rcp": lambda a: a.dtype.type(1) / a,
@@ -31,8 +28,8 @@ _DIRECTED: dict[str, Callable[..., Lanes]] = {
     "rcp": lambda a, mode: exact.divide(np.ones_like(a), a, mode),
 }
 _MODIFIERS = {"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN", "xorsign", "abs"}
-#: What this machine may have a loop of its own for.
-_HOT = ("add", "sub", "mul", "fma")
+#: What there are loops of machine code for.
+_HOT = ("add", "sub", "mul")
 
 
 def modified(op: Mnemonic, compute: Compute, count: int) -> Lowered:
@@ -65,31 +62,22 @@ def rounded(op: Mnemonic, count: int) -> Lowered:
     if mode != "rn":
         compute = _DIRECTED[op.base]
         return modified(op, lambda *operands: compute(*operands, mode), count)
-    if op.base in _HOT and not op.has("sat") and (loop := _loop(op)) is not None:
-        return _of_one_type(op, loop, count)
-    return modified(op, _NEAREST[op.base], count)
+    return _by_loop(op, count) if op.base in _HOT else modified(op, _NEAREST[op.base], count)
 
 
 def fused(op: Mnemonic) -> Lowered:
     """Lower `fma` and `mad` of f32 and f64."""
+    op = Mnemonic("fma", op.flags, op.types)
     mode = op.rounding
-    fma = exact.fma32 if op.type == "f32" else exact.fma64
-    if mode != "rn":
-        return modified(_named_fma(op), lambda a, b, c: fma(a, b, c, mode), 3)
-    loop = _loop(_named_fma(op))
-    if loop is not None and not op.has("sat"):
-        return _of_one_type(op, loop, 3)
-    return modified(_named_fma(op), hardware_loop("fma", op.type) or fma, 3)
+    return _by_loop(op, 3) if mode == "rn" else modified(op, lambda a, b, c: exact.fma(a, b, c, mode), 3)
 
 
-def _named_fma(op: Mnemonic) -> Mnemonic:
-    return Mnemonic("fma", op.flags, op.types)
-
-
-def _loop(op: Mnemonic) -> Compute | None:
-    if not op.has("ftz"):
-        return hardware_loop(op.base, op.type)
-    return hardware_loop(f"{op.base}.ftz", "f32") if op.type == "f32" else None
+def _by_loop(op: Mnemonic, count: int) -> Lowered:
+    """Lower to machine code, which knows `.ftz` of f32 and all NaNs."""
+    loop = hardware_loop(op.base, op.type)
+    if op.has("sat") or (op.has("ftz") and op.type != "f32"):
+        return modified(op, loop, count)
+    return _of_one_type(op, hardware_loop(f"{op.base}.ftz", "f32") if op.has("ftz") else loop, count)
 
 
 def minus(value: Lanes) -> Lanes:
@@ -98,8 +86,8 @@ def minus(value: Lanes) -> Lanes:
 
 
 def fused_multiply_add(kind: str) -> Compute:
-    """Return a * b + c of f32 or f64, rounded once to nearest: by the CPU's own instruction if possible."""
-    return fused(Mnemonic("fma", ("rn",), (kind,))).compute
+    """Return a * b + c of f32 or f64, rounded once to nearest."""
+    return hardware_loop("fma", kind)
 
 
 def extremes(op: Mnemonic) -> Lowered:

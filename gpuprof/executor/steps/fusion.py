@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.float_player import player
 from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.arithmetic.native import player
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
@@ -56,14 +56,13 @@ def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction
 
     Loads from shared memory are in these lists too, where machine code can make them.
     """
-    loads = player() is not None
     group: list[Instruction] = []
     read: set[str] = set()
     written: set[str] = set()
     stays = False
     for item in body:
         reads, writes = reads_and_writes(item)
-        is_load = loads and loads_floats(item)
+        is_load = loads_floats(item)
         if is_load or (item.guard is None and item.opcode in _COLLECTED):
             group.append(item)
             read.update(reads)
@@ -90,10 +89,9 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
         group: The instructions, in their order.
         wanted: Registers that other instructions may read.
     """
-    machine = player()
-    if machine is None or len(group) < _FEWEST:
+    if len(group) < _FEWEST:
         return [_alone(coder, item) for item in group]
-    tape, reads = Tape(), list[tuple[Operand, Instruction]]()
+    machine, tape, reads = player(), Tape(), list[tuple[Operand, Instruction]]()
     values: dict[Operand, int] = {}
 
     def value_of(operand: Operand, item: Instruction) -> int:

@@ -1,0 +1,452 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The hottest float arithmetic as machine code of this CPU: loops for NumPy, and the player of tapes.
+
+NumPy has no fused multiply-add, and doing it exactly with NumPy's other functions takes ten passes over the
+data in float32. NumPy adds and multiplies well, but gives NaNs of its own, and to look for them takes another
+pass. LLVM compiles a loop around the CPU's instruction that also gives the NaNs of the GPU, and NumPy's C
+interface makes that loop a ufunc, which brings broadcasting and strides. The results are those of `exact` and
+`nans`, bit for bit: where the CPU has no such instruction, LLVM calls the C library's function.
+
+A tape (`float_runs`) is played for one warp after the other. A row is what its 32 lanes hold of one value.
+"""
+
+import ctypes
+import functools
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from llvmlite import binding as llvm
+from llvmlite import ir
+
+from gpuprof.executor.arithmetic.nans import CANONICAL, GENERATED, PRIORITY
+from gpuprof.executor.lanes.masks import WARP
+
+#: What a tape's instructions do, by number. Some go between rows and the arrays of a call: `LOAD`, `STORE`,
+#: and `HAND_ON`, which keeps the bits of a NaN. Others load floats from shared memory: one a lane, or four. A
+#: `CHAIN` adds any number of products to a value, which stays in the CPU's registers meanwhile.
+LOAD, STORE, HAND_ON = 0, 1, 2
+OPERATIONS = {"mul": 3, "add": 4, "sub": 5, "fms": 6, "fnma": 7, "fnms": 8}
+CHAIN = 9
+SHARED, SHARED_VECTOR = 10, 11
+#: Floats that an instruction of `SHARED_VECTOR` loads for each lane.
+VECTOR = 4
+#: Numbers of an instruction: what it does, the row that it writes, what it reads (3), and more rows to write.
+#: What a load from shared memory reads is the array of its addresses, as integers, and a displacement in
+#: bytes; what a chain reads is its first value, and how many products follow, in as many instructions as hold
+#: their operands.
+ITEM_WORDS = 8
+#: What the player notes of an array: the address of its first element, and bytes from one block, one warp and
+#: one lane to the next, 0 where it does not change.
+ARRAY_BYTES = 32
+
+_VOID, _BIT, _BYTE, _WORD, _LONG = ir.VoidType(), *(ir.IntType(bits) for bits in (1, 8, 32, 64))
+_POINTER, _FLOAT, _DOUBLE = ir.PointerType(), ir.FloatType(), ir.DoubleType()
+_ROW, _PLACES, _POINTERS = (ir.VectorType(each, WARP) for each in (_FLOAT, _LONG, _POINTER))
+_QUAD = ir.VectorType(_FLOAT, VECTOR)
+_ROW_BYTES = 4 * WARP
+#: Types of a loop: LLVM's, and NumPy's.
+_TYPES: dict[str, tuple[Any, np.dtype[Any]]] = {
+    "f32": (_FLOAT, np.dtype(np.float32)),
+    "f64": (_DOUBLE, np.dtype(np.float64)),
+}
+_EXPONENT, _SIGN, _QUIET = 0x7F80_0000, 0x8000_0000, 1 << 51
+#: Place of `PyUFunc_FromFuncAndData` in NumPy's table of ufunc functions, part of its binary interface.
+_FROM_LOOPS = 1
+#: Where NumPy keeps an array's data, extents and strides, behind what every Python object begins with: part
+#: of its binary interface. To ask for them from Python takes a microsecond an array.
+_HEAD = object.__basicsize__
+_DATA, _EXTENTS, _STRIDES = _HEAD, _HEAD + 16, _HEAD + 24
+
+
+@functools.cache
+def _machine_code(write: Callable[..., ir.Module], *about: Any, vectorised: bool) -> Any:
+    """Compile the module that a function writes; the cache keeps the machine code alive."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(str(write(*about)))
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    )
+    if vectorised:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+        # A warp is four vectors: more at once only takes longer to compile.
+        tuning.loop_vectorization, tuning.loop_interleaving, tuning.loop_unrolling = True, False, False
+        builder = llvm.create_pass_builder(machine, tuning)
+        builder.getModulePassManager().run(module, builder)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    return engine
+
+
+@contextmanager
+def _repeated(b: ir.IRBuilder, count: ir.Value) -> Iterator[ir.Value]:
+    """Write a loop of one iteration or more, numbered from 0."""
+    before, body = b.block, b.append_basic_block()
+    b.branch(body)
+    b.position_at_end(body)
+    number = b.phi(_LONG)
+    number.add_incoming(_LONG(0), before)
+    yield number
+    following = b.add(number, _LONG(1))
+    number.add_incoming(following, b.block)
+    after = b.append_basic_block()
+    b.cbranch(b.icmp_signed("<", following, count), body, after)
+    b.position_at_end(after)
+
+
+def _at(b: ir.IRBuilder, base: ir.Value, offset: ir.Value | int) -> ir.Value:
+    """Return the address so many bytes behind another."""
+    return b.gep(base, [_LONG(offset) if isinstance(offset, int) else offset], source_etype=_BYTE)
+
+
+def _long_at(b: ir.IRBuilder, base: ir.Value, number: ir.Value | int) -> ir.Value:
+    index = _LONG(number) if isinstance(number, int) else number
+    return b.load(b.gep(base, [index], source_etype=_LONG), typ=_LONG)
+
+
+def _multiply_add(module: ir.Module, kind: Any, name: str) -> ir.Function:
+    return ir.Function(module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.{name}")
+
+
+def _nan(b: ir.IRBuilder, value: np.floating[Any], kind: Any) -> ir.Value:
+    """Return a NaN with its bits."""
+    bits = int(value.view(f"u{value.itemsize}"))
+    return b.bitcast((_WORD if kind is _FLOAT else _LONG)(bits), kind)
+
+
+@functools.cache
+def hardware_loop(name: str, kind: str) -> Callable[..., Any]:
+    """Return a ufunc that rounds once to nearest and gives the NaNs of the GPU.
+
+    Args:
+        name: `add`, `sub` or `mul` of two operands, or `fma`, which is (a, b, c) -> a * b + c; of f32 with
+            `.ftz` behind it, where subnormal operands and results are zeros.
+        kind: `f32` or `f64`.
+    """
+    functions = importlib.import_module("numpy._core._multiarray_umath")._UFUNC_API
+    *arrays, text = _tables(name, kind)
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = ctypes.cast(pointer_of(functions, None), ctypes.POINTER(ctypes.c_void_p))
+    pointers, counts, texts = [ctypes.c_void_p] * 3, [ctypes.c_int] * 4, [ctypes.c_char_p] * 2
+    from_loops = ctypes.PYFUNCTYPE(ctypes.py_object, *pointers, *counts, *texts, ctypes.c_int)(
+        table[_FROM_LOOPS]
+    )
+    no_identity = -1
+    addresses = (ctypes.addressof(array) for array in arrays)
+    ufunc: Callable[..., Any] = from_loops(
+        *addresses, 1, _count(name), 1, no_identity, text, b"rounded once, with the NaNs of the GPU", 0
+    )
+    return ufunc
+
+
+@functools.cache
+def _tables(name: str, kind: str) -> tuple[Any, Any, Any, bytes]:
+    """What the ufunc refers to as long as it lives: its loop, the loop's data, operand types, and a name."""
+    engine = _machine_code(_loop_module, name, kind, vectorised=True)
+    types = bytes([_TYPES[kind][1].num]) * (_count(name) + 1)
+    return (
+        (ctypes.c_void_p * 1)(engine.get_function_address("loop")),
+        (ctypes.c_void_p * 1)(),
+        ctypes.create_string_buffer(types, len(types)),
+        name.encode(),
+    )
+
+
+def _count(name: str) -> int:
+    return 3 if name.startswith("fma") else 2
+
+
+def _loop_module(name: str, kind: str) -> ir.Module:
+    """Write a NumPy inner loop: arrays of operands, length, and byte strides come in."""
+    module, count = ir.Module(), _count(name)
+    function = ir.Function(module, ir.FunctionType(_VOID, [_POINTER] * 4), "loop")
+    strided = _strided_loop(module, name, kind)
+    arrays, length, steps, _ = function.args
+    b = ir.IRBuilder(function.append_basic_block())
+    n = b.load(length, typ=_LONG)
+    given = [b.inttoptr(_long_at(b, arrays, i), _POINTER) for i in range(count + 1)]
+    strides = [_long_at(b, steps, i) for i in range(count + 1)]
+    # LLVM makes a vector loop of strides that it knows: every operand has a value for each lane, or one of
+    # them has a single value.
+    size = _TYPES[kind][1].itemsize
+    for single in (None, *range(count)):
+        known = [_LONG(0 if i == single else size) for i in range(count + 1)]
+        same = functools.reduce(b.and_, map(functools.partial(b.icmp_signed, "=="), strides, known))
+        with b.if_then(same):
+            b.call(strided, [*given, *known, n])
+            b.ret_void()
+    b.call(strided, [*given, *strides, n])
+    b.ret_void()
+    return module
+
+
+def _strided_loop(module: ir.Module, name: str, kind: str) -> ir.Function:
+    value_type, dtype = _TYPES[kind]
+    operation, _, flushes = name.partition(".")
+    count = _count(name)
+    taken = [*[_POINTER] * (count + 1), *[_LONG] * (count + 2)]
+    function = ir.Function(module, ir.FunctionType(_VOID, taken), "strided")
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    function.args[count].add_attribute("noalias")
+    *given, n = function.args
+    pointers, strides = given[: count + 1], given[count + 1 :]
+    b = ir.IRBuilder(function.append_basic_block())
+    with _repeated(b, n) as i:
+        at = [_at(b, pointer, b.mul(i, stride)) for pointer, stride in zip(pointers, strides, strict=True)]
+        x = [b.load(place, align=dtype.itemsize, typ=value_type) for place in at[:-1]]
+        if flushes:
+            x = [_flushed(b, value) for value in x]
+        if operation == "fma":
+            result = b.call(_multiply_add(module, value_type, kind), x)
+        else:
+            result = {"add": b.fadd, "sub": b.fsub, "mul": b.fmul}[operation](*x)
+        if flushes:
+            result = _flushed(b, result)
+        is_nan = b.fcmp_unordered("uno", result, result)
+        made = CANONICAL if kind == "f32" else GENERATED
+        result = b.select(is_nan, _nan(b, made, value_type), result)
+        # Of double precision the NaN of an operand is handed on, as a quiet one.
+        for place in reversed(PRIORITY[operation]) if kind == "f64" else ():
+            quiet = b.bitcast(b.or_(b.bitcast(x[place], _LONG), _LONG(_QUIET)), _DOUBLE)
+            result = b.select(b.fcmp_unordered("uno", x[place], x[place]), quiet, result)
+        b.store(result, at[-1], align=dtype.itemsize)
+    b.ret_void()
+    return function
+
+
+def _flushed(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return a float that is a zero of its sign where it has no bit of the exponent (`.ftz`)."""
+    bits = b.bitcast(value, _WORD)
+    tiny = b.icmp_unsigned("==", b.and_(bits, _WORD(_EXPONENT)), _WORD(0))
+    return b.bitcast(b.select(tiny, b.and_(bits, _WORD(_SIGN)), bits), _FLOAT)
+
+
+@functools.cache
+def player() -> Callable[..., None]:
+    """Return the machine code that plays tapes."""
+    pointer, integer = ctypes.c_void_p, ctypes.c_int64
+    arguments = (pointer, integer, pointer, integer, pointer, integer, integer, pointer, pointer, integer)
+    engine = _machine_code(_Player.module, vectorised=False)
+    return ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address("play"))
+
+
+class _Player:
+    """Writes the player: for each warp of each block (whose shared memory begins at `own`) the whole tape."""
+
+    block: ir.Value
+    warp: ir.Value
+    own: ir.Value
+
+    def __init__(self) -> None:
+        self.code = ir.Module()
+        taken = [_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER, _POINTER, _LONG]
+        function = ir.Function(self.code, ir.FunctionType(_VOID, taken), "play")
+        self.arguments = function.args
+        self.arrays, self.rows = self.arguments[4], self.arguments[7]
+        self.b = ir.IRBuilder(function.append_basic_block())
+        self.fma = _multiply_add(self.code, _ROW, f"v{WARP}f32")
+        self.gather = ir.Function(
+            self.code,
+            ir.FunctionType(_ROW, [_POINTERS, _WORD, ir.VectorType(_BIT, WARP), _ROW]),
+            f"llvm.masked.gather.v{WARP}f32.v{WARP}p0",
+        )
+
+    @classmethod
+    def module(cls) -> ir.Module:
+        """Return the finished module."""
+        self = cls()
+        b = self.b
+        tape, count, objects, number, _, blocks, warps, _, shared, bytes_of_block = self.arguments
+        with _repeated(b, number) as n:
+            self._place(b.inttoptr(_long_at(b, objects, n), _POINTER), n)
+        with _repeated(b, blocks) as self.block:
+            self.own = _at(b, shared, b.mul(self.block, bytes_of_block))
+            with _repeated(b, warps) as self.warp:
+                self._play_tape(tape, count)
+        b.ret_void()
+        return self.code
+
+    def _place(self, array: ir.Value, number: ir.Value) -> None:
+        """Note where a NumPy array of three dimensions begins, and its strides."""
+        b = self.b
+        data, extents, strides = (_long_at(b, _at(b, array, at), 0) for at in (_DATA, _EXTENTS, _STRIDES))
+        extents, strides = b.inttoptr(extents, _POINTER), b.inttoptr(strides, _POINTER)
+        noted = [data]
+        for axis in range(3):
+            changes = b.icmp_signed(">", _long_at(b, extents, axis), _LONG(1))
+            noted.append(b.select(changes, _long_at(b, strides, axis), _LONG(0)))
+        entry = _at(b, self.arrays, b.mul(number, _LONG(ARRAY_BYTES)))
+        for place, value in enumerate(noted):
+            b.store(value, _at(b, entry, 8 * place))
+
+    def _play_tape(self, tape: ir.Value, count: ir.Value) -> None:
+        b = self.b
+        before, item, end, done = b.block, *(b.append_basic_block() for _ in range(3))
+        b.branch(item)
+        b.position_at_end(item)
+        i = b.phi(_LONG)
+        i.add_incoming(_LONG(0), before)
+        start = _at(b, tape, b.mul(i, _LONG(4 * ITEM_WORDS)))
+        self.words = [b.load(_at(b, start, 4 * place), typ=_WORD) for place in range(ITEM_WORDS)]
+        does: dict[int, Callable[[], None]] = {
+            LOAD: self._load,
+            STORE: lambda: self._store(canonical=True),
+            HAND_ON: lambda: self._store(canonical=False),
+            SHARED: self._shared,
+            SHARED_VECTOR: self._shared_vector,
+            **{code: functools.partial(self._compute, name) for name, code in OPERATIONS.items()},
+        }
+        chain = b.append_basic_block()
+        choice = b.switch(self.words[0], chain)
+        b.position_at_end(end)
+        items = b.phi(_LONG)
+        for code, write in does.items():
+            first = b.append_basic_block()
+            choice.add_case(_WORD(code), first)
+            b.position_at_end(first)
+            write()
+            items.add_incoming(_LONG(1), b.block)
+            b.branch(end)
+        b.position_at_end(chain)
+        items.add_incoming(self._chain(start), b.block)
+        b.branch(end)
+        b.position_at_end(end)
+        following = b.add(i, items)
+        i.add_incoming(following, end)
+        b.cbranch(b.icmp_signed("<", following, count), item, done)
+        b.position_at_end(done)
+
+    def _row(self, number: ir.Value) -> ir.Value:
+        return _at(self.b, self.rows, self.b.mul(self.b.sext(number, _LONG), _LONG(_ROW_BYTES)))
+
+    def _value(self, word: int) -> ir.Value:
+        """Return the row that a word of the instruction names."""
+        return self.b.load(self._row(self.words[word]), align=64, typ=_ROW)
+
+    def _put(self, value: ir.Value, word: int = 1) -> None:
+        self.b.store(value, self._row(self.words[word]), align=64)
+
+    def _spread(self, scalar: ir.Value, kind: Any) -> ir.Value:
+        """Return a vector of one value for all lanes."""
+        one = self.b.insert_element(ir.Constant(kind, ir.Undefined), scalar, _WORD(0))
+        return self.b.shuffle_vector(one, one, ir.Constant(ir.VectorType(_WORD, WARP), [0] * WARP))
+
+    def _gathered(self, start: ir.Value, offsets: ir.Value) -> ir.Value:
+        b = self.b
+        places = b.add(self._spread(b.ptrtoint(start, _LONG), _PLACES), offsets)
+        everyone = ir.Constant(ir.VectorType(_BIT, WARP), [1] * WARP)
+        nothing = ir.Constant(_ROW, ir.Undefined)
+        return b.call(self.gather, [b.inttoptr(places, _POINTERS), _WORD(4), everyone, nothing])
+
+    def _array(self, word: int) -> tuple[ir.Value, ir.Value]:
+        """Return where the values of this warp begin in an array, and the bytes from one lane to the next."""
+        b = self.b
+        entry = _at(b, self.arrays, b.mul(b.sext(self.words[word], _LONG), _LONG(ARRAY_BYTES)))
+        data, by_block, by_warp, by_lane = (_long_at(b, entry, place) for place in range(4))
+        offset = b.add(b.mul(self.block, by_block), b.mul(self.warp, by_warp))
+        return _at(b, b.inttoptr(data, _POINTER), offset), by_lane
+
+    def _load(self) -> None:
+        b = self.b
+        start, step = self._array(2)
+        with b.if_else(b.icmp_signed("==", step, _LONG(4))) as (neighbours, others):
+            with neighbours:
+                self._put(b.load(start, align=4, typ=_ROW))
+            with others, b.if_else(b.icmp_signed("==", step, _LONG(0))) as (same, apart):
+                with same:
+                    self._put(self._spread(b.load(start, align=4, typ=_FLOAT), _ROW))
+                with apart:
+                    offsets = b.mul(self._spread(step, _PLACES), ir.Constant(_PLACES, list(range(WARP))))
+                    self._put(self._gathered(start, offsets))
+
+    def _store(self, *, canonical: bool) -> None:
+        b = self.b
+        value = self._value(2)
+        if canonical:
+            nans = self._spread(_nan(b, CANONICAL, _FLOAT), _ROW)
+            value = b.select(b.fcmp_unordered("uno", value, value), nans, value)
+        start, step = self._array(1)
+        with b.if_else(b.icmp_signed("!=", step, _LONG(0))) as (row, single):
+            with row:
+                b.store(value, start, align=4)
+            with single:
+                b.store(b.extract_element(value, _WORD(0)), start, align=4)
+
+    def _compute(self, name: str) -> None:
+        b = self.b
+        x, y = self._value(2), self._value(3)
+        if name in ("mul", "add", "sub"):
+            self._put({"mul": b.fmul, "add": b.fadd, "sub": b.fsub}[name](x, y))
+            return
+        z = self._value(4)
+        # To change a sign is exact: a NaN's does not matter here.
+        factor = b.fneg(x) if name != "fms" else x
+        self._put(b.call(self.fma, [factor, y, b.fneg(z) if name != "fnma" else z]))
+
+    def _chain(self, item: ir.Value) -> ir.Value:
+        """Write a chain; return how many instructions it takes on the tape."""
+        b = self.b
+        pairs = _at(b, item, 4 * ITEM_WORDS)
+        count = b.sext(self.words[3], _LONG)
+        first, before = self._value(2), b.block
+        with _repeated(b, count) as number:
+            total = b.phi(_ROW)
+            total.add_incoming(first, before)
+            pair = _at(b, pairs, b.mul(number, _LONG(8)))
+            factors = [b.load(_at(b, pair, at), typ=_WORD) for at in (0, 4)]
+            left, right = (b.load(self._row(factor), align=64, typ=_ROW) for factor in factors)
+            result = b.call(self.fma, [left, right, total])
+            total.add_incoming(result, b.block)
+        self._put(result)
+        pairs_of_item = ITEM_WORDS // 2
+        return b.add(b.udiv(b.add(count, _LONG(pairs_of_item - 1)), _LONG(pairs_of_item)), _LONG(1))
+
+    def _shared_places(self) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return where a load from shared memory counts from, its addresses, and whether lanes' differ."""
+        places, step = self._array(2)
+        start = _at(self.b, self.own, self.b.sext(self.words[3], _LONG))
+        return start, places, self.b.icmp_signed("!=", step, _LONG(0))
+
+    def _shared(self) -> None:
+        b = self.b
+        start, places, differ = self._shared_places()
+        with b.if_else(differ) as (each, same):
+            with each:
+                self._put(self._gathered(start, b.load(places, align=8, typ=_PLACES)))
+            with same:
+                one = b.load(_at(b, start, _long_at(b, places, 0)), align=4, typ=_FLOAT)
+                self._put(self._spread(one, _ROW))
+
+    def _shared_vector(self) -> None:
+        b = self.b
+        start, places, differ = self._shared_places()
+        targets = [1, *range(ITEM_WORDS - VECTOR + 1, ITEM_WORDS)]
+        with b.if_else(differ) as (each, same):
+            with each:
+                rows = [self._row(self.words[word]) for word in targets]
+                for lane in range(0, WARP, VECTOR):
+                    lanes = [_at(b, start, _long_at(b, places, n)) for n in range(lane, lane + VECTOR)]
+                    found = [b.load(place, align=4, typ=_QUAD) for place in lanes]
+                    for row, part in zip(rows, self._transposed(found), strict=True):
+                        b.store(part, _at(b, row, 4 * lane), align=16)
+            with same:
+                place = _at(b, start, _long_at(b, places, 0))
+                for part, word in enumerate(targets):
+                    one = b.load(_at(b, place, 4 * part), align=4, typ=_FLOAT)
+                    self._put(self._spread(one, _ROW), word)
+
+    def _transposed(self, lanes: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return, of what four lanes have each, the first of all, the second of all, and so on."""
+
+        def picked(x: ir.Value, y: ir.Value, *order: int) -> ir.Value:
+            return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(_WORD, VECTOR), order))
+
+        pairs = (lanes[:2], lanes[2:])
+        low, high = ([picked(*pair, *order) for pair in pairs] for order in ((0, 4, 1, 5), (2, 6, 3, 7)))
+        return [picked(*half, *order) for half in (low, high) for order in ((0, 1, 4, 5), (2, 3, 6, 7))]
