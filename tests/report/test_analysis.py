@@ -190,9 +190,7 @@ class TestLadder:
 
 
 class TestClaims:
-    def claims(
-        self, old: dict[str, Counter], new: dict[str, Counter], after="a", **moves
-    ) -> tuple[Claim, ...]:
+    def claims(self, old: dict[str, Counter], new: dict[str, Counter], after="a", **moves):
         of = timed({"a": 2.0, "b": 1.0}, b={"after": after, "moves": moves})
         cases = (replace(case, counters=held) for case, held in zip(of.cases, (old, new), strict=True))
         return ladder(replace(of, cases=tuple(cases)), "256").rung("b").claims

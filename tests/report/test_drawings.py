@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import RUNS, gemm_run, many_run, referenced_run, sim_run, timing, transpose_run, tuned_run
+from synthetic_runs import RUNS, gemm_run, many_run, timing
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
@@ -75,40 +75,21 @@ def ends_of(path: str) -> list[tuple[int, int]]:
     return found
 
 
+#: Elements of drawings: text, shapes, lists and tables.
+TAGS = "all div p ol li a b i span table caption thead tbody tr th td"
+TAGS += " svg rect line path text title desc defs marker"
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_every_drawing_is_whole_xml_without_a_script(name: str) -> None:
     page = page_of(name)
+    sweeps = [sweep for view in page.groups for item in view.parameters for sweep in item.sweeps]
     found = [drawing for view in page.charts.values() for drawing in drawings(view.data)]
-    found += [
-        panel
-        for view in page.groups
-        for item in view.parameters
-        for _, _, panels in item.sweeps
-        for panel in panels
-    ]
+    found += [panel for _, _, panels in sweeps for panel in panels]
     for drawing in found:
-        tree = parsed(drawing)
-        assert {item.tag for item in tree.iter()} <= {
-            *(
-                "all",
-                "div",
-                "p",
-                "ol",
-                "li",
-                "a",
-                "b",
-                "i",
-                "span",
-                "svg",
-                "rect",
-                "line",
-                "path",
-                "text",
-                "title",
-            ),
-            *("desc", "defs", "marker", "table", "caption", "thead", "tbody", "tr", "th", "td"),
-        }
-        assert not [key for item in tree.iter() for key in item.attrib if key.startswith("on")]
+        elements = list(parsed(drawing).iter())
+        assert {item.tag for item in elements} <= set(TAGS.split())
+        assert not [key for item in elements for key in item.attrib if key.startswith("on")]
     assert found or name in ("empty", "all_failed")
 
 
@@ -139,7 +120,7 @@ class TestBars:
         assert by_name["smem_panel"].startswith("smem_panel✗ failed: The block needs 1,048,576 bytes")
 
     def test_lengths_are_rates_and_whiskers_percentiles(self) -> None:
-        shares, whiskers, rates = [], [], []
+        ends, values = [], []
         for row, rung in zip(self.rows(), self.rungs, strict=True):
             if rung.speed is None:
                 assert not list(row.iter("rect"))
@@ -148,35 +129,19 @@ class TestBars:
             end = float(drawing.get("style", "").removeprefix("--end:"))
             (bar,) = drawing.iter("rect")
             across = next(line for line in of_class(row, "whisker") if line.get("y1") == "50%")
-            shares.append(end * percent(bar, "width"))
-            whiskers.append((end * percent(across, "x1"), end * percent(across, "x2")))
+            ends += [end * percent(bar, "width"), *(end * percent(across, x) for x in ("x1", "x2"))]
             problem, cold = rung.case.problem, rung.speed.timing
-            rates.append(
-                (
-                    rate(rung.speed, True),
-                    rate_at(problem, cold.p95_us, True),
-                    rate_at(problem, cold.p05_us, True),
-                )
-            )
-        unit = max(shares) / max(rates)[0]
-        for share, (low, high), (value, slow, fast) in zip(shares, whiskers, rates, strict=True):
-            assert share == pytest.approx(unit * value, abs=0.02)
-            assert low == pytest.approx(unit * slow, abs=0.02)
-            assert high == pytest.approx(unit * fast, abs=0.02)
+            values.append(rate(rung.speed, True))
+            values += [rate_at(problem, us, True) for us in (cold.p95_us, cold.p05_us)]
+        unit = max(ends[::3]) / max(values[::3])
+        assert ends == pytest.approx([unit * value for value in values], abs=0.02)
 
-    def test_the_limit_stands_where_its_value_lies(self) -> None:
-        metric = self.view.data["choices"][0]
-        (line,) = [
-            item for item in of_class(parsed(self.view.drawing), "limit") if item.get("x1") != "50%"
-        ] or [None]
-        value = metric["lines"][0]["value"]
-        longest = max(bar["high"] for bar in metric["bars"] if bar)
-        if value <= 2.5 * longest:
-            assert line is not None
-            assert percent(line, "x1") == pytest.approx(100.0)
-        else:
-            assert line is None
-            assert f"beyond this axis: {metric['lines'][0]['label']}" in words(parsed(self.view.drawing))
+    def test_a_limit_far_beyond_the_bars_is_told_beside_the_axis(self) -> None:
+        small = page_of("gemm").charts["chart-1"]
+        metric, tree = small.data["choices"][0], parsed(small.drawing)
+        assert metric["lines"][0]["value"] > 2.5 * max(bar["high"] for bar in metric["bars"] if bar)
+        assert not [item for item in of_class(tree, "limit") if item.get("x1") != "50%"]
+        assert f"beyond this axis: {metric['lines'][0]['label']}" in words(tree)
 
     def test_a_near_limit_ends_the_axis(self) -> None:
         view = page_of("transpose").charts["chart-1"]
@@ -260,22 +225,18 @@ class TestBars:
     @pytest.mark.parametrize("name", RUNS)
     def test_no_label_needs_more_than_the_track(self, name: str) -> None:
         for view in page_of(name).charts.values():
-            if view.data["kind"] != "bars":
-                continue
-            for choice, metric in enumerate(view.data["choices"]):
-                tree = parsed(drawings(view.data)[choice])
-                rooms = dict(
-                    re.findall(r"--([\w-]+):([\d.]+)px", of_class(tree, "bar-rows")[0].get("style", ""))
-                )
+            for drawing, metric in zip(drawings(view.data), view.data["choices"], strict=True):
+                if view.data["kind"] != "bars":
+                    continue
+                tree = parsed(drawing)
+                style = of_class(tree, "bar-rows")[0].get("style", "")
+                rooms = dict(re.findall(r"--([\w-]+):([\d.]+)px", style))
+                rows = [next(row.iter("svg"), None) for row in tree.iter("li")]
                 for track, kind, room in ((650, "text", "room"), (330, "short", "short-room")):
-                    for bar, row in zip(metric["bars"], self._with_bars(tree), strict=True):
+                    for bar, row in zip(metric["bars"], rows, strict=True):
                         if bar and row is not None:
                             end = float(row.get("style", "").removeprefix("--end:"))
-                            used = (track - float(rooms[room])) * end + width_of(bar[kind], 12)
-                            assert used <= track
-
-    def _with_bars(self, tree: Element) -> list[Element | None]:
-        return [next(row.iter("svg"), None) for row in tree.iter("li")]
+                            assert (track - float(rooms[room])) * end + width_of(bar[kind], 12) <= track
 
 
 def test_lines_go_through_the_rates() -> None:
@@ -388,26 +349,20 @@ def test_lower_times_have_the_stronger_colours() -> None:
 
 
 class TestSamples:
-    def test_the_words_are_the_records(self) -> None:
-        cold = timing(9.92, 0.002, 60)
-        tree = parsed(sample_strip(cold, "4096"))
-        assert words(next(tree.iter("summary"))) == "Samples at 4096: 60 samples"
-        text = words(next(tree.iter("p")))
-        assert text.startswith("Median 9.920 µs; 95 % interval 9.9")
-
-    def test_the_median_and_its_interval_stand_where_they_lie(self) -> None:
+    def test_the_words_are_the_records_and_the_median_stands_where_it_lies(self) -> None:
         cold = timing(100.0, 0.05, 200)
-        assert cold.ci95_rel is not None
-        (panel, _) = [
-            item for item in parsed(sample_strip(cold, "x")).iter("svg") if item.get("role") == "img"
-        ]
+        tree = parsed(sample_strip(cold, "4096"))
+        assert words(next(tree.iter("summary"))) == "Samples at 4096: 200 samples"
+        assert words(next(tree.iter("p"))).startswith("Median 100.0 µs; 95 % interval ")
+        panel = next(item for item in tree.iter("svg") if item.get("role") == "img")
         (line,), (band,) = of_class(panel, "median"), panel.iter("rect")
-        high = max(min(max(cold.samples_us), cold.p95_us + 1.5 * (cold.p95_us - cold.p05_us)), 101.0)
-        low = min(max(min(cold.samples_us), cold.p05_us - 1.5 * (cold.p95_us - cold.p05_us)), 99.0)
+        reach = 1.5 * (cold.p95_us - cold.p05_us)
+        high = max(min(max(cold.samples_us), cold.p95_us + reach), 101.0)
+        low = min(max(min(cold.samples_us), cold.p05_us - reach), 99.0)
         assert percent(line, "y1") == pytest.approx(100 * (high - 100.0) / (high - low), abs=0.1)
-        assert percent(band, "height") == pytest.approx(
-            100 * 2 * cold.ci95_rel * 100.0 / (high - low), abs=0.2
-        )
+        assert cold.ci95_rel is not None
+        height = 100 * 2 * cold.ci95_rel * 100.0 / (high - low)
+        assert percent(band, "height") == pytest.approx(height, abs=0.2)
         assert percent(band, "y") < percent(line, "y1") < percent(band, "y") + percent(band, "height")
 
     def test_rounds_stand_beside_each_other_with_their_medians(self) -> None:
@@ -475,11 +430,9 @@ class TestScale:
         assert Scale(0, 54.9).ticks(6) == (0, 10, 20, 30, 40, 50)
         assert Scale(0.5, 6000, True).ticks(6) == (1, 10, 100, 1000)
 
-    @pytest.mark.parametrize(
-        ("value", "text"), [(0, "0"), (0.1, "0.1"), (1000, "1,000"), (2e6, "2.00 M"), (2.5, "2.5")]
-    )
-    def test_text(self, value: float, text: str) -> None:
-        assert tick_text(value) == text
+    def test_text(self) -> None:
+        texts = {0: "0", 0.1: "0.1", 1000: "1,000", 2e6: "2.00 M", 2.5: "2.5"}
+        assert {value: tick_text(value) for value in texts} == texts
 
 
 def test_labels_below_an_axis_never_touch() -> None:
@@ -528,9 +481,9 @@ def test_a_page_of_forty_kernels_has_few_elements_for_its_charts() -> None:
     assert sum(len(view.drawing) for view in page.charts.values()) < 250_000
 
 
-@pytest.mark.parametrize("make", [gemm_run, sim_run, transpose_run, tuned_run, referenced_run])
-def test_drawing_twice_gives_the_same(make) -> None:  # type: ignore[no-untyped-def]
-    first, second = build_page(make()), build_page(make())
-    assert [view.drawing for view in first.charts.values()] == [
-        view.drawing for view in second.charts.values()
+@pytest.mark.parametrize("name", ["gemm", "sim", "transpose", "tuned", "referenced"])
+def test_drawing_twice_gives_the_same(name: str) -> None:
+    again = build_page(RUNS[name]())
+    assert [view.drawing for view in again.charts.values()] == [
+        view.drawing for view in page_of(name).charts.values()
     ]
