@@ -224,7 +224,7 @@ def _doubts(rung: Rung, alike: tuple[str, ...]) -> Iterator[str]:
     if rung.limits is not None and beats_its_bound(rung.limits):
         yield f"faster than its bound ({rung.limits.binding.label}) allows: its counts or the rates are wrong"
     if alike:
-        yield f"within the noise of {_some(alike)}"
+        yield f"within the noise of {numbers.listed(alike, _MOST_NAMED)}"
 
 
 def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
@@ -256,7 +256,7 @@ def _by_bound(run: Run, ladder: SizeLadder) -> Answer | None:
     least, _, rung, _ = bounded[0]
     most, _, slowest, _ = bounded[-1]
     alike = tuple(found.kernel.id for us, _, found, _ in bounded[1:] if us <= least * _SAME_BOUND)
-    same = (f"the same bound: {_some(alike)}",) if alike else ()
+    same = (f"the same bound: {numbers.listed(alike, _MOST_NAMED)}",) if alike else ()
     limiter = f", {slowest.limiter.word}" if slowest.limiter else ""
     slower = (f"{slowest.kernel.id} at least {numbers.time_us(most)}{limiter}",)
     return Answer(
@@ -297,13 +297,7 @@ def _without(run: Run, ladder: SizeLadder) -> Iterator[str]:
             ended.setdefault(how, []).append(rung.kernel.id)
     for how, kernels in ended.items():
         verb = how.replace("exceeds", "exceed") if len(kernels) > 1 else how
-        yield f"{_some(tuple(kernels))} {verb}"
+        yield f"{numbers.listed(kernels, _MOST_NAMED)} {verb}"
 
 
 _END = {"incorrect": "computed a wrong result", "failed": "failed", "timeout": "timed out"}
-
-
-def _some(names: tuple[str, ...]) -> str:
-    if len(names) > _MOST_NAMED:
-        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

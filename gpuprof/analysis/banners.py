@@ -12,6 +12,7 @@ from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counts import sampled
 from gpuprof.analysis.kinds import is_reference, on_host
+from gpuprof.analysis.numbers import plural
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Clocks, Measurement, Run
@@ -65,17 +66,13 @@ def _some(cases: list[Measurement], shown: int = 3) -> str:
     return f"{names}; and {len(cases) - shown} more" if len(cases) > shown else names
 
 
-def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
-
-
 def _incomplete(run: Run) -> Iterator[Banner]:
     if not run.complete:
         yield Banner(
             "incomplete",
             "warning",
             "The run did not finish",
-            f"{_cases(len(run.cases))} recorded before it stopped; the others are missing here.",
+            f"{plural(len(run.cases), 'case')} recorded before it stopped; the others are missing here.",
             "Give the same command once more with --resume and this folder."
             if run.asked
             else "Run it again.",
@@ -116,7 +113,7 @@ def _outcomes(run: Run) -> Iterator[Banner]:
         yield Banner(
             "incorrect",
             "bad",
-            f"{_cases(len(wrong))} computed a wrong result",
+            f"{plural(len(wrong), 'case')} computed a wrong result",
             f"{_some(wrong)}{_worst_error(wrong)}. A wrong kernel gets no speed.",
             "The kernel's section names the first wrong element.",
         )
@@ -128,7 +125,7 @@ def _outcomes(run: Run) -> Iterator[Banner]:
         yield Banner(
             "failed",
             "bad",
-            f"{_cases(len(stopped))} of {len(run.cases)} did not run to the end ({counts})",
+            f"{plural(len(stopped), 'case')} of {len(run.cases)} did not run to the end ({counts})",
             f"{_some(stopped)}. All other cases are unaffected.",
             "Each row states its reason.",
         )
@@ -138,7 +135,7 @@ def _outcomes(run: Run) -> Iterator[Banner]:
         yield Banner(
             "over_limit",
             "note",
-            f"{_cases(len(over))} {'exceeds' if len(over) == 1 else 'exceed'} the {limits}",
+            f"{plural(len(over), 'case')} {'exceeds' if len(over) == 1 else 'exceed'} the {limits}",
             f"{_some(over)}. All other cases are unaffected.",
             "Choose a smaller size or block for it.",
         )
@@ -164,7 +161,7 @@ def _unverified(run: Run) -> Iterator[Banner]:
         yield Banner(
             "unverified",
             "warning",
-            f"{_cases(len(blind))} not verified",
+            f"{plural(len(blind), 'case')} not verified",
             f"{_some(blind)}: {reason or 'no reason was recorded'}.",
         )
 
@@ -188,11 +185,13 @@ def _throttled(run: Run) -> Iterator[Banner]:
     reasons = sorted({reason for case in held for reason in _readings(case.clocks)})
     parts = []
     if held:
-        parts.append(f"{', '.join(reasons)} during {_cases(len(held))} (allowed: none): {_some(held)}")
+        parts.append(
+            f"{', '.join(reasons)} during {plural(len(held), 'case')} (allowed: none): {_some(held)}"
+        )
     if dropped:
         parts.append(f"{numbers.count(dropped)} cold samples excluded (allowed: 0)")
     if kept:
-        parts.append(f"no sample of {_cases(len(kept))} was taken without throttling: {_some(kept)}")
+        parts.append(f"no sample of {plural(len(kept), 'case')} was taken without throttling: {_some(kept)}")
     yield Banner(
         "throttled",
         "bad" if kept else "warning",
@@ -234,7 +233,7 @@ def _noise(run: Run) -> Iterator[Banner]:
     yield Banner(
         "noise",
         "warning",
-        f"{_cases(len(noisy))} noisy",
+        f"{plural(len(noisy), 'case')} noisy",
         f"95 % confidence interval of the median, worst case {_name(worst)}:"
         f" ±{numbers.percent(100 * interval, 2)} (threshold ±{numbers.percent(100 * NOISE_LIMIT, 1)})."
         " Such rows carry a ~.",
@@ -255,7 +254,7 @@ def _few_samples(run: Run) -> Iterator[Banner]:
     yield Banner(
         "few_samples",
         "note",
-        f"Too few samples for an interval in {_cases(len(found))}",
+        f"Too few samples for an interval in {plural(len(found), 'case')}",
         f"Longest: {_name(case)}, {taken} {'sample' if taken == 1 else 'samples'} of"
         f" {numbers.time_us(sample_us)} each; an interval needs {FEWEST_SAMPLES}.",
         f"Measure longer: --seconds {needed:g}.",
@@ -278,7 +277,7 @@ def _clocks(run: Run) -> Iterator[Banner]:
         yield Banner(
             "low_clock",
             "warning",
-            f"The SM clock was low in {_cases(len(slow))}",
+            f"The SM clock was low in {plural(len(slow), 'case')}",
             f"Lowest {clock:,} MHz of {boost:,.0f} MHz boost, {share}"
             f" (threshold {100 * CLOCK_LIMIT:.0f} %): {_name(case)}. Shares of the compute peak assume the"
             " boost clock.",
@@ -290,7 +289,7 @@ def _clocks(run: Run) -> Iterator[Banner]:
         yield Banner(
             "unknown_clock",
             "note",
-            f"Clocks unknown for {_cases(len(blind))}",
+            f"Clocks unknown for {plural(len(blind), 'case')}",
             f"{reason or 'No reason was recorded'}. Throttling would go undetected.",
         )
 
@@ -324,7 +323,7 @@ def _counters(run: Run) -> Iterator[Banner]:
         yield Banner(
             "no_counters",
             "note",
-            f"No hardware counters for {_cases(len(without))} of {len(run.cases)}",
+            f"No hardware counters for {plural(len(without), 'case')} of {len(run.cases)}",
             f"{'; '.join(reasons) or 'They were not asked for'}. Explanations rest on {stand_in}.",
             "Add --ncu where Nsight Compute is installed.",
         )
@@ -335,7 +334,7 @@ def _counters(run: Run) -> Iterator[Banner]:
         yield Banner(
             "sampled",
             "note",
-            f"Counts of {_cases(len(partial))} extrapolated from sampled blocks",
+            f"Counts of {plural(len(partial), 'case')} extrapolated from sampled blocks",
             f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {_name(case)}.",
         )
 
@@ -354,7 +353,7 @@ def _disagreement(run: Run) -> Iterator[Banner]:
     yield Banner(
         "disagreement",
         "warning",
-        f"Executor and hardware differ without a known reason in {_cases(cases)}",
+        f"Executor and hardware differ without a known reason in {plural(cases, 'case')}",
         f"First: {item.label} of {_name(found.case)}: executor {numbers.exact(item.executor)}, hardware"
         f" {numbers.exact(item.hardware)}{size}.{scaled}",
         f"Trust the hardware's counts, and {advice}.",

@@ -54,7 +54,7 @@ _NOT_RUN = {
 
 def run_title(run: Run) -> str:
     """What ran, on what, and whether that gave times."""
-    what = " and ".join(dict.fromkeys(group.short for group in groups(run))) or "Nothing"
+    what = numbers.listed([*dict.fromkeys(group.short for group in groups(run))]) or "Nothing"
     where = names_text(run)
     match run.backend:
         case "gpu":
@@ -134,7 +134,7 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
         facts.append(("launch", answer.overhead.text))
     if answer.alike:
         word = "within the noise of" if answer.kind == "timed" else "the same as"
-        facts.append(("as fast", f"{word} {_some(answer.alike)}"))
+        facts.append(("as fast", f"{word} {numbers.listed(answer.alike, 1)}"))
     said = ", ".join(text for _, text in facts)
     if answer.alias:
         facts.append(("chosen by", answer.alias))
@@ -308,8 +308,7 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
         yield Sentence(", ".join(parts), tone="muted")
     for (text, mark, tone), who in list(told.items())[:_MOST_REASONS]:
         names = [f"{kernel} {', '.join(sizes)}" for kernel, sizes in who.items()]
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        yield Sentence(f"{', '.join(names[:_MOST_NAMED])}{more}{text}", mark=mark, tone=tone)
+        yield Sentence(f"{numbers.listed(names, _MOST_NAMED)}{text}", mark=mark, tone=tone)
 
 
 def _is_wrong(case: Measurement) -> bool:
@@ -329,8 +328,3 @@ def _ending(case: Measurement) -> str:
 def _named_few(how: str, names: Sequence[str]) -> str:
     """Who, of a few that failed."""
     return "" if how == "not applicable" or len(names) > _MOST_NAMED else f" ({', '.join(names)})"
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - 1
-    return f"{names[0]} and {more} more" if more else names[0]

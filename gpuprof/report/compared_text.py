@@ -110,7 +110,7 @@ def comparison_report(
         ("new", Mark("+", "+"), comparison.new, comparison.added),
     ):
         if only:
-            names = _few([case_name(run, case) for case in only])
+            names = numbers.listed([case_name(run, case) for case in only], _MOST_NAMES)
             content.append(Sentence(f"{len(only)} {word}: {names}", mark=mark, tone="muted"))
     content += [Section("", gates_report(gates).content)] if gates else []
     if prefix:
@@ -167,13 +167,7 @@ def sources(comparison: Comparison) -> str:
     changed = list(dict.fromkeys(case.new.case.kernel for case in known if not case.same_source))
     if not changed:
         return "Every source is the same." if known else ""
-    return f"Sources that differ: {_few(changed)}."
-
-
-def _few(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+    return f"Sources that differ: {numbers.listed(changed, _MOST_NAMES)}."
 
 
 def _table(cases: Sequence[ComparedCase], details: dict[int, Section], end: float) -> Table:

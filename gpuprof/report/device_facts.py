@@ -16,7 +16,7 @@ def names_text(run: Run) -> str:
     """The names of a run's devices, those of one name once: `2 x NVIDIA H200 and NVIDIA A100`."""
     count = Counter(device.name for device in run.devices)
     names = [name if number == 1 else f"{number} x {name}" for name, number in count.items()]
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return numbers.listed(names)
 
 
 def devices_text(run: Run) -> str:

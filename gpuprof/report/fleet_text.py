@@ -89,19 +89,14 @@ def cautions(fleet: Fleet) -> Iterator[str]:
             )
     for what, versions in fleet.found.versions.items():
         held = [f"{name} on {count}" for name, count in versions.items()]
-        yield f"several versions of {what}: {_named(held)}"
+        yield f"several versions of {what}: {numbers.listed(held, _MOST_NAMED)}"
     if fleet.sources:
-        yield f"several sources of {_named(fleet.sources)}: each is judged separately"
+        yield f"several sources of {numbers.listed(fleet.sources, _MOST_NAMED)}: each is judged separately"
     left_out = list(fleet.found.left_out.items())
     for file, reason in left_out[:_MOST_NAMED]:
         yield f"left out: {reason}" if file in reason else f"left out: {file}: {reason}"
     if len(left_out) > _MOST_NAMED:
         yield f"{len(left_out) - _MOST_NAMED} more files are left out"
-
-
-def _named(items: Sequence[str]) -> str:
-    more = len(items) - _MOST_NAMED
-    return ", ".join(items[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def kind_of_cards(fleet: Fleet, kind: FleetKind, drawn: bool) -> Iterator[Content]:

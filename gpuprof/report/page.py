@@ -6,10 +6,11 @@ import shlex
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.banner import Banner, Level
 from gpuprof.analysis.groups import Group, groups
@@ -66,8 +67,7 @@ class SizeView:
     reasons: tuple[Sentence, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ParametersView:
+class ParametersView(NamedTuple):
     """All blocks and sets of parameters of one kernel: sweeps, each with its sentence and its charts."""
 
     kernel: str
@@ -78,9 +78,6 @@ class ParametersView:
 class GroupView:
     """One problem family: its ladders and the charts across sizes, blocks and parameters."""
 
-    title: str
-    short: str
-    scalars: str
     group: Group
     sizes: tuple[SizeView, ...]
     opened: int
@@ -123,7 +120,7 @@ def build_page(run: Run) -> Page:
         for index, group in enumerate(groups(run), 1)
     )
     ladders = [size.ladder for view in views for size in view.sizes]
-    names = dict.fromkeys(view.short for view in views)
+    names = dict.fromkeys(view.group.operation.title for view in views)
     return Page(
         title=f"{' and '.join(names) or 'Empty run'} {WHERE[run.backend]} {names_text(run)}",
         date=run.created_utc.replace("T", " ").replace("Z", " UTC"),
@@ -151,12 +148,8 @@ def _counted(cautions: tuple[Banner, ...]) -> str:
     """For example `1 error, 2 warnings and 3 notes`."""
     tally = Tally(banner.level for banner in cautions)
     words: dict[Level, str] = {"bad": "error", "warning": "warning", "note": "note"}
-    parts = [
-        f"{tally[level]} {word}{'' if tally[level] == 1 else 's'}"
-        for level, word in words.items()
-        if tally[level]
-    ]
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    counted = {word: tally[level] for level, word in words.items() if tally[level]}
+    return numbers.listed([numbers.plural(count, word) for word, count in counted.items()])
 
 
 def _group_view(
@@ -192,16 +185,14 @@ def _group_view(
             )
         )
         telling = telling_kernels(ladder, winner)
-    opened = max(range(len(sizes)), key=lambda index: (_has_bars(sizes[index].ladder), index))
+    # The largest size with any speed is opened first.
+    fast = [index for index, size in enumerate(sizes) if any(rung.speed for rung in size.ladder.rungs)]
     scaling = build_scaling(run, group)
     roofline = build_roofline(run, group)
     return GroupView(
-        title=group.title,
-        short=group.operation.title,
-        scalars=group.scalars,
         group=group,
         sizes=tuple(sizes),
-        opened=opened,
+        opened=fast[-1] if fast else len(sizes) - 1,
         scaling=scaling,
         scaling_chart=add(scaling_chart(run, group, scaling, anchors)) if scaling else None,
         roofline=roofline,
@@ -212,27 +203,11 @@ def _group_view(
 
 
 def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:
-    sweeps = build_parameter_sweeps(run, group)
-    return tuple(
-        ParametersView(
-            kernel,
-            tuple(
-                (
-                    sweep,
-                    sweep_sentence(run, sweep),
-                    tuple(drawings(parameter_chart(sweep, panel))[0] for panel in sweep.panels),
-                )
-                for sweep in sweeps
-                if sweep.kernel == kernel
-            ),
-        )
-        for kernel in dict.fromkeys(sweep.kernel for sweep in sweeps)
-    )
-
-
-def _has_bars(ladder: SizeLadder) -> bool:
-    """True when a ladder has any speed: the largest such size is the one opened first."""
-    return any(rung.speed is not None for rung in ladder.rungs)
+    found: dict[str, list[tuple[ParameterSweep, str, tuple[Markup, ...]]]] = {}
+    for sweep in build_parameter_sweeps(run, group):
+        panels = tuple(drawings(parameter_chart(sweep, panel))[0] for panel in sweep.panels)
+        found.setdefault(sweep.kernel, []).append((sweep, sweep_sentence(run, sweep), panels))
+    return tuple(ParametersView(kernel, tuple(sweeps)) for kernel, sweeps in found.items())
 
 
 def _environment(run: Run) -> Iterator[Table]:

@@ -68,7 +68,7 @@ def sample_strip(timing: Timing, size: str) -> Markup:
 def _count_phrase(timing: Timing) -> str:
     """For example `384 samples in 3 rounds`."""
     count, rounds = len(timing.samples_us), len(timing.rounds_us)
-    samples = f"{count:,} sample{'' if count == 1 else 's'}"
+    samples = numbers.plural(count, "sample")
     return samples if rounds < 2 else f"{samples} in {rounds} rounds"
 
 
