@@ -221,7 +221,7 @@ def test_resources_and_counters_that_changed_are_listed():
 
 def test_sources_that_differ_are_named():
     changed = with_cases(ladder(1), naive={"source_hash": "f" * 64}, reg_2x1={"source_hash": "e" * 64})
-    assert sources(compare_runs(ladder(1), changed)) == "Sources that differ: naive, reg_2x1."
+    assert sources(compare_runs(ladder(1), changed)) == "Sources that differ: naive and reg_2x1."
     assert sources(compare_runs(ladder(1), ladder(1))) == "Every source is the same."
     assert sources(compare_runs(runs.empty_run(), runs.empty_run(), force=True)) == ""
 
