@@ -27,7 +27,7 @@ class ShownAsTables:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: compact tables."""
-        from gpuprof.report.notebook import render_notebook
+        from gpuprof.report.document_page import render_notebook
 
         return render_notebook(self._report())
 

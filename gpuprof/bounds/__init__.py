@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The least time that exact counts allow a case on a card: one floor for each part of the device."""
 
-from gpuprof.bounds.floors import floors, with_bounds
-from gpuprof.bounds.impossible import without_impossible_time
+from gpuprof.bounds.floors import floors, with_bounds, without_impossible_time
 
 __all__ = ["floors", "with_bounds", "without_impossible_time"]

@@ -20,7 +20,7 @@ from gpuprof import page_data
 from gpuprof.analysis import numbers
 from gpuprof.analysis.glossary import Glossary
 from gpuprof.report.bound_picture import note
-from gpuprof.report.filling import assets, linked, templates
+from gpuprof.report.document_page import assets, linked, templates
 from gpuprof.report.page import build_page
 from gpuprof.report.pieces import Pieces
 from gpuprof.report.plotly_part import plotly_part
