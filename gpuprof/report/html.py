@@ -25,7 +25,6 @@ from gpuprof.report.page import build_page
 from gpuprof.report.pieces import Pieces
 from gpuprof.report.plotly_part import plotly_part
 from gpuprof.report.shortened import shortened
-from gpuprof.report.svg.sample_strip import sample_strip
 from gpuprof.results import Run
 from gpuprof.schema import to_text
 
@@ -129,7 +128,7 @@ def _environment() -> Environment:
     """The templates with all that they call; kept, because compiling them takes longer than filling them."""
     environment = templates()
     environment.filters.update(linked=linked, time_us=numbers.time_us, percent=numbers.percent)
-    environment.globals.update(sample_strip=sample_strip, bound=numbers.bound, note=note)
+    environment.globals.update(bound=numbers.bound, note=note)
     return environment
 
 

@@ -4,24 +4,23 @@
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.changes import counted
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.status import status_of
 from gpuprof.report.bound_picture import BoundPicture, picture_of
-from gpuprof.report.document import Table
-from gpuprof.report.kernel_tables import kernel_tables, zero_counters
+from gpuprof.report.document import Content
+from gpuprof.report.kernel_tables import kernel_figures
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
 from gpuprof.results import KernelRecord, Measurement, Run
 
 
-@dataclass(frozen=True, slots=True)
-class SizeColumn:
+class SizeColumn(NamedTuple):
     """A kernel at one size: the case that stands for it."""
 
     label: str
@@ -44,16 +43,12 @@ class KernelSection:
     sizes: tuple[SizeColumn, ...]
     claims: tuple[str, ...]
     brief: str
-    tables: tuple[Table, ...]
-    zero_counters: tuple[str, ...]
-    no_counters: tuple[str, ...]
+    figures: tuple[Content, ...]
     header: Listing | None
     code: Listing | None
     counted_size: str
     before: str | None
     difference: Markup
-    options: tuple[str, ...]
-    logs: tuple[str, ...]
 
 
 def anchors_of(run: Run) -> dict[str, str]:
@@ -92,41 +87,31 @@ def _section(run: Run, found: list[tuple[SizeLadder, Rung]], anchors: dict[str, 
     older = kernel_record(run, before) if before else None
     # A file that only chooses has no code to differ.
     old = older.source if older and not older.choices and not record.choices else ""
-    binding = next(
-        (
-            rung.limits.binding.short
-            for rung in rungs
-            if rung.case is shown and rung.limits and rung.limits.hot
-        ),
-        "",
-    )
+    limits = next((rung.limits for rung in rungs if rung.case is shown), None)
+    binding = limits.binding.short if limits and limits.hot else ""
     header, code = _listings(record, anchors[record.id], shown, binding, rungs)
     claimed = any(claim.step for rung in rungs for claim in rung.claims)
     return KernelSection(
         anchor=anchors[record.id],
         record=record,
         is_reference=rungs[0].is_reference,
-        sizes=tuple(_size(run, ladder, rung) for ladder, rung in found),
+        sizes=tuple(
+            SizeColumn(
+                ladder.size.heading,
+                rung.case,
+                () if rung.limits else explanation(run, rung),
+                picture_of(ladder, rung),
+            )
+            for ladder, rung in found
+        ),
         claims=() if claimed else tuple(f"{claim.label}: {claim.says}" for claim in rungs[0].claims),
         brief=_brief(run, found),
-        tables=tuple(kernel_tables(run, found, record, before)),
-        zero_counters=zero_counters(cases),
-        no_counters=tuple(
-            dict.fromkeys(
-                case.counters_reason or "no reason was recorded"
-                for case in cases
-                if not counted(case) and not rungs[0].is_reference
-            )
-        ),
+        figures=tuple(kernel_figures(run, found, record, before)),
         header=header,
         code=code,
         counted_size=shown.problem.label if shown else "",
         before=before,
         difference=difference(old, record.source) if old and record.source else Markup(""),
-        options=tuple(
-            dict.fromkeys(" ".join(case.compile_options) for case in cases if case.compile_options)
-        ),
-        logs=tuple(dict.fromkeys(case.log for case in cases if case.log)),
     )
 
 
@@ -152,12 +137,3 @@ def _brief(run: Run, found: list[tuple[SizeLadder, Rung]]) -> str:
             return f"{ladder.size.heading}: at least {numbers.time_us(rung.limits.least_us)}"
     ladder, rung = found[-1]
     return f"{ladder.size.heading}: {status_of(run, rung.case).word}"
-
-
-def _size(run: Run, ladder: SizeLadder, rung: Rung) -> SizeColumn:
-    return SizeColumn(
-        label=ladder.size.heading,
-        case=rung.case,
-        explanation=() if rung.limits else explanation(run, rung),
-        bounds=picture_of(ladder, rung),
-    )

@@ -5,13 +5,25 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuprof.analysis import counts, numbers
+from gpuprof.analysis.changes import counted
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.case_table import cell_of, format_block, missing, outcome_of
-from gpuprof.report.document import Cell, Column, Row, Table
+from gpuprof.report.document import (
+    Cell,
+    CodeBlock,
+    Column,
+    Content,
+    Drawing,
+    Row,
+    Section,
+    Sentence,
+    Table,
+)
+from gpuprof.report.svg.sample_strip import sample_strip
 from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent
 
@@ -29,8 +41,9 @@ _COUNTED_BY = {"sim": "the SIMT executor", "ncu": "Nsight Compute"}
 Found = Sequence[tuple[SizeLadder, Rung]]
 
 
-def kernel_tables(run: Run, found: Found, record: KernelRecord, before: str | None) -> Iterator[Table]:
-    """The tables of one kernel by its rungs, one a size; `before` is the rung that it is compared with."""
+def kernel_figures(run: Run, found: Found, record: KernelRecord, before: str | None) -> Iterator[Content]:
+    """All figures of one kernel by its rungs, one a size; `before` is the rung that it is compared with."""
+    cases = [rung.case for _, rung in found]
     yield from _claims(found, record.after or before or "")
     yield _figures(run, found)
     for ladder, rung in reversed(found):
@@ -41,11 +54,22 @@ def kernel_tables(run: Run, found: Found, record: KernelRecord, before: str | No
     yield from _counters(run, found)
     if record.published:
         yield _published(record)
-
-
-def zero_counters(cases: Sequence[Measurement]) -> tuple[str, ...]:
-    """Labels of counters that were counted and are 0 at every size."""
-    return tuple(counter_figure(name).label for name in _counted(cases) if _is_zero(cases, name))
+    for case in cases:
+        if case.timing and case.timing.cold:
+            yield Drawing(sample_strip(case.timing.cold, case.problem.label))
+    none = [counter_figure(name).label for name in _counted(cases) if _is_zero(cases, name)]
+    if none:
+        yield Sentence(f"Counted, and 0: {', '.join(none)}.", tone="muted")
+    why = dict.fromkeys(
+        case.counters_reason or "no reason was recorded" for case in cases if not counted(case)
+    )
+    if why and not found[0][1].is_reference:
+        some = " at some sizes" if len(found) > 1 else ""
+        yield Sentence(f"Not counted{some}: {'; '.join(why)}.", tone="muted")
+    texts = [*(" ".join(case.compile_options) for case in cases), *(case.log or "" for case in cases)]
+    if any(texts):
+        compiler = map(CodeBlock, filter(None, dict.fromkeys(texts)))
+        yield Section("Compiler", tuple(compiler), folded=True)
 
 
 def _sizes(found: Found) -> list[Column]:
