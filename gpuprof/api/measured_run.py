@@ -434,13 +434,7 @@ class Run(CaseFinder[Case], ShownAsTables):
         webbrowser.open(report.as_uri())
         return report
 
-<<<<<<< HEAD:gpuprof/api/measured_run.py
     def _report(self) -> "Document":
-=======
-    def _repr_html_(self) -> str:
-        """What a notebook shows: compact tables."""
-        from gpuprof.report.document_page import render_notebook
->>>>>>> fd056d74 (report: one file fills every page; bounds: floors and what is below them in one file):gpuprof/api/run.py
         from gpuprof.report.run_text import run_report
 
         return run_report(self.record)

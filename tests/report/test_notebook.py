@@ -10,13 +10,8 @@ from synthetic_runs import HOSTILE, RUNS, all_failed_run, gemm_run, many_run, tr
 
 from gpuprof.api.comparing import compare
 from gpuprof.api.fleets import fleet
-<<<<<<< HEAD
 from gpuprof.api.measured_run import Run
 from gpuprof.report.document_page import render_notebook
-=======
-from gpuprof.api.run import Run
-from gpuprof.report.document_page import render_notebook
->>>>>>> fd056d74 (report: one file fills every page; bounds: floors and what is below them in one file)
 from gpuprof.report.run_text import run_report
 from gpuprof.results import Run as Record
 
