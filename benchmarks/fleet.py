@@ -25,7 +25,7 @@ from pathlib import Path
 
 from verdict_noise import KINDS, Kind
 
-from gpuprof.comparison.fleet import Fleet, FleetBuilder
+from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
 from gpuprof.reading import read_run
 from gpuprof.report.fleet_text import fleet_page
 from gpuprof.results import Clocks, ClockState, Measurement, Run, TimingPair, dumps
@@ -106,7 +106,7 @@ def card_run(
     return replace(base, cases=tuple(cases), labels=labels)
 
 
-def simulated(cards: int, rounds: int, fleet: int = 0) -> tuple[Fleet, dict[str, Fault]]:
+def simulated(cards: int, rounds: int, fleet: int = 0) -> tuple[FleetRuns, dict[str, Fault]]:
     """One of any number of fleets, and the faults that were planted, by the card."""
     base = base_run()
     kinds = kinds_of(base, fleet)

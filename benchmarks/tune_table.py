@@ -30,7 +30,7 @@ from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Counter, Measurement, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
 from gpuprof.tuning.estimate import BuiltPoint
-from gpuprof.tuning.space import Candidate, Point, Space, Wanted, make_space
+from gpuprof.tuning.space import Candidate, Point, SearchSpace, Wanted, make_space
 from gpuprof.tuning.ties import time_of
 from gpuprof.tuning.worker_pool import WorkerPool
 
@@ -52,7 +52,7 @@ _PIECE = 400
 
 
 @dataclass(frozen=True)
-class _KnownSpace(Space):
+class _KnownSpace(SearchSpace):
     """A space of which one size's candidates are known: searches of a replay need not look again."""
 
     known: tuple[list[Candidate], Tally[str]]
@@ -112,7 +112,7 @@ class Table:
         return fewer
 
     @cached_property
-    def candidates(self) -> tuple[Space, Problem, list[tuple[BuiltPoint, float | None]]]:
+    def candidates(self) -> tuple[SearchSpace, Problem, list[tuple[BuiltPoint, float | None]]]:
         """The space again, with what was recorded of each candidate: resources and bound, and its time."""
         space, problem = space_of(self.name, self.size)
         known = {point_key(point): point for point in self.points}
@@ -132,7 +132,7 @@ def read_table(path: Path) -> Table:
     return Table(**{**document, "device": from_json(Device, document["device"])})
 
 
-def space_of(name: str, size: str) -> tuple[Space, Problem]:
+def space_of(name: str, size: str) -> tuple[SearchSpace, Problem]:
     """One of the benchmark's spaces, and what its points compute."""
     source, *kernels = SPACES[name][0].split()
     ladder = load_kernels(FOLDER / source) if source.endswith(".cu") else shipped_ladder(source)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpuprof.api.comparing import ComparedCase, Comparison, compare
     from gpuprof.api.fleets import Fleet, Outlier, fleet
-    from gpuprof.api.measured_run import Case, Figures, NotMeasured, Run
+    from gpuprof.api.measured_run import Figures, NotMeasured
+    from gpuprof.api.measured_run import MeasuredCase as Case
+    from gpuprof.api.measured_run import MeasuredRun as Run
     from gpuprof.api.measuring import Interrupted, load, operations, profile
     from gpuprof.api.searching import Best, Search, tune
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: The public names, and where each one is.
+#: The public names, and where each one is; behind a colon, what it is called there.
 _PLACES = {
     "profile": "gpuprof.api.measuring",
     "load": "gpuprof.api.measuring",
@@ -37,8 +39,8 @@ _PLACES = {
     "Search": "gpuprof.api.searching",
     "Best": "gpuprof.api.searching",
     "Interrupted": "gpuprof.api.measuring",
-    "Run": "gpuprof.api.measured_run",
-    "Case": "gpuprof.api.measured_run",
+    "Run": "gpuprof.api.measured_run:MeasuredRun",
+    "Case": "gpuprof.api.measured_run:MeasuredCase",
     "Figures": "gpuprof.api.measured_run",
     "NotMeasured": "gpuprof.api.measured_run",
     "Source": "gpuprof.kernels.paths",
@@ -87,7 +89,8 @@ def __getattr__(name: str) -> Any:
         from gpuprof import requirements
 
         requirements.check()
-    return getattr(import_module(_PLACES[name]), name)
+    module, _, there = _PLACES[name].partition(":")
+    return getattr(import_module(module), there or name)
 
 
 def __dir__() -> list[str]:

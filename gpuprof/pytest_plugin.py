@@ -20,12 +20,12 @@ import pytest
 
 if TYPE_CHECKING:
     from gpuprof.api.comparing import Comparison, Runs
-    from gpuprof.api.measured_run import Case, Run
+    from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
     from gpuprof.report.document import Document
 
 #: Columns of a table in a report that no terminal shows.
 _COLUMNS = 100
-_measured: "pytest.StashKey[list[Run]]" = pytest.StashKey()
+_measured: "pytest.StashKey[list[MeasuredRun]]" = pytest.StashKey()
 _compared: "pytest.StashKey[list[Comparison]]" = pytest.StashKey()
 _running: pytest.StashKey[pytest.Item] = pytest.StashKey()
 
@@ -66,7 +66,7 @@ class GpuprofFixture:
         self._lock = lock
         self._taken: dict[str, int] = {}
 
-    def profile(self, what: Any, **options: Any) -> "Run":
+    def profile(self, what: Any, **options: Any) -> "MeasuredRun":
         """As `gpuprof.profile`, with the command line's device, counters on a GPU too, and a saved file."""
         import gpuprof
 
@@ -162,20 +162,20 @@ def pytest_runtest_makereport(
     return report
 
 
-def _runs_of(item: pytest.Item) -> "Iterator[Run]":
+def _runs_of(item: pytest.Item) -> "Iterator[MeasuredRun]":
     """Runs of a test: those that it measured, and those that its fixtures gave it."""
     module = sys.modules.get("gpuprof.api.measured_run")
     if module is None:  # then nobody has made a run
         return
     seen: set[int] = set()
     for value in (*item.stash.get(_measured, []), *getattr(item, "funcargs", {}).values()):
-        run = value.run if isinstance(value, module.Case) else value
-        if isinstance(run, module.Run) and id(run) not in seen:
+        run = value.run if isinstance(value, module.MeasuredCase) else value
+        if isinstance(run, module.MeasuredRun) and id(run) not in seen:
             seen.add(id(run))
             yield run
 
 
-def _described(run: "Run") -> str:
+def _described(run: "MeasuredRun") -> str:
     """A run's table, and why each of its cases stands where it stands."""
     from gpuprof.report.run_text import run_report
 
@@ -201,7 +201,7 @@ def _printed(document: "Document") -> str:
     return text.getvalue().rstrip()
 
 
-def _title(case: "Case") -> str:
+def _title(case: "MeasuredCase") -> str:
     from gpuprof.report.case_table import format_block
     from gpuprof.text import one_line
 

@@ -18,7 +18,7 @@ from gpuprof.results import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class GlossaryEntry:
     """One definition; a counter's has Nsight Compute's names of it, as they occur in the run."""
 
     anchor: str
@@ -59,7 +59,7 @@ class Glossary:
         return tuple(self._reasons)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[GlossaryEntry, ...]:
         """Every term, and the other words that were mentioned, by label."""
         found = [_defined(key, tuple(self._metrics.get(key, ()))) for key in {**_terms(), **self._used}]
         return tuple(sorted(found, key=lambda entry: (entry.label.lower(), entry.group)))
@@ -69,19 +69,20 @@ def _anchor(key: str) -> str:
     return f"term-{re.sub('[^A-Za-z0-9_]+', '-', key)}"
 
 
-def _defined(key: str, metrics: tuple[str, ...]) -> Entry:
+def _defined(key: str, metrics: tuple[str, ...]) -> GlossaryEntry:
     term = _terms().get(key)
     if term is not None:
-        return Entry(_anchor(key), term["label"], "", term["meaning"])
+        return GlossaryEntry(_anchor(key), term["label"], "", term["meaning"])
     if key.startswith("part_"):
         part = PARTS.get(key.removeprefix("part_"))
         name = key.removeprefix("part_")
-        return Entry(_anchor(key), part.label if part else name, "bound", part.meaning if part else "")
+        label, meaning = (part.label, part.meaning) if part else (name, "")
+        return GlossaryEntry(_anchor(key), label, "bound", meaning)
     if key.startswith("rate_"):
         rate = MEASURED_RATES[key.removeprefix("rate_")]
-        return Entry(_anchor(key), rate.label, "measured rate", rate.meaning)
+        return GlossaryEntry(_anchor(key), rate.label, "measured rate", rate.meaning)
     figure = FIGURES.get(key) or counter_figure(key)
-    return Entry(_anchor(key), figure.label, figure.group, figure.meaning, metrics)
+    return GlossaryEntry(_anchor(key), figure.label, figure.group, figure.meaning, metrics)
 
 
 @functools.cache

@@ -18,7 +18,7 @@ _UNHIDDEN = "Latency-bound: no part of the GPU is busy all the time."
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class NeededInFlight:
     """What must be under way on each SM at any time to keep one part of the GPU busy.
 
     That part's highest rate per cycle and SM, and cycles from the start of a piece of work until its result
@@ -45,7 +45,7 @@ class Flight:
         )
 
 
-def flight(case: Measurement, device: Device, part: str) -> Flight | None:
+def flight(case: Measurement, device: Device, part: str) -> NeededInFlight | None:
     """What must be in flight to keep a part busy with a case's work; None without a rate or latency."""
     found = _cycles(case, device, part)
     if found is None or part not in PARTS:
@@ -57,9 +57,9 @@ def flight(case: Measurement, device: Device, part: str) -> Flight | None:
         if not device.peak_bandwidth_gbps or not device.sm_clock_mhz:
             return None
         rate = device.peak_bandwidth_gbps * 1e3 / device.sm_clock_mhz / device.sm_count
-        return Flight(label, unit, rate, cycles, of)
+        return NeededInFlight(label, unit, rate, cycles, of)
     rate_of = "l2_bytes" if part == L2.key else part
-    return Flight(label, unit, rates[rate_of], cycles, of) if rate_of in rates else None
+    return NeededInFlight(label, unit, rates[rate_of], cycles, of) if rate_of in rates else None
 
 
 def _cycles(case: Measurement, device: Device, part: str) -> tuple[float, str] | None:
@@ -105,7 +105,7 @@ def resident(case: Measurement, device: Device) -> Residency | None:
     return Residency(warps, held.limiter, idle)
 
 
-def sentences(case: Measurement, device: Device, needs: Flight | None) -> str:
+def sentences(case: Measurement, device: Device, needs: NeededInFlight | None) -> str:
     """Why a case takes far longer than every bound: what is resident, and what each warp would have to do.
 
     `needs` would keep the busiest part busy; it is None where that is not known.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.kinds import on_host
-from gpuprof.analysis.latency import Flight, flight, sentences
+from gpuprof.analysis.latency import NeededInFlight, flight, sentences
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.bounds.parts import LAUNCH, PARTS
@@ -56,7 +56,7 @@ class Limits:
     measured_us: float | None
     hot: HotLine | None
     latency: str = ""
-    flight: Flight | None = None
+    flight: NeededInFlight | None = None
 
     @property
     def uncached(self) -> str:
@@ -145,7 +145,7 @@ def shifts(before: Limits, after: Limits) -> tuple[str, ...]:
     return (*_latency_shift(before.flight, after.flight), *(text for _, text in found[:_MOST_SHIFTS]))
 
 
-def _latency_shift(before: Flight | None, after: Flight | None) -> Iterator[str]:
+def _latency_shift(before: NeededInFlight | None, after: NeededInFlight | None) -> Iterator[str]:
     """What must be in flight to keep the part busy, before and after."""
     if before is None or after is None or before.label != after.label:
         return

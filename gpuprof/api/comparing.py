@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpuprof import __version__
 from gpuprof.api.finding import CaseFinder, ShownAsTables
-from gpuprof.api.measured_run import Case, Run
-from gpuprof.comparison.compared import ComparedCase as Record
-from gpuprof.comparison.compared import Comparison as Compared
+from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
+from gpuprof.comparison.compared import CaseVerdict as Record
+from gpuprof.comparison.compared import ComparedRuns as Compared
 from gpuprof.comparison.compared import case_name, compare_runs
 from gpuprof.comparison.comparison_document import document
 from gpuprof.comparison.gates import hold_comparison, read_gates
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpuprof.report.document import Document
 
 #: A run, its results file, or several that are rounds of one code.
-Runs = Run | str | Path | Sequence[Run | str | Path]
+Runs = MeasuredRun | str | Path | Sequence[MeasuredRun | str | Path]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Gate:
 class ComparedCase:
     """One case that both runs have, and what became of it."""
 
-    def __init__(self, record: Record, base: Case, new: Case) -> None:
+    def __init__(self, record: Record, base: MeasuredCase, new: MeasuredCase) -> None:
         self.record = record
         self.base = base
         self.new = new
@@ -125,7 +125,7 @@ class ComparedCase:
 class Comparison(CaseFinder[ComparedCase], ShownAsTables):
     """What became of every case of a base, in a new run."""
 
-    def __init__(self, record: Compared, base: Run, new: Run) -> None:
+    def __init__(self, record: Compared, base: MeasuredRun, new: MeasuredRun) -> None:
         self.record = record
         self.base = base
         self.new = new
@@ -225,14 +225,14 @@ def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
     return Comparison(record, old, now)
 
 
-def _run(runs: Runs) -> Run:
-    if isinstance(runs, Run):
+def _run(runs: Runs) -> MeasuredRun:
+    if isinstance(runs, MeasuredRun):
         return runs
     if isinstance(runs, str | os.PathLike):
-        return Run(read_run(Path(runs)))
+        return MeasuredRun(read_run(Path(runs)))
     if not runs:
         raise InputError("There is no run to compare.", fix="Name a run, or its results file.")
-    return Run(pooled([_run(run).record for run in runs], "this list"))
+    return MeasuredRun(pooled([_run(run).record for run in runs], "this list"))
 
 
 def _name(runs: Runs, otherwise: str) -> str:

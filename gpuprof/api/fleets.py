@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpuprof import __version__
 from gpuprof.api.finding import ShownAsTables
-from gpuprof.api.measured_run import Run
-from gpuprof.comparison.fleet import Fleet as Record
+from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.comparison.fleet import FleetBuilder
+from gpuprof.comparison.fleet import FleetRuns as Record
 from gpuprof.comparison.outliers import Outlier
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.reading import read_run
@@ -71,7 +71,7 @@ class Fleet(ShownAsTables):
 
 
 @in_sentences
-def fleet(runs: Iterable[Run | str | Path]) -> Fleet:
+def fleet(runs: Iterable[MeasuredRun | str | Path]) -> Fleet:
     """Find the cards that differ from the fleet median.
 
     Args:
@@ -82,11 +82,11 @@ def fleet(runs: Iterable[Run | str | Path]) -> Fleet:
         InputError: There is no card in them.
         ResultsError: A file is not a results file.
     """
-    if isinstance(runs, str | Path | Run):
+    if isinstance(runs, str | Path | MeasuredRun):
         raise InputError("A fleet is made of several runs.", fix="Give a list of runs or files.")
     builder = FleetBuilder(Tool("gpuprof", __version__))
     for number, run in enumerate(runs):
-        if isinstance(run, Run):
+        if isinstance(run, MeasuredRun):
             builder.add(run.record, f"run {number}")
         else:
             builder.add(read_run(Path(run)), str(run))

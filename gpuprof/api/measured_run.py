@@ -112,7 +112,7 @@ class Figures(Mapping[str, Any]):
         return [*super().__dir__(), *self]
 
 
-class Case:
+class MeasuredCase:
     """One kernel at one problem with one launch shape, and what came of it.
 
     Args:
@@ -120,7 +120,7 @@ class Case:
         index: Which of its cases it is.
     """
 
-    def __init__(self, run: "Run", index: int) -> None:
+    def __init__(self, run: "MeasuredRun", index: int) -> None:
         self.run = run
         self._index = index
 
@@ -303,7 +303,7 @@ class Case:
         return f"<{self.kernel} {self.size} {format_extent(self.block)}{params}: {end}{why}>"
 
 
-class Run(CaseFinder[Case], ShownAsTables):
+class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
     """What `profile` measured, or `load` read.
 
     Args:
@@ -314,9 +314,9 @@ class Run(CaseFinder[Case], ShownAsTables):
         self.record = record
 
     @cached_property
-    def cases(self) -> tuple[Case, ...]:
+    def cases(self) -> tuple[MeasuredCase, ...]:
         """Every case: by device, by size, then in rung order, references last."""
-        return tuple(Case(self, index) for index in range(len(self.record.cases)))
+        return tuple(MeasuredCase(self, index) for index in range(len(self.record.cases)))
 
     @property
     def backend(self) -> str:
@@ -338,7 +338,7 @@ class Run(CaseFinder[Case], ShownAsTables):
         """What the run says, a line for each size: the fastest kernel, its time, and what limits it."""
         return "\n".join(f"{size.heading}: {answer.text}" for size, answer, _ in self._answers)
 
-    def best(self, size: str | int | None = None, device: str | None = None) -> Case:
+    def best(self, size: str | int | None = None, device: str | None = None) -> MeasuredCase:
         """The kernel that the answer names: the fastest, or that of the least bound where none was timed.
 
         Args:
@@ -369,7 +369,7 @@ class Run(CaseFinder[Case], ShownAsTables):
         return case
 
     @cached_property
-    def _answers(self) -> tuple[tuple[SizeSlice, Answer, Case | None], ...]:
+    def _answers(self) -> tuple[tuple[SizeSlice, Answer, MeasuredCase | None], ...]:
         """Each size, what is said of it, and the case that this is about."""
         cases = {id(case.record): case for case in self.cases}
         found = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from gpuprof.api.calling import BareLaunch, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
-from gpuprof.api.measured_run import Run
+from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.files import RESULTS_NAME
@@ -46,7 +46,7 @@ class Interrupted(KeyboardInterrupt):
         run: What was measured until then.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: MeasuredRun) -> None:
         super().__init__(f"stopped after {len(run)} cases")
         self.run = run
 
@@ -81,7 +81,7 @@ def profile(
     resume: str | Path | None = None,
     progress: Progress | None = None,
     **options: Unpack[ProfileKeywords],
-) -> Run:
+) -> MeasuredRun:
     """Compile, run, verify and measure kernels, each in a worker process, as the command line does.
 
     What kernels compute is told in one of three ways: by their headers; by `operation`; or by one call,
@@ -192,7 +192,7 @@ def _measured(
     progress: Progress | None,
     *,
     ncu: bool,
-) -> Run:
+) -> MeasuredRun:
     watcher = progress or _SilentProgress()
     named = save or resume
     path = Path(named) if named else None
@@ -206,10 +206,10 @@ def _measured(
         record = finished_run(path, request, options, counters=ncu, told=_unsaid)
     record = record or measure(request, options, watcher, keep=keep if path else None)
     if not record.complete:
-        raise Interrupted(Run(record))
+        raise Interrupted(MeasuredRun(record))
     if ncu and record.backend == "gpu":
         record = _counted(record, request, options, path, watcher)
-    return Run(record)
+    return MeasuredRun(record)
 
 
 def _unsaid(_: str) -> None:
@@ -236,7 +236,7 @@ def _counted(
                 given_arrays=options.given_arrays,
             )[0]
         except KeyboardInterrupt:
-            raise Interrupted(Run(read_run(path))) from None
+            raise Interrupted(MeasuredRun(read_run(path))) from None
 
 
 def declared_request(
@@ -265,13 +265,13 @@ def declared_request(
     )
 
 
-def load(path: str | Path) -> Run:
+def load(path: str | Path) -> MeasuredRun:
     """Read a results file.
 
     Raises:
         ResultsError: It is none, or of a newer version of gpuprof.
     """
-    return Run(read_run(Path(path)))
+    return MeasuredRun(read_run(Path(path)))
 
 
 def operations() -> tuple[str, ...]:

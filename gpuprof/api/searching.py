@@ -16,7 +16,7 @@ from gpuprof.analysis.tuned import (
     tuned_sizes,
 )
 from gpuprof.api.keywords import TuneKeywords, takes_options
-from gpuprof.api.measured_run import Run
+from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.api.measuring import (
     Extents,
     Interrupted,
@@ -64,7 +64,7 @@ class Search:
         run: Every point that was timed or counted, as a run.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: MeasuredRun) -> None:
         self.run = run
 
     @property
@@ -211,8 +211,8 @@ def tune(
     with Tuner(plan, progress or Silent(), keep=keep if path else None, earlier=earlier) as tuner:
         record = tuner.search()
     if not record.complete:
-        raise Interrupted(Run(record))
-    return Search(Run(record))
+        raise Interrupted(MeasuredRun(record))
+    return Search(MeasuredRun(record))
 
 
 def _best(row: TunedRow) -> Best:

@@ -15,8 +15,8 @@ from gpuprof.measure.options import GateOptions, Given, only_measuring
 from gpuprof.results import Run, Tool
 
 if TYPE_CHECKING:
-    from gpuprof.comparison.compared import Comparison
-    from gpuprof.comparison.gates import Gate
+    from gpuprof.comparison.compared import ComparedRuns
+    from gpuprof.comparison.gates import GateCondition
 
 
 def compare_files(given: Given, paths: Sequence[Path]) -> ExitCode:
@@ -67,8 +67,8 @@ def read_named(path: Path) -> Run:
 
 
 def show(
-    comparisons: "Sequence[Comparison]",
-    gates: "Sequence[Gate]",
+    comparisons: "Sequence[ComparedRuns]",
+    gates: "Sequence[GateCondition]",
     outputs: Outputs,
     gate: GateOptions,
     *,

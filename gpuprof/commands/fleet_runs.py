@@ -14,7 +14,7 @@ from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
 from gpuprof.measure.options import Given
 
 if TYPE_CHECKING:
-    from gpuprof.comparison.fleet import Fleet
+    from gpuprof.comparison.fleet import FleetRuns
 
 
 def fleet(given: Given, results: list[str]) -> int:
@@ -65,7 +65,7 @@ def files_of(names: Sequence[str]) -> Iterator[tuple[Path, bool]]:
                 yield file, is_named
 
 
-def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
+def read_fleet(files: Sequence[tuple[Path, bool]]) -> "FleetRuns":
     """A fleet from its files, of which one is held at a time; one in a folder may be no results file."""
     from gpuprof.comparison.fleet import FleetBuilder
     from gpuprof.reading import read_run

@@ -10,8 +10,8 @@ from gpuprof.console import say_lines
 from gpuprof.errors import ExitCode
 
 if TYPE_CHECKING:
-    from gpuprof.comparison.compared import Comparison
-    from gpuprof.comparison.gates import Gate, GateResult
+    from gpuprof.comparison.compared import ComparedRuns
+    from gpuprof.comparison.gates import GateCondition, GateResult
     from gpuprof.results import Run
 
 #: A gate failed, or could be applied to no case.
@@ -20,7 +20,7 @@ GATE_FAILED = ExitCode.CASES_FAILED
 UNCERTAIN = ExitCode.ENVIRONMENT
 
 
-def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[Gate, ...]":
+def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[GateCondition, ...]":
     """The gates of a command line, checked before anything is measured."""
     if not texts:
         return ()
@@ -31,7 +31,7 @@ def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[Gate, 
 
 def hold(
     run: "Run",
-    gates: "Sequence[Gate]",
+    gates: "Sequence[GateCondition]",
     *,
     strict: bool,
     quiet: bool = False,
@@ -66,7 +66,7 @@ def status_of_gates(results: "Sequence[GateResult]", *, strict: bool) -> ExitCod
 
 
 def status_of_comparisons(
-    comparisons: "Sequence[Comparison]", results: "Sequence[Sequence[GateResult]]", *, strict: bool
+    comparisons: "Sequence[ComparedRuns]", results: "Sequence[Sequence[GateResult]]", *, strict: bool
 ) -> ExitCode:
     """The same of comparisons; without gates, an uncertain verdict is what `--strict` minds."""
     status = status_of_gates([result for held in results for result in held], strict=strict)

@@ -49,7 +49,7 @@ from gpuprof.store import ResultsFile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuprof.comparison.gates import Gate
+    from gpuprof.comparison.gates import GateCondition
     from gpuprof.ncu.invocation import NcuOptions
 
 
@@ -175,7 +175,7 @@ def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
     return NcuOptions(path, count.ncu_set, clocks, patience(timeout_s))
 
 
-def profile(request: Request, given: Given, gates: "Sequence[Gate]" = ()) -> ExitCode:
+def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = ()) -> ExitCode:
     """Measure, print the answer, write the report, name the files and hold the run against gates."""
     options, table, quiet = given.run, given.output.table, given.output.quiet
     destination = Destination.of(given.output)

@@ -24,7 +24,7 @@ from gpuprof.results import Measurement, ProblemRecord, Run
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.continuing import Continued, find_earlier
 from gpuprof.tuning.search_plan import Plan, read_budget
-from gpuprof.tuning.space import Space, Wanted, make_space
+from gpuprof.tuning.space import SearchSpace, Wanted, make_space
 from gpuprof.tuning.tuner import Tuner
 
 
@@ -39,7 +39,7 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
     _tell_space(plan.space)
     request = plan.request
     name = next(iter(kernels)) if len(kernels) == 1 else request.operation.name
-    place = _Place(output, name, request.problem(request.sizes[0], {}).record())
+    place = _ResultsPlace(output, name, request.problem(request.sizes[0], {}).record())
     with (
         watch_search(quiet=output.quiet) as watcher,
         Tuner(plan, watcher, argv=given.argv, keep=place.keep, earlier=place.earlier) as tuner,
@@ -131,14 +131,14 @@ def find_ladder(
     return ladders[common[0]], [*what, *kernels], []
 
 
-def _tell_space(space: Space) -> None:
+def _tell_space(space: SearchSpace) -> None:
     for axes in space.axes:
         if axes.kept and axes.count > 1:
             kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
             tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
 
 
-class _Place:
+class _ResultsPlace:
     """Where the search's results file stands, and what of an earlier part of the search is there."""
 
     def __init__(self, output: OutputOptions, name: str, problem: ProblemRecord) -> None:

@@ -47,7 +47,7 @@ EXACT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class FigureChange:
     """A figure that is not what it was; None where it was not known, or is not any more."""
 
     figure: Figure
@@ -76,7 +76,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedCase:
+class CaseVerdict:
     """A case that both runs have; `same_source` is None where a library ran."""
 
     base: Subject
@@ -85,7 +85,7 @@ class ComparedCase:
     basis: Basis
     sentence: str
     judgement: Judgement | None
-    moved: tuple[Moved, ...]
+    moved: tuple[FigureChange, ...]
     same_source: bool | None
     other_identity: tuple[str, ...]
     is_reference: bool
@@ -97,14 +97,14 @@ class ComparedCase:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedRuns:
     """A base and a new run, with their names: cases of both in the new run's order, and those of one only."""
 
     base_name: str
     new_name: str
     base: Run
     new: Run
-    cases: tuple[ComparedCase, ...]
+    cases: tuple[CaseVerdict, ...]
     missing: tuple[Measurement, ...]
     added: tuple[Measurement, ...]
     differences: tuple[Difference, ...]
@@ -141,7 +141,7 @@ class Comparison:
 
 def compare_runs(
     base: Run, new: Run, *, base_name: str = "base", new_name: str = "new", force: bool = False
-) -> Comparison:
+) -> ComparedRuns:
     """Compare two runs, under the names that a user gave them.
 
     Raises:
@@ -163,7 +163,7 @@ def compare_runs(
             f" {_held(new)}.",
             fix="Measure the same kernels at the same sizes, or add --force to list what each of them has.",
         )
-    return Comparison(
+    return ComparedRuns(
         base_name,
         new_name,
         base,
@@ -202,10 +202,10 @@ def _held(run: Run, most: int = 2) -> str:
     return f"{', '.join(names[:most]) or 'none'}{more}"
 
 
-def _compared(base: Subject, new: Subject, other_identity: tuple[str, ...]) -> ComparedCase:
+def _compared(base: Subject, new: Subject, other_identity: tuple[str, ...]) -> CaseVerdict:
     hashes = base.case.source_hash, new.case.source_hash
     verdict, basis, sentence, judgement = _verdict(base, new)
-    return ComparedCase(
+    return CaseVerdict(
         base,
         new,
         verdict,
@@ -266,7 +266,7 @@ def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
     return verdict, "bound", f"bound {figure.write(old)} → {figure.write(now)}, by exact counts; not timed"
 
 
-def _moved(base: Subject, new: Subject) -> Iterator[Moved]:
+def _moved(base: Subject, new: Subject) -> Iterator[FigureChange]:
     names = counts.names_in((base.case, new.case))
     own = [FIGURES[key] for key in EXACT]
     counted = [counter_figure(name) for name in names if name not in EXACT]
@@ -277,10 +277,10 @@ def _moved(base: Subject, new: Subject) -> Iterator[Moved]:
         if before is None or after is None:
             absent, present = (base.case, new.case) if before is None else (new.case, base.case)
             if _counts_none(absent, present, figure.key):
-                yield Moved(figure, before, after)
+                yield FigureChange(figure, before, after)
             continue
         if not _is_noise(figure, before, after, base.case, new.case):
-            yield Moved(figure, before, after)
+            yield FigureChange(figure, before, after)
 
 
 def _counts_none(absent: Measurement, present: Measurement, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.groups import kernel_record
-from gpuprof.comparison.compared import Basis, ComparedCase, Comparison, Moved
+from gpuprof.comparison.compared import Basis, CaseVerdict, ComparedRuns, FigureChange
 from gpuprof.comparison.gates import GateResult, Held
 from gpuprof.comparison.gates import Outcome as GateOutcome
 from gpuprof.comparison.judging import Verdict, times_of
@@ -151,7 +151,7 @@ class ComparisonDocument:
 
 
 def document(
-    comparisons: Sequence[Comparison], gates: Sequence[Sequence[GateResult]], tool: Tool
+    comparisons: Sequence[ComparedRuns], gates: Sequence[Sequence[GateResult]], tool: Tool
 ) -> ComparisonDocument:
     """Comparisons, at least one, of new runs with one base; with what became of the gates in each of them."""
     first = comparisons[0]
@@ -180,7 +180,7 @@ def _run(name: str, run: Run) -> ComparedRun:
     return ComparedRun(name, run.created_utc, run.tool, run.backend, devices, run.complete, most_rounds(run))
 
 
-def _with_base(comparison: Comparison, gates: Sequence[GateResult]) -> ComparedWithBase:
+def _with_base(comparison: ComparedRuns, gates: Sequence[GateResult]) -> ComparedWithBase:
     return ComparedWithBase(
         _run(comparison.new_name, comparison.new),
         comparison.verdict,
@@ -196,7 +196,7 @@ def _with_base(comparison: Comparison, gates: Sequence[GateResult]) -> ComparedW
 
 
 def _case(
-    subject: Subject, state: Literal["matched", "missing", "new"], found: ComparedCase | None = None
+    subject: Subject, state: Literal["matched", "missing", "new"], found: CaseVerdict | None = None
 ) -> CaseDocument:
     run, case = subject.run, subject.case
     problem = case.problem
@@ -226,7 +226,7 @@ def _case(
     )
 
 
-def _time(case: ComparedCase) -> TimeChange | None:
+def _time(case: CaseVerdict) -> TimeChange | None:
     found = case.judgement
     if found is None:
         return None
@@ -234,7 +234,7 @@ def _time(case: ComparedCase) -> TimeChange | None:
     return TimeChange(found.change, found.low, found.high, found.detectable, base, new)
 
 
-def _figure(moved: Moved) -> MovedFigure:
+def _figure(moved: FigureChange) -> MovedFigure:
     before, after = (
         float(value) if isinstance(value, int | float) else value for value in (moved.before, moved.after)
     )

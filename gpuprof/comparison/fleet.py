@@ -210,7 +210,7 @@ class FleetDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class FleetRuns:
     """What a fleet's runs amount to: cards by their titles, and by the model the cases that were timed.
 
     `sources` are kernels of which the files hold several sources, which are judged apart.
@@ -328,7 +328,7 @@ class FleetBuilder:
         elif case.outcome not in ("ok", "skipped"):
             held.failures[card] = case.reason or f"it ended as {case.outcome}"
 
-    def fleet(self) -> Fleet:
+    def fleet(self) -> FleetRuns:
         """What the runs so far amount to.
 
         Raises:
@@ -362,7 +362,7 @@ class FleetBuilder:
             self._left_out,
         )
         sources = (kernel for cases in self._cases.values() for kernel in _several_sources(cases))
-        return Fleet(found, self._cards, series, tuple(dict.fromkeys(sources)))
+        return FleetRuns(found, self._cards, series, tuple(dict.fromkeys(sources)))
 
     def _named(self, model: str) -> Iterator[tuple[str, _Case]]:
         """Cases by a name of their own: of one kernel's several sources each says which."""
@@ -415,7 +415,7 @@ def _several_sources(cases: Mapping[tuple[Any, ...], _Case]) -> Iterator[str]:
     yield from (case.kernel for key, case in cases.items() if counts[key[:-1]] > 1)
 
 
-def cards_of(run: Run) -> Fleet | None:
+def cards_of(run: Run) -> FleetRuns | None:
     """A run's own cards as a fleet; None where it timed no two of one model."""
     cards = Counter(run.devices[number].name for number in {case.device for case in run.cases if case.timing})
     if run.backend != "gpu" or max(cards.values(), default=0) < 2:

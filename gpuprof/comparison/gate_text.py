@@ -113,21 +113,21 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class NotCondition:
     """The opposite of a condition."""
 
     inner: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinedConditions:
     """Several conditions: all of them, or any."""
 
     every: bool
     parts: "tuple[Condition, ...]"
 
 
-Condition = Word | Clause | Not | Join
+Condition = Word | Clause | NotCondition | JoinedConditions
 
 
 class _Token(NamedTuple):
@@ -162,9 +162,9 @@ def words_in(condition: Condition) -> set[str]:
     match condition:
         case Word(word):
             return {word}
-        case Not(inner):
+        case NotCondition(inner):
             return words_in(inner)
-        case Join(_, parts):
+        case JoinedConditions(_, parts):
             return set().union(*map(words_in, parts))
     return set()
 
@@ -205,7 +205,7 @@ class _Parser:
         parts: list[Condition] = []
         while not parts or self._takes(by):
             parts.append(self._joined("and") if by == "or" else self._plain())
-        return parts[0] if len(parts) == 1 else Join(by == "and", tuple(parts))
+        return parts[0] if len(parts) == 1 else JoinedConditions(by == "and", tuple(parts))
 
     def _plain(self) -> Condition:
         self._depth += 1
@@ -213,7 +213,7 @@ class _Parser:
             raise self._error(self._peek, "it is nested too deeply.", "Write it shorter.")
         found: Condition
         if self._takes("not"):
-            found = Not(self._plain())
+            found = NotCondition(self._plain())
         elif self._takes("("):
             found = self._joined("or")
             self._expect(")", "A bracket is open.")

@@ -13,8 +13,17 @@ from typing import Literal
 
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.kinds import is_reference
-from gpuprof.comparison.compared import ComparedCase, Comparison, case_name, percent
-from gpuprof.comparison.gate_text import IDENTITY, Clause, Condition, Join, Not, Word, parse_gate, words_in
+from gpuprof.comparison.compared import CaseVerdict, ComparedRuns, case_name, percent
+from gpuprof.comparison.gate_text import (
+    IDENTITY,
+    Clause,
+    Condition,
+    JoinedConditions,
+    NotCondition,
+    Word,
+    parse_gate,
+    words_in,
+)
 from gpuprof.comparison.judging import Times, interval, judge, times_of
 from gpuprof.results import Measurement, Run
 
@@ -29,7 +38,7 @@ TIMED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class GateCondition:
     """A condition that no case may meet, and its text as the user wrote it."""
 
     text: str
@@ -55,7 +64,7 @@ class Held:
 class GateResult:
     """What became of a gate, and every case that was held against it."""
 
-    gate: Gate
+    gate: GateCondition
     held: tuple[Held, ...]
 
     @property
@@ -96,7 +105,7 @@ class _Candidate:
     name: str
     new: Subject | None
     base: Subject | None = None
-    compared: ComparedCase | None = None
+    compared: CaseVerdict | None = None
 
     @property
     def subject(self) -> Subject:
@@ -105,21 +114,21 @@ class _Candidate:
         return found
 
 
-def read_gates(texts: Iterable[str], *, with_base: bool) -> tuple[Gate, ...]:
+def read_gates(texts: Iterable[str], *, with_base: bool) -> tuple[GateCondition, ...]:
     """The gates that a user wrote.
 
     Raises:
         InputError: One cannot be read, or needs a base.
     """
-    return tuple(Gate(text, parse_gate(text, with_base=with_base)) for text in texts)
+    return tuple(GateCondition(text, parse_gate(text, with_base=with_base)) for text in texts)
 
 
-def hold_run(gates: Sequence[Gate], run: Run) -> tuple[GateResult, ...]:
+def hold_run(gates: Sequence[GateCondition], run: Run) -> tuple[GateResult, ...]:
     """Hold every kernel's cases of one run against gates; references are nobody's code under test."""
     return _results(gates, [_Candidate(case_name(run, case), Subject(run, case)) for case in run.cases])
 
 
-def hold_comparison(gates: Sequence[Gate], comparison: Comparison) -> tuple[GateResult, ...]:
+def hold_comparison(gates: Sequence[GateCondition], comparison: ComparedRuns) -> tuple[GateResult, ...]:
     """Hold every kernel's cases of a comparison against gates."""
     base, new = comparison.base, comparison.new
     matched = [_Candidate(case.name, case.new, case.base, case) for case in comparison.cases]
@@ -128,7 +137,7 @@ def hold_comparison(gates: Sequence[Gate], comparison: Comparison) -> tuple[Gate
     return _results(gates, [*matched, *added, *gone])
 
 
-def _results(gates: Sequence[Gate], candidates: Sequence[_Candidate]) -> tuple[GateResult, ...]:
+def _results(gates: Sequence[GateCondition], candidates: Sequence[_Candidate]) -> tuple[GateResult, ...]:
     """Only a gate that names missing cases looks at them."""
     judged = [one for one in candidates if not is_reference(one.subject.run, one.subject.case)]
     found = []
@@ -145,11 +154,11 @@ def _answer(condition: Condition, case: _Candidate) -> tuple[Answer, str]:
             return _word(word, case)
         case Clause():
             return _clause(condition, case)
-        case Not(inner):
+        case NotCondition(inner):
             answer, evidence = _answer(inner, case)
             opposite: dict[Answer, Answer] = {"yes": "no", "no": "yes"}
             return opposite.get(answer, answer), evidence
-        case Join(every, parts):
+        case JoinedConditions(every, parts):
             found = [_answer(part, case) for part in parts]
             order: tuple[Answer, ...] = (
                 ("no", "unknown", "unsure", "yes") if every else ("yes", "unsure", "unknown", "no")

@@ -170,7 +170,7 @@ def far(change: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCards:
     """What became of all cards of one kind: outliers, confirmed and farthest ones first.
 
     `changes` says how far each card lies from the median over all its cases, `threshold` from where on that
@@ -183,7 +183,7 @@ class Judged:
     spread: float | None
 
 
-def judge_cards(series: Sequence[CardSeries]) -> Judged:
+def judge_cards(series: Sequence[CardSeries]) -> JudgedCards:
     """Find the cards that differ from the fleet median, by cases that all are on cards of one kind."""
     series = [case for case in series if len(case.rounds_us) > 1]
     whole = series if len(series) >= FEWEST_CASES else []
@@ -212,7 +212,7 @@ def judge_cards(series: Sequence[CardSeries]) -> Judged:
             sure = bool(own or of_parts[card]) or _is_beyond_chance(cases, rounds[card])
             outliers.append(Outlier(card, "", {}, sure, own, tuple(of_parts[card]), tuple(cases)))
     outliers.sort(key=lambda item: (not item.confirmed, -abs(item.change), item.card))
-    return Judged(
+    return JudgedCards(
         tuple(outliers),
         {card: deviation.change for card, deviation in of_whole.items()},
         median(deviation.threshold for deviation in of_whole.values()) if of_whole else None,

@@ -17,7 +17,7 @@ from math import gcd
 from gpuprof.executor import Loop, loops_of
 from gpuprof.machine_code.merged_atomics import merged_atomics
 from gpuprof.machine_code.ptx_text import PtxText
-from gpuprof.machine_code.sass import DIVERGED, Block, Instruction, MachineCode
+from gpuprof.machine_code.sass import DIVERGED, Block, MachineCode, SassInstruction
 
 #: What ptxas leaves where it stands, and then what it moves at most out of loops.
 _FIXED = frozenset(
@@ -254,7 +254,7 @@ class _Listener:
                 found.others.append(one.line)
         return found
 
-    def _is_skipped(self, one: Instruction, block: Block) -> bool:
+    def _is_skipped(self, one: SassInstruction, block: Block) -> bool:
         """Whether an instruction may stand behind a branch that its line became."""
         last = block.instructions[-1]
         return one.line in self.skipped and (
@@ -324,7 +324,7 @@ def _apart(blocks: Sequence[Block]) -> set[int]:
     return found
 
 
-def _may_stand_anywhere(one: Instruction) -> bool:
+def _may_stand_anywhere(one: SassInstruction) -> bool:
     return one.name in _CONSTANTS or one.opcode.startswith(_MOVES)
 
 

@@ -9,7 +9,7 @@ that it leaves alone have nothing of that at their line of the PTX.
 
 from collections import defaultdict
 
-from gpuprof.machine_code.sass import Instruction, MachineCode
+from gpuprof.machine_code.sass import MachineCode, SassInstruction
 
 _ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
 #: What makes one value of those that the lanes of a warp bring.
@@ -20,14 +20,14 @@ _SCANNING = "SHFL.UP"
 
 def merged_atomics(code: MachineCode) -> frozenset[int]:
     """Return the lines of the PTX text whose atomic operation reaches memory once for each warp."""
-    by_line: defaultdict[int, list[Instruction]] = defaultdict(list)
+    by_line: defaultdict[int, list[SassInstruction]] = defaultdict(list)
     for block in code.blocks:
         for one in block.instructions:
             by_line[one.line].append(one)
     return frozenset(line for line, instructions in by_line.items() if line and _is_merged(instructions))
 
 
-def _is_merged(instructions: list[Instruction]) -> bool:
+def _is_merged(instructions: list[SassInstruction]) -> bool:
     atomics = [one for one in instructions if one.name in _ATOMICS]
     combined = any(one.name in _COMBINING for one in instructions)
     scanned = any(one.opcode.startswith(_SCANNING) for one in instructions)

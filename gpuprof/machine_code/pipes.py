@@ -6,10 +6,10 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from gpuprof.machine_code.sass import Instruction
+from gpuprof.machine_code.sass import SassInstruction
 
 
-def pipe_of(one: Instruction, architecture: int) -> tuple[str, ...]:
+def pipe_of(one: SassInstruction, architecture: int) -> tuple[str, ...]:
     """Return the pipe that executes an instruction, by Nsight Compute's names; nothing where none is known.
 
     Args:

@@ -25,7 +25,7 @@ _ENDS = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "KILL"})
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class SassInstruction:
     """One machine instruction.
 
     Args:
@@ -62,7 +62,7 @@ class Block:
         apart: The number of the block that a warp goes to from here whose lanes are not all there.
     """
 
-    instructions: list[Instruction]
+    instructions: list[SassInstruction]
     successors: tuple[int, ...] = ()
     callee: int | None = None
     leaves: bool = False
@@ -85,10 +85,10 @@ class MachineCode:
 
 
 @dataclass(slots=True)
-class _Body:
+class _SectionBody:
     """A section as read: instructions, and which instruction follows each label."""
 
-    instructions: list[Instruction] = field(default_factory=list)
+    instructions: list[SassInstruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
 
@@ -109,8 +109,8 @@ def read_machine_code(listing: str, entry: str) -> MachineCode:
     return _cut(body, entry)
 
 
-def _body(listing: str, entry: str) -> _Body:
-    body, inside, line = _Body(), False, 0
+def _body(listing: str, entry: str) -> _SectionBody:
+    body, inside, line = _SectionBody(), False, 0
     for text in listing.splitlines():
         if section := _SECTION.match(text):
             inside = section[1] == entry
@@ -125,11 +125,11 @@ def _body(listing: str, entry: str) -> _Body:
         elif found := _INSTRUCTION.match(text):
             address, guard, opcode, operands = found.groups()
             guard = "" if guard in _ALWAYS else guard or ""
-            body.instructions.append(Instruction(int(address, 16), guard, opcode, operands, line))
+            body.instructions.append(SassInstruction(int(address, 16), guard, opcode, operands, line))
     return body
 
 
-def _cut(body: _Body, entry: str) -> MachineCode:
+def _cut(body: _SectionBody, entry: str) -> MachineCode:
     code, labels = body.instructions, body.labels
     # Newer nvdisasms also label what nothing leads to.
     named = {goal for one in code for goal in (*_GOAL.findall(one.operands), *_goals(one))}
@@ -184,7 +184,7 @@ def _find_meetings(blocks: list[Block], number: dict[int, int], labels: dict[str
                     blocks[goal].together = opened
 
 
-def _goals(last: Instruction) -> Iterator[str]:
+def _goals(last: SassInstruction) -> Iterator[str]:
     if targets := _TARGETS.search(last.operands):
         yield from (name.strip() for name in targets[1].split(","))
     elif last.name in ("BRA", "JMP", "CALL"):

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.status import Mark
-from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Moved, case_name, percent
+from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, FigureChange, case_name, percent
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
@@ -78,7 +78,7 @@ _READING = (
 )
 
 
-def comparison_page(pairs: Sequence[tuple[Comparison, Sequence[GateResult]]], tool: Tool) -> str:
+def comparison_page(pairs: Sequence[tuple[ComparedRuns, Sequence[GateResult]]], tool: Tool) -> str:
     """Comparisons of new runs with one base, each with its gates: one HTML file that holds them as JSON."""
     comparisons, gates = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     title = f"{', '.join(one.new_name for one in comparisons)} against {comparisons[0].base_name}"
@@ -87,7 +87,7 @@ def comparison_page(pairs: Sequence[tuple[Comparison, Sequence[GateResult]]], to
 
 
 def comparison_report(
-    comparison: Comparison, gates: Sequence[GateResult] = (), *, prefix: str = ""
+    comparison: ComparedRuns, gates: Sequence[GateResult] = (), *, prefix: str = ""
 ) -> Document:
     """A comparison: what changed, what did not, what only one run has, and the gates.
 
@@ -135,7 +135,7 @@ def gates_report(gates: Sequence[GateResult]) -> Document:
     return Document("", content=tuple(sentences))
 
 
-def cautions(comparison: Comparison) -> Iterator[str]:
+def cautions(comparison: ComparedRuns) -> Iterator[str]:
     """What differs besides the kernels, what references say of it, and what would tell what is uncertain."""
     for found in comparison.differences:
         yield f"{found.text}{f' ({found.misleads})' if found.misleads else ''}"
@@ -147,7 +147,7 @@ def cautions(comparison: Comparison) -> Iterator[str]:
         yield f"uncertain: {comparison.advice}"
 
 
-def _facts(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+def _facts(comparison: ComparedRuns) -> tuple[tuple[str, str], ...]:
     """Both runs: where each came from, when, on what, in how many rounds; and which sources differ."""
     runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
     changed = sources(comparison)
@@ -161,7 +161,7 @@ def _origin(run: Run) -> str:
     return f"{devices}{how}, {run.created_utc}{counted}"
 
 
-def sources(comparison: Comparison) -> str:
+def sources(comparison: ComparedRuns) -> str:
     """Which kernels' sources differ, as a sentence; empty where nothing with a source was compared."""
     known = [case for case in comparison.cases if case.same_source is not None]
     changed = list(dict.fromkeys(case.new.case.kernel for case in known if not case.same_source))
@@ -170,7 +170,7 @@ def sources(comparison: Comparison) -> str:
     return f"Sources that differ: {numbers.listed(changed, _MOST_NAMES)}."
 
 
-def _table(cases: Sequence[ComparedCase], details: dict[int, Section], end: float) -> Table:
+def _table(cases: Sequence[CaseVerdict], details: dict[int, Section], end: float) -> Table:
     """One row a case, and with it why; its shape only where that tells it from another."""
     shapes = Counter((case.new.case.kernel, case.new.case.problem.label) for case in cases)
     rows = []
@@ -182,7 +182,7 @@ def _table(cases: Sequence[ComparedCase], details: dict[int, Section], end: floa
     return Table(_COLUMNS, tuple(rows), f"Cases.{drawn}")
 
 
-def _row(case: ComparedCase, several: bool, anchor: str, end: float) -> Row:
+def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
     found, new = case.judgement, case.new.case
     mark, tone = MARKS[case.verdict]
     figure = FIGURES["median_us" if found is not None else "bound_us"]
@@ -209,7 +209,7 @@ def _row(case: ComparedCase, several: bool, anchor: str, end: float) -> Row:
     return Row(cells, tone, (Sentence(why),) if why else ())
 
 
-def moved_texts(case: ComparedCase, most: int = _MOST_MOVED) -> tuple[str, ...]:
+def moved_texts(case: CaseVerdict, most: int = _MOST_MOVED) -> tuple[str, ...]:
     """What of source, launch, resources and counts is not what it was, in short."""
     found = [*(["source"] if case.same_source is False else []), *case.other_identity]
     moved = [item for item in case.moved if item.figure.key != "bound_us" or case.basis != "bound"]
@@ -219,7 +219,7 @@ def moved_texts(case: ComparedCase, most: int = _MOST_MOVED) -> tuple[str, ...]:
     return (*found, f"{len(weighed) - most} more") if len(weighed) > most else tuple(found)
 
 
-def _weights(moved: Sequence[Moved]) -> Iterator[float]:
+def _weights(moved: Sequence[FigureChange]) -> Iterator[float]:
     """How much each figure says of a change; 0 for one that a row does well without.
 
     Resources and words come first, because they are few and have causes. A count is weighed by what it grew
@@ -238,7 +238,7 @@ def _weights(moved: Sequence[Moved]) -> Iterator[float]:
         yield 2.0 if item.figure.key in FIGURES else share if share >= _LEAST_SHARE else 0.0
 
 
-def _details(cases: Sequence[ComparedCase], prefix: str) -> Iterator[tuple[int, Section]]:
+def _details(cases: Sequence[CaseVerdict], prefix: str) -> Iterator[tuple[int, Section]]:
     """Cases of which there is more to say than their row does: rounds, bound, every figure that moved."""
     number = 0
     for case in cases:
@@ -258,7 +258,7 @@ def _details(cases: Sequence[ComparedCase], prefix: str) -> Iterator[tuple[int, 
             number += 1
 
 
-def bound_shift(case: ComparedCase) -> str:
+def bound_shift(case: CaseVerdict) -> str:
     """What binds a case before and after, in words; empty where that is not known of both."""
     was, is_now = (FIGURES["bound_by"].read(subject).value for subject in (case.base, case.new))
     if not (was and is_now):
@@ -268,7 +268,7 @@ def bound_shift(case: ComparedCase) -> str:
     return f"bound by {was}, {times}" if was == is_now else f"bound by {was} → {is_now}, {times}"
 
 
-def _moved_lines(moved: Sequence[Moved]) -> str:
+def _moved_lines(moved: Sequence[FigureChange]) -> str:
     """Label, before, after and factor of each, in columns of a monospaced text."""
     rows = [(one.figure.label, *one.texts, f"× {one.ratio:.3g}" if one.ratio else "–") for one in moved]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -277,7 +277,7 @@ def _moved_lines(moved: Sequence[Moved]) -> str:
     )
 
 
-def _source_changes(comparison: Comparison) -> Iterator[Section]:
+def _source_changes(comparison: ComparedRuns) -> Iterator[Section]:
     """How the sources of kernels differ, each kernel once."""
     seen = set()
     for case in comparison.cases:

@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from gpuprof.analysis.glossary import Glossary
 from gpuprof.analysis.numbers import bound
 from gpuprof.report.document import Content, Document, Section, Sentence
-from gpuprof.report.pieces import Pieces
+from gpuprof.report.pieces import ReportPieces
 from gpuprof.results import Tool
 from gpuprof.text import visible
 
@@ -112,7 +112,7 @@ class _Writer:
     def __init__(self, title: str) -> None:
         self._title = title
         self.contents: list[tuple[str, str]] = []
-        self._pieces = Pieces(Glossary())
+        self._pieces = ReportPieces(Glossary())
 
     def blocks(self, document: Document) -> Iterator[Markup]:
         """The document's title with what stands before its first block, then each of its blocks."""

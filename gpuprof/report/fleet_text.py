@@ -9,7 +9,7 @@ from statistics import median
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.status import Mark
-from gpuprof.comparison.fleet import CARD_LABEL, Fleet, FleetKind
+from gpuprof.comparison.fleet import CARD_LABEL, FleetKind, FleetRuns
 from gpuprof.comparison.outliers import CardSeries, Deviation, Outlier, far
 from gpuprof.report.document import (
     Cell,
@@ -59,12 +59,12 @@ _READING = (
 )
 
 
-def fleet_page(fleet: Fleet) -> str:
+def fleet_page(fleet: FleetRuns) -> str:
     """A fleet as one HTML file: a thousand cards take a drawing a case, not an element a card."""
     return render_page("gpuprof fleet", fleet.headline, [fleet_report(fleet, drawn=True)], fleet.found.tool)
 
 
-def fleet_report(fleet: Fleet, *, drawn: bool = False) -> Document:
+def fleet_report(fleet: FleetRuns, *, drawn: bool = False) -> Document:
     """A fleet: the cards of each kind that differ from its median, its labels, its cases, and what failed."""
     content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
     content += [Section(kind.name, tuple(kind_of_cards(fleet, kind, drawn))) for kind in fleet.found.kinds]
@@ -79,7 +79,7 @@ def fleet_report(fleet: Fleet, *, drawn: bool = False) -> Document:
     return Document(fleet.headline, content=tuple(content))
 
 
-def cautions(fleet: Fleet) -> Iterator[str]:
+def cautions(fleet: FleetRuns) -> Iterator[str]:
     """What to know before believing the rest."""
     for kind in fleet.found.kinds:
         if kind.is_split:
@@ -99,7 +99,7 @@ def cautions(fleet: Fleet) -> Iterator[str]:
         yield f"{len(left_out) - _MOST_NAMED} more files are left out"
 
 
-def kind_of_cards(fleet: Fleet, kind: FleetKind, drawn: bool) -> Iterator[Content]:
+def kind_of_cards(fleet: FleetRuns, kind: FleetKind, drawn: bool) -> Iterator[Content]:
     """The cards of one model: outliers, or all where they are few; labels; cases."""
     yield Sentence(f"{kind.facts}.", tone="muted")
     rows, caption = list(map(_outlier, kind.outliers)), "Cards that differ from the fleet median"
@@ -144,7 +144,7 @@ def _within(card: str, change: float) -> Row:
     return Row(tuple(map(Cell, ("", card, "–", far(change)))))
 
 
-def _labels(fleet: Fleet, kind: FleetKind) -> Iterator[Content]:
+def _labels(fleet: FleetRuns, kind: FleetKind) -> Iterator[Content]:
     """Every label that tells some cards from others: how many have each value, and how far they lie off."""
     cards = {title: card for title, card in fleet.cards.items() if card.model == kind.name}
     confirmed = {outlier.card for outlier in kind.confirmed}

@@ -22,7 +22,7 @@ from gpuprof.analysis.glossary import Glossary
 from gpuprof.report.bound_picture import note
 from gpuprof.report.document_page import assets, linked, templates
 from gpuprof.report.page import build_page
-from gpuprof.report.pieces import Pieces
+from gpuprof.report.pieces import ReportPieces
 from gpuprof.report.plotly_part import plotly_part
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
@@ -71,7 +71,7 @@ def _rendered(run: Run) -> str:
         # Without a chart its absence is no error.
         packed_plotly, plotly_hash = plotly.result() if charts else ("", "")
     script = assets(*_SCRIPTS)
-    pieces, parts = Pieces(Glossary(shown)), _Parts()
+    pieces, parts = ReportPieces(Glossary(shown)), _Parts()
     return (
         _environment()
         .get_template("report.html.j2")

@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from gpuprof.comparison.compared import ComparedCase, Comparison
+from gpuprof.comparison.compared import CaseVerdict, ComparedRuns
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.compared_text import moved_texts
 from gpuprof.text import one_line
@@ -14,7 +14,7 @@ from gpuprof.text import one_line
 _NO_XML = dict.fromkeys((*range(55296, 57344), 65534, 65535), "�")
 
 
-def render_junit(comparisons: Sequence[Comparison], gates: Sequence[Sequence[GateResult]]) -> str:
+def render_junit(comparisons: Sequence[ComparedRuns], gates: Sequence[Sequence[GateResult]]) -> str:
     """One suite for each new run: its cases, then its gates.
 
     A case fails where it regressed, and is skipped where it is uncertain or unmeasured. With gates, they
@@ -32,7 +32,7 @@ def render_junit(comparisons: Sequence[Comparison], gates: Sequence[Sequence[Gat
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def _case(suite: ElementTree.Element, case: ComparedCase, *, decides: bool) -> None:
+def _case(suite: ElementTree.Element, case: CaseVerdict, *, decides: bool) -> None:
     test = ElementTree.SubElement(
         suite, "testcase", classname=_safe(case.new.case.problem.operation), name=_safe(case.name)
     )

@@ -29,7 +29,7 @@ from gpuprof.report.document import (
 from gpuprof.text import visible
 
 
-class Pieces:
+class ReportPieces:
     """Writes the pieces of one report, and tells its glossary what they mention."""
 
     def __init__(self, glossary: Glossary) -> None:

@@ -122,7 +122,7 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
         rows.append(Row((*texts, Cell(tile.said))))
     left = Column("", right=False)
     table = Table((left, left, left, Column("", right=False, folds=_FEWEST_WORDS)), tuple(rows), headed=False)
-    layout = _Layout(writer, [table])
+    layout = _TableLayout(writer, [table])
     if layout.whole_width <= writer.width:
         _print_table(writer, layout, table)
         return
@@ -131,7 +131,7 @@ def _print_tiles(writer: "_TerminalWriter", tiles: list[AnswerTile]) -> None:
 
 
 @dataclass(slots=True)
-class _Layout:
+class _TableLayout:
     """Tables that stand below each other, with the columns that fit and how wide they are."""
 
     writer: "_TerminalWriter"
@@ -184,7 +184,7 @@ class _Layout:
 
 def _print_tables(writer: "_TerminalWriter", tables: list[Table]) -> None:
     for _, found in groupby(tables, lambda table: table.columns[1:]):
-        layout = _Layout(writer, list(found))
+        layout = _TableLayout(writer, list(found))
         for table in layout.tables:
             if table is not tables[0]:
                 writer.gap()
@@ -197,7 +197,7 @@ def _print_tables(writer: "_TerminalWriter", tables: list[Table]) -> None:
             writer.explain(layout.columns[at])
 
 
-def _print_table(writer: "_TerminalWriter", layout: _Layout, table: Table) -> None:
+def _print_table(writer: "_TerminalWriter", layout: _TableLayout, table: Table) -> None:
     if table.headed:
         heads = tuple(Cell(column.label, tone="muted") for column in table.columns)
         _print_row(writer, layout, Row(heads))
@@ -210,7 +210,7 @@ def _print_table(writer: "_TerminalWriter", layout: _Layout, table: Table) -> No
             writer.paragraph(sign, sentence.text, sentence.tone or "muted")
 
 
-def _print_row(writer: "_TerminalWriter", layout: _Layout, row: Row) -> None:
+def _print_row(writer: "_TerminalWriter", layout: _TableLayout, row: Row) -> None:
     """Cells side by side, without blanks at the end; a text that folds goes on below itself."""
     lines: list[list[str]] = []
     for at in layout.shown:

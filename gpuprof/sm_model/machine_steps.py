@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpuprof.machine_code.pipes import pipe_of
-from gpuprof.machine_code.sass import Instruction
+from gpuprof.machine_code.sass import SassInstruction
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.sm import Step, StepKind
 from gpuprof.sm_model.traffic import Traffic
@@ -37,7 +37,7 @@ _BANK_PORTS = 2
 
 
 def step_of(
-    one: Instruction,
+    one: SassInstruction,
     words: Sequence[ControlWord],
     traffic: Mapping[int, Traffic],
     latencies: Mapping[str, float],
@@ -81,7 +81,7 @@ def step_of(
     return step
 
 
-def _kind(one: Instruction, word: ControlWord) -> StepKind:
+def _kind(one: SassInstruction, word: ControlWord) -> StepKind:
     if one.name in _KINDS:
         return _KINDS[one.name]
     if one.name == "BAR":

@@ -15,7 +15,7 @@ from gpuprof.machine_code.sass import MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import step_of
 from gpuprof.sm_model.path import usual_path
-from gpuprof.sm_model.sm import Played, StreamingMultiprocessor, Surroundings
+from gpuprof.sm_model.sm import Played, SmSurroundings, StreamingMultiprocessor
 from gpuprof.sm_model.traffic import Traffic
 
 _SECTOR_BYTES = 32
@@ -147,7 +147,7 @@ def _cycles(launch: PlayedLaunch, device: Device) -> tuple[float, float, Mapping
     return cycles + tail, tail, played.reasons
 
 
-def surroundings_of(device: Device, active: int) -> Surroundings:
+def surroundings_of(device: Device, active: int) -> SmSurroundings:
     """Return what each of so many active SMs has of the device.
 
     Args:
@@ -157,7 +157,7 @@ def surroundings_of(device: Device, active: int) -> Surroundings:
     known, measured = latencies(device), device.measured_rates
     cycles_per_ns = device.sm_clock_mhz / 1e3
     share = cycles_per_ns * active
-    return Surroundings(
+    return SmSurroundings(
         l1_latency=known["l1_latency_cycles"],
         l2_latency=known["l2_latency_cycles"],
         dram_latency=known["dram_latency_cycles"],

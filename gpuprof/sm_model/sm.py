@@ -77,7 +77,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SmSurroundings:
     """What surrounds the SM, in its cycles.
 
     Args:
@@ -152,7 +152,7 @@ class StreamingMultiprocessor:
         path: Sequence[int],
         warps: int,
         resident: int,
-        rates: Surroundings,
+        rates: SmSurroundings,
     ) -> None:
         self._steps, self._path, self._warps = steps, path, warps
         self._resident, self._rates = resident, rates

@@ -10,7 +10,7 @@ from gpuprof.errors import InputError
 from gpuprof.measure.options import RunOptions, TuneOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request
-from gpuprof.tuning.space import Space
+from gpuprof.tuning.space import SearchSpace
 
 #: Points that are timed at each size unless something else is asked for.
 USUAL_POINTS = int(TuneOptions.budget)
@@ -65,7 +65,7 @@ class Plan:
     """What is searched; the `rounds` of its options are those of the last stage."""
 
     request: Request
-    space: Space
+    space: SearchSpace
     options: RunOptions
     budget: Budget = Budget()
 

@@ -13,7 +13,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
 from gpuprof.tuning.estimate import BuiltPoint, estimated_us
 from gpuprof.tuning.model import Vector, corrected, features_of
-from gpuprof.tuning.space import Candidate, Point, Space, rule_out
+from gpuprof.tuning.space import Candidate, Point, SearchSpace, rule_out
 from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of
 
 #: Spilled bytes of a thread, stores and loads, from which a point is not worth a launch.
@@ -32,7 +32,7 @@ class SizeSearch:
     """One size of a search; the seed orders its candidates."""
 
     def __init__(
-        self, space: Space, problem: Problem, device: Device, seed: int, *, timed: bool, number: int = 0
+        self, space: SearchSpace, problem: Problem, device: Device, seed: int, *, timed: bool, number: int = 0
     ) -> None:
         self.problem = problem
         self._device = device

@@ -107,7 +107,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class SearchSpace:
     """Everything that is searched."""
 
     axes: tuple[Axes, ...]
@@ -147,7 +147,7 @@ class Wanted:
     blocks: tuple[Extent, ...] = ()
 
 
-def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) -> Space:
+def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) -> SearchSpace:
     """The space of some kernels.
 
     Values that were typed with a kernel's name stand in the place of its candidates. Kernels that the user
@@ -162,7 +162,7 @@ def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) 
         axes = [each for each in axes if each.count > 1]
     if not axes:
         raise _nothing_to_search(selections, named=named)
-    space = Space(tuple(axes))
+    space = SearchSpace(tuple(axes))
     if space.count > MOST_COMBINATIONS:
         raise InputError(
             f"There are {space.count:,} combinations; a search looks at {MOST_COMBINATIONS:,}.",

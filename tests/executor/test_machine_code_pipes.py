@@ -10,13 +10,13 @@ import pytest
 
 from gpuprof.counters import COUNTERS, PIPES
 from gpuprof.machine_code.pipes import pipe_of
-from gpuprof.machine_code.sass import Instruction
+from gpuprof.machine_code.sass import SassInstruction
 
 ROWS = tomllib.loads(files("gpuprof.machine_code").joinpath("pipes.toml").read_text())["row"]
 
 
 def pipe(opcode: str, architecture: int = 90) -> tuple[str, ...]:
-    return pipe_of(Instruction(0, "", opcode, "", 0), architecture)
+    return pipe_of(SassInstruction(0, "", opcode, "", 0), architecture)
 
 
 def test_every_row_names_a_pipe_that_has_a_counter():
@@ -36,8 +36,8 @@ def test_modifiers_and_what_is_read_go_before_the_opcode():
     assert pipe("HFMA2.MMA") == ("tensor",)
     assert pipe("HFMA2.BF16_V2") == ("fma",)
     assert pipe("HFMA2.BF16_V2", 80) == ("fp16",)
-    assert pipe_of(Instruction(0, "", "S2R", "R0, SR_TID.X", 0), 90) == ("lsu",)
-    assert pipe_of(Instruction(0, "", "S2R", "R0, SR_CTAID.X", 0), 90) == ("adu",)
+    assert pipe_of(SassInstruction(0, "", "S2R", "R0, SR_TID.X", 0), 90) == ("lsu",)
+    assert pipe_of(SassInstruction(0, "", "S2R", "R0, SR_CTAID.X", 0), 90) == ("adu",)
 
 
 def test_what_no_pipe_counts_has_none():

@@ -10,7 +10,7 @@ import pytest
 from page_reader import PageReader, expanded
 from synthetic_runs import counted_run, gemm_run, sim_run
 
-from gpuprof.api.measured_run import Run as ApiRun
+from gpuprof.api.measured_run import MeasuredRun as ApiRun
 from gpuprof.report.device_facts import rates_table
 from gpuprof.report.html import render_html
 from gpuprof.results import Run

@@ -10,7 +10,7 @@ from synthetic_runs import HOSTILE, RUNS, all_failed_run, gemm_run, many_run, tr
 
 from gpuprof.api.comparing import compare
 from gpuprof.api.fleets import fleet
-from gpuprof.api.measured_run import Run
+from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.report.document_page import render_notebook
 from gpuprof.report.run_text import run_report
 from gpuprof.results import Run as Record
@@ -71,7 +71,7 @@ def test_colours_are_those_around() -> None:
 
 @pytest.mark.parametrize("name", ["gemm", "transpose", "referenced", "hostile"])
 def test_a_comparison_shows_itself_as_a_run_does(name: str) -> None:
-    run = Run(RUNS[name]())
+    run = MeasuredRun(RUNS[name]())
     comparison = compare(run, run)
     page = PageReader(comparison._repr_html_())
     assert {tag for tag, _ in page.tags} <= ONLY

@@ -9,15 +9,15 @@ import pytest
 
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
-from gpuprof.machine_code.sass import Block, Instruction, MachineCode
+from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
 from gpuprof.results import SourceLine
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.path import usual_path
-from gpuprof.sm_model.sm import Played, Step, StepKind, StreamingMultiprocessor, Surroundings
+from gpuprof.sm_model.sm import Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
-RATES = Surroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
+RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
 END = Step(StepKind.END)
 H200 = replace(
     load_card("h200"),
@@ -89,7 +89,7 @@ def code_of(*blocks: tuple[Sequence[str], tuple[int, ...]]) -> MachineCode:
         instructions = []
         for name in names:
             opcode, _, operands = name.partition(" ")
-            instructions.append(Instruction(address, "", opcode, operands, 1))
+            instructions.append(SassInstruction(address, "", opcode, operands, 1))
             address += 16
         made.append(Block(instructions, successors))
     return MachineCode(tuple(made), complete=True)
