@@ -15,7 +15,7 @@ defined.
 from collections.abc import Callable
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
-from gpuprof.executor.definedness import frame_rules, memory_rules, tensor_rules, value_rules
+from gpuprof.executor.definedness import memory_rules, tensor_rules, value_rules
 from gpuprof.executor.definedness.operands import (
     Place,
     followed,
@@ -43,8 +43,8 @@ _RULES: dict[str, Rule] = {
     "st": memory_rules.store,
     "atom": memory_rules.atomic,
     "red": memory_rules.atomic,
-    "save_frame": frame_rules.save_frame,
-    "restore_frame": frame_rules.restore_frame,
+    "save_frame": memory_rules.save_frame,
+    "restore_frame": memory_rules.restore_frame,
     "mma": tensor_rules.multiply,
     "wmma": tensor_rules.fragment,
     "wgmma": tensor_rules.warpgroup,

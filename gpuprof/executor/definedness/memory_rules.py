@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""How undefined values go through memory, and where memory must not get them."""
+"""How undefined values go through memory and the frames of calls, and where memory must not get them."""
 
 from collections.abc import Sequence
 
@@ -17,6 +17,7 @@ from gpuprof.executor.definedness.operands import (
     require_defined,
     spread,
     target_of,
+    targets_of,
 )
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -26,9 +27,11 @@ from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.call_steps import frame_slots
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 
+_NONE = np.zeros((1, 1, 1), dtype=np.int64)
 _ADDRESS = "accesses memory at"
 #: Spaces that are always defined.
 _DEFINED = frozenset({"global", "const", "param"})
@@ -109,6 +112,41 @@ def atomic(coder: Coder, item: Instruction, step: Step) -> Step:
             shared.replaced(shared.touched, defined=defines)
         for number, target in targets:
             access.put(batch, number, target, sources, mask)
+
+    return following
+
+
+def save_frame(coder: Coder, item: Instruction, step: Step) -> Step:
+    """Undefined bits are kept with their registers."""
+    slots = frame_slots(coder, item)
+    places = [Place(slot, coder.slots.kept[slot]) for slot in slots]
+
+    def following(batch: Batch) -> None:
+        frames = batch.frames
+        for place in places:
+            found, keys = place.undefined(batch), _keys(place)
+            if found is None and not frames.holds(keys[0]):
+                continue
+            bits = found.bits if found is not None else np.zeros((1, 1, 1), bits_dtype(place.kept))
+            frames.keep(keys[0], bits, batch.mask)
+            frames.keep(keys[1], found.origin if found is not None else _NONE, batch.mask)
+        step(batch)
+
+    return following
+
+
+def restore_frame(coder: Coder, item: Instruction, step: Step) -> Step:
+    """Undefined bits come back with their registers."""
+    targets = targets_of(coder, item)
+
+    def following(batch: Batch) -> None:
+        step(batch)
+        for target in targets:
+            bits, origin = _keys(target.place)
+            found = None
+            if batch.frames.holds(bits):
+                found = Undefined(batch.frames.kept(bits), batch.frames.kept(origin))
+            target.put(batch, found, batch.mask)
 
     return following
 
@@ -228,3 +266,7 @@ def _buffer_name(batch: Batch, address: NDArray[np.int64], position: tuple[int, 
 
 def _inside(address: Lanes, window: int) -> Bools:
     return np.asarray((address >= window) & (address < window + WINDOW_BYTES))
+
+
+def _keys(place: Place) -> tuple[tuple[str, int], tuple[str, int]]:
+    return ("bits", place.slot), ("origin", place.slot)

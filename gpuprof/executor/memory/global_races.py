@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Find races on global memory: two threads touch one element, one of them writes, and nothing orders them.
+"""Find races: two threads touch one element of memory, one of them writes, and nothing orders them.
 
 The rule is that of the PTX memory model (chapter "Memory Consistency Model"): two accesses that overlap, one
 of them a write, must be ordered (see `thread_order`) or both be *strong*, that is volatile, relaxed, acquire,
@@ -16,9 +16,9 @@ at the end of the launch: how many stores there were, and how many elements they
 only logged; as soon as anything else happens to the buffer, the log is replayed and every access judged.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ from gpuprof.executor.memory.moments import (
 )
 from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.releases import Releases, Variable
+from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Stores that are logged before a buffer's accesses are judged one by one.
@@ -56,16 +57,10 @@ _OTHER_VALUE = " with another value"
 
 @dataclass(frozen=True)
 class GlobalRace:
-    """Two threads that meet.
+    """Two threads that meet, by their numbers in the launch; the same number where the other is not known.
 
-    Attributes:
-        line: Source line of the access that came second here.
-        thread: Its thread's number in the launch.
-        address: Its byte in global memory.
-        detail: What it does, where; the other thread is still to be named, at {0}, and its line, at {1}.
-        other_line: Source line of the other access.
-        other: The other thread; the same number where it is not known which one.
-        shared: Whether it is shared memory.
+    `line`, `thread` and `address` are of the access that came second here; `detail` says what it does, where.
+    The other thread is still to be named there, at {0}, and its line, at {1}.
     """
 
     line: int
@@ -122,31 +117,6 @@ class GlobalRaces(Observer):
         self.shadows.clear()  # they refer back, and hold the buffers
 
 
-class Judged(Protocol):
-    """Memory whose accesses are judged."""
-
-    @property
-    def address(self) -> int:
-        """Address of its first byte."""
-
-    @property
-    def item_bytes(self) -> int:
-        """Bytes of an element, as it was allocated."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-
-    def view(self, size: int) -> NDArray[Any]:
-        """Return the content as elements of `size` bytes."""
-
-    def written_count(self) -> int:
-        """Return how many elements this launch has stored to."""
-
-    def place(self, byte: int) -> tuple[str, int]:
-        """Return what a message calls a byte, and its address."""
-
-
 class Shadow:
     """Who touched what of one buffer in the present launch.
 
@@ -154,7 +124,7 @@ class Shadow:
     by strong writes to this buffer, by byte.
     """
 
-    def __init__(self, buffer: Judged, races: GlobalRaces, *, at_once: bool = False) -> None:
+    def __init__(self, buffer: Buffer | SharedBlocks, races: GlobalRaces, *, at_once: bool = False) -> None:
         self.buffer = buffer
         self.races = races
         self.variables: dict[int, Variable] = {}
@@ -189,8 +159,7 @@ class Shadow:
     def stored_in_warp(self, one: MemoryOperation) -> tuple[int, int] | None:
         """Return the first thread of a strong read for which another lane of its warp stored without order.
 
-        Returns:
-            The thread's number in the launch and the line of that store, or None.
+        With it the line of that store; None where there is none.
         """
         stores = [each for (manner, _), each in self._others.items() if manner is Manner.STRONG_WRITE]
         if not stores:
@@ -467,3 +436,49 @@ class Shadow:
         if each == 1:
             return one.place, one.who
         return (one.place[:, None] * each + np.arange(each)).reshape(-1), np.repeat(one.who, each)
+
+
+@dataclass(frozen=True)
+class LuckyRead:
+    """A volatile or relaxed load of what another lane of its warp stores so, with nothing to order them."""
+
+    line: int
+    thread: int
+    store_line: int
+
+
+class SharedOrder(Observer):
+    """Judges every access to the shared memory of one batch, by the same rule.
+
+    What `races` and `phased_races` know is quick to tell and enough for most kernels: barriers, `__syncwarp`
+    of whole warps, mbarriers. Flags, locks, fences, `__syncwarp` of some lanes, and barriers at which some
+    threads only arrive order accesses too. Where those two find a race in a kernel that has such means, the
+    launch is run again and judged here.
+
+    `polled` are the lines of loads that are repeated until they find what they wait for. `lucky` is the first
+    other load that is no race, but finds what the card's order of lanes decides.
+    """
+
+    def __init__(self, blocks: SharedBlocks, races: GlobalRaces, polled: Collection[int] = ()) -> None:
+        self.lucky: LuckyRead | None = None
+        self._polled = polled
+        self._shadow = Shadow(blocks, races, at_once=True)
+
+    def wants(self, buffer: Any) -> bool:
+        """As an observer."""
+        return isinstance(buffer, SharedBlocks)
+
+    def read(self, buffer: Any, one: MemoryOperation) -> None:
+        """As an observer: judge a load, perhaps of the parts of a vector."""
+        asked = one.manner in STRONG_READS and self.lucky is None and one.line not in self._polled
+        if asked and (met := self._shadow.stored_in_warp(one)) is not None:
+            self.lucky = LuckyRead(one.line, *met)
+        self._shadow.read(one)
+
+    def write(self, buffer: Any, one: MemoryOperation, values: Lanes) -> None:
+        """As an observer."""
+        self._shadow.write(one, values)
+
+    def update(self, buffer: Any, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """As an observer."""
+        self._shadow.update(one, failed)

@@ -6,20 +6,18 @@ Which of the two comes first is the card's choice. Often it does not matter, as 
 where it does, a kernel's result depends on it.
 """
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.memory.global_accesses import Named
 from gpuprof.executor.memory.moments import Numbers, Timeline, moment_of, thread_of
 
 #: Meetings that are kept, at most.
 _KEPT = 1 << 14
-
-#: The names of a thread of a launch: threadIdx and blockIdx.
-Named = Callable[[int], tuple[Index, Index]]
 
 
 @dataclass(frozen=True)

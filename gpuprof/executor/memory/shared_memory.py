@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.copy_engine import GRANULE_BYTES
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.banks import wavefronts
@@ -262,6 +263,37 @@ class SharedMemory:
             old.dtype
         )
         return old
+
+
+class SharedBlocks:
+    """The shared memory of a batch's blocks, one after the other, as if it were one buffer."""
+
+    address = 0
+    item_bytes = 4
+
+    def __init__(self, shared: SharedMemory, layout: ClusterLayout) -> None:
+        self._shared = shared
+        self._layout = layout
+        self.size = shared.content.size
+
+    def index(self, pattern: SharedPattern) -> NDArray[np.intp]:
+        """Return where the lanes of a pattern access it, in units of their size."""
+        if pattern.per_block:
+            return pattern.index
+        elements = self._shared.block_bytes // pattern.size
+        return pattern.index + (np.arange(len(self._shared.content)) * elements)[:, None, None]
+
+    def view(self, size: int) -> NDArray[np.generic]:
+        """Return the content as elements of `size` bytes."""
+        return self._shared.content.reshape(-1).view(moved_dtype(size))
+
+    def written_count(self) -> int:
+        """Return how many elements were stored to, which nobody counts here."""
+        return 0
+
+    def place(self, byte: int) -> tuple[str, int]:
+        """Return what a message calls a byte, and its address."""
+        return self._layout.byte(byte % self._shared.block_bytes)
 
 
 def differ(a: Lanes, b: Lanes) -> Bools:

@@ -29,7 +29,7 @@ from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_accesses import LocalLanes, Manner, MemoryOperation, Observer
 from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.global_races import GlobalRaces
+from gpuprof.executor.memory.global_races import GlobalRaces, SharedOrder
 from gpuprof.executor.memory.landing import Landing
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
@@ -38,8 +38,7 @@ from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.remembered import Moving, Remembered
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
-from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
-from gpuprof.executor.memory.shared_order import SharedBlocks, SharedOrder
+from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.steps.clock import Clock
 from gpuprof.executor.steps.control_slice import ControlSlice, SliceRun
