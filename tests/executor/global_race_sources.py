@@ -8,21 +8,16 @@ accesses meet. All take int arrays `a`, `b` and `c` of N elements, and n.
 
 import re
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 N = 2048
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A kernel and its racy twin.
-
-    Attributes:
-        body: What stands in the kernel.
-        grid: Blocks.
-        block: Threads of each.
-        n: The argument n.
-        before: What stands before the kernel.
-    """
+    """A kernel and its racy twin: what stands in it, and `before` it, and how it is launched."""
 
     body: str
     grid: int = 8
@@ -36,6 +31,18 @@ class Pair:
         first = "const int t = threadIdx.x, w = blockIdx.x, i = w * blockDim.x + t;"
         body = re.sub("«(.*?)¦(.*?)»", lambda found: found[1 if racy else 2], self.body, flags=re.DOTALL)
         return f"{self.before}\n{head}\n{first}\n{body}\n}}\n"
+
+    @property
+    def launch(self) -> dict[str, Any]:
+        """How it is launched."""
+        shape = {"grid": (self.grid, 1, 1), "block": (self.block, 1, 1)}
+        return {"scalars": (self.n,), "instruction_budget": 100_000, **shape}
+
+
+def arrays() -> tuple[np.ndarray, ...]:
+    """`a`, with what it holds, `b` and `c`."""
+    values = np.random.default_rng(3).integers(1, 1000, N).astype(np.int32)
+    return values, np.zeros(N, np.int32), np.zeros(N, np.int32)
 
 
 _TICKET = "__device__ unsigned tickets;\n"

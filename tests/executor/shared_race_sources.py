@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Shared memory ordered by more than barriers: flags, locks, fences, `__syncwarp` of some lanes, arrivals.
+
+Written as the pairs of `global_race_sources.py`.
+"""
+
+from global_race_sources import Pair
+
+_WORDS = """
+static __device__ void fence() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
+template <typename T> static __device__ unsigned at(T *p) { return (unsigned)__cvta_generic_to_shared(p); }
+static __device__ void release(int *p, int value) {
+    asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(at(p)), "r"(value) : "memory");
+}
+static __device__ void relaxed(int *p, int value) {
+    asm volatile("st.relaxed.cta.shared.s32 [%0], %1;" ::"r"(at(p)), "r"(value) : "memory");
+}
+static __device__ int acquire(int *p) {
+    int value;
+    asm volatile("ld.acquire.cta.shared.s32 %0, [%1];" : "=r"(value) : "r"(at(p)) : "memory");
+    return value;
+}
+static __device__ void take(int *lock) {
+    while (atomicCAS(lock, 0, 1) != 0)
+        ;
+    __threadfence_block();
+}
+static __device__ void give(int *lock) {
+    __threadfence_block();
+    atomicExch(lock, 0);
+}
+static __device__ void sync(int number, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+static __device__ void arrive(int number, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+"""
+_BEGIN = """
+    __shared__ int tile[128], flag, lock, locks[2], sum;
+    const int lane = t % 32, warp = t / 32;
+    int *const out = c + 256 * w;
+    if (t == 0)
+        flag = lock = locks[0] = locks[1] = sum = 0;
+    tile[t] = -1;
+    __syncthreads();
+"""
+
+_BODIES = {
+    # Messages.
+    "released without a release": """
+        if (t == 32) {
+            tile[5] = 42; // meets
+            «relaxed¦release»(&flag, 1);
+        } else if (t < 32) {
+            while (acquire(&flag) == 0)
+                ;
+            out[t] = tile[5]; // meets
+        }""",
+    "flag without a fence": """
+        if (t == 32) {
+            tile[t] = out[t]; // meets
+            «¦__threadfence_block();»
+            *(volatile int *)&flag = 1;
+        } else if (t == 0) {
+            while (*(volatile int *)&flag == 0)
+                ;
+            «¦__threadfence_block();»
+            out[0] = tile[32]; // meets
+        }""",
+    "fence after the flag": """
+        if (t == 32) {
+            tile[t] = out[t]; // meets
+            «relaxed(&flag, 1); fence();¦fence(); relaxed(&flag, 1);»
+        } else if (t == 0) {
+            while (acquire(&flag) == 0)
+                ;
+            out[0] = tile[32]; // meets
+        }""",
+    "message after the flag": """
+        if (t == 32) {
+            «¦tile[7] = 3;»
+            release(&flag, 1);
+            «tile[7] = 3; // meets¦»
+        } else if (t < 32) {
+            while (acquire(&flag) == 0)
+                ;
+            out[t] = tile[7]; // meets
+        }""",
+    "only one of a warp's lanes' message": """
+        if (warp == 1) {
+            tile[t] = t; // meets
+            «¦__syncwarp();»
+            if (lane == 3)
+                release(&flag, 1);
+        } else if (warp == 0) {
+            while (acquire(&flag) == 0)
+                ;
+            out[t] = tile[t + 32]; // meets
+        }""",
+    "overwritten before it is read": """
+        if (t == 32) {
+            tile[t] = 1; // meets
+            release(&flag, 1);
+            «¦while (acquire(&flag) != 2);»
+            tile[t] = 2; // meets
+        } else if (t == 0) {
+            while (acquire(&flag) == 0)
+                ;
+            out[0] = tile[32]; // meets
+            release(&flag, 2);
+        }""",
+    "handed on by a third": """
+        if (t == 32) {
+            tile[t] = 1; // meets
+            release(&flag, 1);
+        } else if (t == 64) {
+            while (acquire(&flag) != 1)
+                ;
+            release(&«locks[1]¦sum», 1);
+        } else if (t == 0) {
+            while (acquire(&«flag¦sum») == 0)
+                ;
+            «if (tile[33] == -1) ;¦»
+            out[0] = tile[«64¦32»]; // meets
+        }
+        «if (t == 64) tile[t] = 9; // meets¦»""",
+    "by an atomic exchange": """
+        if (t == 32) {
+            tile[t] = 1; // meets
+            «¦__threadfence_block();»
+            atomicExch(&flag, 1);
+        } else if (t < 32) {
+            while (atomicAdd(&flag, 0) == 0)
+                ;
+            __threadfence_block();
+            out[t] = tile[32]; // meets
+        }""",
+    # Locks.
+    "lock left out, within a warp": """
+        if (warp == 0) {
+            «¦take(&lock);»
+            sum += t; // meets
+            «¦give(&lock);»
+        }""",
+    "lock left out, across warps": """
+        if (lane == 0) {
+            «¦take(&lock);»
+            sum += t; // meets
+            «¦give(&lock);»
+        }""",
+    "two locks for one sum": """
+        if (lane == 0) {
+            take(&locks[«warp % 2¦1»]);
+            sum += t; // meets
+            give(&locks[«warp % 2¦1»]);
+        }""",
+    "lock given back without a fence": """
+        if (lane == 0) {
+            take(&lock);
+            sum += t; // meets
+            «¦__threadfence_block();»
+            atomicExch(&lock, 0);
+        }""",
+    "lock given back in the branch that took it": """
+        bool done = t >= 40;
+        while (!done)
+            if (atomicCAS(&lock, 0, 1) == 0) {
+                __threadfence_block();
+                sum += t; // meets
+                «¦__threadfence_block();»
+                atomicExch(&lock, 0);
+                done = true;
+            }""",
+    # Lanes of a warp.
+    "half of a warp": """
+        tile[t] = t; // meets
+        if (lane < 16)
+            __syncwarp(0xffff);
+        else
+            __syncwarp(0xffff0000);
+        out[t] = tile[t ^ «16¦15»]; // meets""",
+    "half a warp's tree": """
+        tile[t] = t;
+        __syncthreads();
+        for (int d = 8; d > 0; d /= 2) {
+            if (lane % 16 < d)
+                tile[t] += tile[t + d]; // meets
+            «¦__syncwarp(lane < 16 ? 0xffff : 0xffff0000);»
+        }
+        out[t] = tile[t / 16 * 16]; // meets""",
+    "pairs that change": """
+        for (int d = 1; d < 32; d *= 2) {
+            tile[t] = t + d; // meets
+            __syncwarp(1u << lane | 1u << (lane ^ «1¦d»));
+            out[t] += tile[t ^ d]; // meets
+            __syncwarp(1u << lane | 1u << (lane ^ «1¦d»));
+        }""",
+    "passed on from pair to pair": """
+        tile[t] = t; // meets
+        __syncwarp(1u << lane | 1u << (lane ^ 1));
+        __syncwarp(1u << lane | 1u << (lane ^ 2));
+        out[t] = tile[t ^ «4¦3»]; // meets""",
+    "two branches that meet": """
+        if (lane % 2) {
+            tile[t] = 1; // meets
+            «¦asm volatile("bar.warp.sync -1;" ::: "memory");»
+            out[t] = tile[t - 1]; // meets
+        } else {
+            tile[t] = 2; // meets
+            «¦asm volatile("bar.warp.sync -1;" ::: "memory");»
+            out[t] = tile[t + 1] + 5; // meets
+        }""",
+    "a vote orders no memory": """
+        tile[t] = t; // meets
+        «out[t] = __ballot_sync(0xffffffff, t & 1);¦__syncwarp();»
+        out[t] = tile[t ^ 1]; // meets""",
+    # Named barriers.
+    "two teams that each wait for the other": """
+        tile[t] = t; // meets
+        if (t < 64) {
+            arrive(1, 128);
+            «¦sync(2, 128);»
+        } else {
+            «¦arrive(2, 128);»
+            sync(1, 128);
+        }
+        out[t] = tile[t ^ 64]; // meets""",
+    "written after the arrival": """
+        if (t < 64) {
+            «¦tile[t] = t;»
+            arrive(1, 128);
+            «tile[t] = t; // meets¦»
+        } else {
+            sync(1, 128);
+            out[t] = tile[t ^ 64]; // meets
+        }""",
+    # Copies.
+    "copied over what others read": """
+        out[t] = tile[t ^ 32]; // meets
+        «__syncwarp(0xffffffffu >> (t & 0));¦__syncthreads();»
+        if (*(volatile int *)&sum == 0)
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" // meets
+                         ::"r"(at(tile + t)), "l"(out + 128 + t) : "memory");
+        asm volatile("cp.async.wait_all;" ::: "memory");""",
+}
+
+PAIRS = {name: Pair(_BEGIN + body, grid=2, block=128, before=_WORDS) for name, body in _BODIES.items()}
