@@ -122,6 +122,23 @@ def caught(source: str, *arrays: np.ndarray, **keywords) -> KernelFault:
     return error.value
 
 
+def tells(
+    source: str,
+    kind: FaultKind,
+    line: str,
+    words: str,
+    *arrays: np.ndarray,
+    thread: int | None = None,
+    **keywords,
+) -> KernelFault:
+    """Hold the fault that a kernel commits to its kind, the text of its line, words, and x of its thread."""
+    fault = caught(source, *arrays, **keywords)
+    assert (fault.kind, fault.source_line) == (kind, line_of(source, line)), fault
+    assert words in fault.detail
+    assert thread is None or fault.thread == (thread, 0, 0), fault
+    return fault
+
+
 def line_of(source: str, text: str) -> int:
     """Return the number of the first line that contains a text."""
     return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)

@@ -5,11 +5,9 @@
 import numpy as np
 import pytest
 from bulk_sources import LOAD, STORED, cuda, numbers
-from executor_harness import caught, line_of, run_cuda
+from executor_harness import caught, line_of, run_cuda, tells
 
-from gpuprof.executor import (
-    FaultKind,
-)
+from gpuprof.executor import FaultKind
 from gpuprof.executor.lanes.scalars import uniform_blocks
 
 PIPELINE = """extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
@@ -49,46 +47,37 @@ def test_a_ring_of_two_stages():
         assert result.hidden[name] == "no counter sees what the kernel's bulk copies move"
 
 
-def test_a_read_without_the_wait():
-    data = numbers(7, 64, 4)
-    source = pipeline(wait="")
-    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
-    assert fault.thread == (0, 0, 0)
-    assert f"to which the copy that line {line_of(source, LOAD)} started is still in flight" in fault.detail
-
-
-def test_a_read_by_threads_that_did_not_wait_themselves():
-    data = numbers(7, 64, 4)
-    source = pipeline(wait="if (t < 40) wait(b + last % 2, last / 2 & 1);")
-    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
-    assert fault.thread == (40, 0, 0)
-    assert "where a bulk copy arrived that it did not wait for" in fault.detail
+MISSED, UNSEEN = "is still in flight", "where a bulk copy arrived that it did not wait for"
+LANE = """__device__ int lane() { int l; asm volatile("mov.u32 %0, %%laneid;" : "=r"(l)); return l; }\n"""
+WAITED_BY = "if (WHO) wait(b + last % 2, last / 2 & 1);"
 
 
 @pytest.mark.parametrize(
-    ("place", "who", "first"),
+    ("change", "place", "kind", "line", "thread", "words"),
     [
-        ("0", "t < 40", 40),
-        ("0", "t % 32 != 5", 5),
-        ("lane()", "t < 32", 32),
-        ("lane()", "t % 32 < 30", 30),
-        ("t / 32", "t != 33", 33),
-        ("63 - t", "t < 62", 62),
+        ({"wait": ""}, "63 - t", FaultKind.ASYNC_COPY, "// read", 0, MISSED),
+        ({"sync": ""}, "63 - t", FaultKind.SHARED_RACE, LOAD, None, "starts a bulk copy to byte"),
+        # Threads that did not wait themselves are named, also where others read the same.
+        *(
+            ({"wait": WAITED_BY.replace("WHO", who)}, place, FaultKind.ASYNC_COPY, "// read", first, UNSEEN)
+            for place, who, first in (
+                ("63 - t", "t < 40", 40),
+                ("0", "t < 40", 40),
+                ("0", "t % 32 != 5", 5),
+                ("lane()", "t < 32", 32),
+                ("lane()", "t % 32 < 30", 30),
+                ("t / 32", "t != 33", 33),
+                ("63 - t", "t < 62", 62),
+            )
+        ),
     ],
 )
-def test_thread_that_did_not_wait_is_named_where_others_read_the_same(place, who, first):
+def test_what_a_ring_forgets(change, place, kind, line, thread, words):
     data = numbers(7, 64, 4)
-    special = (
-        """__device__ int lane() { int l; asm volatile("mov.u32 %0, %%laneid;" : "=r"(l)); return l; }\n"""
-    )
-    source = pipeline(wait=f"if ({who}) wait(b + last % 2, last / 2 & 1);").replace("63 - t", place)
-    source = source.replace('extern "C"', special + 'extern "C"')
-    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
-    assert fault.thread == (first, 0, 0)
-    assert "where a bulk copy arrived that it did not wait for" in fault.detail
+    source = pipeline(**change).replace("63 - t", place).replace('extern "C"', f'{LANE}extern "C"')
+    arguments = {"scalars": (7,), "block": (64, 1, 1)}
+    fault = tells(source, kind, line, words, data, np.zeros_like(data), thread=thread, **arguments)
+    assert words != MISSED or f"the copy that line {line_of(source, LOAD)} started" in fault.detail
 
 
 def test_one_thread_may_wait_for_all_of_its_block():
@@ -96,14 +85,6 @@ def test_one_thread_may_wait_for_all_of_its_block():
     source = pipeline(wait="if (t == 9) wait(b + last % 2, last / 2 & 1); __syncthreads();")
     (_, out), _ = run_cuda(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
     np.testing.assert_array_equal(out.array(), data[:, ::-1])
-
-
-def test_a_stage_is_filled_again_too_early():
-    data = numbers(7, 64, 4)
-    source = pipeline(sync="")
-    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, LOAD))
-    assert "starts a bulk copy to byte" in fault.detail
 
 
 ONE_COPY = """extern "C" __global__ void k(const float4 *in, float4 *out) {
@@ -121,43 +102,42 @@ ONE_COPY = """extern "C" __global__ void k(const float4 *in, float4 *out) {
 }"""
 
 
+ALIGNED, OUTSIDE, FLYING = FaultKind.MISALIGNED, FaultKind.OUT_OF_BOUNDS, FaultKind.ASYNC_COPY
+GET, WAIT = "load(tile, in, 512, &b);", "wait(&b, 0);"
+
+
 @pytest.mark.parametrize(
-    ("load", "kind", "text"),
+    ("load", "wait", "kind", "line", "words"),
     [
+        ("load((char *)tile + 8, in, 512, &b);", WAIT, ALIGNED, LOAD, "of shared memory, which is not a"),
+        ("load(tile, (char *)in + 4, 512, &b);", WAIT, ALIGNED, LOAD, "which is not a multiple of 16"),
+        ("load(tile, in, 500, &b);", WAIT, ALIGNED, LOAD, "of 500 bytes"),
+        ("load(tile, in, 4096, &b);", WAIT, OUTSIDE, LOAD, "copies 4096 bytes at byte 0 of shared memory"),
+        ("load(tile, in + 1, 512, &b);", WAIT, OUTSIDE, LOAD, "at byte 512 of array 0"),
         (
-            "load((char *)tile + 8, in, 512, &b);",
-            FaultKind.MISALIGNED,
-            "of shared memory, which is not a multiple",
+            "load(tile + 127, in, 32, &b);",
+            WAIT,
+            OUTSIDE,
+            LOAD,
+            "at byte 2032 of shared memory, which has 2056",
         ),
-        ("load(tile, (char *)in + 4, 512, &b);", FaultKind.MISALIGNED, "which is not a multiple of 16"),
-        ("load(tile, in, 500, &b);", FaultKind.MISALIGNED, "of 500 bytes"),
+        ("load(tile - 1, in, 16, &b);", WAIT, OUTSIDE, LOAD, "copies 16 bytes at byte -16 of shared memory"),
+        ("load(tile, in, -16, &b);", WAIT, OUTSIDE, LOAD, "copies -16 bytes at byte 0 of shared memory"),
+        (f"{GET} load(tile + 31, in, 16, &b);", WAIT, FLYING, LOAD, "to byte 496 of"),
         (
-            "load(tile, in, 4096, &b);",
-            FaultKind.OUT_OF_BOUNDS,
-            "copies 4096 bytes at byte 0 of shared memory",
+            f"{GET} tile[3].x = 1;",
+            "",
+            FLYING,
+            "// load",
+            "writes byte 48 of shared memory, to which the copy that",
         ),
-        ("load(tile, in + 1, 512, &b);", FaultKind.OUT_OF_BOUNDS, "at byte 512 of array 0"),
-        ("load(tile, in, 512, &b); load(tile + 31, in, 16, &b);", FaultKind.ASYNC_COPY, "to byte 496 of"),
+        # A wait that is asked once, and not again, has not waited.
+        (GET, "test(&b, 0);", FLYING, "out[t] = tile[t]", "reads byte 0"),
     ],
 )
-def test_wrong_copies(load, kind, text):
-    source = cuda(ONE_COPY.replace("LOAD", load).replace("WAIT", "wait(&b, 0);"))
-    fault = caught(source, numbers(32, 4), np.zeros((32, 4), np.float32))
-    assert (fault.kind, fault.source_line, fault.thread) == (kind, line_of(source, LOAD), (0, 0, 0))
-    assert text in fault.detail
-
-
-def test_a_write_while_a_copy_is_in_flight():
-    source = cuda(ONE_COPY.replace("LOAD", "load(tile, in, 512, &b); tile[3].x = 1;").replace("WAIT", ""))
-    fault = caught(source, numbers(32, 4), np.zeros((32, 4), np.float32))
-    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// load"))
-    assert fault.detail.startswith("writes byte 48 of shared memory, to which the copy that line")
-
-
-def test_a_forgotten_result_of_a_wait():
-    """A wait that is asked once, and not again, has not waited."""
-    source = cuda(ONE_COPY.replace("LOAD", "load(tile, in, 512, &b);").replace("WAIT", "test(&b, 0);"))
-    assert caught(source, numbers(32, 4), np.zeros((32, 4), np.float32)).kind is FaultKind.ASYNC_COPY
+def test_wrong_copies(load, wait, kind, line, words):
+    source = cuda(ONE_COPY.replace("LOAD", load).replace("WAIT", wait))
+    tells(source, kind, line, words, numbers(32, 4), np.zeros((32, 4), np.float32), thread=0)
 
 
 def test_copies_of_many_lanes_with_lengths_of_their_own():
@@ -219,18 +199,15 @@ def test_copies_to_global_memory():
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "line", "text"),
+    ("change", "kind", "line", "words"),
     [
         ({"wait": ""}, FaultKind.ASYNC_COPY, "// write", "still reads"),
         ({"before": ""}, FaultKind.SHARED_RACE, STORED, "starts a bulk copy of byte 16"),
         ({"after": ""}, FaultKind.SHARED_RACE, "// write", "writes byte"),
     ],
 )
-def test_wrong_copies_to_global_memory(change, kind, line, text):
-    source = store_source(**change)
-    fault = caught(source, np.zeros((3, 64, 4), np.float32), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (kind, line_of(source, line))
-    assert text in fault.detail
+def test_wrong_copies_to_global_memory(change, kind, line, words):
+    tells(store_source(**change), kind, line, words, np.zeros((3, 64, 4), np.float32), block=(64, 1, 1))
 
 
 def test_a_kernel_must_not_end_while_its_copy_reads():
@@ -243,9 +220,7 @@ def test_a_kernel_must_not_end_while_its_copy_reads():
         commit();
     }
 }""")
-    fault = caught(source, np.zeros(4, np.float32))
-    assert (fault.kind, fault.thread) == (FaultKind.ASYNC_COPY, (3, 0, 0))
-    assert fault.source_line == line_of(source, STORED)
+    tells(source, FaultKind.ASYNC_COPY, STORED, "", np.zeros(4, np.float32), thread=3)
 
 
 def test_groups_finish_in_order():
@@ -320,9 +295,7 @@ def test_copies_are_done_for_the_threads_that_waited_and_not_for_others(blocks):
     (_, seen), _ = run_cuda(source, *arrays, **shape)
     assert seen.array().tolist() == [1, 2] * blocks
     source = cuda(PARTLY.replace("OVERWRITE", "tile[t].x = 9; // planted"))
-    fault = caught(source, *arrays, **shape)
-    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// planted"))
-    assert fault.thread == (1, 0, 0)
+    tells(source, FaultKind.ASYNC_COPY, "// planted", "", *arrays, thread=1, **shape)
 
 
 def test_blocks_that_all_say_the_same_are_one():
@@ -363,16 +336,14 @@ def test_copies_of_one_instruction_may_go_from_and_to_several_arrays():
 
 def test_copy_beyond_one_of_several_arrays_names_the_block_the_thread_and_the_array():
     a, zeros = numbers(32, 4), np.zeros((32, 4), np.float32)
-    fault = caught(LANES_COPY, a, a, zeros, zeros, scalars=(256,), grid=(2, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.OUT_OF_BOUNDS, line_of(LANES_COPY, LOAD))
-    assert (fault.block, fault.thread) == ((1, 0, 0), (2, 0, 0))
-    assert "reads global memory" in fault.detail
-    assert "at byte 512 of array 0, which has 512 bytes" in fault.detail
-    small = np.zeros((31, 4), np.float32)
-    fault = caught(LANES_COPY, a, a, zeros, small, scalars=(256,))
-    assert (fault.source_line, fault.thread) == (line_of(LANES_COPY, STORED), (3, 0, 0))
-    assert "writes global memory" in fault.detail
-    assert "at byte 496 of array 3, which has 496 bytes" in fault.detail
+    for target, line, words, place, grid, thread in (
+        (zeros, LOAD, "reads global memory", "at byte 512 of array 0, which has 512 bytes", 2, 2),
+        (zeros[:31], STORED, "writes global memory", "at byte 496 of array 3, which has 496 bytes", 1, 3),
+    ):
+        arguments = {"scalars": (256,), "grid": (grid, 1, 1), "thread": thread}
+        fault = tells(LANES_COPY, FaultKind.OUT_OF_BOUNDS, line, words, a, a, zeros, target, **arguments)
+        assert fault.block == (grid - 1, 0, 0)
+        assert place in fault.detail
 
 
 def test_copy_to_constants_is_refused():
@@ -389,24 +360,6 @@ extern "C" __global__ void k() {
     assert (fault.kind, fault.thread) == (FaultKind.OUT_OF_BOUNDS, (2, 0, 0))
     assert "writes global memory by a bulk copy" in fault.detail
     assert "which is read-only" in fault.detail
-
-
-@pytest.mark.parametrize(
-    ("load", "text"),
-    [
-        (
-            "load(tile + 127, in, 32, &b);",
-            "copies 32 bytes at byte 2032 of shared memory, which has 2056 bytes",
-        ),
-        ("load(tile - 1, in, 16, &b);", "copies 16 bytes at byte -16 of shared memory"),
-        ("load(tile, in, -16, &b);", "copies -16 bytes at byte 0 of shared memory"),
-    ],
-)
-def test_copies_stay_within_shared_memory(load, text):
-    source = cuda(ONE_COPY.replace("LOAD", load).replace("WAIT", "wait(&b, 0);"))
-    fault = caught(source, numbers(32, 4), np.zeros((32, 4), np.float32))
-    assert (fault.kind, fault.source_line) == (FaultKind.OUT_OF_BOUNDS, line_of(source, LOAD))
-    assert text in fault.detail
 
 
 def test_copy_may_end_where_shared_memory_does():

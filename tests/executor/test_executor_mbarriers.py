@@ -5,12 +5,9 @@
 import numpy as np
 import pytest
 from bulk_sources import LOAD, cuda, numbers
-from executor_harness import caught, line_of, run_cuda
+from executor_harness import caught, line_of, run_cuda, tells
 
-from gpuprof.executor import (
-    FaultKind,
-    KernelFault,
-)
+from gpuprof.executor import FaultKind, KernelFault
 from gpuprof.executor.memory.mbarriers import Mbarriers
 
 
@@ -118,9 +115,8 @@ def test_an_mbarrier_must_be_initialised_before_others_use_it():
     arrive(&b); // planted
     out[0] = 1;
 }""")
-    fault = caught(source, np.zeros(1, np.int32))
-    assert (fault.kind, fault.thread) == (FaultKind.SHARED_RACE, (1, 0, 0))
-    assert "uses the mbarrier at byte 0 of shared memory, which thread number 0 wrote" in fault.detail
+    words = "uses the mbarrier at byte 0 of shared memory, which thread number 0 wrote"
+    tells(source, FaultKind.SHARED_RACE, "mbarrier.arrive.shared", words, np.zeros(1, np.int32), thread=1)
 
 
 def test_a_deadlock_of_two_mbarriers_is_reported():
