@@ -56,19 +56,18 @@ class BarrierOperand:
         return self._space.examined(batch, address, mask, load=False)
 
     def counting(self, batch: Batch, mask: Mask, rank: int | None = None) -> Columns:
-        """Return the number of the barrier that counts the bytes of each lane's copy, set up in order before.
-
-        Args:
-            batch: Whose barriers.
-            mask: The lanes.
-            rank: Of the block whose barrier it is, at the same place as the one that is named.
-        """
-        pattern = self.pattern(batch, mask, rank)
-        columns = self.numbers(batch, mask, pattern)
-        batch.races.record(Access.MBARRIER, pattern, self.line)
+        """Return the number of the barrier that counts the bytes of each lane's copy, perhaps a rank's."""
+        pattern, columns = self.use(batch, mask, rank)
         if batch.remote is not None:
             batch.remote.signal(pattern.address // batch.layout.stride, mask)
         return columns
+
+    def use(self, batch: Batch, mask: Mask, rank: int | None = None) -> tuple[SharedPattern, Columns]:
+        """Lanes use their barriers, set up in order before: return where they lie, and their numbers."""
+        pattern = self.pattern(batch, mask, rank)
+        columns = self.numbers(batch, mask, pattern)
+        batch.races.record(Access.MBARRIER, pattern, self.line)
+        return pattern, columns
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
         """Return the number of each lane's barrier; one that was never initialised is a fault."""
@@ -83,54 +82,55 @@ class BarrierOperand:
         return columns
 
 
-def _initialise(coder: Coder, item: Instruction) -> Step:
-    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
-    count = coder.reader(item.operands[1], _U32, item)
+def _step(coder: Coder, item: Instruction, run: Callable[[Batch, Mask], None]) -> Step:
+    """Return a step of the lanes that run it, if there are any."""
+    masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        if mask.empty:
-            return
+        if not mask.empty:
+            run(batch, mask)
+
+    return step
+
+
+def _initialise(coder: Coder, item: Instruction) -> Step:
+    place = BarrierOperand(coder, item, item.operands[0])
+    count = coder.reader(item.operands[1], _U32, item)
+
+    def run(batch: Batch, mask: Mask) -> None:
         pattern, counts = place.pattern(batch, mask), count(batch)
         _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
         batch.races.record(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
 
-    return step
+    return _step(coder, item, run)
 
 
 def _invalidate(coder: Coder, item: Instruction) -> Step:
-    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    place = BarrierOperand(coder, item, item.operands[0])
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def run(batch: Batch, mask: Mask) -> None:
         pattern = place.pattern(batch, mask)
         place.numbers(batch, mask, pattern)
         batch.races.record(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, np.zeros((1, 1, 1), dtype=np.int64))
 
-    return step
+    return _step(coder, item, run)
 
 
 def _arrive(coder: Coder, item: Instruction) -> Step:
     if len(item.operands) < 2:
         raise UnsupportedInstruction(item.name, item.line)
     write, place = coder.target(item.operands[0], item), BarrierOperand(coder, item, item.operands[1])
-    masked = coder.mask(item)
     amount = coder.reader(item.operands[2], _U32, item) if len(item.operands) > 2 else None
     announces, relaxed, drops = (word in item.opcode for word in ("expect_tx", "relaxed", "arrive_drop"))
     one = np.ones((1, 1, 1), dtype=np.int64)
     wanted = isinstance(item.operands[0], Reg)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        barriers, pattern = batch.mbarriers, place.pattern(batch, mask)
-        columns = place.numbers(batch, mask, pattern)
-        batch.races.record(Access.MBARRIER, pattern, item.line)
+    def run(batch: Batch, mask: Mask) -> None:
+        barriers = batch.mbarriers
+        pattern, columns = place.use(batch, mask)
         complete = barriers.at(barriers.pending, columns) == 0
         if complete.any() and (early := complete & mask.lanes).any():
             # The phase waits for bytes alone: they may come in time for this arrival.
@@ -155,7 +155,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         if states is not None:
             write(batch, states, mask)
 
-    return step
+    return _step(coder, item, run)
 
 
 def _pending_count(coder: Coder, item: Instruction) -> Step:
@@ -165,55 +165,41 @@ def _pending_count(coder: Coder, item: Instruction) -> Step:
 
 
 def _complete(coder: Coder, item: Instruction) -> Step:
-    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    place = BarrierOperand(coder, item, item.operands[0])
     amount = coder.reader(item.operands[1], _U32, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        pattern, count = place.pattern(batch, mask), amount(batch)
-        columns = place.numbers(batch, mask, pattern)
+    def run(batch: Batch, mask: Mask) -> None:
+        _, columns = place.use(batch, mask)
+        count = amount(batch)
         _check_count(batch, mask, count, item.line, least=0, what="completes bytes of an mbarrier:")
-        batch.races.record(Access.MBARRIER, pattern, item.line)
         batch.mbarriers.complete(columns, mask, count)
 
-    return step
+    return _step(coder, item, run)
 
 
 def arrive_after_copies(coder: Coder, item: Instruction) -> Step:
     """`cp.async.mbarrier.arrive`: arrive when the `cp.async` that the thread started so far have landed."""
-    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    place = BarrierOperand(coder, item, item.operands[0])
     expected = "noinc" in item.opcode
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        pattern = place.pattern(batch, mask)
-        columns = place.numbers(batch, mask, pattern)
-        batch.races.record(Access.MBARRIER, pattern, item.line)
+    def run(batch: Batch, mask: Mask) -> None:
+        _, columns = place.use(batch, mask)
         if not expected:
             batch.mbarriers.await_more(columns, mask)
         batch.bulk.tracked.append(TrackedArrival(columns, mask, batch.copies.landing(mask), item.line))
 
-    return step
+    return _step(coder, item, run)
 
 
 def _expect(coder: Coder, item: Instruction) -> Step:
-    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    place = BarrierOperand(coder, item, item.operands[0])
     amount = coder.reader(item.operands[1], _U32, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        pattern = place.pattern(batch, mask)
-        columns = place.numbers(batch, mask, pattern)
-        batch.races.record(Access.MBARRIER, pattern, item.line)
+    def run(batch: Batch, mask: Mask) -> None:
+        _, columns = place.use(batch, mask)
         _announce(batch, mask, columns, amount(batch), item.line)
 
-    return step
+    return _step(coder, item, run)
 
 
 def _announce(batch: Batch, mask: Mask, columns: Columns, transfer_bytes: Lanes, line: int) -> None:
@@ -223,15 +209,12 @@ def _announce(batch: Batch, mask: Mask, columns: Columns, transfer_bytes: Lanes,
 
 def _wait(coder: Coder, item: Instruction) -> Step:
     write, place = coder.target(item.operands[0], item), BarrierOperand(coder, item, item.operands[1])
-    masked, relaxed = coder.mask(item), "relaxed" in item.opcode
+    relaxed = "relaxed" in item.opcode
     # With a parity the phase of that parity must be over, else the phase that an arrival returned.
     by_parity = "parity" in item.opcode
     awaited = coder.reader(item.operands[2], _U32 if by_parity else _I64, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def run(batch: Batch, mask: Mask) -> None:
         barriers, pattern = batch.mbarriers, place.pattern(batch, mask)
         columns = place.numbers(batch, mask, pattern)
         phase = awaited(batch)
@@ -258,7 +241,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
                 watched = _numbers_of(columns, still)
                 batch.stall = Stall(still, columns, item.line, watched, barriers.phase[:, watched])
 
-    return step
+    return _step(coder, item, run)
 
 
 def _numbers_of(columns: Columns, lanes: Bools) -> Columns:
