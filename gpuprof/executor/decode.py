@@ -18,8 +18,7 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
-from gpuprof.executor.program.call_graph import CallGraph
-from gpuprof.executor.program.calls import inline_calls
+from gpuprof.executor.program.calls import CallGraph, inline_calls
 from gpuprof.executor.program.contraction import contract_products
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import (

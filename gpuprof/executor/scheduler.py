@@ -29,9 +29,8 @@ import numpy as np
 from gpuprof.executor.decode import Program, RunnableBlock
 from gpuprof.executor.divergence.block_barriers import BlockBarriers
 from gpuprof.executor.divergence.cluster_waits import ClusterWaits
-from gpuprof.executor.divergence.joins import Joins
 from gpuprof.executor.divergence.polling import Polling
-from gpuprof.executor.divergence.strands import Join, Registers, Strand
+from gpuprof.executor.divergence.strands import Join, Joins, Registers, Strand
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import FaultKind

@@ -14,8 +14,7 @@ from gpuprof.executor import (
     launch,
     load_program,
 )
-from gpuprof.executor.program.initialisers import Reference, initial_content
-from gpuprof.executor.program.ptx import parse
+from gpuprof.executor.program.ptx import Reference, initial_content, parse
 
 THREADS = np.zeros(32, np.int32)
 FOLLOWED = pytest.mark.parametrize("follow_undefined", [False, True])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from executor_harness import run_cuda
 
-from gpuprof.executor.program.ends import common_end
+from gpuprof.executor.program.flow import common_end
 
 #: A loop that is left in the middle of every round (to 4) and after its rounds (to 3).
 LOOP = [(3, 1), (4, 2), (1, 3), (-1,), (-1,)]

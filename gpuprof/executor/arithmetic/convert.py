@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.integers import saturated
-from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
-from gpuprof.executor.arithmetic.nans import canonical
-from gpuprof.executor.arithmetic.small_formats import (
+from gpuprof.executor.arithmetic.formats import (
     BYTES,
     from_bf16,
     to_bf16,
@@ -19,6 +16,9 @@ from gpuprof.executor.arithmetic.small_formats import (
     to_float64,
     to_tf32,
 )
+from gpuprof.executor.arithmetic.integers import saturated
+from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.nans import canonical
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _TO_INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}

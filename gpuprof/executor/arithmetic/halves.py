@@ -5,10 +5,10 @@
 import numpy as np
 
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.extremes import extreme, of_sizes
+from gpuprof.executor.arithmetic.floats import extreme, of_sizes
+from gpuprof.executor.arithmetic.formats import from_bf16, to_bf16
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.arithmetic.nans import canonical
-from gpuprof.executor.arithmetic.small_formats import from_bf16, to_bf16
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 TYPES = ("f16", "bf16", "f16x2", "bf16x2")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.floats import fused_multiply_add
-from gpuprof.executor.arithmetic.tensor_formats import NOT_FINITE, FloatFormat, exponents
+from gpuprof.executor.arithmetic.formats import NOT_FINITE, FloatFormat, exponents
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: Fraction bits that a term keeps, counted from the largest exponent.

@@ -12,8 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.joins import Joins
-from gpuprof.executor.divergence.strands import Strand, as_one, in_batch, leave
+from gpuprof.executor.divergence.strands import Joins, Strand, as_one, in_batch, leave
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes

@@ -4,12 +4,11 @@
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.program.initialisers import Reference, initial_content
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,28 @@ class Label:
     """A branch target."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A place in a variable's content that holds an address, or bytes of one.
+
+    A table of pointers names what it points to: `{f, generic(x)+8}`. Where the pointer is part of a struct,
+    the variable is an array of bytes and each byte names its share: `0xFF00(f)` is the second byte of f's
+    address.
+    """
+
+    offset: int
+    size: int
+    symbol: str
+    addend: int = 0
+    shift: int = 0
+    generic: bool = False
+
+    def content(self, address: int) -> bytes:
+        """Return what the place holds when the symbol lies at `address`."""
+        value = (address + self.addend) >> self.shift
+        return (value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
 
 
 @dataclass(frozen=True)
@@ -504,3 +525,56 @@ def _split(text: str) -> list[str]:
             start = i + 1
     parts.append(text[start:])
     return [part.strip() for part in parts if part.strip()]
+
+
+_MASKED = re.compile(r"(0[xX][fF]+0*)\s*\((.*)\)$", re.DOTALL)
+_GENERIC = re.compile(r"generic\s*\(\s*([\w$]+)\s*\)")
+_SYMBOL = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:([+-])\s*(\d+))?$")
+
+
+def symbols_of(operands: Iterable[Operand]) -> set[str]:
+    """Return the symbols that operands name."""
+    names: set[str] = set()
+    for operand in operands:
+        match operand:
+            case Sym(name):
+                names.add(name)
+            case Mem(base):
+                names |= symbols_of((base,))
+            case Vec(items):
+                names |= symbols_of(items)
+            case Not(of):
+                names |= symbols_of((of,))
+    return names
+
+
+def initial_content(
+    text: str, item: int, size: int, number: Callable[[str], int | None]
+) -> tuple[bytes, tuple[Reference, ...]]:
+    """Return the bytes that an initialiser gives, with zeros in the place of addresses, and these.
+
+    `item` and `size` are the bytes of an element and of the variable; `number` returns the bits of a literal.
+    """
+    content, references = b"", []
+    for word in text.replace("{", " ").replace("}", " ").split(","):
+        word = word.strip()
+        if not word:
+            continue
+        bits = number(word)
+        if bits is None:
+            references.append(_reference(word, len(content), item))
+        content += ((bits or 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
+    return content.ljust(size, b"\0"), tuple(references)
+
+
+def _reference(word: str, offset: int, size: int) -> Reference:
+    shift, inner = 0, word
+    if masked := _MASKED.match(word):
+        mask, inner = int(masked[1], 16), masked[2].strip()
+        shift = (mask & -mask).bit_length() - 1
+    plain, generic = _GENERIC.subn(r"\1", inner)
+    found = _SYMBOL.match(plain)
+    if not found:
+        raise UnsupportedInstruction(f"initialiser {word}", 0)
+    addend = int(found[3] or 0) * (-1 if found[2] == "-" else 1)
+    return Reference(offset, size, found[1], addend, shift, bool(generic))

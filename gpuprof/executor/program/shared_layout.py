@@ -13,7 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from gpuprof.executor.program.ptx import Function, Instruction, Mem, Module, Not, Operand, Sym, Variable, Vec
+from gpuprof.executor.program.ptx import (
+    Function,
+    Instruction,
+    Module,
+    Variable,
+    symbols_of,
+)
 
 #: The least alignment of dynamic shared memory.
 _DYNAMIC_ALIGNMENT = 16
@@ -49,7 +55,7 @@ def shared_layout(module: Module, function: Function) -> SharedLayout:
     """Place the shared variables of a kernel, which has no calls left."""
     declared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
     named = {
-        name for item in function.body if isinstance(item, Instruction) for name in _symbols(item.operands)
+        name for item in function.body if isinstance(item, Instruction) for name in symbols_of(item.operands)
     }
     offsets, end = laid_out(v for v in declared if not v.extern and v.name in named)
     dynamic = {v.name: max(_DYNAMIC_ALIGNMENT, v.align) for v in declared if v.extern}
@@ -74,18 +80,3 @@ def laid_out(variables: Iterable[Variable]) -> tuple[dict[str, int], int]:
             offsets[variable.name] = start = aligned(end, variable.align)
             end = start + variable.size
     return offsets, end
-
-
-def _symbols(operands: Iterable[Operand]) -> set[str]:
-    names: set[str] = set()
-    for operand in operands:
-        match operand:
-            case Sym(name):
-                names.add(name)
-            case Mem(base):
-                names |= _symbols((base,))
-            case Vec(items):
-                names |= _symbols(items)
-            case Not(of):
-                names |= _symbols((of,))
-    return names

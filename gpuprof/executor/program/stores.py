@@ -7,7 +7,7 @@ an address counts, in whatever order the instructions run.
 """
 
 from gpuprof.executor.program.flow import reads_and_writes
-from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Sym, Vec
+from gpuprof.executor.program.ptx import Function, Instruction, Mem, Sym, symbols_of
 
 #: Opcodes that write to memory; their address is the first operand that is one.
 _WRITERS = ("st", "atom", "red", "cp", "wmma")
@@ -90,20 +90,8 @@ def _sources(item: Instruction) -> tuple[list[str], frozenset[str | None]]:
     """Return the registers and the symbols whose values an instruction's results are made of."""
     if item.opcode[0] not in ("ld", "ldu", "atom"):
         reads, _ = reads_and_writes(item)
-        return reads, frozenset(_symbols(item.operands))
+        return reads, frozenset(symbols_of(item.operands))
     memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
     if memory is not None and "param" in item.opcode and isinstance(memory.base, Sym):
         return [], frozenset({memory.base.name})
     return [], frozenset({None} if _WIDE & set(item.opcode) else ())
-
-
-def _symbols(operands: tuple[Operand, ...]) -> set[str]:
-    found: set[str] = set()
-    for operand in operands:
-        if isinstance(operand, Sym):
-            found.add(operand.name)
-        elif isinstance(operand, Vec):
-            found |= _symbols(operand.items)
-        elif isinstance(operand, Mem) and isinstance(operand.base, Sym):
-            found.add(operand.base.name)
-    return found

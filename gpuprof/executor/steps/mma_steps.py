@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.sparse_products import SparseProduct
-from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product
+from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product, SparseProduct
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec

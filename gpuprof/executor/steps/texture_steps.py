@@ -14,18 +14,20 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.texel_places import (
+from gpuprof.executor.arithmetic.texels import (
     Integers,
     Places,
+    as_read,
     corners,
     face_of,
+    mean,
     nearest,
     neighbours,
     shares,
     texel_coordinate,
+    with_all_channels,
     within,
 )
-from gpuprof.executor.arithmetic.texel_values import as_read, mean, with_all_channels
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes

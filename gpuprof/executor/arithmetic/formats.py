@@ -1,11 +1,17 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Floating-point formats that NumPy has no type for: bfloat16, tf32, and the 8-bit e4m3 and e5m2."""
+"""Floating-point formats that NumPy has no type for, and those whose elements tensor cores multiply.
+
+A tensor core aligns products by the sum of their factors' exponents. A subnormal factor counts with the
+exponent of its type's smallest normal number: it is not normalised first.
+"""
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.nans import CANONICAL_HALF
@@ -15,6 +21,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 _TF32_CUT = np.uint32(0x1FFF)
 _TF32_NAN = np.uint32(0x7FFFE000)
 _INFINITY = np.uint32(0x7F800000)
+_LARGEST_BF16 = float.fromhex("0x1.fep127")
+_TO_INTEGER: dict[str, np.ufunc] = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}
 
 
 def from_bf16(bits: Lanes) -> Lanes:
@@ -25,18 +33,22 @@ def from_bf16(bits: Lanes) -> Lanes:
 def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
     """Return float32 or float64 rounded once, in a PTX rounding mode, to bfloat16 bits."""
     wide = value.astype(np.float64)
-    # Rounding to odd first lets the second rounding, here on the bit pattern, see what was cut off.
-    near = wide.astype(np.float32)
-    error = wide - near
-    bits = near.view(np.uint32)
-    nudge = (error != 0) & np.isfinite(error) & ((bits & 1) == 0)
-    grow = (error > 0) == (wide > 0)
-    bits = np.where(nudge, np.where(grow, bits + np.uint32(1), bits - np.uint32(1)), bits)
-    carry = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    rounded = ((bits + carry) >> np.uint32(16)).astype(np.uint16)
-    if mode != "rn":
-        rounded = _directed_bf16(rounded, wide, mode)
-    return np.where(np.isnan(wide), CANONICAL_HALF, rounded)
+    with np.errstate(invalid="ignore", over="ignore"):  # of NaN, which is set apart below
+        rounded = np.ldexp(*_in_steps(wide, 7, -126, mode))
+        inward = (mode != "rn") & np.isfinite(wide) & (np.abs(rounded) > _LARGEST_BF16)
+        if mode in ("rm", "rp"):
+            inward &= np.signbit(wide) == (mode == "rp")
+        rounded = np.where(inward, np.copysign(_LARGEST_BF16, wide), rounded).astype(np.float32)
+    bits = (rounded.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return np.where(np.isnan(wide), CANONICAL_HALF, bits)
+
+
+def _in_steps(value: Lanes, fraction_bits: int, least_exponent: int, mode: str = "rn") -> tuple[Lanes, Lanes]:
+    """Round float64 to a format whose normal numbers have that exponent or more: (n, e), for n times 2^e."""
+    _, exponent = np.frexp(value)  # of a size from a half to one
+    is_one = (value != 0) & np.isfinite(value)
+    last = np.where(is_one, np.maximum(exponent - 1, least_exponent), least_exponent) - fraction_bits
+    return _TO_INTEGER[mode](np.ldexp(value, -last)), last
 
 
 def to_bf16_payload(nan: Lanes) -> Lanes:
@@ -44,18 +56,6 @@ def to_bf16_payload(nan: Lanes) -> Lanes:
     bits = nan.view(np.uint64)
     word = (bits >> np.uint64(48) & np.uint64(0x8000)) | (bits >> np.uint64(45) & np.uint64(0x7F))
     return (word | np.uint64(0x7FC0)).astype(np.uint16)
-
-
-def _directed_bf16(rounded: Lanes, wide: Lanes, mode: str) -> Lanes:
-    """Turn bits rounded to nearest into those rounded in the direction of `mode`."""
-    with np.errstate(invalid="ignore"):  # of infinities, which are exact
-        error = wide - from_bf16(rounded)
-    negative = np.signbit(wide)
-    inward, outward = np.where(negative, error > 0, error < 0), np.where(negative, error < 0, error > 0)
-    # The next larger magnitude is the next larger bit pattern.
-    shrinks = inward & {"rz": True, "rm": ~negative, "rp": negative}[mode]
-    grows = outward & {"rz": False, "rm": negative, "rp": ~negative}[mode]
-    return np.asarray(rounded + grows - shrinks, dtype=np.uint16)
 
 
 def to_tf32(value: Lanes, mode: str, *, finite: bool) -> Lanes:
@@ -106,11 +106,9 @@ class Byte:
         """Return float64 numbers as bytes: rounded to nearest, ties to even, and clamped."""
         with np.errstate(invalid="ignore"):  # of NaN, which is set apart below
             size = np.minimum(np.abs(value), self.largest)
-            _, exponent = np.frexp(size)  # of a size from a half to one
-            exponent = np.maximum(np.where(size > 0, exponent - 1, -1024), self.least_exponent)
             # A number that rounds up to the next power of two carries into the exponent.
-            steps = np.rint(np.ldexp(size, self.fraction_bits - exponent))
-            code = (exponent - self.least_exponent) * (1 << self.fraction_bits) + steps
+            steps, last = _in_steps(size, self.fraction_bits, self.least_exponent)
+            code = (last + self.fraction_bits - self.least_exponent) * (1 << self.fraction_bits) + steps
             signed = np.where(np.signbit(value), code + 128, code)
         return np.where(np.isnan(value), 127, signed).astype(np.uint8)
 
@@ -153,3 +151,65 @@ def to_float16(value: Lanes, mode: str) -> Lanes:
     bits = value.view(np.uint64)
     word = (bits >> np.uint64(48) & np.uint64(0x8000)) | (bits >> np.uint64(42) & np.uint64(0x3FF))
     return np.where(nan, (word | np.uint64(0x7E00)).astype(np.uint16).view(np.float16), half)
+
+
+#: Exponent of zero: no sum takes it for the largest.
+OF_ZERO = -4096
+#: Exponent of an infinity or NaN.
+NOT_FINITE = 128
+_F32_BIAS = 127
+_F32_FRACTION_BITS = 23
+_F32_EXPONENT = 0xFF
+#: Bits of a tf32 operand that no tensor core looks at.
+_IGNORED_BY_TF32 = np.uint32(0x1FFF)
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A floating-point element type.
+
+    Attributes:
+        name: As PTX writes it.
+        item_bytes: Bytes of an element in a register.
+        lowest_exponent: Exponent of its smallest normal number as the tensor core holds it.
+    """
+
+    name: str
+    item_bytes: int
+    lowest_exponent: int
+
+    def values(self, bits: Lanes) -> NDArray[np.float32]:
+        """Return the numbers that unsigned elements of `item_bytes` stand for; float32 holds each exactly."""
+        return np.asarray(_DECODERS[self.name](bits), dtype=np.float32)
+
+    def exponents(self, values: NDArray[np.float32]) -> NDArray[np.int16]:
+        """Return the exponents by which products are aligned."""
+        return exponents(values, self.lowest_exponent)
+
+
+def exponents(values: NDArray[np.float32], lowest: int) -> NDArray[np.int16]:
+    """Return the exponent of each number, at least `lowest`; of zeros `OF_ZERO`."""
+    biased = values.view(np.uint32) >> np.uint32(_F32_FRACTION_BITS) & np.uint32(_F32_EXPONENT)
+    found = np.maximum(biased.astype(np.int16) - np.int16(_F32_BIAS), np.int16(lowest))
+    return np.where(values == 0, np.int16(OF_ZERO), found)
+
+
+def _tf32(bits: Lanes) -> NDArray[np.float32]:
+    return (bits & ~_IGNORED_BY_TF32).view(np.float32)
+
+
+_DECODERS: dict[str, Callable[[Lanes], Lanes]] = {
+    "f16": lambda bits: bits.view(np.float16),
+    "bf16": from_bf16,
+    "tf32": _tf32,
+    "e4m3": lambda bits: BYTES["e4m3x2"].as_f16[bits].view(np.float16),
+    "e5m2": lambda bits: BYTES["e5m2x2"].as_f16[bits].view(np.float16),
+}
+#: By name. Eight-bit floats are unpacked to f16 before they are multiplied, whose range theirs lies in.
+FORMATS = {
+    "f16": FloatFormat("f16", 2, -14),
+    "bf16": FloatFormat("bf16", 2, -126),
+    "tf32": FloatFormat("tf32", 4, -126),
+    "e4m3": FloatFormat("e4m3", 1, -14),
+    "e5m2": FloatFormat("e5m2", 1, -14),
+}
