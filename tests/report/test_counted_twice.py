@@ -4,7 +4,7 @@
 
 from dataclasses import replace
 
-import pytest
+from each import each
 from synthetic_runs import Gemm, counters, gemm_case, record, run
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
@@ -37,50 +37,37 @@ def shared(ours: tuple[float, float], theirs: tuple[float, float]) -> list[tuple
     return [(one.executor, one.hardware, one.kind) for one in found.comparisons]
 
 
-def test_same_wavefronts_and_conflicts_agree() -> None:
-    assert shared((1000, 500), (1000, 500)) == [
-        (500, 500, "agrees"),
-        (1000, 1000, "agrees"),
-        (500, 500, "agrees"),
+@each(
+    counted=[
+        ((1000, 500), (1000, 500), ["agrees", "agrees", "agrees"]),
+        # Arbitration explains up to its share of the hardware's wavefronts.
+        ((850, 0), (1000, 150), ["agrees", "arbitration", "arbitration"]),
+        ((849, 0), (1000, 151), ["agrees", "unexplained", "unexplained"]),
+        ((1000, 500), (999, 499), ["agrees", "unexplained", "unexplained"]),
+        # Passes that differ without their conflicts are unexplained throughout.
+        ((1000, 500), (1001, 500), ["unexplained"] * 3),
     ]
+)
+def test_wavefronts_and_conflicts_explain_each_other(counted) -> None:
+    ours, theirs, kinds = counted
+    found = shared(ours, theirs)
+    values = [(pair[0] - pair[1], *pair) for pair in (ours, theirs)]
+    assert found == list(zip(*values, kinds, strict=True))
 
 
-def test_arbitration_explains_up_to_its_share_of_the_hardwares_wavefronts() -> None:
-    left, wavefronts, conflicts = shared((850, 0), (1000, 150))
-    assert left == (850, 850, "agrees")
-    assert wavefronts == (850, 1000, "arbitration")
-    assert conflicts == (0, 150, "arbitration")
-    for ours, theirs in (((849, 0), (1000, 151)), ((1000, 500), (999, 499))):
-        left, wavefronts, conflicts = shared(ours, theirs)
-        assert left[2] == "agrees"
-        assert wavefronts[2] == conflicts[2] == "unexplained"
-
-
-def test_passes_that_differ_without_their_conflicts_are_unexplained_throughout() -> None:
-    found = shared((1000, 500), (1001, 500))
-    assert found == [
-        (500, 501, "unexplained"),
-        (1000, 1001, "unexplained"),
-        (500, 500, "unexplained"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("source", "executor", "hardware", "kind"),
-    [
+@each(
+    copied=[
         ('"cp.async.cg.shared.global [%0], [%1], 16, %2;"', 9, 8, "predicated"),
         ('"cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;"', 9, 8, "predicated"),
         ('"cp.async.cg.shared.global [%0], [%1], 16, %2;"', 8, 9, "unexplained"),
         ('"cp.async.cg.shared.global [%0], [%1], 16;"', 9, 8, "unexplained"),
-    ],
+    ]
 )
-def test_fewer_sectors_are_known_of_copies_whose_bytes_a_register_decides(
-    source: str, executor: float, hardware: float, kind: str
-) -> None:
+def test_fewer_sectors_are_known_of_copies_whose_bytes_a_register_decides(copied) -> None:
+    source, executor, hardware, kind = copied
     name = "async_copy_shared_wavefronts"
     measured = case(counters("ncu", **{name: hardware}), counters("sim", **{name: executor}))
-    kernel = record("naive", "gemm", 1.0, source=source)
-    (found,) = agreements(run("gpu", [kernel], [measured]))
+    (found,) = agreements(run("gpu", [record("naive", "gemm", 1.0, source=source)], [measured]))
     assert [one.kind for one in found.comparisons] == [kind]
 
 
@@ -98,28 +85,28 @@ def test_what_both_saw_none_of_is_not_compared() -> None:
     assert agreement({"barriers": 4}, {"barriers": 3}).comparisons[0].difference_pct == -25.0
 
 
-@pytest.mark.parametrize(
-    ("executor", "hardware", "kind"),
-    [(100_000, 100_500, "passes"), (100_000, 99_500, "passes"), (100_000, 100_501, "unexplained")],
+L1_COUNT = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+
+
+@each(
+    counted=[
+        # L1's own count may vary by half a percent.
+        ("global_load_sectors", 100_000, 100_500, L1_COUNT, "passes"),
+        ("global_load_sectors", 100_000, 99_500, L1_COUNT, "passes"),
+        ("global_load_sectors", 100_000, 100_501, L1_COUNT, "unexplained"),
+        # Hardware adds conflicts to copies and never takes any.
+        ("async_copy_shared_bank_conflicts", 10, 12, None, "arbitration"),
+        ("async_copy_shared_bank_conflicts", 10, 10, None, "agrees"),
+        ("async_copy_shared_bank_conflicts", 10, 9, None, "unexplained"),
+        # Shares agree to the digits that are printed.
+        ("global_load_efficiency_pct", 82.5, 82.5059, None, "agrees"),
+        ("global_load_efficiency_pct", 82.5, 82.4941, None, "agrees"),
+        ("global_load_efficiency_pct", 82.5, 82.507, None, "unexplained"),
+    ]
 )
-def test_l1s_own_count_may_vary_by_half_a_percent(executor: float, hardware: float, kind: str) -> None:
-    metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-    found = agreement({"global_load_sectors": executor}, {"global_load_sectors": hardware}, metric)
-    assert found.comparisons[0].kind == kind
-
-
-@pytest.mark.parametrize(("hardware", "kind"), [(12, "arbitration"), (10, "agrees"), (9, "unexplained")])
-def test_hardware_adds_conflicts_to_copies_and_never_takes_any(hardware: float, kind: str) -> None:
-    name = "async_copy_shared_bank_conflicts"
-    assert agreement({name: 10}, {name: hardware}).comparisons[0].kind == kind
-
-
-@pytest.mark.parametrize(
-    ("hardware", "kind"), [(82.5059, "agrees"), (82.4941, "agrees"), (82.507, "unexplained")]
-)
-def test_shares_agree_to_the_digits_that_are_printed(hardware: float, kind: str) -> None:
-    name = "global_load_efficiency_pct"
-    assert agreement({name: 82.5}, {name: hardware}).comparisons[0].kind == kind
+def test_what_explains_a_difference(counted) -> None:
+    name, executor, hardware, metric, kind = counted
+    assert agreement({name: executor}, {name: hardware}, metric).comparisons[0].kind == kind
 
 
 def conflicts(

@@ -171,42 +171,39 @@ class TestFigure:
         assert sweeps(replace(compiled_run(), cases=cases))[0].metric == "theoretical_occupancy_pct"
 
 
+FAILED = replace(timed(A=7), outcome="failed", timing=None)
+NEAR = replace(gemm_case("k", Gemm(512, 512, 512), 100.4), params={"A": 2})
+TIMES = [timed(A=2), timed(A=4), FAILED]
+
+
 class TestSentence:
-    def test_the_gain_over_the_default(self) -> None:
-        found = of([timed(A=2), timed(A=4), timed(A=5)], A=4)
-        assert sentences(found) == [
-            "Best of 3 sets of parameters of k: A=2, 200 µs; 2.00× as fast as the default, A=4."
-        ]
-
-    def test_a_gain_within_the_noise_is_none(self) -> None:
-        near = replace(gemm_case("k", Gemm(512, 512, 512), 100.4), params={"A": 2})
-        assert sentences(of([timed(A=1), near], A=2)) == [
-            "Best of 2 sets of parameters of k: A=1, 100 µs; within the noise of the default, A=2."
-        ]
-
     @pytest.mark.parametrize(
-        ("default", "words"),
+        ("cases", "default", "said"),
         [
-            ({"A": 2}, "that is the default"),
-            ({"A": 9}, "the default, A=9, did not run"),
-            ({}, "2.00× as fast as the worst, A=4"),
-            ({"A": 7}, "the default, A=7, gave none: failed"),
+            (
+                [timed(A=2), timed(A=4), timed(A=5)],
+                {"A": 4},
+                "A=2, 200 µs; 2.00× as fast as the default, A=4.",
+            ),
+            ([timed(A=1), NEAR], {"A": 2}, "A=1, 100 µs; within the noise of the default, A=2."),
+            (TIMES, {"A": 2}, "A=2, 200 µs; that is the default."),
+            (TIMES, {"A": 9}, "A=2, 200 µs; the default, A=9, did not run."),
+            (TIMES, {}, "A=2, 200 µs; 2.00× as fast as the worst, A=4."),
+            (TIMES, {"A": 7}, "A=2, 200 µs; the default, A=7, gave none: failed."),
+            # A parameter that is another everywhere is part of the default.
+            ([timed(A=2, B=1), timed(A=4, B=1)], {"A": 4, "B": 3}, "the default, A=4 B=3, did not run."),
         ],
     )
-    def test_defaults_that_gain_nothing(self, default: dict[str, int], words: str) -> None:
-        failed = replace(timed(A=7), outcome="failed", timing=None)
-        (sentence,) = sentences(of([timed(A=2), timed(A=4), failed], **default))
-        assert sentence == f"Best of 3 sets of parameters of k: A=2, 200 µs; {words}."
+    def test_the_best_beside_the_default(
+        self, cases: list[Measurement], default: dict[str, int], said: str
+    ) -> None:
+        (sentence,) = sentences(of(cases, **default))
+        assert sentence.startswith(f"Best of {len(cases)} sets of parameters of k: ")
+        assert sentence.endswith(said)
 
-    def test_a_parameter_that_is_another_everywhere_is_part_of_the_default(self) -> None:
-        (sentence,) = sentences(of([timed(A=2, B=1), timed(A=4, B=1)], A=4, B=3))
-        assert sentence.endswith("A=2, 200 µs; the default, A=4 B=3, did not run.")
-
-    def test_no_result_at_all(self) -> None:
-        cases = [replace(timed(A=x), outcome="failed", timing=None) for x in (1, 2)]
-        assert sentences(of(cases)) == ["None of 2 sets of parameters of k gave a figure to compare."]
-
-    def test_counts_that_are_alike(self) -> None:
+    def test_no_result_and_counts_that_are_alike(self) -> None:
+        (sentence,) = sentences(of([replace(FAILED, params={"A": x}) for x in (1, 2)]))
+        assert sentence == "None of 2 sets of parameters of k gave a figure to compare."
         like = sim_run().cases[0]
         cases = tuple(replace(like, params={"A": value}) for value in (1, 2, 3))
         (sentence,) = sentences(replace(sim_run(), cases=cases))
@@ -214,34 +211,27 @@ class TestSentence:
 
 
 class TestBlocks:
-    def block(self, x: int, y: int, time_us: float, **fields: object) -> Measurement:
+    def block(self, x: int, time_us: float, y: int = 32, **fields: object) -> Measurement:
         case = gemm_case("k", Gemm(512, 512, 512), time_us, (x, y, 1))
-        return replace(case, counters={}, **fields)  # type: ignore[arg-type]
+        return replace(case, **{"counters": {}, **fields})  # type: ignore[arg-type]
 
     def test_the_best_against_the_worst_with_what_counts_differ_in(self) -> None:
-        slow = self.block(32, 32, 15.0)
-        slow = replace(slow, counters=counters("ncu", global_load_sectors=4000, barriers=7))
-        fast = self.block(8, 32, 10.0)
-        fast = replace(fast, counters=counters("ncu", global_load_sectors=1000, barriers=7))
-        assert sentences(of([fast, slow, self.block(16, 32, 12.0)])) == [
+        counted = [counters("ncu", global_load_sectors=sectors, barriers=7) for sectors in (4000, 1000)]
+        slow, fast = self.block(32, 15.0, counters=counted[0]), self.block(8, 10.0, counters=counted[1])
+        assert sentences(of([fast, slow, self.block(16, 12.0)])) == [
             "Best of 3 blocks of k: 8x32, 10.0 µs; 1.50× as fast as the worst, 32x32:"
             " global sectors 4,000 → 1,000 (÷4.00)."
         ]
-
-    def test_a_gain_within_the_noise_is_none_and_uncounted_blocks_have_no_reason(self) -> None:
-        near = [self.block(8, 32, 10.0), self.block(32, 32, 10.01)]
-        assert sentences(of(near)) == [
-            "Best of 2 blocks of k: 8x32, 10.0 µs; within the noise of the worst, 32x32."
-        ]
-        assert sentences(of([near[0], self.block(32, 32, 20.0)]))[0].endswith("the worst, 32x32.")
+        near = [self.block(8, 10.0), self.block(32, 10.01)]
+        assert sentences(of(near))[0].endswith("8x32, 10.0 µs; within the noise of the worst, 32x32.")
+        assert sentences(of([near[0], self.block(32, 20.0)]))[0].endswith("the worst, 32x32.")
 
     def test_blocks_without_a_figure(self) -> None:
-        failed = [self.block(x, 8, 1.0, outcome="failed", reason="no", timing=None) for x in (8, 16)]
+        failed = [self.block(x, 1.0, 8, outcome="failed", reason="no", timing=None) for x in (8, 16)]
         assert sentences(of(failed)) == ["None of 2 blocks of k gave a figure to compare."]
-        assert sentences(of([failed[0], self.block(16, 8, 10.0)])) == [
-            "Best of 2 blocks of k: 16x8, 10.0 µs; no other gave a figure."
-        ]
-        (sweep,) = sweeps(of([failed[0], self.block(16, 8, 10.0)]))
+        one = of([failed[0], self.block(16, 10.0, 8)])
+        assert sentences(one)[0].endswith("16x8, 10.0 µs; no other gave a figure.")
+        (sweep,) = sweeps(one)
         assert [(point.value, point.is_best) for point in sweep.points] == [(None, False), (10.0, True)]
 
     def test_the_page_says_it_before_the_map(self) -> None:
