@@ -4,12 +4,9 @@
 
 import base64
 import functools
-import gc
 import hashlib
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
 
@@ -43,23 +40,6 @@ def render_html(run: Run) -> str:
     asks for. Its content security policy allows only the scripts whose hashes it names, Plotly's among them,
     and no network at all.
     """
-    with _uncollected():
-        return _rendered(run)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Leaves garbage of cycles lie for the moment: a page is a million small objects, and none of them is."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _rendered(run: Run) -> str:
     shown = shortened(run)
     with ThreadPoolExecutor(1) as beside:
         # Compressing takes as long as half of the page, and holds no lock while it does.

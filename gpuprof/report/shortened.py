@@ -7,6 +7,7 @@ Renderers work on this copy; an HTML report's data block keeps every character.
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from gpuprof.results import Run
@@ -23,52 +24,35 @@ def shortened(run: Run) -> Run:
     return result
 
 
-#: Kinds of values that hold no text; most values are of these, so that they are looked for first.
+#: Kinds of values that hold no text: samples and extents, which are many.
 _PLAIN = frozenset({float, int, bool, type(None)})
 
 
 def _shortened(value: Any) -> Any:
     """The value itself where no text in it is too long."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
     if isinstance(value, str):
         return cut(value)
     if isinstance(value, tuple):
-        if value and type(value[0]) in _PLAIN:  # samples and extents, which are many
+        if value and type(value[0]) in _PLAIN:
             return value
         items = tuple(map(_shortened, value))
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, Mapping):
         pairs = {_shortened(key): _shortened(item) for key, item in value.items()}
         return pairs if any(pairs.get(key) is not item for key, item in value.items()) else value
-    if names := _fields(kind):
-        return _with_shortened_fields(value, names)
-    return value
-
-
-#: Names of the fields of each class met; none for one that is no dataclass.
-_FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def _fields(kind: type) -> tuple[str, ...]:
-    found = _FIELDS.get(kind)
-    if found is None:
-        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-        found = _FIELDS[kind] = tuple(field.name for field in fields)
-    return found
-
-
-def _with_shortened_fields(value: Any, names: tuple[str, ...]) -> Any:
-    changed = {}
-    for name in names:
-        old = getattr(value, name)
-        if type(old) in _PLAIN:
-            continue
-        if name in _LONGEST and isinstance(old, str):
-            new = cut(cut_lines(old, _MOST_LINES), _LONGEST[name])
-        else:
-            new = _shortened(old)
-        if new is not old:
-            changed[name] = new
+    held = {name: getattr(value, name) for name in _fields(type(value))}  # type: ignore[arg-type]
+    found = {name: _field(name, old) for name, old in held.items() if type(old) not in _PLAIN}
+    changed = {name: new for name, new in found.items() if new is not held[name]}
     return dataclasses.replace(value, **changed) if changed else value
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """Names of the fields of a class; none for one that is no dataclass."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
+def _field(name: str, value: Any) -> Any:
+    if name in _LONGEST and isinstance(value, str):
+        return cut(cut_lines(value, _MOST_LINES), _LONGEST[name])
+    return _shortened(value)

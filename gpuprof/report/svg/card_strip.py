@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from gpuprof.analysis import numbers
+from gpuprof.comparison.compared import percent
 from gpuprof.report.svg.drawing import element, number, place
 
 #: Columns of the distribution, an odd number so that one of them is the middle.
@@ -56,7 +56,7 @@ def card_strip(changes: Mapping[str, float], marked: Mapping[str, bool], end: fl
     dots = [
         element(
             "circle",
-            element("title", f"{card}: {signed(changes[card])}"),
+            element("title", f"{card}: {percent(changes[card])}"),
             cx=place((0.5 + _share(changes[card], end) * (_COLUMNS - 1)) / _COLUMNS),
             cy=_HEIGHT - _MARKS / 2,
             r="3",
@@ -67,7 +67,7 @@ def card_strip(changes: Mapping[str, float], marked: Mapping[str, bool], end: fl
     ]
     middle = element("line", x1="50%", x2="50%", y1="0", y2=_HEIGHT, class_="middle")
     low, high = min(changes.values()), max(changes.values())
-    label = f"{len(changes):,} cards, {signed(low)} to {signed(high)}, {len(dots)} marked"
+    label = f"{len(changes):,} cards, {percent(low)} to {percent(high)}, {len(dots)} marked"
     return element(
         "svg",
         middle,
@@ -79,12 +79,6 @@ def card_strip(changes: Mapping[str, float], marked: Mapping[str, bool], end: fl
         role="img",
         aria_label=label,
     )
-
-
-def signed(change: float) -> str:
-    """A change with its sign, in percent."""
-    text = numbers.percent(abs(100 * change), 2)
-    return f"{'+' if change > 0 else '−' if change < 0 else ''}{text}"
 
 
 def _share(change: float, end: float) -> float:
