@@ -10,8 +10,7 @@ from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
-from gpuprof.report import document
-from gpuprof.report.document import Cell, Table
+from gpuprof.report.document import Cell, Column, Row, Table, Tone
 from gpuprof.results import Run
 
 
@@ -34,17 +33,17 @@ def steps_table(ladder: SizeLadder, winner: Rung, anchors: Mapping[str, str]) ->
         return None
     timed = any(rung.gain is not None for rung in steps)
     columns = (
-        document.Column("Step", right=False),
-        document.Column("From", right=False),
-        document.Column("Gain" if timed else "Bound", term="gain" if timed else "bound_us"),
-        document.Column("What moved", right=False, folds=30),
+        Column("Step", right=False),
+        Column("From", right=False),
+        Column("Gain" if timed else "Bound", term="gain" if timed else "bound_us"),
+        Column("What moved", right=False, folds=30),
     )
     rows = []
     for rung in steps:
         before = ladder.rung(rung.previous or "")
         moved_texts = rung.shifts or [change.text for change in rung.changes]
         rows.append(
-            document.Row(
+            Row(
                 (
                     Cell(rung.kernel.id, anchor=anchors[rung.kernel.id], code=True),
                     Cell(rung.previous, code=True),
@@ -59,12 +58,9 @@ def steps_table(ladder: SizeLadder, winner: Rung, anchors: Mapping[str, str]) ->
 def _gain(rung: Rung) -> Cell:
     if rung.gain is None:
         return Cell("")
-    tone: document.Tone = "muted" if not rung.gain_is_clear else "good" if rung.gain > 1 else "bad"
-    return Cell(f"{_sign(rung)} {numbers.ratio(rung.gain)}", tone=tone)
-
-
-def _sign(rung: Rung) -> str:
-    return "≈" if not rung.gain_is_clear else "▲" if (rung.gain or 0.0) > 1 else "▼"
+    tone: Tone = "muted" if not rung.gain_is_clear else "good" if rung.gain > 1 else "bad"
+    sign = {"muted": "≈", "good": "▲", "bad": "▼"}[tone]
+    return Cell(f"{sign} {numbers.ratio(rung.gain)}", tone=tone)
 
 
 def _bounds(before: Rung, after: Rung) -> Cell:
@@ -79,8 +75,9 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     if not status_of(run, rung.case).usable:
         return (rung.case.reason or "No reason was recorded.",)
     if rung.limits is not None:
-        return (*rung.case.remarks, *shifted(rung), *of_limits(rung.limits, rung.actions))
-    lines = [*rung.case.remarks, *moved(rung)]
+        shifted = [f"vs {rung.previous}: {'; '.join(rung.shifts)}"] if rung.shifts else []
+        return (*rung.case.remarks, *shifted, *of_limits(rung.limits, rung.actions))
+    lines = [*rung.case.remarks, *_moved(rung)]
     told = tuple(change.label for change in rung.changes)
     # What a change has just said needs no second mention.
     clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
@@ -91,7 +88,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def moved(rung: Rung) -> Iterator[str]:
+def _moved(rung: Rung) -> Iterator[str]:
     """What moved since the rung that it is compared with."""
     if rung.changes:
         yield f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes)
@@ -100,20 +97,10 @@ def moved(rung: Rung) -> Iterator[str]:
         yield f"vs {rung.previous}: {what}"
 
 
-def shifted(rung: Rung) -> Iterator[str]:
-    """Which bounds moved since the rung that it is compared with."""
-    if rung.shifts:
-        yield f"vs {rung.previous}: " + "; ".join(rung.shifts)
-
-
 def of_limits(limits: Limits, actions: tuple[Action, ...]) -> Iterator[str]:
     """What binds, where its work is done, and what less of it would allow."""
     yield limits.text
-    yield from _hot_line(limits)
-    if actions:
-        yield f"next: {actions[0].text}"
-
-
-def _hot_line(limits: Limits) -> Iterator[str]:
     if limits.hot:
         yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
+    if actions:
+        yield f"next: {actions[0].text}"
