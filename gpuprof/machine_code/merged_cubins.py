@@ -16,16 +16,18 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
+#: The same where what is added stands in the place itself, as in files for sm_80 and older ones.
+_SHORT_RELOCATION = struct.Struct("<QQ")
 #: ELF files of 64 bits, little-endian.
 _MAGIC = b"\x7fELF\x02\x01"
-_PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS = 1, 2, 3, 4, 8
+_PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS, _REL = 1, 2, 3, 4, 8, 9
 _INFO_LINK = 0x40
 #: From here on the number of a symbol's section says something else.
 _RESERVED = 0xFF00
 #: Of the word of a code section that names its symbol, what counts the registers.
 _REGISTERS = 0xFF00_0000
 #: Sections that come along, and those that say which line of PTX an instruction came from.
-_OF_CODE = (".text.", ".nv.info.", ".rela.text.")
+_OF_CODE = (".text.", ".nv.info.", ".rela.text.", ".rel.text.")
 _LINES = ".nv_debug_line_sass"
 #: Every merged file begins with: nothing, names of sections, names of symbols, symbols, lines, relocations.
 _SYMBOLS, _FIRST_OF_CODE = 3, 6
@@ -95,7 +97,7 @@ class _Cubin:
     def of_code(self) -> Iterator[int]:
         """Yield the numbers of the sections that come along."""
         for number, (name, section) in enumerate(self.sections):
-            if name.startswith(_OF_CODE) and (section.size or section.kind != _RELA):
+            if name.startswith(_OF_CODE) and (section.size or section.kind not in (_RELA, _REL)):
                 yield number
 
     def named(self, wanted: str) -> bytes:
@@ -190,21 +192,27 @@ class _Merger:
         lines, places = bytearray(), bytearray()
         for which, cubin in enumerate(self._cubins):
             places += self._relocations(which, cubin.named(f".rela{_LINES}"), len(lines))
+            for offset, info in _SHORT_RELOCATION.iter_unpack(cubin.named(f".rel{_LINES}")):
+                places += self._relocations(which, _RELOCATION.pack(offset, info, 0), len(lines))
             lines += cubin.named(_LINES)
         return bytes(lines), bytes(places)
 
-    def _relocations(self, which: int, content: bytes, base: int = 0) -> bytes:
+    def _relocations(
+        self, which: int, content: bytes, base: int = 0, form: struct.Struct = _RELOCATION
+    ) -> bytes:
         moved = bytearray()
-        for offset, info, addend in _RELOCATION.iter_unpack(content):
+        for offset, info, *addend in form.iter_unpack(content):
             symbol = self._symbols.get((which, info >> 32), 0)
-            moved += _RELOCATION.pack(offset + base, symbol << 32 | info & 0xFFFF_FFFF, addend)
+            moved += form.pack(offset + base, symbol << 32 | info & 0xFFFF_FFFF, *addend)
         return bytes(moved)
 
     def _add_code(self, which: int, number: int) -> None:
         cubin = self._cubins[which]
         (name, section), content, info = cubin.sections[number], cubin.content[number], 0
-        if section.kind == _RELA:
-            content, info = self._relocations(which, content), self._sections[which, section.info]
+        if section.kind in (_RELA, _REL):
+            form = _RELOCATION if section.kind == _RELA else _SHORT_RELOCATION
+            content = self._relocations(which, content, form=form)
+            info = self._sections[which, section.info]
         elif name.startswith(".text."):
             symbol = self._symbols.get((which, section.info & ~_REGISTERS), 0)
             info = section.info & _REGISTERS | symbol

@@ -91,14 +91,17 @@ def as_read(listing, entry):
     return replace(code, blocks=tuple(map(nameless, code.blocks)))
 
 
-def test_each_cubin_reads_as_it_does_alone(functions):
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
+def test_each_cubin_reads_as_it_does_alone(arch):
+    functions = compiled(arch)
     several = [functions[name][0] for name in SOURCES]
     together = disassemble_together([one.cubin for one in several])
     for name, listing in zip(SOURCES, together, strict=True):
         for function in functions[name]:
             alone = as_read(disassemble(function.cubin), function.entry)
             assert as_read(listing, function.entry) == alone, (name, function.entry)
-    assert any(one.name == "BRX" for block in jumps(together) for one in block.instructions)
+    tables = any(one.name == "BRX" for block in jumps(together) for one in block.instructions)
+    assert tables or arch != "sm_90"
 
 
 def test_they_are_read_in_one_run(functions, monkeypatch):
