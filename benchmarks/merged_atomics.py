@@ -21,7 +21,7 @@ import asking  # noqa: F401  (it finds the rooms of the tests)
 from answers_file import load_answers  # isort: skip
 
 from gpuprof.machine_code.disassembler import disassemble
-from gpuprof.machine_code.merged_atomics import merged_atomics
+from gpuprof.machine_code.linking import merged_atomics
 from gpuprof.machine_code.sass import read_machine_code
 
 TESTS = Path(__file__).parents[1] / "tests" / "executor"

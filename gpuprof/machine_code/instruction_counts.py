@@ -18,9 +18,7 @@ K = TypeVar("K")
 class Between:
     """A count that is known exactly, or between two bounds.
 
-    Args:
-        low: It is at least this.
-        high: And at most this; without limit where the time that threads wait for others decides.
+    It is without an upper limit where the time that threads wait for others decides.
     """
 
     low: float = 0.0
@@ -40,12 +38,8 @@ class Between:
 class MachineCounts:
     """Warp instructions that a launch executes, those under a false predicate too.
 
-    Args:
-        total: All of them.
-        pipes: By the pipe of the SM that runs them, as Nsight Compute names it; opcodes that no pipe is known
-            of are in none.
-        opcodes: By opcode without modifiers.
-        lines: By line of the source; what comes from no line of it is in none.
+    `pipes` are by Nsight Compute's names, and opcodes that no pipe is known of are in none; `opcodes` are
+    without modifiers; `lines` are of the source.
     """
 
     total: Between = Between()
@@ -55,13 +49,7 @@ class MachineCounts:
 
 
 def count(link: Link, executed: Executed, architecture: int) -> MachineCounts:
-    """Count what one launch executed.
-
-    Args:
-        link: Of its kernel.
-        executed: What the executor counted of it.
-        architecture: For example 90 for `sm_90`.
-    """
+    """Count what one launch executed; an architecture is 90 for `sm_90`."""
     total: dict[None, list[float]] = {}
     pipes: dict[str, list[float]] = {}
     opcodes: dict[str, list[float]] = {}

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from gpuprof.executor import Loop, loops_of
-from gpuprof.machine_code.merged_atomics import merged_atomics
 from gpuprof.machine_code.ptx_text import PtxText
 from gpuprof.machine_code.sass import DIVERGED, Block, MachineCode, SassInstruction
 
@@ -40,17 +39,13 @@ _BRANCHES = frozenset({"BRA", "BRX", "EXIT", "RET"})
 
 
 @dataclass(slots=True)
-class Voices:
-    """What speaks for one block of machine code: lines of the PTX text.
+class Anchors:
+    """Execution-count anchors of one block of machine code: PTX lines that tell how often it runs.
 
-    Attributes:
-        fixed: Lines whose instructions never leave their block, and that stand in no other.
-        guarded: Such lines, of instructions under a predicate: the block runs at least as often.
-        loads: Lines of loads that stand in no other block.
-        others: Lines of anything else that stand in no other block.
-        lanes: The line whose threads, not warps, the block runs for.
-        branches: The lines of the branches that end it, which ptxas may have made one; empty where it ends in
-            none of the PTX's.
+    `fixed` lines have instructions that never leave their block; of `guarded` ones, under a predicate, the
+    block runs at least as often. None of these, of `loads` and of `others` stands in another block. For the
+    threads, not warps, of `lanes` the block runs. `branches` are those that end it, which ptxas may have made
+    one.
     """
 
     fixed: list[int] = field(default_factory=list)
@@ -63,11 +58,9 @@ class Voices:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """A loop of the PTX that ptxas unrolled.
+    """A loop of the PTX, by the basic block where iterations begin, that ptxas unrolled.
 
-    Args:
-        loop: The basic block where each turn begins.
-        factors: How many turns each block of machine code is, by its number.
+    Each block of machine code is so many of its iterations: `factors`, by the block's number.
     """
 
     loop: int
@@ -76,22 +69,17 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Machine code and what speaks for its blocks.
+    """Machine code and the anchors of its blocks.
 
-    Args:
-        code: The machine code.
-        homes: The basic blocks of the executor's program that a line of the PTX text stands in.
-        sources: The source line of each line of the PTX text.
-        voices: For each block of the machine code.
-        copies: The loops that were unrolled.
-        loops: The machine code's loops, by the blocks where their turns begin.
-        twins: Of those that were not unrolled, where the turns of the PTX's own loop begin.
+    `homes` are the basic blocks of the executor's program that a line of the PTX text stands in. Loops go by
+    the blocks where their iterations begin: `twins` are those of the PTX's own loops, of those that were not
+    unrolled.
     """
 
     code: MachineCode
     homes: Mapping[int, tuple[int, ...]]
     sources: Mapping[int, int]
-    voices: tuple[Voices, ...]
+    anchors: tuple[Anchors, ...]
     copies: tuple[Copies, ...]
     loops: Mapping[int, Loop]
     twins: Mapping[int, int]
@@ -114,39 +102,34 @@ def link(
     loops: Mapping[int, Loop],
     waits: Set[int],
 ) -> Link:
-    """Find what speaks for each block.
+    """Find the anchors of each block.
 
-    Args:
-        code: The machine code.
-        ptx: The PTX text that it was assembled from.
-        places: For each basic block of the executor's program, its instructions' lines in the PTX text and in
-            the source.
-        loops: The program's loops, by the basic blocks where their turns begin.
-        waits: The basic blocks of loops that only wait.
+    `places` has for each basic block of the executor's program its instructions' lines in the PTX text and in
+    the source; `loops` are that program's, and `waits` the basic blocks of those that only wait.
     """
     text = PtxText(ptx.splitlines())
     # The executor ends threads where they jump to a lone end.
     counted = [() if len(block) == 1 and block[0][0] in text.ends else block for block in places]
     own = loops_of(code.blocks)
-    listener = _Listener(code, _homes(counted), text, loops, waits)
-    voices = tuple(listener.voices(number, own) for number in range(len(code.blocks)))
-    copies = tuple(listener.copies())
+    finder = _AnchorFinder(code, _homes(counted), text, loops, waits)
+    anchors = tuple(finder.anchors(number, own) for number in range(len(code.blocks)))
+    copies = tuple(finder.copies())
     unrolled = {one.loop for one in copies}
-    twins = {header: _twin(voices[header], listener.homes, loops) for header in own}
+    twins = {header: _twin(anchors[header], finder.homes, loops) for header in own}
     return Link(
         code,
-        listener.homes,
+        finder.homes,
         {line: source for block in places for line, source in block if line},
-        voices,
+        anchors,
         copies,
         own,
         {header: twin for header, twin in twins.items() if twin is not None and twin not in unrolled},
     )
 
 
-def _twin(voices: Voices, homes: Mapping[int, tuple[int, ...]], loops: Mapping[int, Loop]) -> int | None:
-    """Return the loop of the PTX that what speaks for a block of the machine code stands in."""
-    for line in (*voices.fixed, *voices.loads, *voices.others):
+def _twin(anchors: Anchors, homes: Mapping[int, tuple[int, ...]], loops: Mapping[int, Loop]) -> int | None:
+    """Return the loop of the PTX that the anchors of a block of the machine code stand in."""
+    for line in (*anchors.fixed, *anchors.loads, *anchors.others):
         if len(homes[line]) == 1:
             (home,) = homes[line]
             header = _innermost(home, loops)
@@ -171,16 +154,8 @@ def _homes(places: Sequence[Sequence[tuple[int, int]]]) -> dict[int, tuple[int, 
     return {line: tuple(numbers) for line, numbers in homes.items()}
 
 
-class _Listener:
-    """Hears what the instructions of machine code say of their blocks.
-
-    Args:
-        code: The machine code.
-        homes: As in `Link`.
-        text: The PTX.
-        loops: As for `link`.
-        waits: As for `link`.
-    """
+class _AnchorFinder:
+    """Finds what the instructions of machine code say of their blocks."""
 
     def __init__(
         self,
@@ -217,14 +192,9 @@ class _Listener:
                     self.branches[one.line] += 1
         self.skipped = {*self.branches} - text.control
 
-    def voices(self, number: int, own: Mapping[int, Loop]) -> Voices:
-        """Return what speaks for one block.
-
-        Args:
-            number: Of the block.
-            own: The loops of the machine code.
-        """
-        block, found = self.code.blocks[number], Voices()
+    def anchors(self, number: int, own: Mapping[int, Loop]) -> Anchors:
+        """Return the anchors of one block; `own` are the loops of the machine code."""
+        block, found = self.code.blocks[number], Anchors()
         if block.subroutine or number in self.apart:
             return found
         if (line := _elected(block)) is not None:
@@ -332,3 +302,31 @@ def _elected(block: Block) -> int | None:
     """Return the line of a block that elects lane after lane, as bulk copies do; None of any other."""
     first, last = block.instructions[0], block.instructions[-1]
     return first.line if first.name == "ELECT" and last.opcode == "BRA.U.ANY" else None
+
+
+_ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
+#: What makes one value of those that the lanes of a warp bring.
+_COMBINING = frozenset({"REDUX", "POPC", "UPOPC"})
+#: What sums up the lanes before each one: lanes that want to know what was there before, of whole warps only.
+_SCANNING = "SHFL.UP"
+
+
+def merged_atomics(code: MachineCode) -> frozenset[int]:
+    """Return the lines of the PTX text whose atomic operation reaches memory once for each warp.
+
+    Where it can prove that lanes of a warp have one address, ptxas adds up what they bring (REDUX, or a vote
+    and a count where all bring the same) and puts the operation under a predicate that holds for one lane.
+    Atomics that it leaves alone have nothing of that at their line of the PTX.
+    """
+    by_line: defaultdict[int, list[SassInstruction]] = defaultdict(list)
+    for block in code.blocks:
+        for one in block.instructions:
+            by_line[one.line].append(one)
+    return frozenset(line for line, instructions in by_line.items() if line and _is_merged(instructions))
+
+
+def _is_merged(instructions: list[SassInstruction]) -> bool:
+    atomics = [one for one in instructions if one.name in _ATOMICS]
+    combined = any(one.name in _COMBINING for one in instructions)
+    scanned = any(one.opcode.startswith(_SCANNING) for one in instructions)
+    return bool(atomics) and combined and not scanned and all(one.guard for one in atomics)

@@ -126,14 +126,7 @@ def kind_of(cubin: bytes) -> tuple[object, ...]:
 
 
 def merged(cubins: Sequence[bytes]) -> bytes:
-    """Return one ELF file with the code of several cubins.
-
-    Args:
-        cubins: Of one kind.
-
-    Raises:
-        ValueError: One of them is no cubin.
-    """
+    """Return one ELF file with the code of several cubins of one kind; ValueError if one is no cubin."""
     try:
         return _Merger([_Cubin(cubin) for cubin in cubins]).file()
     except (struct.error, LookupError) as error:

@@ -12,9 +12,7 @@ from gpuprof.machine_code.sass import SassInstruction
 def pipe_of(one: SassInstruction, architecture: int) -> tuple[str, ...]:
     """Return the pipe that executes an instruction, by Nsight Compute's names; nothing where none is known.
 
-    Args:
-        one: The instruction.
-        architecture: For example 90 for `sm_90`.
+    An architecture is 90 for `sm_90`.
     """
     # What an instruction reads may decide: `S2R R0, SR_TID.X`.
     source = one.operands.rpartition(", ")[2].partition(".")[0]

@@ -17,13 +17,8 @@ _ACCESS = re.compile(r"\s*(?:@!?[\w$%]+\s+)?(?:ld|st)\.(?!shared|global|param|co
 class PtxText:
     """Lines of a PTX text, by their numbers from 1.
 
-    Args:
-        lines: All of them.
-
-    Attributes:
-        control: Those that are branches or ends.
-        ends: Of them those that always end.
-        conditional: Of them those under a predicate.
+    `control` are those that are branches or ends; of them `ends` are unconditional ends, and `conditional`
+    are under a predicate.
     """
 
     def __init__(self, lines: Sequence[str]) -> None:

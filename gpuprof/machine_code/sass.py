@@ -28,12 +28,8 @@ _ENDS = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "KILL"})
 class SassInstruction:
     """One machine instruction.
 
-    Args:
-        address: Bytes from the section's start.
-        guard: The predicate under which it acts, for example `!P0`; empty where it always does.
-        opcode: With its modifiers, for example `LDG.E.128`.
-        operands: As printed.
-        line: The line of the PTX text that it came from; 0 where it has none.
+    `guard` is for example `!P0`, or empty; the opcode has its modifiers: `LDG.E.128`. `line` is that of the
+    PTX text that it came from, 0 where it has none.
     """
 
     address: int
@@ -52,14 +48,10 @@ class SassInstruction:
 class Block:
     """Instructions that a warp executes one after the other.
 
-    Attributes:
-        instructions: At least one.
-        successors: The numbers of the blocks that may follow.
-        callee: The number of the first block of the subroutine that it calls at its end, if it does.
-        leaves: Whether warps, or some of their threads, may end here or go back to a caller.
-        subroutine: Whether it belongs to a subroutine that ptxas brought.
-        together: The number of the block whose lanes, however they parted since, go on here together.
-        apart: The number of the block that a warp goes to from here whose lanes are not all there.
+    At its end it may call the subroutine that begins at the block `callee`; where it `leaves`, warps or some
+    of their threads may end or go back to a caller. `subroutine` says that it belongs to one that ptxas
+    brought. Lanes of the block `together`, however they parted since, go on here together; a warp whose lanes
+    are not all there goes to the block `apart`.
     """
 
     instructions: list[SassInstruction]
@@ -75,9 +67,8 @@ class Block:
 class MachineCode:
     """A kernel's machine code.
 
-    Args:
-        blocks: In the order of addresses; the first is the entry.
-        complete: Whether all ways between blocks are known.
+    The blocks are in the order of addresses, and the first is the entry; it is `complete` if all ways between
+    them are known.
     """
 
     blocks: tuple[Block, ...]
@@ -94,15 +85,7 @@ class _SectionBody:
 
 
 def read_machine_code(listing: str, entry: str) -> MachineCode:
-    """Return one kernel's machine code.
-
-    Args:
-        listing: What nvdisasm printed.
-        entry: Name of the kernel.
-
-    Raises:
-        ValueError: The kernel is not there.
-    """
+    """Return one kernel's machine code from what nvdisasm printed; ValueError if the kernel is not there."""
     body = _body(listing, entry)
     if not body.instructions:
         raise ValueError(f"nvdisasm shows no kernel {entry}")

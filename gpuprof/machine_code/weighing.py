@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import inf
 
 from gpuprof.executor import WARP
-from gpuprof.machine_code.linking import Copies, Link, Voices
+from gpuprof.machine_code.linking import Anchors, Copies, Link
 
 #: Times that bounds are passed on from block to block, at most.
 _SWEEPS = 200
@@ -28,11 +28,9 @@ _NEARLY_ALL = 0.75
 class Executed:
     """What the executor counted of one launch.
 
-    Args:
-        warps: How often warps ran each basic block of the program.
-        threads: How often threads did.
-        turns: Of watched loops, how often warps entered one and made so many turns.
-        parted: How often lanes of a warp parted at the end of each basic block.
+    `warps` and `threads` are by basic block of the program; `turns` are of watched loops: how often warps
+    entered one and made so many iterations; `parted` is how often lanes of a warp parted at the end of each
+    block.
     """
 
     warps: Sequence[float]
@@ -44,19 +42,19 @@ class Executed:
 def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
     """Return the least and the largest number of times that warps executed each block of the machine code."""
     scale = _Scale(link, executed)
-    for number, voices in enumerate(link.voices):
-        if voices.lanes is not None:
-            scale.settle(number, [scale.count(voices.lanes, executed.threads)])
-            scale.entries[number] = scale.count(voices.lanes)
-        elif voices.fixed:
-            scale.settle(number, [scale.count(line) for line in voices.fixed])
-        if voices.guarded:
-            scale.raise_to(number, max(scale.count(line) for line in voices.guarded))
+    for number, anchors in enumerate(link.anchors):
+        if anchors.lanes is not None:
+            scale.settle(number, [scale.count(anchors.lanes, executed.threads)])
+            scale.entries[number] = scale.count(anchors.lanes)
+        elif anchors.fixed:
+            scale.settle(number, [scale.count(line) for line in anchors.fixed])
+        if anchors.guarded:
+            scale.raise_to(number, max(scale.count(line) for line in anchors.guarded))
     for copies in link.copies:
         scale.unroll(copies)
     for kind in ("", "loads", "others"):
-        for number, voices in enumerate(link.voices):
-            scale.hear(number, [scale.count(line) for line in getattr(voices, kind, ())])
+        for number, anchors in enumerate(link.anchors):
+            scale.tighten(number, [scale.count(line) for line in getattr(anchors, kind, ())])
         for header, twin in link.twins.items():
             scale.enter(header, twin)
         scale.pass_on()
@@ -64,12 +62,7 @@ def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
 
 
 class _Scale:
-    """Bounds of all blocks, which only come closer.
-
-    Attributes:
-        low: The least number of times of each block.
-        high: The largest.
-    """
+    """Bounds of all blocks, which only come closer."""
 
     def __init__(self, link: Link, executed: Executed) -> None:
         self.blocks = link.code.blocks
@@ -88,7 +81,7 @@ class _Scale:
         self.loops = link.loops
         #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
         self.entries: dict[int, float] = {}
-        self.parted = [self._parted(number, voices) for number, voices in enumerate(link.voices)]
+        self.parted = [self._parted(number, anchors) for number, anchors in enumerate(link.anchors)]
         self._ending: dict[tuple[int, int], bool] = {}
         reached = self._reached()
         for number in range(count):
@@ -113,14 +106,14 @@ class _Scale:
         lanes = WARP * self.count(line)
         return abs(self.count(line, self.executed.threads) - lanes) <= _SLACK * lanes
 
-    def _parted(self, number: int, voices: Voices) -> float | None:
+    def _parted(self, number: int, anchors: Anchors) -> float | None:
         """Return how often lanes of a warp parted at the end of a block; None where that is not known."""
         parted = self.executed.parted
         if len(self.blocks[number].successors) < 2 or not any(parted):
             return 0.0
-        if not voices.branches:
+        if not anchors.branches:
             return None
-        counts = [count for line in voices.branches if (count := self.count(line, parted))]
+        counts = [count for line in anchors.branches if (count := self.count(line, parted))]
         # Of branches that became one, each may have parted other lanes.
         return counts[0] if len(counts) == 1 else None if counts else 0.0
 
@@ -149,7 +142,7 @@ class _Scale:
             self.low[number] = max(self.low[number], count)
             self.high[number] = max(self.high[number], count)
 
-    def hear(self, number: int, counts: Sequence[float]) -> None:
+    def tighten(self, number: int, counts: Sequence[float]) -> None:
         """Settle a block that is not known yet, where nearly all counts that are possible for it agree.
 
         The others are of instructions that ptxas moved here.

@@ -35,10 +35,8 @@ _SIZES_OF_INTEGERS = frozenset({"b16", "b32", "b64", "b128", "u32", "u64", "s32"
 class AtomicOperation:
     """What an atomic instruction combines, element by element.
 
-    Attributes:
-        dtype: Of an element, of its operands and of the old value.
-        in_global: From (old value, operands …) to the new value, as the units of global memory compute it.
-        elsewhere: As a thread computes it for shared and local memory.
+    `in_global` goes from (old value, operands …) to the new value as the units of global memory compute it;
+    `elsewhere` as a thread does for shared and local memory.
     """
 
     dtype: np.dtype[Any]
@@ -87,14 +85,8 @@ def apply_in_turn(
 ) -> NDArray[Any]:
     """Apply an atomic operation of many lanes to `content`, in place; lanes of one address go in lane order.
 
-    Args:
-        content: One-dimensional memory, in the operation's dtype.
-        index: The element that each lane updates, shape (lanes,).
-        combine: The operation.
-        operands: Its operands beside the old value, each of shape (lanes,).
-
-    Returns:
-        What each lane found, shape (lanes,).
+    `index` is the element of one-dimensional `content` that each lane updates; returned is what each lane
+    found.
     """
     order = np.argsort(index, kind="stable")
     ordered = index[order]

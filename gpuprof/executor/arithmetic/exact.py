@@ -47,10 +47,7 @@ def narrow(value: Lanes, dtype: np.dtype[np.floating], mode: str) -> Lanes:
 def directed(rounded: Lanes, error: Lanes, mode: str) -> Lanes:
     """Turn a result rounded to nearest into one rounded in the direction of `mode`.
 
-    Args:
-        rounded: The exact result rounded to nearest.
-        error: Anything with the sign of (exact result - rounded); zero or NaN where that is exact.
-        mode: "rn" leaves `rounded` alone; "rz" goes to zero, "rm" down and "rp" up.
+    `error` is anything with the sign of (exact result - rounded); zero or NaN where that is exact.
     """
     if mode == "rn":
         return rounded

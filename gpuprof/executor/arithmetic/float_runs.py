@@ -56,11 +56,8 @@ class _Item(NamedTuple):
 class Tape:
     """A run of arithmetic, written instruction by instruction, in which every value is assigned once.
 
-    Attributes:
-        sources: How many arrays it reads.
-        places: How many arrays of addresses in shared memory.
-        targets: How many arrays it makes; of each, `needs` names what it depends on: sources from 0 up,
-            places from -1 down.
+    Of each array that it makes (`targets`), `needs` names what it depends on: sources from 0 up, places
+    (arrays of addresses in shared memory) from -1 down.
     """
 
     sources: int = 0
@@ -86,15 +83,9 @@ class Tape:
         return self.places - 1
 
     def shared(self, place: int, displacement: int, count: int) -> list[int]:
-        """Load consecutive floats of each lane from shared memory.
+        """Load `count` consecutive floats of each lane from shared memory, bytes behind a place.
 
-        Args:
-            place: The number of their addresses.
-            displacement: Bytes from there to the first float.
-            count: How many.
-
-        Returns:
-            The number of each value.
+        Returned is the number of each value.
         """
         values = [self._value(2 << 2 * place, given=True) for _ in range(count)]
         if count == VECTOR:
@@ -230,10 +221,8 @@ def _values_taken(item: _Item) -> tuple[int, ...]:
 class CompiledTape:
     """A tape ready to be played.
 
-    Attributes:
-        words: Its instructions, of shape (instructions, `ITEM_WORDS`).
-        rows: Rows of 32 values that it needs.
-        needs: Of each array that it makes what it depends on: sources, and places behind them.
+    Its instructions, of shape (instructions, `ITEM_WORDS`), need so many rows of 32 values; of each array
+    that it makes `needs` names sources, and places behind them.
     """
 
     words: NDArray[np.int32]
@@ -250,15 +239,10 @@ class CompiledTape:
     ) -> list[Lanes]:
         """Compute the targets.
 
-        Args:
-            machine: The player.
-            sources: float32 arrays of shape (blocks or 1, warps or 1, 32 or 1).
-            places: Addresses within a block's shared memory, in arrays of such shapes: all must be valid.
-            shared: The shared memory of each block: shape (blocks, bytes).
-
-        Returns:
-            Arrays of the shapes to which what each depends on broadcasts; what is loaded from shared memory
-            differs from block to block.
+        Sources are float32 arrays of shape (blocks or 1, warps or 1, 32 or 1), places are valid addresses
+        within a block's shared memory in arrays of such shapes, and `shared` is (blocks, bytes). Returned are
+        arrays of the shapes to which what each depends on broadcasts; what is loaded from shared memory
+        differs from block to block.
         """
         layout = self._layout(sources, places, len(shared))
         targets = layout.empty()
@@ -284,12 +268,7 @@ class CompiledTape:
 
 
 class _Layout:
-    """The arrays that a tape makes of sources of given shapes.
-
-    Attributes:
-        blocks: For how many blocks there is something to compute.
-        warps: And for how many warps of each.
-    """
+    """The arrays that a tape makes of sources of given shapes."""
 
     def __init__(self, shapes: list[tuple[int, ...]]) -> None:
         self.blocks, self.warps, _ = np.broadcast_shapes(*dict.fromkeys(shapes))

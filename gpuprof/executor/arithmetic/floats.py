@@ -16,11 +16,7 @@ from gpuprof.executor.lanes.scalars import Lanes
 
 
 def extreme(choose: Compute) -> Compute:
-    """Return min or max of two or three floats, with -0 less than +0, which NumPy does not promise.
-
-    Args:
-        choose: NumPy's `fmin` or `fmax`, or `minimum` or `maximum`, of which NaN is.
-    """
+    """Return min or max of two or three floats by NumPy's function, but with -0 less than +0."""
     picks_larger = choose in (np.fmax, np.maximum)
 
     def pair(a: Lanes, b: Lanes) -> Lanes:

@@ -61,10 +61,8 @@ def to_bf16_payload(nan: Lanes) -> Lanes:
 def to_tf32(value: Lanes, mode: str, *, finite: bool) -> Lanes:
     """Return float32 rounded to the bits of a tf32, in a word.
 
-    Args:
-        value: The numbers.
-        mode: "rn", "rz", or "rna": ties away from zero.
-        finite: Whether what is too large becomes the largest number (`.satfinite`).
+    The mode is "rn", "rz", or "rna": ties away from zero. If `finite`, what is too large becomes the largest
+    number.
     """
     bits = value.view(np.uint32)
     if mode == "rn":
@@ -87,10 +85,7 @@ def to_tf32(value: Lanes, mode: str, *, finite: bool) -> Lanes:
 class Byte:
     """An 8-bit floating-point format: sign, exponent, fraction.
 
-    Attributes:
-        fraction_bits: Bits of the fraction.
-        largest: Its largest number; what is larger is infinite, where there are infinities, or NaN.
-        has_infinity: Whether there are infinities.
+    What is larger than its largest number is infinite, where there are infinities, or NaN.
     """
 
     fraction_bits: int
@@ -168,10 +163,7 @@ _IGNORED_BY_TF32 = np.uint32(0x1FFF)
 class FloatFormat:
     """A floating-point element type.
 
-    Attributes:
-        name: As PTX writes it.
-        item_bytes: Bytes of an element in a register.
-        lowest_exponent: Exponent of its smallest normal number as the tensor core holds it.
+    Its lowest exponent is that of its smallest normal number as the tensor core holds it.
     """
 
     name: str

@@ -24,12 +24,7 @@ GROUPS, LANES = 8, 4
 
 @dataclass(frozen=True)
 class Packed:
-    """Integers of 4 bits or 1, as many as fit in a register of 32, the first in its lowest bits.
-
-    Attributes:
-        bits: Of each.
-        signed: Whether the highest one is a sign.
-    """
+    """Integers of 4 bits or 1, as many as fit in a register of 32, the first in its lowest bits."""
 
     bits: int
     signed: bool
@@ -54,11 +49,7 @@ def leading(registers: Sequence[Lanes]) -> tuple[int, int]:
 def matrix_a(registers: Sequence[Lanes], dtype: Elements, rows: int, shape: tuple[int, int]) -> Lanes:
     """Return A, (k, rows, warps), from what lanes hold of it.
 
-    Args:
-        registers: Of one instruction, in order.
-        dtype: Its elements.
-        rows: 8 or 16.
-        shape: Blocks and warps to tell apart.
+    `rows` is 8 or 16; `shape` says how many blocks and warps to tell apart.
     """
     halves = rows // GROUPS
     held = _elements(registers, dtype, shape)

@@ -211,11 +211,8 @@ def permute_bytes_by(mode: str, a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
 def nth_set_bit(mask: Lanes, base: Lanes, offset: Lanes) -> Lanes:
     """Return the position of a set bit of `mask`, or all ones where there is none.
 
-    Args:
-        mask: uint32 words.
-        base: The bit at which to start, uint32.
-        offset: int32: 1 for the first set bit from `base` upwards, 2 for the one after it, -1 and below
-            likewise downwards, 0 for the bit at `base` itself.
+    An offset (int32) of 1 is the first set bit from `base` upwards, 2 the one after it, -1 and below likewise
+    downwards, 0 the bit at `base` itself.
     """
     mask, base, offset = np.broadcast_arrays(mask, base, offset)
     places = np.arange(32, dtype=np.int64)

@@ -68,12 +68,8 @@ class Mnemonic:
 class Lowered:
     """What an arithmetic instruction does.
 
-    Attributes:
-        compute: From the sources, each of the dtype stated, to an array of dtype `result`.
-        sources: How each source operand is to be read.
-        result: The dtype of the result.
-        second: From the same sources to the boolean second result: the other predicate of `setp`, or the
-            carry of `add.cc`. None where there is none.
+    `compute` and `second` take the sources, each of the dtype stated. `second` gives the boolean second
+    result, where there is one: the other predicate of `setp`, or the carry of `add.cc`.
     """
 
     compute: Compute

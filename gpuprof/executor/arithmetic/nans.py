@@ -51,10 +51,7 @@ def quiet(value: Lanes) -> Lanes:
 def handed_on(value: Lanes, operands: Sequence[Lanes], order: Sequence[int]) -> Lanes:
     """Return float64 results whose NaNs are those of operands.
 
-    Args:
-        value: The results.
-        operands: What they were computed from.
-        order: Places of operands, the one whose NaN wins first.
+    `order` has the places of operands, the one whose NaN wins first.
     """
     nan = np.isnan(value)
     if not nan.any():

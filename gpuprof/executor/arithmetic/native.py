@@ -122,10 +122,8 @@ def _nan(b: ir.IRBuilder, value: np.floating[Any], kind: Any) -> ir.Value:
 def hardware_loop(name: str, kind: str) -> Callable[..., Any]:
     """Return a ufunc that rounds once to nearest and gives the NaNs of the GPU.
 
-    Args:
-        name: `add`, `sub` or `mul` of two operands, or `fma`, which is (a, b, c) -> a * b + c; of f32 with
-            `.ftz` behind it, where subnormal operands and results are zeros.
-        kind: `f32` or `f64`.
+    The name is `add`, `sub` or `mul` of two operands, or `fma`, which is (a, b, c) -> a * b + c; the kind is
+    `f32` or `f64`. With `.ftz` behind a name of f32, subnormal operands and results are zeros.
     """
     functions = importlib.import_module("numpy._core._multiarray_umath")._UFUNC_API
     *arrays, text = _tables(name, kind)

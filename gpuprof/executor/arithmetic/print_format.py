@@ -73,10 +73,7 @@ def offsets(text: str) -> list[int]:
 def formatted(text: str, arguments: list[bytes], string: Callable[[int], str]) -> str:
     """Return what `printf` prints.
 
-    Args:
-        text: The format string.
-        arguments: The bytes of each.
-        string: Returns the text at an address, for `%s`.
+    `arguments` are the bytes of each; `string` returns the text at an address, for `%s`.
     """
     given = iter(arguments)
     result = []

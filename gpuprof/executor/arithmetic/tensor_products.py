@@ -65,14 +65,7 @@ _ELEMENTS: dict[str, Elements] = {
 class Product:
     """D = A B + C, with 8 columns.
 
-    Attributes:
-        rows: Of A, C and D: 8 or 16.
-        depth: Columns of A and rows of B.
-        a: Element type of A, as PTX writes it.
-        b: Element type of B.
-        accumulator: That of C and D.
-        saturates: Whether integer sums stop at the largest and smallest int32.
-        bitwise: What is done with bits, one of `BITWISE`.
+    `rows` is 8 or 16, of A, C and D; `bitwise` is what is done with bits, one of `BITWISE`.
     """
 
     rows: int
@@ -131,13 +124,7 @@ class Product:
         return halves * tiles, tiles, halves * (1 if self.accumulator == "f16" else 2)
 
     def compute(self, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes]) -> list[Lanes]:
-        """Return the registers of D.
-
-        Args:
-            a: Registers of A, of `factor_register`.
-            b: Registers of B.
-            c: Registers of C, of `sum_register`.
-        """
+        """Return the registers of D, from those of A and B (`factor_register`) and of C (`sum_register`)."""
         shape = leading([*a, *b, *c])
         accumulator = ARITHMETIC[self.accumulator]
         total = by_warps(
@@ -156,23 +143,11 @@ class Product:
         return kept
 
     def sums(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-        """Return A B + C of one instruction.
-
-        Args:
-            a: Elements of A: shape (k, m, warps).
-            b: Elements of B: shape (k, n, warps).
-            c: Of the accumulator's type: shape (m, n, warps).
-        """
+        """Return A B + C of one instruction: A (k, m, warps), B (k, n, warps), C (m, n, warps)."""
         return by_warps(self._sum(), a, b, c)
 
     def spread(self, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes]) -> list[Lanes]:
-        """Return all ones where an element of D depends on any bit that is one in these, else zeros.
-
-        Args:
-            a: Bits in the place of A's registers.
-            b: Bits in the place of B's.
-            c: Bits in the place of C's.
-        """
+        """Return all ones where an element of D depends on any bit that is one in these, else zeros."""
         shape = leading([*a, *b, *c])
         factor, total = (np.dtype(f"u{self._item_bytes(kind)}") for kind in (self.a, self.accumulator))
         of_a = (matrix_a(a, factor, self.rows, shape) != 0).any(axis=0)
@@ -206,11 +181,7 @@ _GROUP_BITS, _GROUPS_OF_WORD = 4, 8
 
 @dataclass(frozen=True)
 class SparseProduct:
-    """D = A B + C with 16 rows and 8 columns.
-
-    Attributes:
-        dense: The same product where A has all of its elements.
-    """
+    """D = A B + C with 16 rows and 8 columns."""
 
     dense: Product
 
@@ -230,12 +201,7 @@ class SparseProduct:
     ) -> list[Lanes]:
         """Return the registers of D.
 
-        Args:
-            a: Registers of A.
-            b: Registers of B.
-            c: Registers of C.
-            words: What tells which elements of A are stored.
-            selector: Whose words count.
+        The words tell which elements of A are stored, and the selector whose words count.
         """
         dense, shape = self.dense, leading([*a, *b, *c, words])
         stored = matrix_a(a, dense.element(dense.a), _ROWS, shape)

@@ -50,15 +50,7 @@ def by_warps(compute: Callable[..., Lanes], a: Lanes, b: Lanes, c: Lanes) -> Lan
 def float_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format: FloatFormat) -> Lanes:
     """Return A B + C of one tensor-core instruction.
 
-    Args:
-        a: Bits of A, unsigned: shape (k, m, warps).
-        b: Bits of B: shape (k, n, warps).
-        c: Float32 or float16: shape (m, n, warps).
-        a_format: The type of A's elements.
-        b_format: That of B's.
-
-    Returns:
-        D, of C's dtype.
+    A, (k, m, warps), and B, (k, n, warps), are unsigned bits; C and D are float32 or float16.
     """
     with np.errstate(all="ignore"):
         x, y, addend = a_format.values(a), b_format.values(b), c.astype(np.float32)

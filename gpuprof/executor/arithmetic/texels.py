@@ -38,9 +38,7 @@ _FAR = 2.0**40
 class Places:
     """Texels along one axis that a coordinate asks for: one, or two neighbours.
 
-    Attributes:
-        index: Of each, as if the texture had no edges.
-        weight: Of each, in 1/256; those of two neighbours add up to 256.
+    Indices are as if the texture had no edges; weights, in 1/256, add up to 256.
     """
 
     index: tuple[Integers, ...]
@@ -68,10 +66,8 @@ def nearest(coordinate: Floats) -> Places:
 def neighbours(coordinate: Floats, clamped_to: int | None = None) -> Places:
     """Return the two texels between whose middles a coordinate, in texels, lies.
 
-    Args:
-        coordinate: In texels.
-        clamped_to: Texels along the axis, where coordinates beyond the middles of the outermost weigh those
-            alone.
+    With `clamped_to` texels along the axis, coordinates beyond the middles of the outermost weigh those
+    alone.
     """
     place = np.floor((coordinate - 0.5) * _ONE + 0.5).astype(np.int64)
     if clamped_to is not None:
@@ -112,13 +108,7 @@ def _rounded(product_of_weights: Integers) -> Integers:
 
 
 def within(index: Integers, extent: int, mode: str) -> tuple[Integers, Bools]:
-    """Return the texel that stands for an index, and whether there is one; 0 where there is none.
-
-    Args:
-        index: As if the texture had no edges.
-        extent: Texels along the axis.
-        mode: `clamp`, `border`, `wrap` or `mirror`.
-    """
+    """Return the texel that stands for an index, and whether there is one; 0 where there is none."""
     if mode == "wrap":
         return index % extent, np.ones(index.shape, dtype=np.bool_)
     if mode == "mirror":
@@ -181,12 +171,9 @@ def mean(
 ) -> NDArray[np.float32]:
     """Return the mean of the texels around a coordinate.
 
-    Args:
-        values: Each texel's channels, as they lie in memory; shape (..., channels).
-        weights: Each texel's weight; they add up to 256. Of eight the second four are of the second depth.
-        present: Whether each texel has a weight other than 0 along every axis. If so an infinity counts, even
-            where the product is rounded to 0.
-        texels: Of which they are; floats, or integers that are read as fractions.
+    Values are each texel's channels, shape (..., channels). Weights add up to 256; of eight the second four
+    are of the second depth. `present` says whether a texel has a weight other than 0 along every axis: if so
+    an infinity counts, even where the product is rounded to 0.
     """
     wide = [weight[..., None] for weight in weights]
     if texels.dtype in FRACTION_TYPES:

@@ -41,12 +41,7 @@ class Waiting:
 class BlockBarriers:
     """Who waits at barriers of blocks, in one batch.
 
-    Args:
-        batch: The batch.
-        joins: Its joins: lanes that have left one need not come with the others of their warp.
-
-    Attributes:
-        waiting: The strands that wait.
+    Lanes that have left one of its joins need not come with the others of their warp.
     """
 
     batch: Batch
@@ -241,11 +236,7 @@ class BlockBarriers:
         return as_one(going)
 
     def never(self, also: str) -> NoReturn:
-        """Report the first thread that does not come to a barrier where others of its block wait.
-
-        Args:
-            also: Who waits elsewhere because of that.
-        """
+        """Report the first thread that does not come to a barrier where others of its block wait."""
         batch, first = self.batch, self.waiting[0]
         arrived = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
         for w in self.waiting:

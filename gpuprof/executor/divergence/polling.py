@@ -27,11 +27,8 @@ _PATIENCE = 64
 class Resting:
     """A strand that polls in vain.
 
-    Attributes:
-        strand: The strand, at the header of its loop.
-        near: As of its loop.
-        repeats: Whether nothing at all differs between two turns: it does not even count them.
-        turns: Turns in vain, since others did something.
+    It stands at the header of its loop. It `repeats` if nothing at all differs between two iterations: it
+    does not even count them. `turns` are those in vain since others did something.
     """
 
     strand: Strand
@@ -53,9 +50,7 @@ class Resting:
 class Polling:
     """The strands of one batch that poll in vain.
 
-    Attributes:
-        resting: The strands.
-        stirred: Whether anything else has happened since they tried last.
+    `stirred` tells whether anything else has happened since they tried last.
     """
 
     def __init__(self, batch: Batch) -> None:

@@ -21,8 +21,7 @@ from gpuprof.executor.steps.batch import Batch
 class Join:
     """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`.
 
-    Attributes:
-        mask: The lanes that came to the branch: what is known of these is known where they all go on.
+    `mask` are the lanes that came to the branch: what is known of these is known where they all go on.
     """
 
     block: int
@@ -38,10 +37,6 @@ class Registers:
     """What registers held when lanes stopped within a basic block.
 
     Others that run the block meanwhile spare only what is needed outside of it.
-
-    Attributes:
-        values: Of each slot.
-        undefined: What of them is undefined, by slot, if that is followed.
     """
 
     values: list[Lanes]
@@ -74,10 +69,8 @@ class Registers:
 class Memory:
     """What a strand held at the end of its last turn in loops that may be there to wait.
 
-    Attributes:
-        watched: What each loop read and wrote, by its header.
-        registers: All that it held when it last turned in vain.
-        turns: How often it has in a row.
+    `watched` is what each loop read and wrote, by its header; `registers` all that it held when it last
+    turned in vain, and `turns` how often it has in a row.
     """
 
     watched: dict[int, list[Lanes]] = field(default_factory=dict)
@@ -93,10 +86,8 @@ class Memory:
 class Strand:
     """Lanes that run together from `block` until they reach `rejoin`, where `above` awaits them.
 
-    Attributes:
-        step: The first of the block's steps that they have yet to run.
-        registers: What they had when they stopped there; None at the beginning of a block.
-        memory: What they held in the last turns of loops that may be there to wait; None outside of these.
+    `step` is the first of the block's steps that they have yet to run, and `registers` what they had when
+    they stopped there. `memory` is None outside of loops that may be there to wait.
     """
 
     block: int
@@ -160,8 +151,7 @@ def as_one(strands: list[Strand]) -> list[Strand]:
 class Joins:
     """The joins of one batch, which lanes leave before others that cannot get there without them.
 
-    Attributes:
-        loose: Warps of which lanes have gone on without others: shape (blocks or 1, warps or 1, 1).
+    `loose` are warps of which lanes have gone on without others: shape (blocks or 1, warps or 1, 1).
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -184,10 +174,7 @@ class Joins:
     ) -> list[Strand]:
         """Let lanes go on without others of their warp; return the strand that they are, if any.
 
-        Args:
-            stuck: All strands that cannot run.
-            wanted: The lanes that may go on; by default all.
-            within: Strands whose joins they may leave; by default all stuck ones.
+        Only `wanted` lanes go on, by leaving joins of the strands `within`; by default all.
         """
         for join in _inner_first(stuck if within is None else within):
             busy = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)

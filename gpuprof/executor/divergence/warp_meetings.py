@@ -39,8 +39,7 @@ class WarpMeetings:
     def come(self, strand: Strand, step: int, arrival: Arrival) -> list[Strand]:
         """A strand has come to a warp operation, number `step` of its block, where some lanes must wait.
 
-        Returns:
-            The parts that go on: warps of which nobody waits, and lanes that a guard keeps from executing it.
+        The parts that go on are warps of which nobody waits, and lanes that a guard keeps from executing it.
         """
         busy = np.asarray(arrival.incomplete.any(axis=2, keepdims=True))
         lanes, executing = strand.mask.lanes, arrival.mask.lanes
@@ -135,11 +134,7 @@ class WarpMeetings:
         return result
 
     def never(self, others: Sequence[tuple[Strand, str, int]]) -> NoReturn:
-        """Report the first lanes that wait for others which do not come.
-
-        Args:
-            others: Strands that wait elsewhere: for what, and in which source line.
-        """
+        """Report the first lanes that wait for others which do not come; `others` wait elsewhere."""
         g = self.waiting[0]
         gathered = [other for other in self.waiting if other.arrival.operation == g.arrival.operation]
         _, members, group = self._groups(gathered)

@@ -21,10 +21,8 @@ _MOST_STOPS = 256
 class WarpTurns:
     """The order of the warps of one batch.
 
-    Args:
-        batch: The batch.
-        number: Of the order, from 0; those from `FIXED` on are drawn by lot, anew at each turn.
-        parts: How many parts the warps are divided into, which go one after the other.
+    Its number is from 0; orders from `FIXED` on are drawn by lot, anew at each turn. The warps are divided
+    into so many parts, which go one after the other.
     """
 
     def __init__(self, batch: Batch, number: int, parts: int) -> None:

@@ -38,11 +38,7 @@ _STRIDE = 16
 
 
 class CallGraph:
-    """The calls of a module.
-
-    Args:
-        module: What it defines.
-    """
+    """The calls of a module."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -131,9 +127,6 @@ def inline_calls(entry: Function, module: Module) -> Function:
 
     A call of something without a body stays, as an instruction that nothing models, or as one of its own if
     it is one of `SYSTEM_CALLS`.
-
-    Raises:
-        UnsupportedInstruction: It passes arguments in a way that the executor does not know.
     """
     in_memory: set[str] = set()
     while True:
@@ -190,10 +183,8 @@ class _Inliner:
     ) -> Iterator[Instruction | Label]:
         """Yield the body of a function without calls.
 
-        Args:
-            function: What the body is a copy of.
-            body: Its statements, renamed.
-            passed: The `.param` variables that are not the kernel's own, and what registers are named by.
+        The body is a renamed copy of the function's. `passed` says what registers `.param` variables become,
+        of those that are not the kernel's own.
         """
         for original, item in zip(function.body, body, strict=True):
             self.length += 1

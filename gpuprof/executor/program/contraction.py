@@ -37,11 +37,7 @@ _MINUS_ZERO = Imm(0x8000_0000, 32)
 
 
 def contract_products(function: Function) -> None:
-    """Contract in place.
-
-    Args:
-        function: As it stands in the PTX; ptxas takes each function by itself.
-    """
+    """Contract in place, in a function as it stands in the PTX: ptxas takes each by itself."""
     if not any(isinstance(item, Instruction) and _is_product(item) for item in function.body):
         return
     function.body = _without_unused(function.body)
@@ -111,15 +107,11 @@ def _kind(item: Instruction) -> tuple[str, bool]:
 class _Product:
     """A product that may go into sums.
 
-    Attributes:
-        versions: How often its factors had been written before.
-        overwritten: Factors, by number, that are written again before a sum reads the product.
-        names: Positions of the moves and changes of sign that rename it.
-        sums: Those that could take it; one of them twice where both operands are this product.
-        others: How many other operands it is.
-        bits_taken: How many of these take the bits of a change of its sign, by the position of that.
-        taken_by: Sums that are contracted with it.
-        left: A sum has taken another product instead.
+    `versions` counts how often its factors had been written before; `overwritten` are those, by number, that
+    are written again before a sum reads the product. `names` are positions of moves and changes of sign that
+    rename it. `sums` are those that could take it, one of them twice where both operands are this product;
+    `others` counts other operands that it is, and `bits_taken` how many of these take the bits of a change of
+    its sign, by the position of that. `left` tells whether a sum has taken another product instead.
     """
 
     position: int
@@ -237,9 +229,7 @@ class _Sum:
 class _Uses:
     """The products of a stretch and what each is used for, found by reading the stretch in order.
 
-    Args:
-        passing: Registers whose value may be read in another stretch, or in another pass through this one.
-        writes: How many instructions of the function write each register.
+    `passing` are registers whose value may be read in another stretch, or in another pass through this one.
     """
 
     def __init__(self, passing: set[str], writes: Counter[str]) -> None:

@@ -30,13 +30,9 @@ EXIT_BLOCK = -1
 class BasicBlock:
     """Instructions that run together, and where control goes from them.
 
-    Attributes:
-        body: The instructions, without the one that ends the block.
-        end: How it ends; `last` is the instruction that does it, if any.
-        target: Where a branch goes when its predicate holds, or a jump or passed barrier always.
-        otherwise: Where a branch goes when its predicate does not hold.
-        cases: Where a switch goes, by the value of its register; any other value goes to `target`.
-        rejoin: Immediate post-dominator: where the lanes that a branch separates meet again.
+    The body is without the instruction that ends the block, `last`. `target` is where a branch goes when its
+    predicate holds, or a jump or passed barrier always, or a switch whose register holds none of `cases`.
+    `rejoin` is the immediate post-dominator, where lanes that a branch parts meet again.
     """
 
     body: list[Instruction] = field(default_factory=list)
@@ -206,9 +202,7 @@ def _everything(blocks: list[BasicBlock]) -> int:
 def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) -> dict[int, int]:
     """Intersect the post-dominators of all successors until stable; return their sets.
 
-    Args:
-        blocks: Of the function.
-        early: Ends to leave out, and with them those that are one of a branch's two ways; None for none.
+    `early` ends are left out, and with them those that are one of a branch's two ways.
     """
     everything = _everything(blocks)
     after = dict.fromkeys(range(len(blocks)), everything) | {EXIT_BLOCK: _bit(EXIT_BLOCK)}
@@ -237,12 +231,7 @@ def read_before_written(blocks: list[BasicBlock]) -> set[str]:
 
 
 def live_after(body: list[Instruction | Label], opcode: str) -> list[set[str]]:
-    """Return for each instruction of one opcode the registers whose values are read after it.
-
-    Args:
-        body: A function's, in text order.
-        opcode: The first part of the opcode.
-    """
+    """Return for each instruction of one opcode the registers whose values are read after it."""
     blocks = _cut(_without_guarded_ends(body))
     into = _live_into(blocks)
     found: list[set[str]] = []
@@ -361,10 +350,8 @@ def common_end(
     most ways lead to. But where a loop leaves for two ends, for one after its rounds and for the other in the
     middle of every round, lanes meet before the one with more to do, and reach the other when they leave.
 
-    Args:
-        successors: Of each block of the function; negative ones stand for the end of the thread.
-        ends: Blocks after which threads always end, with something to do before.
-        opcodes: First parts of the opcodes of each block.
+    Negative successors stand for the end of the thread; `ends` are blocks after which threads always end,
+    with something to do before; `opcodes` are the first parts of those of each block.
     """
     ways = Counter(after for goals in successors for after in goals)
     usual = max(ends, key=lambda i: (ways[i], i), default=None)
@@ -385,12 +372,7 @@ def common_end(
 
 
 class _Graph:
-    """A function's blocks and the ways between them.
-
-    Attributes:
-        successors: Of each block.
-        before: The other way round.
-    """
+    """A function's blocks and the ways between them."""
 
     def __init__(self, successors: Sequence[tuple[int, ...]]) -> None:
         self.successors = successors

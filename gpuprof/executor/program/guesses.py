@@ -21,14 +21,7 @@ _COPIES = {"mov", "cvta"}
 
 
 def checked_guesses(items: Iterable[Instruction]) -> set[int]:
-    """Return the loads whose value a compare-and-swap of the same word compares with.
-
-    Args:
-        items: The instructions of a function.
-
-    Returns:
-        `id` of each such load.
-    """
+    """Return `id` of each load whose value a compare-and-swap of the same word compares with."""
     items = list(items)
     swaps = [item for item in items if item.opcode[0] == "atom" and "cas" in item.opcode]
     if not swaps:

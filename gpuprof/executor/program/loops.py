@@ -27,12 +27,8 @@ _CONSTANT = {"param", "const", "local", "nc"}
 class WaitingLoop:
     """A loop in which memory is read that others may change meanwhile.
 
-    Attributes:
-        header: The basic block where each turn begins.
-        found: Registers that hold what a turn read.
-        given: Registers that say where it read, and what it wrote where.
-        near: Whether it reads shared memory only, which threads of its own block alone can change.
-        body: Its basic blocks.
+    `found` are registers that hold what an iteration read, `given` those that say where it read, and what it
+    wrote where. It is `near` if it reads shared memory only, which threads of its own block alone can change.
     """
 
     header: int
@@ -46,10 +42,7 @@ class WaitingLoop:
 class Loop:
     """A loop with one header.
 
-    Attributes:
-        entries: The blocks from which it is entered.
-        body: Its blocks, the header among them.
-        each_turn: Those that every turn passes.
+    `each_turn` are the blocks that every iteration passes.
     """
 
     entries: tuple[int, ...]
@@ -164,14 +157,7 @@ def _tries(item: Instruction) -> bool:
 
 
 class _Loop:
-    """A loop: the blocks from which control gets back to its header, by way of the last one.
-
-    Args:
-        blocks: Of the function.
-        before: For each the blocks that it may follow.
-        header: The number of the first.
-        last: The number of the last.
-    """
+    """A loop: the blocks from which control gets back to its header, by way of the last one."""
 
     def __init__(self, blocks: list[BasicBlock], before: list[list[int]], header: int, last: int) -> None:
         self._blocks = blocks

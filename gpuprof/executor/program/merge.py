@@ -44,10 +44,8 @@ _Word = tuple[Operand, int, int]
 class Place:
     """What is known of where a shared variable lies.
 
-    Attributes:
-        modulus: A power of two, in bytes.
-        remainder: What is left of its address, divided by that.
-        declared: The alignment that it was declared with, in bytes; that of its address where that is less.
+    Its address leaves `remainder` when divided by `modulus`, a power of two. `declared` is the alignment that
+    it was declared with, in bytes.
     """
 
     modulus: int
@@ -66,12 +64,7 @@ class Place:
 
 
 def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) -> None:
-    """Merge in place.
-
-    Args:
-        blocks: The kernel's basic blocks.
-        places: What is known of each shared variable's address.
-    """
+    """Merge in place, by what is known of each shared variable's address."""
     aligned = _alignments([item for block in blocks for item in block.body], places)
     for block in blocks:
         block.body = _without_repeated_loads(block.body)
@@ -98,14 +91,11 @@ def _alignments(body: Sequence[Instruction], places: Mapping[str, Place]) -> dic
 class _Alignments:
     """What registers are multiples of.
 
-    Starts from the most hopeful assumption and weakens it until every definition agrees, so that an
-    address that a loop advances by 128 stays a multiple of 128.
+    Starts from the most hopeful assumption and weakens it until every definition agrees, so that an address
+    that a loop advances by 128 stays a multiple of 128.
 
-    Args:
-        body: The kernel's instructions.
-        symbols: The alignments of variables.
-        fixed: Registers that hold a number.
-        carried: What a sum may rely on of registers that are written in several places.
+    `fixed` registers hold a number; `carried` is what a sum may rely on of registers that are written in
+    several places.
     """
 
     def __init__(
@@ -225,12 +215,8 @@ def _moves(item: Instruction, access: "_Access", held: Mapping[_Word, Reg]) -> l
 class _Access:
     """A load or store that might be merged.
 
-    Attributes:
-        position: Its place in the basic block.
-        base: The register or variable that its address is relative to.
-        offset: Bytes from there.
-        values: The registers that it loads or the operands that it stores, in order.
-        size: Bytes of each value.
+    Its address is `offset` bytes from `base`; `values` are the registers that it loads or the operands that
+    it stores, each of `size` bytes.
     """
 
     position: int

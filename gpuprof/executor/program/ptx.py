@@ -70,13 +70,8 @@ Operand = Reg | Imm | Sym | Mem | Special | Vec | Not
 class Instruction:
     """One PTX instruction.
 
-    Attributes:
-        opcode: The mnemonic split at its dots: ("ld", "global", "f32").
-        operands: Operands in order; a paired destination `d|p` is two operands.
-        guard: Register of the predicate `@p`, or None.
-        negated: True for `@!p`.
-        line: Source line in the kernel's own file, 0 when unknown.
-        ptx_line: Line of the PTX text on which it begins, 0 for one that was made here.
+    The opcode is the mnemonic split at its dots. A paired destination `d|p` is two operands. `line` is that
+    of the source, 0 when unknown; `ptx_line` that of the text, 0 for an instruction that was made here.
     """
 
     opcode: tuple[str, ...]
@@ -125,12 +120,8 @@ class Reference:
 class Variable:
     """A variable of one state space.
 
-    Attributes:
-        space: "global", "const", "shared", "local" or "param".
-        size: Bytes; 0 for an extern array, whose size the launch decides.
-        data: Initial content, or None when there is none.
-        references: Where that content holds addresses.
-        extern: True for `extern __shared__` arrays.
+    The space is "global", "const", "shared", "local" or "param". An extern array has size 0: the launch
+    decides.
     """
 
     name: str
@@ -180,10 +171,7 @@ class Function:
 class Module:
     """All that one PTX text defines.
 
-    Attributes:
-        architecture: The number of its target: 90 for `sm_90`; 0 where the text names none.
-        functions: By name.
-        variables: Those outside functions.
+    The architecture is 90 for `sm_90`, 0 where the text names none.
     """
 
     architecture: int = 0

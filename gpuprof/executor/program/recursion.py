@@ -30,13 +30,8 @@ from gpuprof.executor.program.ptx import (
 class Renamer:
     """Gives a copy of a function its own names, and ends it with a jump.
 
-    Args:
-        callee: The function.
-        tag: What its names begin with.
-        end: The label that it jumps to instead of returning.
-        frame: Where its local variables lie in memory that each call takes anew, in bytes from what the
-            register `base` holds; None where they lie in one place for the whole launch.
-        base: That register.
+    `frame` says where its local variables lie in memory that each call takes anew, in bytes from what the
+    register `base` holds; None where they lie in one place for the whole launch.
     """
 
     def __init__(
@@ -121,11 +116,7 @@ class _Call:
 class Recursion:
     """Functions that call each other, called from outside at one place.
 
-    Args:
-        tag: What the names of this copy begin with.
-        functions: All of them, by name.
-        registers: Those of the kernel, by name; more are added.
-        stack_pointer: The register that says where a thread's stack ends.
+    `registers` are the kernel's, to which it adds.
     """
 
     def __init__(
@@ -173,12 +164,8 @@ class Recursion:
     ) -> Iterator[Instruction | Label]:
         """Yield what runs in the place of the call from outside.
 
-        Args:
-            entry: The function that it calls.
-            item: The call.
-            results: The names of what it returns.
-            arguments: The names of what it takes.
-            bodies: The copies of the functions, calls between them unresolved.
+        `results` and `arguments` name what the call from outside, `item`, gives and takes; calls between
+        `bodies` are unresolved.
         """
         way_back, end, before = Reg(self._way_back), f"{self._tag}end", f"{self._tag}stack"
         self._registers[before] = "b64"

@@ -29,11 +29,8 @@ _DYNAMIC_ALIGNMENT = 16
 class SharedLayout:
     """Places in a kernel's own shared memory, in bytes from its start.
 
-    Attributes:
-        offsets: Of each variable, by name.
-        static_bytes: Where the last static variable ends.
-        allotted_bytes: What ptxas states as static size; dynamic bytes come on top of it.
-        dynamic_offset: Where the last `extern` array that the kernel names starts.
+    `allotted_bytes` is what ptxas states as static size; dynamic bytes come on top of it. `dynamic_offset` is
+    where the last `extern` array that the kernel names starts.
     """
 
     offsets: dict[str, int]

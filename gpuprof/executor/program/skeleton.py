@@ -53,9 +53,7 @@ class Role(Enum):
 class Accesses:
     """Hollow accesses of one basic block to shared memory around one address: they are counted together.
 
-    Attributes:
-        base: The address that all are made from.
-        items: The instructions, each with its distance from the base, in bytes.
+    Each instruction stands with its distance from the base, in bytes.
     """
 
     base: Operand
@@ -79,13 +77,8 @@ def _is_unfollowed(item: Instruction) -> bool:
 def skeleton(blocks: list[BasicBlock], pure: frozenset[str]) -> tuple[list[list[Bone]], frozenset[str]]:
     """Return what is left of each basic block.
 
-    Args:
-        blocks: The kernel's.
-        pure: Opcodes that do nothing but compute their targets from their sources.
-
-    Returns:
-        For each block what is done in it; and the spaces, of "shared" and "local", whose content decides
-        something.
+    Opcodes are pure that only compute their targets from their sources. Returned is what is done in each
+    block, and the spaces, of "shared" and "local", whose content decides something.
     """
     found = _Skeleton(blocks, pure)
     return found.bones(), frozenset(found.content)

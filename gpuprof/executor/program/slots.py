@@ -56,13 +56,9 @@ class Source:
 class Slots:
     """Allots slots while a program is decoded.
 
-    Attributes:
-        initial: The value that each slot starts with.
-        specials: Slot of each special register in use, by name.
-        parameters: Slots of kernel parameters: (byte offset, dtype, slot).
-        symbols: Slots that hold the address of a global variable, a parameter, or a constant variable in its
-            space, by name; also `CONSTANT_WINDOW`.
-        in_shared: Slots that hold addresses of shared memory, as in the block of rank 0.
+    `parameters` are (byte offset, dtype, slot). `symbols` are slots that hold the address of a global
+    variable, a parameter, or a constant variable in its space; also `CONSTANT_WINDOW`. `in_shared` hold
+    addresses of shared memory, as in the block of rank 0.
     """
 
     function: Function

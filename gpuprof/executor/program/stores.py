@@ -20,12 +20,7 @@ _WIDE = {"b64", "u64", "s64", "b128"}
 def stored_symbols(function: Function) -> frozenset[str] | None:
     """Return the parameters and variables whose address, or whose content as a pointer, stores may go to.
 
-    Args:
-        function: The kernel, without calls.
-
-    Returns:
-        Their names, or None when a store may go anywhere: its pointer was itself loaded from memory, or
-        stands in a tensor map.
+    None when a store may go anywhere: its pointer was itself loaded from memory, or stands in a tensor map.
     """
     items = [item for item in function.body if isinstance(item, Instruction)]
     flows = []
