@@ -43,17 +43,16 @@ The way of a kernel through the rooms:
 - `interleaving` runs the warps and blocks of a launch by turns, in other orders, for the races and the
   results that only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in
   nobody's order.
-- `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
-  launch (`refusals`); every batch begins as the `launch_template` says. `totals` adds everything up, and
-  `busiest` what the busiest multiprocessor has of it.
+- `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; every batch begins as the
+  `launch_template` says, unless CUDA would refuse the launch. `totals` adds everything up, also what the
+  busiest multiprocessor has of it.
 - A grid whose blocks build on each other may be too large to run. Its control slice, what decides where
   threads go and what they touch, counts it without the values (`control_slice`).
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `interleaving`;
-`launch_template`; `grid_launch`. Of gpuprof they use its errors, and its
-facts about the copy engine and the units of textures.
+`sampling`; `divergence`; `scheduler` and `totals`; `interleaving`; `launch_template`; `grid_launch`. Of
+gpuprof they use its errors, and its facts about the copy engine and the units of textures.
 """
 
 from gpuprof.executor.decode import Program, load_program

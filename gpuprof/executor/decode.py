@@ -51,12 +51,10 @@ from gpuprof.executor.steps import (
     bulk_steps,
     call_steps,
     cluster_steps,
-    fence_steps,
     matrix_steps,
     mbarrier_steps,
     memory_steps,
     mma_steps,
-    move_steps,
     surface_steps,
     system_calls,
     texture_steps,
@@ -68,9 +66,9 @@ from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, na
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
-from gpuprof.executor.steps.member_mask import names_all
 from gpuprof.executor.steps.memory_steps import STRONG
 from gpuprof.executor.steps.slice_steps import address_only, shared_accesses
+from gpuprof.executor.steps.warp_steps import names_all
 
 _U32 = np.dtype(np.uint32)
 #: Bytes behind a constant variable that belong to nobody.
@@ -88,11 +86,11 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "st": memory_steps.store,
     "atom": memory_steps.atomic,
     "red": memory_steps.atomic,
-    "mov": move_steps.move,
+    "mov": arithmetic_steps.move,
     "cvta": address_steps.convert_address,
     "isspacep": address_steps.is_in_space,
-    "mapa": cluster_steps.map_address,
-    "getctarank": cluster_steps.rank_of_address,
+    "mapa": address_steps.map_address,
+    "getctarank": address_steps.rank_of_address,
     "shfl": warp_steps.shuffle,
     "vote": warp_steps.vote,
     "match": warp_steps.match,
@@ -107,13 +105,13 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "stmatrix": matrix_steps.store_matrix,
     "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": fence_steps.fence,
-    "fence": fence_steps.fence,
+    "membar": cluster_steps.fence,
+    "fence": cluster_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
     "applypriority": _no_step,
-    "createpolicy": move_steps.cache_policy,
+    "createpolicy": arithmetic_steps.cache_policy,
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
     "pmevent": _no_step,

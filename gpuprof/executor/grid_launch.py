@@ -17,14 +17,13 @@ from gpuprof.executor.faults import Index, KernelFault
 from gpuprof.executor.interleaving import Openness, Order, by_signals, run_by_turns
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
-from gpuprof.executor.launch_template import Argument, LaunchTemplate
+from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.store_trace import StoreTrace
-from gpuprof.executor.refusals import check_shape, cluster_of
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gpuprof.executor.busiest import Busiest
+from gpuprof.executor.totals import Busiest
 
 
 def least(work, multiprocessors, weights=None):

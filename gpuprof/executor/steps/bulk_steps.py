@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode bulk copies and tensor copies to shared memory to steps."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 
-from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES
@@ -19,6 +21,7 @@ from gpuprof.executor.steps.bulk_places import (
     S32,
     BoxOperands,
     Place,
+    box_places,
     by_number,
     check_multiple,
     gathered,
@@ -28,13 +31,45 @@ from gpuprof.executor.steps.bulk_places import (
 from gpuprof.executor.steps.bulk_store_steps import bulk_store, commit_group, wait_group
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
-from gpuprof.executor.steps.multicast import Multicast
-from gpuprof.executor.steps.tensor_boxes import box_places
 
 #: What the opcodes that are modelled may say.
 _INWARD = {"cp", "async", "bulk", "shared", "cluster", "cta", "global", "mbarrier", "complete_tx", "bytes"}
 _INWARD |= {"tensor", "tile", "multicast", *DIMENSIONS, *HINTS}
 _BETWEEN = {"cp", "async", "bulk", "shared", "cluster", "cta", "mbarrier", "complete_tx", "bytes"}
+
+
+_U16 = ARITHMETIC["u16"]
+
+
+class Multicast:
+    """The blocks that a copy goes to, by the bits of its last operand."""
+
+    def __init__(self, read: Callable[[Batch], Lanes] | None, line: int) -> None:
+        self._read = read
+        self._line = line
+
+    @classmethod
+    def of(cls, coder: Coder, item: Instruction) -> "Multicast":
+        """Decode the operand, if the instruction has one."""
+        several = "multicast" in item.opcode
+        return cls(coder.reader(item.operands[-1], _U16, item) if several else None, item.line)
+
+    def __call__(self, batch: Batch, mask: Mask) -> Iterator[tuple[int | None, Mask]]:
+        """Yield the rank of each block, and the lanes whose copies go there; None for where these say."""
+        if self._read is None:
+            yield None, mask
+            return
+        blocks, count = self._read(batch).astype(np.int64), batch.layout.blocks
+        wrong = ((blocks >> count) != 0) & mask.lanes
+        if wrong.any():
+            position = first_true(wrong)
+            asked = int(np.broadcast_to(blocks, wrong.shape)[position])
+            text = f"copies to the blocks of mask {asked:#x}, but its cluster has {count}"
+            batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._line, position)
+        for rank in range(count):
+            lanes = ((blocks >> rank) & 1 == 1) & mask.lanes
+            if lanes.any():
+                yield rank, mask.of(lanes)
 
 
 def bulk_copy(coder: Coder, item: Instruction) -> Step | None:

@@ -1,20 +1,15 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Decode what clusters have of their own: arrivals at their barrier, and other blocks' addresses."""
+"""Decode what orders threads: arrivals at the barrier of a cluster, and fences, also for the copy engine."""
 
 import numpy as np
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
-from gpuprof.executor.lanes.scalars import ARITHMETIC
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, NEAR_FENCE_PHASE, Access
-from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
-
-_I64, _U32 = ARITHMETIC["s64"], ARITHMETIC["u32"]
-_RANKS = WINDOW_BYTES >> RANK_SHIFT
 
 
 def arrive(coder: Coder, item: Instruction) -> Step:
@@ -86,32 +81,36 @@ def _require_whole_warps(batch: Batch, mask: Mask, line: int) -> None:
         batch.fault(FaultKind.BARRIER, f"{text} code", line, first_true(missing))
 
 
-def map_address(coder: Coder, item: Instruction) -> Step:
-    """`mapa`: the address that a variable has in the shared memory of another block."""
-    near = "shared" in item.opcode
-    kind = ARITHMETIC[item.opcode[-1]]
-    read = coder.reader(item.operands[1], kind, item)
-    read_rank = coder.reader(item.operands[2], _U32, item)
-    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+#: Proxies that nothing here tells from that of ordinary accesses.
+_SAME = {"alias", "tensormap"}
+
+
+def fence(coder: Coder, item: Instruction) -> Step | None:
+    """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
+    words = set(item.opcode)
+    masked, line = coder.mask(item), item.line
+    if "mbarrier_init" in words:
+        return lambda batch: release_by_fence(batch, masked(batch), line)
+    if "proxy" in words:
+        near = "shared" in words or not words & {"global", *_SAME}
+        return _between_proxies(coder, item) if near else None
+    coder.fences = True
+    near = "cta" in item.opcode
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        address, rank = read(batch).astype(np.int64), read_rank(batch).astype(np.int64)
-        window = 0 if near else SHARED_WINDOW
-        offset = (address - window) & ((1 << RANK_SHIFT) - 1)
-        write(batch, (window + (rank << RANK_SHIFT) + offset).astype(kind), mask)
+        batch.order.fence(mask, near=near)
+        release_by_fence(batch, mask, line, near=near)
 
     return step
 
 
-def rank_of_address(coder: Coder, item: Instruction) -> Step:
-    """`getctarank`: the rank of the block whose shared memory an address belongs to."""
-    near = "shared" in item.opcode
-    read = coder.reader(item.operands[1], ARITHMETIC[item.opcode[-1]] if near else _I64, item)
-    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+def _between_proxies(coder: Coder, item: Instruction) -> Step:
+    masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
-        address = read(batch).astype(np.int64) - (0 if near else SHARED_WINDOW)
-        write(batch, ((address >> RANK_SHIFT) & (_RANKS - 1)).astype(np.uint32), masked(batch))
+        mask = masked(batch)
+        if batch.phased and not mask.empty:
+            batch.bulk.fence(mask, item.line)
 
     return step

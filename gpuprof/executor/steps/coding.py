@@ -14,8 +14,7 @@ from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Special
 from gpuprof.executor.program.slots import Slots
-from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.clock import CLOCKS
+from gpuprof.executor.steps.batch import CLOCKS, Batch
 
 #: One decoded instruction: does its work on the batch's current mask.
 Step = Callable[[Batch], None]

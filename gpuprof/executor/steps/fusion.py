@@ -21,11 +21,10 @@ from gpuprof.executor.arithmetic.native import player
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
-from gpuprof.executor.steps.arithmetic_steps import arithmetic
+from gpuprof.executor.steps.arithmetic_steps import arithmetic, move
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import load
-from gpuprof.executor.steps.move_steps import move
 from gpuprof.executor.steps.shared_loads import SharedLoads, loaded, loads_floats
 
 #: What is collected, and what a tape calls it; a move only gives a value another name.

@@ -32,11 +32,11 @@ from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.cluster_steps import release_by_fence
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import names_cluster
-from gpuprof.executor.steps.read_only_loads import ReadOnlySpace
 from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
     LocalSpace,
+    ReadOnlySpace,
     Request,
     SharedSpace,
     Space,

@@ -23,7 +23,6 @@ from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
-from gpuprof.executor.steps.matrix_descriptors import Descriptors
 from gpuprof.executor.steps.mma_steps import require_whole_warps
 
 #: Warps that multiply together, and the rows of D that each computes.
@@ -33,6 +32,64 @@ _I64 = ARITHMETIC["s64"]
 _TRANSPOSED = ("f16", "bf16")
 _SIGNED = ("f16", "bf16", "tf32")
 _DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32}
+
+
+_CORE_BYTES, _CORE_ROWS = 16, 8
+#: Bytes of a row by the layout that a descriptor names; 16 where nothing is permuted.
+_ROW_BYTES = np.array([16, 128, 64, 32])
+#: Bits of an address that each layout permutes, counted in units of 16 bytes.
+_PERMUTED = np.array([0, 7, 3, 1])
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """What 64-bit descriptors of operands in shared memory say, each an array of one shape.
+
+    An operand is made of cores of 8 rows by 16 bytes. Rows go along M or N where the matrix is stored along
+    K, the usual way, and along K where it is transposed. In a swizzled layout (1, 2 and 3: rows of 128, 64 and
+    32 bytes) a row holds several cores side by side, whose places the row's number permutes as tensor copies
+    do. `leading` bytes lie from one core, or row of cores, to the next along the dimension that is stored
+    contiguously, `stride` along the other; `offset` is the row of the pattern where the matrix begins.
+    """
+
+    start: NDArray[np.int64]
+    leading: NDArray[np.int64]
+    stride: NDArray[np.int64]
+    layout: NDArray[np.int64]
+    offset: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, bits: NDArray[np.int64]) -> "Descriptors":
+        """Take descriptors apart."""
+        start, leading, stride = ((bits >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
+        return cls(start, leading, stride, bits >> 62 & 3, bits >> 49 & 7)
+
+    def addresses(self, rows: int, depth: int, item_bytes: int, *, transposed: bool) -> NDArray[np.int64]:
+        """Return the byte at which each element begins: shape (…, rows, depth), after the descriptors' own.
+
+        `transposed` says that elements along M or N are neighbours, and not those along K.
+        """
+        row_bytes = _ROW_BYTES[self.layout]
+        start, leading, stride, pitch = (
+            part[..., None, None] for part in (self.start, self.leading, self.stride, row_bytes)
+        )
+        plain = (self.layout == 0)[..., None, None]
+        row, k = np.arange(rows)[:, None], np.arange(depth)[None]
+        if transposed:
+            along, byte = k, row * item_bytes
+            core = byte // _CORE_BYTES
+            cores = pitch // _CORE_BYTES
+            # Cores of one row lie side by side; the next ones along the rows are `leading` apart.
+            beside = core % cores * _CORE_BYTES + core // cores * leading
+            far = np.where(plain, core * stride + along // _CORE_ROWS * leading, 0)
+            place = np.where(plain, far, beside + along // _CORE_ROWS * stride)
+        else:
+            along, byte = row, k * item_bytes
+            core = byte // _CORE_BYTES
+            place = core * np.where(plain, leading, _CORE_BYTES) + along // _CORE_ROWS * stride
+        address = start + place + along % _CORE_ROWS * pitch + byte % _CORE_BYTES
+        permuted = _PERMUTED[self.layout][..., None, None]
+        return np.asarray(address ^ (address >> 7 & permuted) << 4)
 
 
 def decode(coder: Coder, item: Instruction) -> Step | None:
