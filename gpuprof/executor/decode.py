@@ -40,7 +40,7 @@ from gpuprof.executor.program.loops import (
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.scopes import in_lone_blocks
-from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
+from gpuprof.executor.program.shared_layout import laid_out, shared_layout
 from gpuprof.executor.program.skeleton import Accesses, Bone, Role, can_be_followed, skeleton
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
 from gpuprof.executor.program.stores import stored_symbols
@@ -63,7 +63,7 @@ from gpuprof.executor.steps import (
     wmma_steps,
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
-from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import STRONG
@@ -202,30 +202,20 @@ class Program:
     """A decoded kernel, ready to be launched any number of times.
 
     Attributes:
-        kernel: Name of the entry function.
         module: The PTX text that it came from; kernels of one text share its variables.
         blocks: Its basic blocks; it starts with the first.
         slots: Where its values live and what they start with.
         sites: Instructions counted by themselves.
-        shared: Where its shared variables lie.
-        shared_granule: Bytes of the smallest access to shared memory.
-        local_bytes: Local memory of each thread.
+        own: Its shared and local memory.
+        means: How its threads may order what they do.
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
         constants: Byte offsets of those in constant memory, by name.
         functions: Addresses of the module's functions.
-        phased: Whether it uses mbarriers or the copy engine.
-        partial: Whether it has barriers of some of a block's warps, or of clusters.
-        orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
-            `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
-        fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that also go another way, past their counters.
         architecture: The number of its target: 90 for `sm_90`.
         clocks: Special registers that tell the time, of those that it reads.
-        shared_start: Address of the first byte of its own shared memory.
-        unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
-            name: that alignment and their address, in bytes.
         unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
             a thread that reaches one of them stops the run.
         limits: What its header says of launches, by directive.
@@ -233,12 +223,8 @@ class Program:
         follows_undefined: Whether its steps follow values that come from registers or memory never written.
         places: For each basic block where its instructions stand, in their order: the line of the PTX text,
             0 for one that is in no text, and the source line.
-        loops: Its loops, by the basic blocks where their turns begin.
+        loops: Its loops, by the basic blocks where their iterations begin.
         waits: Basic blocks of loops that wait and do nothing else.
-        reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
-            use them. Where it does, addresses count from there.
-        polled: Source lines of loads in loops that turn until one of them finds what another thread stores.
-        takes: Whether it uses what atomic operations find, or stores by them: who comes first may matter.
         has_slice: Whether its control slice can be launched alone, and is decoded.
         deciding: Spaces, of "shared" and "local", whose content decides what its control slice does.
     """
@@ -248,23 +234,16 @@ class Program:
     blocks: list[RunnableBlock]
     slots: Slots
     sites: list[Site]
-    shared: SharedLayout
-    shared_granule: int
-    local_bytes: int
+    own: OwnMemory
+    means: OrderingMeans
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     constants: dict[str, int]
     functions: dict[str, int]
-    phased: bool
-    partial: bool
-    orders_shared: bool
     stored: frozenset[str] | None
-    fences: bool
     uncounted: frozenset[str]
     architecture: int
     clocks: frozenset[str]
-    shared_start: int
-    unmet_alignments: dict[str, tuple[int, int]]
     unmodelled: tuple[tuple[str, int], ...]
     limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
@@ -274,9 +253,6 @@ class Program:
     waits: frozenset[int]
     has_slice: bool
     deciding: frozenset[str]
-    reserved_bytes: int = 0
-    polled: frozenset[int] = frozenset()
-    takes: bool = False
 
 
 def load_program(
@@ -372,6 +348,7 @@ class _Decoder:
 
     def program(self, text: str) -> Program:
         """Decode every block of a kernel of this PTX text."""
+        coder = self.coder
         blocks = [self._block(block) for block in self.flow]
         # Clusters of several blocks lie in a batch as one block: a trace would take their blocks for one.
         cluster = prod(self.function.limits.get("reqnctapercluster", ()))
@@ -382,41 +359,42 @@ class _Decoder:
                 block.sliced = [step for bone in bones if (step := self._bone(bone)) is not None]
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
-        return Program(
-            self.function.name,
-            text,
-            blocks,
-            self.coder.slots,
-            self.coder.sites,
+        own = OwnMemory(
             self.shared,
-            self.coder.shared_granule,
-            self.local_bytes,
-            self.parameters,
-            self.variables,
-            self.constants,
-            self.functions,
-            self.coder.phased,
-            partial := self._has_partial_barriers(),
-            not self.coder.phased and (partial or self._orders_shared()),
-            stored_symbols(self.function),
-            self.coder.fences,
-            frozenset(self.coder.uncounted),
-            self.architecture,
-            frozenset(self.coder.clocks),
+            coder.shared_granule,
             shared_start(self.architecture),
-            self.unmet_alignments,
-            tuple(self.coder.unmodelled),
-            self.function.limits,
-            self._unwritten(),
-            self.follow_undefined,
-            self.places,
-            loops_of(self.flow),
-            only_waiting(self.flow),
-            has_slice,
-            self.deciding,
+            self.local_bytes,
             self.reserved_bytes,
-            self._polled(),
-            self._takes(),
+            self.unmet_alignments,
+        )
+        partial = self._has_partial_barriers()
+        in_shared = not coder.phased and (partial or self._orders_shared())
+        means = OrderingMeans(coder.phased, partial, coder.fences, in_shared, self._polled(), self._takes())
+        return Program(
+            kernel=self.function.name,
+            module=text,
+            blocks=blocks,
+            slots=coder.slots,
+            sites=coder.sites,
+            own=own,
+            means=means,
+            parameters=self.parameters,
+            variables=self.variables,
+            constants=self.constants,
+            functions=self.functions,
+            stored=stored_symbols(self.function),
+            uncounted=frozenset(coder.uncounted),
+            architecture=self.architecture,
+            clocks=frozenset(coder.clocks),
+            unmodelled=tuple(coder.unmodelled),
+            limits=self.function.limits,
+            unwritten=self._unwritten(),
+            follows_undefined=self.follow_undefined,
+            places=self.places,
+            loops=loops_of(self.flow),
+            waits=only_waiting(self.flow),
+            has_slice=has_slice,
+            deciding=self.deciding,
         )
 
     def _takes(self) -> bool:

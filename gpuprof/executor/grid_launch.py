@@ -187,9 +187,9 @@ def launch(
         sliced, instruction_budget = SliceRun(StoreTrace(template.stored()), slice_steps), _NO_BUDGET
     # No observer can forget what it saw of a run that is begun again.
     forgets = not observers and sliced is None
-    ordered = program.orders_shared and not forgets
+    ordered = program.means.in_shared and not forgets
     # What is signalled through global memory may order accesses to shared memory, too.
-    in_order = program.orders_shared or (by_signals(program, memory) and not program.phased)
+    in_order = program.means.in_shared or (by_signals(program, memory) and not program.means.phased)
     if order is not None:
         run = _Run(
             template, sample, instruction_budget, progress, observers, order=order, order_shared=in_order
@@ -278,7 +278,7 @@ class _Run:
         def named(thread: int) -> tuple[Index, Index]:
             return template.named(sample, thread)
 
-        self.meetings.begin(named, template.program.polled)
+        self.meetings.begin(named, template.program.means.polled)
         self._races = template.races(sample, self.meetings)
         self._observers = observers
         for observer in observers:
@@ -310,7 +310,7 @@ class _Run:
         if self.meetings.any:
             return Openness.FINDS
         releases = self._races.releases
-        signals = self.template.program.takes or (releases is not None and releases.used)
+        signals = self.template.program.means.takes or (releases is not None and releases.used)
         return Openness.SIGNALS if signals else Openness.NONE
 
     def by_turns(self, order: Order) -> None:
@@ -358,7 +358,7 @@ class _Run:
             batch.join(
                 *(self._races, first),
                 order_shared=self.order_shared,
-                polled=program.polled,
+                polled=program.means.polled,
                 observers=self._observers,
             )
         return batch, running

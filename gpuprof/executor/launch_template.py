@@ -80,9 +80,9 @@ def check_shape(program: Program, geometry: Geometry, arguments: int) -> None:
 
 def _check_limits(program: Program, geometry: Geometry) -> None:
     """Refuse what the kernel itself rules out: by its stack, `__launch_bounds__` or `__cluster_dims__`."""
-    if program.local_bytes > _MOST_LOCAL_BYTES:
+    if program.own.local_bytes > _MOST_LOCAL_BYTES:
         raise LaunchRefused(
-            f"{program.kernel} needs {program.local_bytes:,} bytes of local memory for each thread;"
+            f"{program.kernel} needs {program.own.local_bytes:,} bytes of local memory for each thread;"
             f" CUDA allows {_MOST_LOCAL_BYTES:,}.",
             fix="Put its arrays into global memory.",
         )
@@ -129,16 +129,16 @@ class LaunchTemplate:
         self.program = program
         self.geometry = geometry
         self.memory = memory
-        shared_bytes = program.shared.static_bytes
+        shared_bytes = program.own.shared.static_bytes
         if dynamic_shared_bytes:
-            shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
+            shared_bytes = program.own.shared.dynamic_offset + dynamic_shared_bytes
         cluster = cluster_of(program)
-        self.layout = ClusterLayout(cluster, geometry.warps, shared_bytes, program.shared_start)
+        self.layout = ClusterLayout(cluster, geometry.warps, shared_bytes, program.own.start)
         self.surroundings = Surroundings(
             geometry,
             program.limits.get("reqnctapercluster"),
             program.architecture,
-            program.shared.allotted_bytes + dynamic_shared_bytes,
+            program.own.shared.allotted_bytes + dynamic_shared_bytes,
             dynamic_shared_bytes,
             multiprocessors,
         )
@@ -155,7 +155,7 @@ class LaunchTemplate:
     def blocks_per_batch(self) -> int:
         """Return how many thread blocks run together; of clusters, how many of these."""
         lanes = self.geometry.warps * WARP * self.layout.blocks
-        bytes_each = self.layout.all_bytes + lanes * self.program.local_bytes
+        bytes_each = self.layout.all_bytes + lanes * self.program.own.local_bytes
         return max(1, min(_BATCH_LANES // lanes, _BATCH_BYTES // max(1, bytes_each)))
 
     def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
@@ -167,15 +167,12 @@ class LaunchTemplate:
             indices,
             self.memory,
             self.layout,
-            self.program.shared_granule,
-            self.program.local_bytes,
+            self.program.own,
+            self.program.means,
             tally,
-            self.program.phased,
-            self.program.partial,
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
-            fences=self.program.fences,
         )
-        batch.assume_written(self.program.reserved_bytes)
+        batch.assume_written(self.program.own.reserved_bytes)
         batch.registers = list(self.registers)
         values = self.surroundings.of_blocks(self.layout.indices_of(indices))
         for name, slot in slots.specials.items():
@@ -210,7 +207,7 @@ class LaunchTemplate:
                 other_block=other_block,
             )
 
-        return GlobalRaces(buffers, releases=self.program.fences, report=report, meetings=meetings)
+        return GlobalRaces(buffers, releases=self.program.means.fences, report=report, meetings=meetings)
 
     def stored(self) -> list[Buffer]:
         """Return the buffers that the kernel may write: all where its pointers do not tell."""

@@ -143,7 +143,7 @@ class Scheduler:
                 elif not (self._try_parked() or self._go(self._polling.to_the_end(self.program.blocks))):
                     self._deadlock()
         self.batch.races.barrier()
-        if self.batch.phased:
+        if self.batch.means.phased:
             self._end_engines()
         return True
 

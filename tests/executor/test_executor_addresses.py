@@ -42,7 +42,7 @@ def test_variables_lie_where_the_machine_code_has_them(arch, start, align):
     """ptxas counts the reserved bytes in the section's size, which ends where dynamic memory starts."""
     source = ADDRESSES % (f"__align__({align})", "")
     program = cuda_program(source, arch=arch)
-    assert start + program.shared.allotted_bytes == section_bytes(
+    assert start + program.own.shared.allotted_bytes == section_bytes(
         compile_both(source, arch=arch)[1], ".nv.shared.k"
     )
     (out,), _ = run_cuda(source, np.zeros(3, np.uint32), shared=128, arch=arch)

@@ -158,7 +158,7 @@ extern "C" __global__ void k(int *out) {
 }"""
     program, memory = cuda_program(source), GlobalMemory()
     out = memory.allocate(np.zeros(67, np.int32), "out")
-    assert program.orders_shared
+    assert program.means.in_shared
     heaps = set()
     for number, before in ((1, 0), (2, 5)):
         result = launch(program, (1, 1, 1), (64, 1, 1), [out], memory)

@@ -508,7 +508,7 @@ class SimBackend(Backend):
             if sampled and fault.kind is FaultKind.ENDLESS and any(map(_polls, programs.values())):
                 raise BlocksBuildOnEachOther(_WAIT) from None
             meets = fault.other_block not in (None, fault.block)
-            if sampled and meets and any(program.fences for program in programs.values()):
+            if sampled and meets and any(program.means.fences for program in programs.values()):
                 raise BlocksBuildOnEachOther(_ORDER) from None
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         result = combined(results)

@@ -198,10 +198,10 @@ def check_coverage(problem: Problem, executed: ExecutedCase) -> None:
 def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
     """What to say of shared variables whose alignment the card does not give."""
     remarks = {
-        f"Shared memory of a block starts at {program.shared_start:#x} on the card, whatever alignment is"
+        f"Shared memory of a block starts at {program.own.start:#x} on the card, whatever alignment is"
         f" asked for: {source_name(name)} lies at {address:#x}, which is not a multiple of {alignment:,}"
         for program in programs
-        for name, (alignment, address) in program.unmet_alignments.items()
+        for name, (alignment, address) in program.own.unmet_alignments.items()
     }
     return tuple(sorted(remarks))
 

@@ -85,7 +85,7 @@ class BlockBarriers:
         self._agreement.come(batch, block.line, strand.mask, identity, expected)
         if block.aligned:
             self._require_full_warps(block, strand.mask, ~self.joins.loose)
-        if count is not None and batch.partial:
+        if count is not None and batch.means.partial:
             self._record(Access.RELEASE, strand.mask.lanes, identity, block.line)
         if block.arrives_only:
             before = self._early(identity)
@@ -172,7 +172,7 @@ class BlockBarriers:
         # Who arrived without waiting has gone on, perhaps to its end.
         there = self._by_block(waited | ~batch.live.lanes).all(axis=(1, 2))
         everybody = complete & there & ~self._by_block(early).any(axis=(1, 2))
-        if not batch.partial:
+        if not batch.means.partial:
             everybody = complete
         some = complete & ~everybody
         if some.any():

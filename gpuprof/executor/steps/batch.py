@@ -40,6 +40,7 @@ from gpuprof.executor.memory.remembered import Moving, Remembered
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.program.shared_layout import SharedLayout
 from gpuprof.executor.steps.control_slice import ControlSlice, SliceRun
 
 #: What threads do to memory, by the name of the method of `Observer` that is told.
@@ -138,6 +139,51 @@ class AccessMemory:
     repeated: list[RepeatedLoads] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class OrderingMeans:
+    """By what means threads of a program may order what they do.
+
+    Attributes:
+        phased: By mbarriers, or with the copy engine.
+        partial: By barriers of some of a block's warps, or of clusters.
+        fences: By fences, or operations that release: its blocks may wait for each other.
+        in_shared: Accesses to shared memory by more than barriers of whole blocks, `__syncwarp` of whole
+            warps, and mbarriers.
+        polled: Source lines of loads in loops that go on until one of them finds what another thread stores.
+        takes: By what atomic operations find, or stores by them: who comes first may matter.
+    """
+
+    phased: bool = False
+    partial: bool = False
+    fences: bool = False
+    in_shared: bool = False
+    polled: frozenset[int] = frozenset()
+    takes: bool = False
+
+
+@dataclass(frozen=True)
+class OwnMemory:
+    """What a program has of shared and local memory.
+
+    Attributes:
+        shared: Where its shared variables lie.
+        granule: Bytes of the smallest access to shared memory.
+        start: Address of the first byte of its own shared memory.
+        local_bytes: Of each thread.
+        reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
+            use them. Where it does, addresses count from there.
+        unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
+            name: that alignment and their address, in bytes.
+    """
+
+    shared: SharedLayout
+    granule: int
+    start: int
+    local_bytes: int
+    reserved_bytes: int
+    unmet_alignments: dict[str, tuple[int, int]]
+
+
 class Batch:
     """The state of the thread blocks that run together.
 
@@ -151,9 +197,6 @@ class Batch:
         live: The lanes that have not ended.
         indices: blockIdx of each block, or of the first one of each cluster: shape (blocks, 3).
         layout: Where the blocks of a cluster lie.
-        phased: Whether the program uses mbarriers or the copy engine.
-        partial: Whether it has barriers of some of a block's warps, or of clusters.
-        fences: Whether it has fences, or operations that release.
         clock: What tells the time.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         meeting: The lanes that exchange values at a warp operation, where they come from several places of
@@ -170,14 +213,10 @@ class Batch:
         indices: NDArray[np.int64],
         memory: GlobalMemory,
         layout: ClusterLayout,
-        granule: int,
-        local_bytes: int,
+        own: OwnMemory,
+        means: OrderingMeans,
         tally: Tally,
-        phased: bool,
-        partial: bool,
-        *,
         followed: Mapping[int, np.dtype[Any]] | None = None,
-        fences: bool = False,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -191,22 +230,21 @@ class Batch:
         self.mask = Mask(existing_lanes(geometry, layout.blocks), self.blocks, self.warps)
         self.live = self.mask
         self.alone = True
-        self.phased = phased
+        self.means = means
         self.clock = Clock()
         self.stall: Stall | None = None
         self.meeting: Meeting | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        self.partial, self.fences = partial, fences
-        interval = PhasedInterval if phased or partial or layout.several else None
-        self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval, layout)
+        interval = PhasedInterval if means.phased or means.partial or layout.several else None
+        self.races = RaceDetector(self.blocks, shared_bytes, own.granule, self.report, interval, layout)
         #: Who touches the shared memory of other blocks; None where there are no clusters of several.
-        self.remote = RemoteAccesses(self.blocks, layout, strict=not fences) if layout.several else None
+        self.remote = RemoteAccesses(self.blocks, layout, strict=not means.fences) if layout.several else None
         #: What happens before what in global memory.
         self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
         #: Who is told of accesses to a buffer, by its address: also to shared and local memory.
         self.observers: dict[int, list[Observer]] = {}
-        self.local_bytes = -(-local_bytes // 16) * 16
+        self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:
             self.shared = shared = FollowedSharedMemory(self.blocks, shared_bytes)

@@ -68,7 +68,7 @@ def release_by_fence(batch: Batch, mask: Mask, line: int, *, near: bool = False)
     So do atomic operations in shared memory, also behind a fence that is `near`, for the block alone. A fence
     for mbarriers that were set up releases too, though it promises less: that these alone are seen.
     """
-    if (batch.phased or batch.partial) and not mask.empty:
+    if (batch.means.phased or batch.means.partial) and not mask.empty:
         lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))
         phase = NEAR_FENCE_PHASE if near else FENCE_PHASE
         batch.races.record(Access.FENCED, batch.signals.of(lanes, phase), line)
@@ -110,7 +110,7 @@ def _between_proxies(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        if batch.phased and not mask.empty:
+        if batch.means.phased and not mask.empty:
             batch.bulk.fence(mask, item.line)
 
     return step

@@ -367,7 +367,7 @@ class SharedSpace:
                 return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
             batch.control_slice.load_shared(pattern, self.request.line)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
-        if batch.phased and batch.fences:
+        if batch.means.phased and batch.means.fences:
             self._hand_on(batch, pattern)
         old = batch.shared.update(pattern, apply)
         failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Decode the instructions by which the lanes of a warp exchange values, once those that they name have come."""
+"""Decode the instructions by which lanes of a warp exchange values, once those that they name have come."""
 
 from dataclasses import dataclass
 

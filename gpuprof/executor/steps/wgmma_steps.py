@@ -46,10 +46,10 @@ class Descriptors:
     """What 64-bit descriptors of operands in shared memory say, each an array of one shape.
 
     An operand is made of cores of 8 rows by 16 bytes. Rows go along M or N where the matrix is stored along
-    K, the usual way, and along K where it is transposed. In a swizzled layout (1, 2 and 3: rows of 128, 64 and
-    32 bytes) a row holds several cores side by side, whose places the row's number permutes as tensor copies
-    do. `leading` bytes lie from one core, or row of cores, to the next along the dimension that is stored
-    contiguously, `stride` along the other; `offset` is the row of the pattern where the matrix begins.
+    K, the usual way, and along K where it is transposed. In a swizzled layout (1, 2 and 3: rows of 128, 64
+    and 32 bytes) a row holds several cores side by side, whose places the row's number permutes as tensor
+    copies do. `leading` bytes lie from one core, or row of cores, to the next along the dimension that is
+    stored contiguously, `stride` along the other; `offset` is the row of the pattern where the matrix begins.
     """
 
     start: NDArray[np.int64]
