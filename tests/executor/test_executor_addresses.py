@@ -68,18 +68,18 @@ extern "C" __global__ void other(unsigned *out) { out[unused[0]] = elsewhere[0];
     (out,), _ = run_cuda(source, np.zeros(4, np.uint32), block=(1, 1, 1), shared=1000)
     assert out.array().tolist() == [0x400, 0x410, 0x600, 2048 + 1024]
     section = section_bytes(compile_both(source)[1], ".nv.shared.k")
-    assert section == 0x400 + cuda_program(source).shared.allotted_bytes == 0x400 + 2048
+    assert section == 0x400 + cuda_program(source).own.shared.allotted_bytes == 0x400 + 2048
 
 
 def test_alignment_beyond_what_the_card_gives_is_told():
-    assert cuda_program(ADDRESSES % ("__align__(1024)", "")).unmet_alignments == {}
-    (name, told), *others = cuda_program(ADDRESSES % ("__align__(2048)", "")).unmet_alignments.items()
+    assert cuda_program(ADDRESSES % ("__align__(1024)", "")).own.unmet_alignments == {}
+    (name, told), *others = cuda_program(ADDRESSES % ("__align__(2048)", "")).own.unmet_alignments.items()
     assert source_name(name) == "aligned"
     assert told == (2048, 0x400 + 2048)
     assert others == []
-    unmet = cuda_program(ADDRESSES % ("", "__align__(4096)")).unmet_alignments
+    unmet = cuda_program(ADDRESSES % ("", "__align__(4096)")).own.unmet_alignments
     assert unmet == {"more": (4096, 0x400 + 4096)}
-    assert cuda_program(ADDRESSES % ("__align__(16384)", ""), arch="sm_80").unmet_alignments == {}
+    assert cuda_program(ADDRESSES % ("__align__(16384)", ""), arch="sm_80").own.unmet_alignments == {}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_only_kernels_with_other_means_of_order_are_looked_at_again(body, ordere
     const int t = threadIdx.x;
     {body}
 }}"""
-    assert cuda_program(text).orders_shared is ordered
+    assert cuda_program(text).means.in_shared is ordered
 
 
 def test_a_race_names_line_and_thread_of_both():

@@ -16,7 +16,7 @@ from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Instruction, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
@@ -78,19 +78,16 @@ def store_async(coder: Coder, item: Instruction) -> Step:
     size = len(values) * dtype.itemsize
     target = _Target.of(coder, item, size)
     reads = [coder.reader(value, dtype, item) for value in values]
-    masked, line, moved = coder.mask(item), item.line, moved_dtype(size)
+    line, moved = item.line, moved_dtype(size)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         given = np.broadcast_arrays(*(read(batch) for read in reads))
         packed = np.stack(given, axis=-1).view(moved)[..., 0]
         for column, pattern in target.parts(batch, mask, line):
             _require_apart(batch, pattern, line)
             batch.bulk.store_async(pattern, _storing(batch, pattern, packed), column, line, reduces=False)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _storing(batch: Batch, pattern: SharedPattern, values: Lanes) -> Callable[[], None]:
@@ -112,18 +109,15 @@ def reduce_async(coder: Coder, item: Instruction) -> Step:
     if operation is None:
         raise UnsupportedInstruction(item.name, item.line)
     target = _Target.of(coder, item, operation.dtype.itemsize)
-    read, masked, line = coder.reader(item.operands[1], operation.dtype, item), coder.mask(item), item.line
+    read, line = coder.reader(item.operands[1], operation.dtype, item), item.line
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         values = np.broadcast_to(read(batch), (batch.blocks, batch.warps, 32))
         for column, pattern in target.parts(batch, mask, line):
             land = _reducing(batch, pattern, operation, values)
             batch.bulk.store_async(pattern, land, column, line, reduces=True)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _reducing(

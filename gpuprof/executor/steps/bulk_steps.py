@@ -29,7 +29,7 @@ from gpuprof.executor.steps.bulk_places import (
     of_chunks,
 )
 from gpuprof.executor.steps.bulk_store_steps import bulk_store, commit_group, wait_group
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 
 #: What the opcodes that are modelled may say.
@@ -71,6 +71,15 @@ class Multicast:
             if lanes.any():
                 yield rank, mask.of(lanes)
 
+    def each(self, coder: Coder, item: Instruction, copy: Callable[[Batch, Mask, int | None], None]) -> Step:
+        """Return the step that copies to each block."""
+
+        def step(batch: Batch, mask: Mask) -> None:
+            for rank, part in self(batch, mask):
+                copy(batch, part, rank)
+
+        return where_active(coder, item, step)
+
 
 def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
     """`cp.async.bulk`: copies by the copy engine, their groups, and prefetches, which do nothing here."""
@@ -100,7 +109,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
     """From global to shared memory, counted by an mbarrier."""
     target, source = Place(coder, item, item.operands[0], shared=True), Place(coder, item, item.operands[1])
     size = coder.reader(item.operands[2], S32, item)
-    barrier, masked = BarrierOperand(coder, item, item.operands[3]), coder.mask(item)
+    barrier = BarrierOperand(coder, item, item.operands[3])
     blocks = Multicast.of(coder, item)
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
@@ -120,25 +129,16 @@ def _load(coder: Coder, item: Instruction) -> Step:
             values = gathered(batch, item.line, places)
             batch.bulk.load(pattern, values, column, item.line, places)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if not mask.empty:
-            for rank, part in blocks(batch, mask):
-                copy(batch, part, rank)
-
-    return step
+    return blocks.each(coder, item, copy)
 
 
 def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
     """From a block's shared memory to another's of its cluster, counted by an mbarrier there."""
     target, source = (Place(coder, item, operand, shared=True) for operand in item.operands[:2])
     size = coder.reader(item.operands[2], S32, item)
-    barrier, masked = BarrierOperand(coder, item, item.operands[3]), coder.mask(item)
+    barrier = BarrierOperand(coder, item, item.operands[3])
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
         columns = barrier.counting(batch, mask)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
@@ -155,13 +155,13 @@ def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
             values = values.reshape(1 if pattern.leading > 1 else batch.blocks, -1)
             batch.bulk.load_shared(pattern, origin, values, column, item.line)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _tensor_load(coder: Coder, item: Instruction) -> Step:
     """A box of an array to shared memory, counted by an mbarrier; outside the array it is filled up."""
     operands = BoxOperands(coder, item, item.operands[1], item.operands[0])
-    barrier, masked = BarrierOperand(coder, item, item.operands[2]), coder.mask(item)
+    barrier = BarrierOperand(coder, item, item.operands[2])
     blocks = Multicast.of(coder, item)
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
@@ -178,13 +178,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 values = _box(batch, item.line, tensor, places, box.inside)
                 batch.bulk.load(pattern, values, column, item.line, places)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if not mask.empty:
-            for rank, part in blocks(batch, mask):
-                copy(batch, part, rank)
-
-    return step
+    return blocks.each(coder, item, copy)
 
 
 def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces, inside: Bools) -> Lanes:

@@ -30,7 +30,7 @@ from gpuprof.executor.steps.bulk_places import (
     of_chunks,
     outside,
 )
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 
 #: What the opcodes that are modelled may say besides what they do with the target.
 _KNOWN = {"async", "bulk", "global", "shared", "cta", "bulk_group", *HINTS}
@@ -104,12 +104,9 @@ def bulk_store(coder: Coder, item: Instruction) -> Step:
 def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step:
     """A stretch of bytes."""
     target, source = Place(coder, item, item.operands[0]), Place(coder, item, item.operands[1], shared=True)
-    size, masked = coder.reader(item.operands[2], S32, item), coder.mask(item)
+    size = coder.reader(item.operands[2], S32, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to {:#x}")
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
@@ -119,7 +116,7 @@ def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step
         addresses = of_chunks(pattern, to) + pattern.place * CHUNK_BYTES
         _send(batch, item.line, pattern, addresses, combine)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _send(
@@ -170,12 +167,9 @@ def _check_before(batch: Batch, line: int, mask: Mask, coordinates: list[Lanes])
 
 def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Step:
     """A box of shared memory to an array; what would lie outside the array goes nowhere."""
-    operands, masked = BoxOperands(coder, item, item.operands[0], item.operands[1]), coder.mask(item)
+    operands = BoxOperands(coder, item, item.operands[0], item.operands[1])
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         for tensor, start, length, coordinates, part in operands.boxes(batch, mask):
             combine = None
             if operation is not None:
@@ -191,7 +185,7 @@ def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Ste
                 pieces = batch.bulk.pieces(pattern, uniform_blocks(places.inside))
                 _send(batch, item.line, pieces, _of_pieces(places, pieces), combine)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _of_pieces(places: BoxPlaces, pieces: ChunkPattern) -> Addresses:

@@ -9,20 +9,17 @@ from gpuprof.executor.lanes.masks import WARP, Mask, first_true
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, NEAR_FENCE_PHASE, Access
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 
 
 def arrive(coder: Coder, item: Instruction) -> Step:
     """`barrier.cluster.arrive`: the threads have come to the barrier of their cluster, and go on."""
     if "arrive" not in item.opcode:
         raise UnsupportedInstruction(item.name, item.line)
-    masked, line = coder.mask(item), item.line
+    line = item.line
     relaxed, aligned = "relaxed" in item.opcode, "aligned" in item.opcode
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         barrier = batch.cluster_barrier
         if aligned:
             _require_whole_warps(batch, mask, line)
@@ -42,7 +39,7 @@ def arrive(coder: Coder, item: Instruction) -> Step:
             batch.remote.arrive(lanes)
         end_phases(batch, line)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def end_phases(batch: Batch, line: int) -> None:

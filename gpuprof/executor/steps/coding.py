@@ -128,17 +128,26 @@ class Coder:
         return masked
 
 
-def refusal(coder: Coder, item: Instruction, what: str) -> Step:
-    """Return a step for what is not modelled: it stops the run when a thread reaches it."""
-    coder.unmodelled.append((what, item.line))
+def where_active(coder: Coder, item: Instruction, act: Callable[[Batch, Mask], None]) -> Step:
+    """Return the step of an instruction that does something if any lane executes it."""
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
         if not mask.empty:
-            raise UnsupportedInstruction(what, item.line, batch.names(mask.first()))
+            act(batch, mask)
 
     return step
+
+
+def refusal(coder: Coder, item: Instruction, what: str) -> Step:
+    """Return a step for what is not modelled: it stops the run when a thread reaches it."""
+    coder.unmodelled.append((what, item.line))
+
+    def stop(batch: Batch, mask: Mask) -> None:
+        raise UnsupportedInstruction(what, item.line, batch.names(mask.first()))
+
+    return where_active(coder, item, stop)
 
 
 def _current_mask(batch: Batch) -> Mask:

@@ -16,7 +16,7 @@ from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import SHARED_WINDOW
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.distributed_shared import in_block, names_cluster
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 from gpuprof.executor.steps.spaces import Request, SharedSpace
@@ -82,18 +82,6 @@ class BarrierOperand:
         return columns
 
 
-def _step(coder: Coder, item: Instruction, run: Callable[[Batch, Mask], None]) -> Step:
-    """Return a step of the lanes that run it, if there are any."""
-    masked = coder.mask(item)
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if not mask.empty:
-            run(batch, mask)
-
-    return step
-
-
 def _initialise(coder: Coder, item: Instruction) -> Step:
     place = BarrierOperand(coder, item, item.operands[0])
     count = coder.reader(item.operands[1], _U32, item)
@@ -104,7 +92,7 @@ def _initialise(coder: Coder, item: Instruction) -> Step:
         batch.races.record(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
 
-    return _step(coder, item, run)
+    return where_active(coder, item, run)
 
 
 def _invalidate(coder: Coder, item: Instruction) -> Step:
@@ -116,7 +104,7 @@ def _invalidate(coder: Coder, item: Instruction) -> Step:
         batch.races.record(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, np.zeros((1, 1, 1), dtype=np.int64))
 
-    return _step(coder, item, run)
+    return where_active(coder, item, run)
 
 
 def _arrive(coder: Coder, item: Instruction) -> Step:
@@ -155,7 +143,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         if states is not None:
             write(batch, states, mask)
 
-    return _step(coder, item, run)
+    return where_active(coder, item, run)
 
 
 def _pending_count(coder: Coder, item: Instruction) -> Step:
@@ -174,7 +162,7 @@ def _complete(coder: Coder, item: Instruction) -> Step:
         _check_count(batch, mask, count, item.line, least=0, what="completes bytes of an mbarrier:")
         batch.mbarriers.complete(columns, mask, count)
 
-    return _step(coder, item, run)
+    return where_active(coder, item, run)
 
 
 def arrive_after_copies(coder: Coder, item: Instruction) -> Step:
@@ -188,7 +176,7 @@ def arrive_after_copies(coder: Coder, item: Instruction) -> Step:
             batch.mbarriers.await_more(columns, mask)
         batch.bulk.tracked.append(TrackedArrival(columns, mask, batch.copies.landing(mask), item.line))
 
-    return _step(coder, item, run)
+    return where_active(coder, item, run)
 
 
 def _expect(coder: Coder, item: Instruction) -> Step:
@@ -199,7 +187,7 @@ def _expect(coder: Coder, item: Instruction) -> Step:
         _, columns = place.use(batch, mask)
         _announce(batch, mask, columns, amount(batch), item.line)
 
-    return _step(coder, item, run)
+    return where_active(coder, item, run)
 
 
 def _announce(batch: Batch, mask: Mask, columns: Columns, transfer_bytes: Lanes, line: int) -> None:
@@ -241,7 +229,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
                 watched = _numbers_of(columns, still)
                 batch.stall = Stall(still, columns, item.line, watched, barriers.phase[:, watched])
 
-    return _step(coder, item, run)
+    return where_active(coder, item, run)
 
 
 def _numbers_of(columns: Columns, lanes: Bools) -> Columns:

@@ -30,7 +30,7 @@ from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Re
 from gpuprof.executor.program.scopes import is_for_its_block
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.cluster_steps import release_by_fence
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.spaces import (
     GenericSpace,
@@ -60,12 +60,8 @@ def load(coder: Coder, item: Instruction) -> Step:
     if isinstance(space, SharedSpace):
         space.parts = _wanted(coder, item, space.request, parts, dtype.itemsize)
     writes = [coder.target(part, item) for part in parts]
-    masked = coder.mask(item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         loaded = space.read(batch, read_address(batch), mask)
         if len(writes) == 1:
             writes[0](batch, loaded.view(dtype), mask)
@@ -74,7 +70,7 @@ def load(coder: Coder, item: Instruction) -> Step:
         for i, write in enumerate(writes):
             write(batch, elements[..., i], mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _wanted(
@@ -123,14 +119,10 @@ def store(coder: Coder, item: Instruction) -> Step:
     space = space_of(coder, item, memory, dtype.itemsize * len(parts), "store")
     read_address = address_reader(coder, item, memory)
     reads = [coder.reader(part, dtype, item) for part in parts]
-    masked = coder.mask(item)
     moved = moved_dtype(dtype.itemsize * len(parts))
     releases = _releaser(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         releases(batch, mask)
         first, *others = (read(batch) for read in reads)
         if others:
@@ -139,7 +131,7 @@ def store(coder: Coder, item: Instruction) -> Step:
             packed = first.view(moved)
         space.write(batch, read_address(batch), mask, packed)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def atomic(coder: Coder, item: Instruction) -> Step:
@@ -160,12 +152,9 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
     writes = [coder.target(part, item) for part in parts_of(operands[0])] if operands[0] is not None else []
-    masked, releases, compares = coder.mask(item), _releaser(coder, item), "cas" in item.opcode
+    releases, compares = _releaser(coder, item), "cas" in item.opcode
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         releases(batch, mask)
         shape = (batch.blocks, batch.warps, 32)
         values = [np.broadcast_to(read(batch), shape) for read in reads]
@@ -184,7 +173,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
         for i, write in enumerate(writes):
             write(batch, elements[..., i], mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
@@ -219,17 +208,13 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     parts = _PartialRead(from_global, size.bits)
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = _copied_bytes(coder, item, size.bits)
-    masked = coder.mask(item)
 
     def examine(pieces: Pieces) -> Landing:
         if past_cache:
             return Landing(*landing_cost(pieces), zeros_conflicts(pieces))
         return Landing(np.zeros(1, dtype=np.int64), *cached_copy_cost(pieces, size.bits))
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         to, start = read_target(batch), read_source(batch)
         pattern = to_shared.pattern(batch, to, mask)
         reading, valid = mask, length(batch) if length is not None else None
@@ -257,7 +242,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         read = LanePlaces(start.astype(np.int64) + source.offset, given.astype(np.int64), lanes)
         batch.copies.start(pattern, values, item.line, read)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _copied_bytes(coder: Coder, item: Instruction, size: int) -> Callable[[Batch], Lanes] | None:

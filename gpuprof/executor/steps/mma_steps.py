@@ -11,7 +11,7 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 
 #: The pipe of the tensor cores that multiplies each type; what counts products of bits is not known.
 _PIPES = {**dict.fromkeys(("f16", "bf16", "tf32"), "hmma"), "f64": "dmma", "i8": "imma"}
@@ -116,15 +116,12 @@ def tensor_counter(coder: Coder, item: Instruction, product: Product) -> Callabl
 
 def by_whole_warps(coder: Coder, item: Instruction, act: Callable[[Batch, Mask], None]) -> Step:
     """Return the step of an instruction that all lanes of a warp execute together."""
-    masked = coder.mask(item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if not mask.empty:
-            require_whole_warps(batch, mask, item)
-            act(batch, mask)
+    def together(batch: Batch, mask: Mask) -> None:
+        require_whole_warps(batch, mask, item)
+        act(batch, mask)
 
-    return step
+    return where_active(coder, item, together)
 
 
 def require_whole_warps(batch: Batch, mask: Mask, item: Instruction) -> None:

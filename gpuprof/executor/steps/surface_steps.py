@@ -23,7 +23,7 @@ from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.texture_objects import SurfaceObject
 from gpuprof.executor.program.ptx import Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.spaces import scatter
 from gpuprof.executor.steps.texture_steps import (
     GEOMETRIES,
@@ -43,12 +43,8 @@ def load(coder: Coder, item: Instruction) -> Step:
     access = _Access(coder, item, item.operands[1], _parts(item.operands[0]))
     coder.uncounted.add("global_load")
     writes = [coder.target(part, item) for part in access.parts]
-    masked = coder.mask(item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         result: Lanes = np.zeros((batch.blocks, batch.warps, 32, access.size), dtype=np.uint8)
         for place in access.places(batch, mask, "reads"):
             if not place.mask.empty:
@@ -66,7 +62,7 @@ def load(coder: Coder, item: Instruction) -> Step:
         for i, write in enumerate(writes):
             write(batch, elements[..., i], mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def store(coder: Coder, item: Instruction) -> Step:
@@ -74,12 +70,8 @@ def store(coder: Coder, item: Instruction) -> Step:
     access = _Access(coder, item, item.operands[0], _parts(item.operands[1]))
     coder.uncounted.add("global_store")
     reads = [coder.reader(part, access.dtype, item) for part in access.parts]
-    masked = coder.mask(item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         values = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1)
         content = np.ascontiguousarray(values).view(np.uint8)
         for place in access.places(batch, mask, "writes"):
@@ -90,7 +82,7 @@ def store(coder: Coder, item: Instruction) -> Step:
                 piece = np.ascontiguousarray(content[..., begin : begin + place.granule])
                 place.write(batch, part, piece.view(moved_dtype(place.granule))[..., 0], item.line)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def update(coder: Coder, item: Instruction) -> Step:
@@ -100,12 +92,9 @@ def update(coder: Coder, item: Instruction) -> Step:
     if operation is None or name not in ("add", "min", "max", "and", "or"):
         raise UnsupportedInstruction(item.name, item.line)
     access = _Access(coder, item, item.operands[0], (item.operands[1],))
-    read, masked = coder.reader(item.operands[1], operation.dtype, item), coder.mask(item)
+    read = coder.reader(item.operands[1], operation.dtype, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         shape = (batch.blocks, batch.warps, 32)
         values = np.broadcast_to(read(batch), shape)
         for place in access.places(batch, mask, "updates"):
@@ -121,7 +110,7 @@ def update(coder: Coder, item: Instruction) -> Step:
             apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
             place.buffer.store(index, content[index], access.size)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _parts(operand: Operand) -> tuple[Operand, ...]:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.print_format import argument_sizes, formatted, offsets
 from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC
 from gpuprof.executor.memory.heap import Heap
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 
 _S32, _U64 = ARITHMETIC["s32"], ARITHMETIC["u64"]
 #: Characters of a string that are read before it counts as one without an end.
@@ -58,12 +59,9 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
 def assertion_fails(coder: Coder, item: Instruction) -> Step:
     """`__assertfail`: the condition of an `assert` does not hold, and the launch ends."""
     reads = [coder.reader(operand, _U64, item) for operand in item.operands[1:5]]
-    masked, reader = coder.mask(item), _Reader.of(coder, item)
+    reader = _Reader.of(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         position = mask.first()
         shape = (batch.blocks, batch.warps, 32)
         condition, file, number, function = (int(np.broadcast_to(r(batch), shape)[position]) for r in reads)
@@ -71,7 +69,7 @@ def assertion_fails(coder: Coder, item: Instruction) -> Step:
         text = f"fails the assertion `{told[0]}` ({told[1]}:{number & 0xFFFF_FFFF}, in {told[2]})"
         batch.fault(FaultKind.TRAP, text, item.line, position)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def allocate(coder: Coder, item: Instruction) -> Step:

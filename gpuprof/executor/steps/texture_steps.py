@@ -34,7 +34,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.texture_objects import SurfaceObject, TextureObject
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.texture_units import FACES, LAYOUTS, Texels
 
 _U64, _U32, _S32 = ARITHMETIC["u64"], ARITHMETIC["u32"], ARITHMETIC["s32"]
@@ -61,12 +61,8 @@ def sample(coder: Coder, item: Instruction) -> Step:
     target = item.operands[0]
     writes = [coder.target(part, item) for part in (target.items if isinstance(target, Vec) else (target,))]
     residence = coder.target(item.operands[1], item) if form.tells_residence else None
-    masked = coder.mask(item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         given = [read(batch) for read in reads]
         results: list[Lanes] | None = None
         for made, part in objects_of(batch, read_handle(batch), mask, item.line):
@@ -85,7 +81,7 @@ def sample(coder: Coder, item: Instruction) -> Step:
         if residence is not None:
             residence(batch, np.ones((1, 1, 1), dtype=np.bool_), mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def query(coder: Coder, item: Instruction) -> Step:
@@ -94,18 +90,15 @@ def query(coder: Coder, item: Instruction) -> Step:
     if question not in _ANSWERS or not isinstance(memory, Mem) or not isinstance(memory.base, Reg):
         raise UnsupportedInstruction(item.name, item.line)
     answer, read = _ANSWERS[question], coder.reader(memory.base, _U64, item)
-    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+    write = coder.target(item.operands[0], item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         value: Lanes = np.zeros((1, 1, 1), dtype=_U32)
         for made, part in objects_of(batch, read(batch), mask, item.line):
             value = np.where(part.lanes, np.uint32(answer(made.texels)), value)
         write(batch, value, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def _layers(texels: Texels) -> int:

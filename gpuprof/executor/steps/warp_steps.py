@@ -15,7 +15,7 @@ from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Imm, Instruction
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 
 _U32, _S32, _U64, _PRED = (ARITHMETIC[kind] for kind in ("u32", "s32", "u64", "pred"))
 _LANE = np.arange(WARP, dtype=np.int64)
@@ -173,12 +173,8 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
     sources = ShuffleSources(coder, item)
     write = coder.target(item.operands[0], item)
     write_valid = coder.target(item.operands[1], item) if sources.first == 2 else None
-    masked = coder.mask(item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         group, value = sources.exchanged(batch, mask)
         if batch.followed is None and (absent := sources.absent(batch, mask, group)) is not None:
             position = first_true(absent)
@@ -190,7 +186,7 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
         if write_valid is not None:
             write_valid(batch, valid, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def vote(coder: Coder, item: Instruction) -> Step:
@@ -199,12 +195,9 @@ def vote(coder: Coder, item: Instruction) -> Step:
     if mode is None:
         raise UnsupportedInstruction(item.name, item.line)
     write, holds = coder.target(item.operands[0], item), coder.predicate(item.operands[1], item)
-    masked, members = coder.mask(item), MemberMask(coder, item)
+    members = MemberMask(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         group, (yes_or_no,) = members.meet(batch, mask, holds(batch))
         everyone = ballot(mask.lanes) if group is None else group
         yes = np.asarray(ballot(np.asarray(yes_or_no)) & everyone)
@@ -214,7 +207,7 @@ def vote(coder: Coder, item: Instruction) -> Step:
         result = {"all": yes == everyone, "any": yes != 0, "uni": (yes == everyone) | (yes == 0)}[mode]
         write(batch, result, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def active_mask(coder: Coder, item: Instruction) -> Step:
@@ -236,12 +229,9 @@ def match(coder: Coder, item: Instruction) -> Step:
     write = coder.target(item.operands[0], item)
     write_same = coder.target(item.operands[1], item) if paired else None
     value = coder.reader(item.operands[2 if paired else 1], dtype, item)
-    masked, members = coder.mask(item), MemberMask(coder, item)
+    members = MemberMask(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         group, (brought,) = members.meet(batch, mask, value(batch))
         held, everyone = spread(brought, batch), ballot(mask.lanes) if group is None else group
         equal = held[..., :, None] == held[..., None, :]
@@ -254,7 +244,7 @@ def match(coder: Coder, item: Instruction) -> Step:
         if write_same is not None:
             write_same(batch, agree, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 _REDUCE = {
@@ -277,17 +267,10 @@ def reduce(coder: Coder, item: Instruction) -> Step:
     neutral = {"min": limits.max, "max": limits.min, "and": -1 if dtype.kind == "i" else limits.max}.get(
         name, 0
     )
-    write, value, masked = (
-        coder.target(item.operands[0], item),
-        coder.reader(item.operands[1], dtype, item),
-        coder.mask(item),
-    )
+    write, value = coder.target(item.operands[0], item), coder.reader(item.operands[1], dtype, item)
     members = MemberMask(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         group, (brought,) = members.meet(batch, mask, value(batch))
         if group is None:
             held = np.where(mask.lanes, spread(brought, batch), dtype.type(neutral))
@@ -297,38 +280,32 @@ def reduce(coder: Coder, item: Instruction) -> Step:
         held = np.where(in_bits(group[..., None]), spread(brought, batch)[..., None, :], dtype.type(neutral))
         write(batch, combine.reduce(held, axis=3, dtype=dtype), mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def elect(coder: Coder, item: Instruction) -> Step:
     """`elect.sync`: the lowest of the lanes that meet there is the leader."""
     write, write_leader = (coder.target(operand, item) for operand in item.operands[:2])
-    masked, members = coder.mask(item), MemberMask(coder, item)
+    members = MemberMask(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         group, _ = members.meet(batch, mask)
         everyone = ballot(mask.lanes) if group is None else group
         leader = in_bits(everyone[..., None]).argmax(axis=3)
         write(batch, leader.astype(np.uint32), mask)
         write_leader(batch, leader == _LANE, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 def sync_warp(coder: Coder, item: Instruction) -> Step:
     """`bar.warp.sync`: orders the memory accesses of the lanes that meet there."""
-    masked, members = coder.mask(item), MemberMask(coder, item)
+    members = MemberMask(coder, item)
     site = coder.site("warp_barrier", item)
     nowhere = np.zeros((1, 1, 1), dtype=np.int64)
     whole = _WholeWarps()
 
-    def step(batch: Batch) -> None:
-        mask: Mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         group, _ = members.meet(batch, mask)
         if batch.meeting is not None:
             if batch.meeting.settled:
@@ -344,7 +321,7 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             batch.races.record(Access.SYNCWARP, pattern, item.line)
         batch.order.sync_warp(mask, batch.live.lanes, group)
 
-    return step
+    return where_active(coder, item, step)
 
 
 class _WholeWarps:

@@ -22,7 +22,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.mma_steps import require_whole_warps
 
 #: Warps that multiply together, and the rows of D that each computes.
@@ -152,14 +152,11 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
     of_a, of_b = _Operand(coder, item, a, form, 0), _Operand(coder, item, b, form, 1)
     adds = coder.predicate(item.operands[3], item)
     counter = f"tensor_{product.source}_operations"
-    site, masked = coder.site(f"wgmma_{product.source}", item, operations=counter), coder.mask(item)
+    site = coder.site(f"wgmma_{product.source}", item, operations=counter)
     tile = product.register_counts[2]
     accumulator = ARITHMETIC[product.accumulator]
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
+    def step(batch: Batch, mask: Mask) -> None:
         require_whole_warps(batch, mask, item)
         operations = product.operations * form.columns // _COLUMNS_OF_TILE
         batch.tally.add(site, "operations", mask.warp_count * operations)
@@ -182,7 +179,7 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
             for write, value in zip(writes[i : i + tile], values, strict=True):
                 write(batch, value, mask)
 
-    return step
+    return where_active(coder, item, step)
 
 
 class _Operand:
