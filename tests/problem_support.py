@@ -3,16 +3,18 @@
 """Problems and kernels of the shipped ladders in few words."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.instructions import Links, NoLink
 from gpuprof.devices.cards import load_card
-from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels.catalog import load_kernels, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
+from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Measurement
 
 
@@ -90,3 +92,14 @@ def measured(
         linked: With the counts of its machine code.
     """
     return measure_case(Case.of(kernel, problem, *case), *executor(card, blocks, linked))[0]
+
+
+def measured_file(
+    path: Path, sizes: str = "", dtype: str | None = None, blocks: int | None = None
+) -> Measurement:
+    """What the executor finds, in this process, of the one kernel of a file that declares its operation."""
+    file = load_kernels(path)
+    (kernel,) = file.kernels
+    (extents,) = parse_sizes(sizes or file.operation.default_sizes, file.operation.dimensions)
+    dtype = dtype or (kernel.dtypes or ("f32",))[0]
+    return measured(kernel, Problem.of(file.operation, extents, dtype, {}, {}), blocks=blocks)

@@ -35,15 +35,13 @@ KERNELS = {
 
 
 @pytest.fixture(scope="session")
-def emulated(tmp_path_factory):
+def emulated():
     """Runs a command line where the driver is the emulated one, and reads what it wrote."""
-    cache = tmp_path_factory.mktemp("cache")
 
     def run(folder, *arguments, **environment):
         told = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join((str(SITE), *sys.path)),
-            "GPUPROF_CACHE_DIR": str(cache),
             **environment,
         }
         quick = ("--seconds", "0.01", "--no-lines", "--reference", "none", "--json", "r.json")

@@ -4,24 +4,22 @@
 
 import pytest
 from hopper_sources import SCALED_BOXES, WARPGROUP_GEMM
-
-import gpuprof
+from problem_support import measured_file
 
 pytestmark = pytest.mark.deep
 
 
-def case_of(folder, text, sizes, **options):
+def case_of(folder, text, sizes, dtype="f32"):
     path = folder / "mine.cu"
     path.write_text(text)
-    extents = tuple(map(int, sizes.split("x")))
-    return gpuprof.profile(path, device="sim:h200", sizes=[extents], **options).case()
+    return measured_file(path, sizes, dtype)
 
 
 @pytest.mark.parametrize("sizes", ["3x21x40", "1x1x4", "2x8x16", "4x9x100"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_boxes_go_in_and_out(tmp_path, sizes, dtype):
     case = case_of(tmp_path, SCALED_BOXES, sizes=sizes, dtype=dtype)
-    assert case.ok, case.reason
+    assert case.outcome == "ok", case.reason
 
 
 def test_rows_that_the_engine_cannot_take_are_skipped_with_the_reason(tmp_path):
@@ -42,10 +40,10 @@ def test_missing_fence_is_told_with_its_line(tmp_path):
 @pytest.mark.parametrize("sizes", ["64x64x64", "128x192x200", "72x40x328"])
 def test_tensor_copies_feed_a_warpgroup(tmp_path, sizes):
     case = case_of(tmp_path, WARPGROUP_GEMM, sizes=sizes, dtype="f16")
-    assert case.ok, case.reason
+    assert case.outcome == "ok", case.reason
     m, n, k = map(int, sizes.split("x"))
     blocks = -(-m // 64) * -(-n // 64)
-    assert case.counters["tensor_f16_operations"] == 2 * blocks * 64 * 64 * -(-k // 64) * 64
+    assert case.counters["tensor_f16_operations"].value == 2 * blocks * 64 * 64 * -(-k // 64) * 64
 
 
 @pytest.mark.parametrize(

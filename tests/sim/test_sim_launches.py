@@ -5,6 +5,7 @@
 import pytest
 from launch_sources import THROUGH_A_VARIABLE, write_two_pass_sum
 from page_reader import expanded
+from problem_support import measured_file
 
 import gpuprof
 
@@ -15,30 +16,34 @@ def profile(path, **options):
     return gpuprof.profile(path, device="sim:h200", **options)
 
 
+def value(case, counter):
+    return case.counters[counter].value
+
+
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 1000, 65536])
 def test_launches_build_on_each_other(tmp_path, n):
-    case = profile(write_two_pass_sum(tmp_path), sizes=n).case()
-    assert case.ok, case.reason
-    assert case.record.verification.checked_elements == 1
+    case = measured_file(write_two_pass_sum(tmp_path), str(n))
+    assert case.outcome == "ok", case.reason
+    assert case.verification.checked_elements == 1
 
 
 def test_counts_are_those_of_all_launches(tmp_path):
     # 65536 elements are 256 blocks of 256; their 256 sums are one block more of the same code.
-    case = profile(write_two_pass_sum(tmp_path), sizes=65536).case()
-    assert case.counters["global_store_requests"] == 256 + 1
-    assert case.counters["global_load_requests"] == (256 + 1) * 8
-    assert case.counters["global_load_sectors"] == (256 + 1) * 32
-    assert case.counters["global_load_efficiency_pct"] == 100
+    case = measured_file(write_two_pass_sum(tmp_path), "65536")
+    assert value(case, "global_store_requests") == 256 + 1
+    assert value(case, "global_load_requests") == (256 + 1) * 8
+    assert value(case, "global_load_sectors") == (256 + 1) * 32
+    assert value(case, "global_load_efficiency_pct") == 100
     # Of each sector stored, one sum of 4 bytes.
-    assert case.counters["global_store_efficiency_pct"] == 100 * 4 / 32
-    counters = case.record.counters
+    assert value(case, "global_store_efficiency_pct") == 100 * 4 / 32
+    counters = case.counters
     assert (counters["barriers"].sampled_blocks, counters["barriers"].total_blocks) == (257, 257)
-    loads = sum(line.counters.get("global_load_requests", 0) for line in case.record.lines)
-    assert loads == case.counters["global_load_requests"]
+    loads = sum(line.counters.get("global_load_requests", 0) for line in case.lines)
+    assert loads == value(case, "global_load_requests")
 
 
 def test_the_largest_launch_stands_for_the_case_and_each_is_recorded(tmp_path):
-    record = profile(write_two_pass_sum(tmp_path), sizes=65536).case().record
+    record = measured_file(write_two_pass_sum(tmp_path), "65536")
     assert (record.block, record.grid) == ((128, 1, 1), (256, 1, 1))
     assert [(one.entry, one.block, one.grid) for one in record.launches] == [
         ("block_sums", (128, 1, 1), (256, 1, 1)),
@@ -62,10 +67,10 @@ def test_parameters_shape_blocks_and_workspace(tmp_path):
 def test_functions_of_one_file_share_its_variables(tmp_path):
     path = tmp_path / "scaled.cu"
     path.write_text(THROUGH_A_VARIABLE)
-    case = profile(path).case()
-    assert case.ok, case.reason
-    assert [one.entry for one in case.record.launches] == ["take_first", "scale"]
-    assert case.record.block == (64, 1, 1)
+    case = measured_file(path)
+    assert case.outcome == "ok", case.reason
+    assert [one.entry for one in case.launches] == ["take_first", "scale"]
+    assert case.block == (64, 1, 1)
 
 
 def test_workspace_starts_poisoned(tmp_path):
@@ -76,28 +81,28 @@ def test_workspace_starts_poisoned(tmp_path):
             '"cdiv(n, 2 * THREADS)", "partial"', '"1 + cdiv(n, 2 * THREADS)", "partial"'
         )
     )
-    case = profile(reads_too_much).case()
+    case = measured_file(reads_too_much)
     assert case.outcome == "incorrect"
     assert "nan" in case.reason
 
 
 def test_a_fault_names_the_function_of_its_launch(tmp_path):
     too_small = write_two_pass_sum(tmp_path, old='shape = ["cdiv(n, 2 * THREADS)"]', new='shape = ["1"]')
-    case = profile(too_small).case()
+    case = measured_file(too_small)
     assert case.outcome == "failed"
     assert "block_sums" in case.reason
     assert "partial" in case.reason
 
 
 def test_whole_grids_are_run_or_none(tmp_path):
-    case = profile(write_two_pass_sum(tmp_path), sizes=65536, sim_blocks=4).case()
+    case = measured_file(write_two_pass_sum(tmp_path), "65536", blocks=4)
     assert case.outcome == "skipped"
     assert "launches depend on each other" in case.reason
 
 
 def test_the_arguments_of_each_launch_are_checked(tmp_path):
     short = write_two_pass_sum(tmp_path, old='["n", "x", "partial"]', new='["x", "partial"]')
-    case = profile(short).case()
+    case = measured_file(short)
     assert case.outcome == "failed"
     assert case.reason.startswith("The header of sums names 2 arguments (x, partial); block_sums takes 3: ")
 

@@ -21,12 +21,12 @@ MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
 LADDER_SIZES = {"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", "transpose": "256"}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
 SIZES = {
-    **dict.fromkeys(("streamk", "streamk_64x256"), "384x1024x64"),
+    **dict.fromkeys(("streamk", "streamk_64x256"), "384x512x64"),
     "registers": "16x8192",
     "few_rows": "4x256x512",
     "splitk_44x64": "88x256x128",
-    "realigned": "257x257x65",
-    "packed": "257x257x65",
+    "realigned": "129x257x65",
+    "packed": "129x257x65",
 }
 
 

@@ -6,8 +6,7 @@ import re
 
 import pytest
 from order_sources import PAIRS, RIGHT
-
-import gpuprof
+from problem_support import measured_file
 
 
 def names(kernels):
@@ -19,7 +18,7 @@ def names(kernels):
 def measured(tmp_path, kernel, *, right=True):
     path = tmp_path / "k.cu"
     path.write_text(kernel.source(right=right))
-    return gpuprof.profile(path, sizes=kernel.n, device="sim:h200").case()
+    return measured_file(path, str(kernel.n))
 
 
 @pytest.mark.parametrize("name", names(PAIRS))

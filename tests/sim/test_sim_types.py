@@ -3,8 +3,7 @@
 """Kernels on every element type, whole runs: halves with CUDA's headers, and arrays of their own types."""
 
 import pytest
-
-import gpuprof
+from problem_support import measured_file
 
 pytestmark = pytest.mark.deep
 
@@ -127,45 +126,45 @@ extern "C" __global__ void quantize(int n, const float *x, const __nv_bfloat16 *
 """
 
 
-def profile(tmp_path, source, **options):
+def measured(tmp_path, source, dtype=None, sizes=""):
     path = tmp_path / f"{source.split('operation = ')[1].split(chr(34))[1]}.cu"
     path.write_text(source)
-    return gpuprof.profile(path, device="sim:h200", **options).case()
+    return measured_file(path, sizes, dtype)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
 def test_one_source_serves_every_type(tmp_path, dtype):
-    case = profile(tmp_path, AXPY, dtype=dtype)
-    assert case.ok, case.reason
-    assert case.record.verification.max_rel_error > 0
+    case = measured(tmp_path, AXPY, dtype=dtype)
+    assert case.outcome == "ok", case.reason
+    assert case.verification.max_rel_error > 0
 
 
 @pytest.mark.parametrize("dtype", PAIRS)
 def test_packed_arithmetic(tmp_path, dtype):
     two, pair = PAIRS[dtype]
     code = AXPY[AXPY.index('extern "C"') :]
-    case = profile(
-        tmp_path, AXPY.replace(code, AXPY_PAIRS.format(two=two, pair=pair)), dtype=dtype, sizes=999
+    case = measured(
+        tmp_path, AXPY.replace(code, AXPY_PAIRS.format(two=two, pair=pair)), dtype=dtype, sizes="999"
     )
-    assert case.ok, case.reason
+    assert case.outcome == "ok", case.reason
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_sums_in_a_wider_type_are_held_to_its_rounding(tmp_path, dtype):
-    case = profile(tmp_path, STENCIL, dtype=dtype)
-    assert case.ok, case.reason
+    case = measured(tmp_path, STENCIL, dtype=dtype)
+    assert case.outcome == "ok", case.reason
     # Of what is allowed, most is the one rounding to the output's type.
-    assert case.record.verification.bound == 8 * 2.0**-24
+    assert case.verification.bound == 8 * 2.0**-24
     # A kernel that keeps its sums in halves is off by more than that.
     in_halves = STENCIL.replace(";\n    sum +=", ";\n    sum = float(real(sum));\n    sum +=")
-    narrow = profile(tmp_path, in_halves, dtype=dtype)
+    narrow = measured(tmp_path, in_halves, dtype=dtype)
     assert narrow.outcome == "incorrect"
 
 
 def test_arrays_of_types_of_their_own(tmp_path):
-    case = profile(tmp_path, QUANTIZE)
-    assert case.ok, case.reason
-    assert case.record.verification.checked_elements == 3 * 700
+    case = measured(tmp_path, QUANTIZE)
+    assert case.outcome == "ok", case.reason
+    assert case.verification.checked_elements == 3 * 700
 
 
 @pytest.mark.parametrize(
@@ -178,6 +177,6 @@ def test_arrays_of_types_of_their_own(tmp_path):
 )
 def test_a_wrong_integer_is_told_in_full(tmp_path, old, new, output):
     assert old in QUANTIZE
-    case = profile(tmp_path, QUANTIZE.replace(old, new))
+    case = measured(tmp_path, QUANTIZE.replace(old, new))
     assert case.outcome == "incorrect"
     assert f"{output}[" in case.reason

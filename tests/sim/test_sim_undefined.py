@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from counting_support import counted
 from page_reader import expanded
-from problem_support import executor, problem_for, shipped_kernels
+from problem_support import executor, measured_file, problem_for, shipped_kernels
 from typer.testing import CliRunner
 
 import gpuprof
@@ -75,8 +75,8 @@ def write(tmp_path, stored="alpha * sum", poison="true"):
     return path
 
 
-def measured(path, sizes=(40, 30, 12), **options):
-    return gpuprof.profile(path, sizes=sizes, device="sim:h200", **options).case()
+def measured(path, sizes="40x30x12", **options):
+    return measured_file(path, sizes, **options)
 
 
 def test_what_is_read_in_vain_is_a_remark_of_the_row(tmp_path):
@@ -97,7 +97,7 @@ def test_the_terminal_shows_the_remark(tmp_path):
 
 
 def test_with_several_tiles_the_last_one_is_stale_and_written(tmp_path):
-    case = measured(write(tmp_path), sizes=(40, 30, 40))
+    case = measured(write(tmp_path), "40x30x40")
     assert (case.outcome, case.remarks) == ("ok", ())
 
 
@@ -112,14 +112,14 @@ def test_what_is_stored_is_refused_with_both_lines(tmp_path):
 
 
 def test_of_a_sample_of_blocks_too(tmp_path):
-    case = measured(write(tmp_path), sim_blocks=3)
+    case = measured(write(tmp_path), blocks=3)
     (remark,) = case.remarks
-    assert case.ok
+    assert case.outcome == "ok"
     assert remark.split(" (")[0] == REMARK.split(" (")[0]
 
 
 def test_counters_are_those_of_a_kernel_that_does_not_read_in_vain(tmp_path):
-    case, other = (measured(write(tmp_path), sizes=(40, 30, k)).record.counters for k in (12, 16))
+    case, other = (measured(write(tmp_path), f"40x30x{k}").counters for k in (12, 16))
     assert {name: counter.value for name, counter in case.items() if "shared" in name} == {
         name: counter.value for name, counter in other.items() if "shared" in name
     }
@@ -128,7 +128,7 @@ def test_counters_are_those_of_a_kernel_that_does_not_read_in_vain(tmp_path):
 def test_a_kernel_that_also_reads_c_has_both_remarks(tmp_path):
     path = write(tmp_path, "alpha * sum + beta * C[row * N + col]", "false")
     case = measured(path)
-    assert case.ok, case.reason
+    assert case.outcome == "ok", case.reason
     assert case.remarks == (
         "Reads C though beta is 0, which BLAS forbids; measured with ones there",
         REMARK,
@@ -140,7 +140,7 @@ def test_a_register_that_nothing_was_written_to_is_refused_where_it_counts(tmp_p
     text = path.read_text().replace("    int stage = 0;", "    int stage = 0;\n    real noise; NOISE")
     asm = 'asm("{ .reg .f32 none; mov.f32 %0, none; }" : "=f"(noise));'
     path.write_text(text.replace("NOISE", asm))
-    assert measured(path).ok
+    assert measured(path).outcome == "ok"
     path.write_text(text.replace("NOISE", asm).replace("= alpha * sum", "= alpha * sum + 0 * noise"))
     case = measured(path)
     assert case.outcome == "failed"
