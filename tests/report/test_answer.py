@@ -27,7 +27,7 @@ from synthetic_runs import (
 from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
-from gpuprof.api import run as api
+from gpuprof.api import measured_run as api
 from gpuprof.errors import InputError, ToolError
 from gpuprof.results import Measurement, Run
 
@@ -74,7 +74,7 @@ def test_what_is_known_of_the_fastest(held: Run, size: str, kind: str, name: str
 @pytest.mark.parametrize("make", [gemm_run, chosen_run, tuned_run, sim_run])
 def test_a_program_gets_the_case_that_the_answer_names(make) -> None:
     held = make()
-    program = api.Run(held)
+    program = api.MeasuredRun(held)
     assert program.answer.splitlines() == [
         f"{size.heading}: {answer_of(held, build_ladder(held, size)).text}"
         for group in groups(held)
@@ -89,19 +89,19 @@ def test_a_program_gets_the_case_that_the_answer_names(make) -> None:
 
 def test_a_program_is_told_why_there_is_no_best_case() -> None:
     with pytest.raises(api.NotMeasured, match="No kernel is the best: no answer"):
-        api.Run(all_failed_run()).best()
+        api.MeasuredRun(all_failed_run()).best()
     with pytest.raises(InputError, match="several answers: the run has 128, 4096"):
-        api.Run(gemm_run()).best()
+        api.MeasuredRun(gemm_run()).best()
     with pytest.raises(InputError, match="no answer for size 7: the run has 128, 4096"):
-        api.Run(gemm_run()).best(7)
+        api.MeasuredRun(gemm_run()).best(7)
     with pytest.raises(InputError, match="no answer for device nothing"):
-        api.Run(sim_run()).best(device="nothing")
+        api.MeasuredRun(sim_run()).best(device="nothing")
     with pytest.raises(InputError, match="no answer: the run has no case"):
-        api.Run(empty_run()).best()
+        api.MeasuredRun(empty_run()).best()
 
 
 def test_a_data_frame_is_made_of_the_rows_where_pandas_is(monkeypatch) -> None:
-    program = api.Run(gemm_run())
+    program = api.MeasuredRun(gemm_run())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ToolError, match="needs pandas"):
         program.to_pandas()
