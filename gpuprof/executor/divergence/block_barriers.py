@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.strands import Joins, Strand, as_one, in_batch, leave
+from gpuprof.executor.divergence.strands import Joins, Strand, as_one, in_batch, lanes_of, let_go
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
@@ -126,10 +126,7 @@ class BlockBarriers:
         for identity in {w.barrier for w in self.waiting}:
             group = [w for w in self.waiting if w.barrier == identity]
             early = self._early(identity)
-            arrived = early.copy()
-            for w in group:
-                arrived |= w.strand.mask.lanes
-            here = self._by_block(arrived)
+            here = self._by_block(early | lanes_of((w.strand for w in group), batch))
             expected = next((w.expected for w in group if w.expected is not None), None)
             if expected is None:
                 complete = np.asarray((here | absent).all(axis=(1, 2)) & here.any(axis=(1, 2)))
@@ -145,7 +142,7 @@ class BlockBarriers:
                 self._reduce(group, within)
                 if identity in self._arrivals:
                     self._arrivals[identity] = self._arrivals[identity] & ~within
-                return self._let_go(group, within)
+                return as_one(let_go(self.waiting, group, within))
         return []
 
     def _by_block(self, lanes: Bools) -> Bools:
@@ -166,9 +163,7 @@ class BlockBarriers:
     def _order(self, identity: int, complete: Bools, group: list[Waiting], early: Bools) -> None:
         """Tell the searches for races that a barrier is over in the blocks that are true in `complete`."""
         batch = self.batch
-        waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
-        for w in group:
-            waited |= w.strand.mask.lanes
+        waited = lanes_of((w.strand for w in group), batch)
         # Who arrived without waiting has gone on, perhaps to its end.
         there = self._by_block(waited | ~batch.live.lanes).all(axis=(1, 2))
         everybody = complete & there & ~self._by_block(early).any(axis=(1, 2))
@@ -223,25 +218,10 @@ class BlockBarriers:
                 self.batch.fault(FaultKind.BARRIER, text, w.line, first_true(apart))
             place[chosen] = w.strand.block
 
-    def _let_go(self, group: list[Waiting], within: Bools) -> list[Strand]:
-        """Return the strands that go on past their barrier: as one where they are at one place."""
-        going = []
-        for w in group:
-            leaving, staying = leave(w.strand, within)
-            self.waiting.remove(w)
-            if staying is not None:
-                self.waiting.append(replace(w, strand=staying))
-            if leaving is not None:
-                going.append(leaving)
-        return as_one(going)
-
     def never(self, also: str) -> NoReturn:
         """Report the first thread that does not come to a barrier where others of its block wait."""
         batch, first = self.batch, self.waiting[0]
-        arrived = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
-        for w in self.waiting:
-            if w.barrier == first.barrier:
-                arrived |= w.strand.mask.lanes
+        arrived = lanes_of((w.strand for w in self.waiting if w.barrier == first.barrier), batch)
         position = first.strand.mask.first()
         missing = in_batch(batch.live.lanes, batch) & ~arrived
         missing[: position[0]] = False

@@ -4,10 +4,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.strands import Strand, as_one, in_batch, leave
+from gpuprof.executor.divergence.strands import Strand, as_one, in_batch, lanes_of, let_go
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access
@@ -52,19 +50,10 @@ class ClusterWaits:
             return []
         end_phases(self.batch, self._waiting[0].line)  # threads may have ended since
         over = self.batch.cluster_barrier.over
-        going: list[Strand] = []
         line = self._waiting[0].line
-        for w in self._waiting.copy():
-            leaving, staying = leave(w.strand, over)
-            if leaving is None:
-                continue
-            self._waiting.remove(w)
-            if staying is not None:
-                self._waiting.append(_Waiting(staying, w.line))
-            going.append(leaving)
+        going = let_go(self._waiting, self._waiting.copy(), over)
         if going:
-            lanes = np.logical_or.reduce([in_batch(strand.mask.lanes, self.batch) for strand in going])
-            self._acquire(lanes, line)
+            self._acquire(lanes_of(going, self.batch), line)
         return as_one(going)
 
     def _acquire(self, lanes: Bools, line: int) -> None:

@@ -5,8 +5,9 @@
 Warps never wait for each other at a join. Lanes of a warp do, as on hardware, until nothing else can run.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -137,6 +138,37 @@ def leave(strand: Strand, chosen: Bools) -> tuple[Strand | None, Strand | None]:
     return strand, stays
 
 
+def lanes_of(strands: Iterable[Strand], batch: Batch) -> Bools:
+    """Return the lanes of some strands, in the batch's full shape."""
+    lanes = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
+    for strand in strands:
+        lanes |= strand.mask.lanes
+    return lanes
+
+
+class Waits(Protocol):
+    """A strand that waits, and what is noted of it."""
+
+    strand: Strand
+
+
+W = TypeVar("W", bound=Waits)
+
+
+def let_go(waiting: list[W], group: list[W], chosen: Bools) -> list[Strand]:
+    """Take the lanes that are true in `chosen` from those that wait; return them."""
+    going = []
+    for one in group:
+        leaving, staying = leave(one.strand, chosen)
+        if staying is None:
+            waiting.remove(one)
+        else:
+            one.strand = staying
+        if leaving is not None:
+            going.append(leaving)
+    return going
+
+
 def as_one(strands: list[Strand]) -> list[Strand]:
     """Put strands together that go on from one place."""
     going: dict[tuple[int, ...], Strand] = {}
@@ -161,10 +193,7 @@ class Joins:
     def warps(self, stuck: list[Strand]) -> list[Strand]:
         """Let warps go on that have reached a join whole; return the strand that they are, if any."""
         for join in _inner_first(stuck):
-            busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)
-            for strand in stuck:
-                if join in strand.joins():
-                    busy |= strand.mask.active_warps
+            busy = self._still_to_come(join, stuck).any(axis=2, keepdims=True)
             if (going := join.lanes & self.batch.live.lanes & ~busy).any():
                 return [self._leave(join, going)]
         return []
@@ -177,16 +206,15 @@ class Joins:
         Only `wanted` lanes go on, by leaving joins of the strands `within`; by default all.
         """
         for join in _inner_first(stuck if within is None else within):
-            busy = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
-            for strand in stuck:
-                if join in strand.joins():
-                    busy |= strand.mask.lanes
-            going = join.lanes & self.batch.live.lanes & ~busy
+            going = join.lanes & self.batch.live.lanes & ~self._still_to_come(join, stuck)
             going = going if wanted is None else going & wanted
             if going.any():
                 self.loose = self.loose | going.any(axis=2, keepdims=True)
                 return [self._leave(join, going)]
         return []
+
+    def _still_to_come(self, join: Join, strands: list[Strand]) -> Bools:
+        return lanes_of((strand for strand in strands if join in strand.joins()), self.batch)
 
     def _leave(self, join: Join, going: Bools) -> Strand:
         join.lanes = join.lanes & ~going

@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.strands import Registers, Strand, in_batch
+from gpuprof.executor.divergence.strands import Registers, Strand, as_one, in_batch, lanes_of, let_go
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, Meeting, groups, in_bits, missing
@@ -74,9 +74,7 @@ class WarpMeetings:
     def _groups(self, gathered: list[Gathered]) -> tuple[Bools, LaneBits, LaneBits]:
         """Return the lanes that came, their member masks, and for each the lanes that gave the same."""
         shape = (self.batch.blocks, self.batch.warps, WARP)
-        lanes = np.zeros(shape, dtype=np.bool_)
-        for g in gathered:
-            lanes |= g.strand.mask.lanes
+        lanes = lanes_of((g.strand for g in gathered), self.batch)
         members = self._together(gathered, [g.arrival.members for g in gathered])
         return lanes, members, np.broadcast_to(groups(lanes, members), shape)
 
@@ -88,29 +86,12 @@ class WarpMeetings:
 
     def _parts(self, gathered: list[Gathered], complete: Bools) -> list[Strand]:
         """Take the complete lanes from those that wait, as one strand for each place."""
-        parts: dict[tuple[int, ...], Strand] = {}
-        for g in gathered:
-            chosen, rest = g.strand.mask.lanes & complete, g.strand.mask.lanes & ~complete
-            if not chosen.any():
-                continue
-            if rest.any():
-                part = replace(g.strand, mask=g.strand.mask.of(chosen))
-                g.strand.mask = g.strand.mask.of(rest)
-                if part.above is not None:
-                    part.above.pending += 1
-            else:
-                self.waiting.remove(g)
-                part = g.strand
+        going = let_go(self.waiting, gathered, complete)
+        for part in going:
             assert part.registers is not None
-            part.registers.restore(self.batch, chosen)
-            if (known := parts.get(part.place)) is None:
-                parts[part.place] = part
-            else:
-                known.mask = known.mask.of(known.mask.lanes | chosen)
-                if known.above is not None:
-                    known.above.pending -= 1
+            part.registers.restore(self.batch, part.mask.lanes)
         registers = Registers.of(self.batch)
-        return [replace(part, registers=registers) for part in parts.values()]
+        return [replace(part, registers=registers) for part in as_one(going)]
 
     def _exchange(self, strand: Strand, meeting: Meeting, blocks: Sequence[RunnableBlock]) -> Strand:
         batch = self.batch
