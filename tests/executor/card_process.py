@@ -2,27 +2,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that runs cases on a card: a fault spoils the context that it happens in, and no other case."""
 
+import ctypes
 import multiprocessing
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol, Self
+
+import numpy as np
 
 #: Longest that a process may take to start, to compile, and to answer.
 _PATIENCE_S = 180.0
 
 
 class CaseRuns(Protocol):
-    """What a process does.
-
-    Attributes:
-        arch: The device's architecture.
-    """
+    """What a process does, on a device of an architecture."""
 
     arch: str
 
     def run(self, case: Any) -> Any:
         """Run a case and return what it left behind."""
+
+
+class KernelsOnCard:
+    """Launches the kernels of one cubin on the first device."""
+
+    def __init__(self, cubin: Path, content: bytes) -> None:
+        sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+        from asking import Card
+
+        self._card, self._cubin = Card(), cubin
+        self.arch: str = self._card.describe()["arch"]
+        if not cubin.exists():
+            cubin.write_bytes(content)
+
+    def launched(
+        self,
+        kernel: str,
+        arrays: Sequence[np.ndarray],
+        more: Sequence[Any] = (),
+        *,
+        grid: tuple[int, int, int] = (1, 1, 1),
+        block: tuple[int, int, int],
+        shared: int = 0,
+        first: Callable[[int], Any] = ctypes.c_void_p,
+    ) -> list[np.ndarray]:
+        """Return what arrays hold after a launch; `first` makes an argument of the first one's address."""
+        card = self._card
+        function = card.function(self._cubin, kernel, shared)
+        addresses = [card.array(array.tobytes()) for array in arrays]
+        values = [first(addresses[0]), *(ctypes.c_void_p(address) for address in addresses[1:]), *more]
+        card.launch(function, grid, block, shared, values)
+        found = [card.content(address, array) for address, array in zip(addresses, arrays, strict=True)]
+        for address in addresses:
+            card.free(address)
+        return found
 
 
 class CardTrouble(Exception):
@@ -32,9 +67,7 @@ class CardTrouble(Exception):
 class CardProcess:
     """Runs cases one after the other in a process, and in a new one after each that fails.
 
-    Args:
-        opened: Opens the first device, given a folder for compiled kernels; a function of a module.
-        folder: That folder.
+    `opened`, a function of a module, opens the first device, given a folder for compiled kernels.
     """
 
     def __init__(self, opened: Callable[[Path], CaseRuns], folder: Path) -> None:
@@ -51,11 +84,7 @@ class CardProcess:
         self._stop()
 
     def run(self, case: Any) -> Any:
-        """Run a case and return what it left behind.
-
-        Raises:
-            CardTrouble: A fault, a hang, or a process that ended.
-        """
+        """Return what a case left behind; CardTrouble tells of a fault, a hang, or a lost process."""
         if self._connection is None:
             self._start()
         self._connection.send(case)

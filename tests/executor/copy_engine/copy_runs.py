@@ -4,10 +4,11 @@
 
 import ctypes
 import functools
-import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from card_process import KernelsOnCard
 from copy_corpus import CopyCase, source
 from executor_harness import compile_both
 
@@ -15,7 +16,6 @@ from gpuprof.backends.sim.device_memory import descriptor_of
 from gpuprof.executor import GlobalMemory, Program, encode_tensor_map, launch, load_program
 
 THREADS = (64, 1, 1)
-_BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 @functools.cache
@@ -39,35 +39,20 @@ def executed(case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
     return data.array(), words.array()
 
 
-class CardRuns:
-    """Runs cases on the first device.
-
-    Args:
-        folder: Where the compiled kernels may stand.
-    """
+class CardRuns(KernelsOnCard):
+    """Runs cases on the first device; the compiled kernels may stand in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        sys.path.insert(0, str(_BENCHMARKS))
-        from asking import Card
-
-        self._card = Card()
-        #: Its architecture.
-        self.arch = self._card.describe()["arch"]
-        self._cubin = folder / "copies.cubin"
-        if not self._cubin.exists():
-            self._cubin.write_bytes(compiled()[1])
+        super().__init__(folder / "copies.cubin", compiled()[1])
 
     def run(self, case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
         """Run a case; return its data and its words as they are afterwards."""
         from gpuprof.backends.gpu.opaque_arguments import encode_tensor_map as encode_for_the_driver
 
-        card = self._card
-        function = card.function(self._cubin, case.name, case.shared)
-        data, words = (card.array(array.tobytes()) for array in (case.data, case.words))
-        first = ctypes.c_void_p(data) if case.map is None else encode_for_the_driver(case.map, data)
+        def first(address: int) -> Any:
+            return ctypes.c_void_p(address) if case.map is None else encode_for_the_driver(case.map, address)
+
         numbers = [ctypes.c_int(number) for number in case.numbers]
-        card.launch(function, (1, 1, 1), THREADS, case.shared, [first, ctypes.c_void_p(words), *numbers])
-        found = card.content(data, case.data), card.content(words, case.words)
-        card.free(data)
-        card.free(words)
-        return found
+        shape = {"block": THREADS, "shared": case.shared, "first": first}
+        data, words = self.launched(case.name, (case.data, case.words), numbers, **shape)
+        return data, words

@@ -4,10 +4,10 @@
 
 import ctypes
 import functools
-import sys
 from pathlib import Path
 
 import numpy as np
+from card_process import KernelsOnCard
 from executor_harness import compile_both
 from wgmma_corpus import IMAGE_BYTES, Wgmma, source
 
@@ -16,7 +16,6 @@ from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
 THREADS = (128, 1, 1)
 #: What the output holds before.
 POISON = 0xA5A5A5A5
-_BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 @functools.cache
@@ -41,33 +40,14 @@ def executed(product: Wgmma, ptx: str = "", *, grid: int = 1) -> tuple[np.ndarra
     return out.array()[0], result
 
 
-class CardRuns:
-    """Runs cases on the first device.
-
-    Args:
-        folder: Where the compiled kernels may stand.
-    """
+class CardRuns(KernelsOnCard):
+    """Runs cases on the first device; the compiled kernels may stand in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        sys.path.insert(0, str(_BENCHMARKS))
-        from asking import Card
-
-        self._card = Card()
-        #: Its architecture.
-        self.arch = self._card.describe()["arch"]
-        self._cubin = folder / "products.cubin"
-        if not self._cubin.exists():
-            self._cubin.write_bytes(compiled()[1])
+        super().__init__(folder / "products.cubin", compiled()[1])
 
     def run(self, product: Wgmma) -> np.ndarray:
         """Run a case; return the words of D by thread."""
-        card, arrays = self._card, arrays_of(product)
-        function = card.function(self._cubin, product.name, IMAGE_BYTES)
-        addresses = [card.array(array.tobytes()) for array in arrays]
-        values = [ctypes.c_void_p(address) for address in addresses]
-        values += [ctypes.c_uint64(descriptor) for descriptor in product.image()[1:]]
-        card.launch(function, (1, 1, 1), THREADS, IMAGE_BYTES, values)
-        found = card.content(addresses[0], arrays[0])[0]
-        for address in addresses:
-            card.free(address)
-        return found
+        descriptors = [ctypes.c_uint64(descriptor) for descriptor in product.image()[1:]]
+        shape = {"block": THREADS, "shared": IMAGE_BYTES}
+        return self.launched(product.name, arrays_of(product), descriptors, **shape)[0][0]
