@@ -17,9 +17,6 @@ _DEFAULT_ARCH = "sm_90"
 def named_devices(selector: str) -> tuple[str, ...]:
     """What `--device` names, one by one, each as `open_backend` takes it.
 
-    Args:
-        selector: A device, a list of them with commas, or `all` GPUs.
-
     Raises:
         InputError: A list names something twice, or mixes what measures with what executes.
         BackendUnavailable: There is no GPU where `all` are meant.
@@ -64,22 +61,10 @@ def open_backend(
     sim_blocks: int | None,
     libraries: tuple[str, ...] = (),
 ) -> tuple[Backend, str | None]:
-    """Open a backend.
-
-    Args:
-        selector: `auto`, a device number, `sim` or `sim:CARD` for the executor, or `none` to compile only.
-        arch: Architecture for a run without a GPU, as `sm_86`.
-        seed: Of the problems' random inputs.
-        budget: When a timed case has enough samples.
-        sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
-        libraries: Those that will be measured on a GPU, for their versions to be recorded.
+    """Open a backend: `auto`, a GPU's number, `sim` or `sim:CARD`, or `none` to compile only.
 
     Returns:
         The backend, and one sentence on why it is not the obvious one; None when it is.
-
-    Raises:
-        InputError: The selector has none of these forms.
-        BackendUnavailable: The named GPU cannot be used.
     """
     if re.fullmatch("[0-9]{1,3}", selector):
         if arch:

@@ -20,13 +20,7 @@ _NAMED = re.compile(r'^[ \t]*#[ \t]*define[ \t]+\w+[ \t]+(?:"([^"\n]+)"|<([^>\n]
 
 @dataclass(frozen=True, slots=True)
 class Includes:
-    """What a text includes, conditions not evaluated.
-
-    Args:
-        quoted: Names in quotes, which are looked for beside the file first, and names that macros stand for.
-        angled: Names in angle brackets.
-        by_macro: Whether a directive names a macro.
-    """
+    """What a text includes, conditions not evaluated; what macros stand for is looked for like names in quotes."""
 
     quoted: tuple[str, ...]
     angled: tuple[str, ...]

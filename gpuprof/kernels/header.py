@@ -111,15 +111,7 @@ def read_kernels(
     asked: Operation | None = None,
     command: Preprocessing = NOTHING,
 ) -> KernelFile:
-    """Read a kernel file's header.
-
-    Args:
-        source: The whole file.
-        path: Where it stands; a kernel's id is the file's stem unless it is a variant.
-        find_operation: Tells what the header's operation declares, unless the header does so itself.
-        asked: The operation that the user wants a kernel of: a header that says none is of this one, and what
-            is missing is shown for it.
-        command: Folders and macros from the command line, besides the header's.
+    """Read a kernel file's header; one that names no operation is of the one that was asked for.
 
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.

@@ -48,12 +48,6 @@ def ladder_of(
 ) -> Ladder:
     """The kernels of folders and files as one ladder, none for now of a folder that holds an operation only.
 
-    Args:
-        paths: Folders that hold an `operation.toml`, and `.cu` files or sources. A file whose header declares
-            no operation is of that of the folders or of the other files, or of one that comes with gpuprof.
-        operation: What they compute, where that is known already.
-        command: Folders of headers and macros from the command line.
-
     Raises:
         InputError: A path is neither, or two kernels have one id.
         HeaderError: A file is faulty, or two compute different operations.

@@ -100,13 +100,6 @@ def configure(
 ) -> LaunchShape:
     """Work out the launches of a case.
 
-    Args:
-        kernel: The kernel.
-        problem: What it shall compute.
-        block: Threads in x, y, z; a kernel of several launches has its own.
-        params: Parameters that replace the header's defaults.
-        device: Gives `sm_count`, `arch` and the grid's limits.
-
     Raises:
         CaseSkipped: A declared constraint, the kernel's types or the device's grid limits rule the case out.
     """

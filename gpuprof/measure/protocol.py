@@ -316,13 +316,7 @@ def decode(line: str) -> Any:
 
 
 def answer_of(line: str) -> Any:
-    """The answer that a line holds.
-
-    Raises:
-        GpuprofError: It says that the request was refused.
-        WorkerDied: It makes no sense, or says that the process ended.
-        WorkerTimeout: It says that the process was killed.
-    """
+    """The answer that a line holds."""
     try:
         answer = decode(line)
     except ValueError as error:

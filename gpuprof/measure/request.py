@@ -161,15 +161,6 @@ def make_request(
 ) -> Request:
     """A checked request.
 
-    Args:
-        ladder: The operation and its kernels.
-        selections: What to run; all rungs of the ladder when empty.
-        sizes: Each one's extents.
-        blocks: As in `Request`; a kernel that was selected must be able to run with each.
-        dtype: The run's element type: `f32`, or `float32` as reports print it.
-        scalars: As in `Request`.
-        references: As in `Request`.
-
     Raises:
         InputError: One of them makes no sense; the message says which, and why.
     """

@@ -95,16 +95,8 @@ def check_same_request(before: Run, request: Request, options: "RunOptions", pat
 def continued(before: Run, now: Run, path: Path) -> Run:
     """A run that was stopped, as it goes on.
 
-    Args:
-        before: What the file holds.
-        now: The run that would be begun now, without cases.
-        path: The file, for the message.
-
     Returns:
         The run, with those of its cases that need not be measured again, in the order of the plan.
-
-    Raises:
-        InputError: The request, a source, the device or a version differs.
     """
     sources = {record.id: record.source_hash for record in now.kernels}
     wanted = _Wanted(now.tool.version, now.asked, now.operations, sources)

@@ -62,17 +62,6 @@ def measure(
     Every case is on disk as soon as it is measured: whatever ends the run early costs at most one case. What
     `keep` finds done already is not measured again.
 
-    Args:
-        request: What to measure.
-        options: How.
-        progress: Told about every step.
-        argv: The command line, for the record.
-        keep: Opens the results file, given the run before its first case; without, there is none.
-        on_timed: Called with the run when a GPU has measured all of it, and the executor still counts.
-
-    Returns:
-        The run; its `complete` is False after Ctrl-C.
-
     Raises:
         InputError: A size does not fit in memory, or the results cannot be written.
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.

@@ -76,13 +76,7 @@ class OpenCard:
 
 
 class Cards:
-    """All devices of a run, open.
-
-    Raises:
-        InputError: A size does not fit into a device's memory.
-        BackendUnavailable: A device cannot be used.
-        KeyboardInterrupt: The run was asked to end.
-    """
+    """All devices of a run, open."""
 
     def __init__(
         self,

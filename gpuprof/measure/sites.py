@@ -47,12 +47,7 @@ class Sites:
 
 
 def sites_of(device: str, cluster: str | None) -> Sites:
-    """The devices that `--device` names, on this machine or on a cluster.
-
-    Raises:
-        InputError: The two name none, or make no sense together.
-        BackendUnavailable: There is no GPU where all are meant, or no such cluster.
-    """
+    """The devices that `--device` names, on this machine or on a cluster."""
     if cluster is not None:
         return sites_in(cluster, device)
     return Sites(
@@ -66,11 +61,6 @@ def sites_of(device: str, cluster: str | None) -> Sites:
 
 def sites_in(address: str, device: str) -> Sites:
     """The devices of a cluster.
-
-    Args:
-        address: As `--cluster`.
-        device: As `--device`: `auto` and `all` are every GPU that a worker offers, and simulated cards are
-            executed by all workers together.
 
     Raises:
         InputError: The two make no sense together, or a worker has another version of gpuprof.

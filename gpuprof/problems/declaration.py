@@ -58,16 +58,7 @@ def declares_operation(reader: TableReader) -> bool:
 
 
 def read_operation(reader: TableReader, name: str, title_key: str = "title") -> Operation:
-    """Take an operation's fields; others are left in the reader.
-
-    Args:
-        reader: The table.
-        name: The operation's name.
-        title_key: The field that holds its title.
-
-    Raises:
-        HeaderError: A field is missing, of the wrong type, or says what cannot be.
-    """
+    """Take an operation's fields; others are left in the reader."""
     if not is_identifier(name):
         raise reader.error("name", f"must be a name of letters, digits and _, not {name!r}")
     dimensions = reader.strings("dimensions")

@@ -86,9 +86,6 @@ def check_generator(text: str, dtype: str) -> None:
 def generate(text: str, count: int, dtype: str, seed: int, stream: int) -> Any:
     """Reproducible content of one array.
 
-    Returns:
-        A flat NumPy array.
-
     Raises:
         ExpressionError: The type does not hold all of its numbers.
     """

@@ -12,16 +12,7 @@ _SIZE = re.compile(rf"{NUMBER}(?:x{NUMBER})*\Z")
 
 
 def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> tuple[tuple[int, ...], ...]:
-    """Read a list of sizes such as `128,4096` or `512x1024x256`.
-
-    Args:
-        text: Comma-separated; one number stands for all extents.
-        names: The extents' names, for example M, N, K.
-        option: Where the text came from, for messages.
-
-    Raises:
-        InputError: A size is malformed or negative.
-    """
+    """Read a list of sizes such as `128,4096` or `512x1024x256`."""
     shape = "x".join(map(str.upper, names))
     how = f"Write 4096 or {shape}, as numbers." if len(names) > 1 else "Write a number, such as 4096."
     sizes = []

@@ -53,10 +53,6 @@ def compile_entries_cached(
     """Compile a source, or return what an earlier compilation of the same text and options gave.
 
     A cache that cannot be read or written, or that others may write to, costs time, never a failure.
-
-    Raises:
-        CompileError: NVRTC rejected the source.
-        BackendUnavailable: NVRTC is not installed.
     """
     version = nvrtc_version()
     program = make_program(source, headers or {}, options, version[0])

@@ -150,9 +150,6 @@ def compile_entries(
 ) -> tuple[CompiledKernel, ...]:
     """Compile one source file.
 
-    Returns:
-        Each of the kernels, all of the same module.
-
     Raises:
         CompileError: NVRTC rejected the source, or it does not define one of the kernels.
         BackendUnavailable: NVRTC is not installed.

@@ -43,15 +43,7 @@ class NvrtcProgram:
 def make_program(
     source: str, carried: Mapping[str, str], options: Sequence[str], cuda_major: int
 ) -> NvrtcProgram:
-    """Put together what a kernel file needs.
-
-    Args:
-        source: The whole file.
-        carried: Files of the user's own that it includes, by the names that it uses for them. The compiler
-            opens no others but those of CUDA and of the folders that the options name.
-        options: As the header and `compiler_options` say.
-        cuda_major: NVRTC's major version.
-    """
+    """Put together what a kernel file needs."""
     options = list(options)
     texts, left_out = {"": source, **carried}, frozenset[str]()
     if not any(option in DEVICE_BY_DEFAULT for option in options):

@@ -193,14 +193,8 @@ class ProblemArrays:
     def other_inputs(self, settle: Callable[[], None]) -> Iterator[str]:
         """Hold other inputs at the same addresses meanwhile; outputs keep what they hold.
 
-        Args:
-            settle: Called when the others are ready, before they take the place of the first.
-
         Yields:
             Why there are none; empty where there are.
-
-        Raises:
-            ExpressionError: A reference has no value.
         """
         with timeline.span("other inputs", self.problem.label):
             missing = self._fresh.make_ready(self._free_bytes(), self._reference_seconds)

@@ -141,16 +141,7 @@ class LoadedFunction:
         self._handle = call(f"finding {entry}", driver().cuModuleGetFunction(module, entry.encode()))
 
     def reserve_shared(self, dynamic_bytes: int, static_bytes: int, limit: int) -> None:
-        """Raise the kernel's limit of dynamic shared memory.
-
-        Args:
-            dynamic_bytes: What a launch will ask for.
-            static_bytes: What the source declares.
-            limit: The device's opt-in limit of both together.
-
-        Raises:
-            CaseFailure: The device does not have that much.
-        """
+        """Raise the kernel's limit of dynamic shared memory."""
         api = driver()
         key = api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         try:

@@ -60,15 +60,8 @@ class FreshInputs:
     def make_ready(self, free_bytes: int, reference_seconds: float) -> str:
         """Make inputs and references, unless they are there.
 
-        Args:
-            free_bytes: Device memory that can still be allocated.
-            reference_seconds: What the references of the first inputs took.
-
         Returns:
             Why there are none; empty where there are.
-
-        Raises:
-            ExpressionError: A reference has no value.
         """
         if not self._intact(self._buffers):
             self.free()

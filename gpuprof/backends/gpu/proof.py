@@ -24,13 +24,7 @@ LaunchTimed = Callable[[], str]
 
 
 def verify_first(arrays: ProblemArrays, launch: LaunchOnce, unread: float | None = None) -> Verification:
-    """Launch on clean arrays and look at the result.
-
-    Args:
-        arrays: The problem's.
-        launch: Runs the case once.
-        unread: What outputs hold that it must not read, though it may for other scalars; None for poison.
-    """
+    """Launch on clean arrays and look at the result."""
     arrays.prepare(unread)
     launch()
     return arrays.verify()

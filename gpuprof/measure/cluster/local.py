@@ -32,13 +32,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 def connect(address: str, *, gpus: bool) -> Connection:
-    """Connect to a cluster, or make one of this machine.
-
-    Raises:
-        InputError: The address makes no sense.
-        BackendUnavailable: Nobody answers, or this machine has too few GPUs.
-        ToolError: Dask is not installed.
-    """
+    """Connect to a cluster, or make one of this machine."""
     if not address.startswith(PREFIX):
         if meant := _meant_local(address):
             raise InputError(f"--cluster {address} names no machine that is known.", fix=meant)
