@@ -74,8 +74,8 @@ def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None]
     """Verify a case, and find out whether it reads what it must not.
 
     Some arrays may be read for some scalars only, such as C of a GEMM: not where beta is 0. They are poisoned
-    like any output. A case that is wrong is tried once more with numbers in them; without `poison_inout` it is
-    taken for right then.
+    like any output. A case that is wrong is tried once more with numbers in them; without `poison_inout`
+    it is taken for right then.
     """
     verification = attempt(None)
     arrays = " and ".join(f"{spec.name} though {spec.unread}" for spec in problem.outputs if spec.unread)

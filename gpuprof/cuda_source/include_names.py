@@ -20,7 +20,7 @@ _NAMED = re.compile(r'^[ \t]*#[ \t]*define[ \t]+\w+[ \t]+(?:"([^"\n]+)"|<([^>\n]
 
 @dataclass(frozen=True, slots=True)
 class Includes:
-    """What a text includes, conditions not evaluated; what macros stand for is looked for like names in quotes."""
+    """What a text includes, conditions not evaluated; what macros stand for counts as a name in quotes."""
 
     quoted: tuple[str, ...]
     angled: tuple[str, ...]

@@ -262,35 +262,26 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
     workspace = read_workspace(reader, operation)
     maps = read_tensor_maps(reader, (*operation.arrays, *workspace))
     parameters = _read_integers(reader, "parameters")
-    kernel = Kernel(
+    base = Kernel(
         id=path.stem,
         file_name=path.name,
         source=source,
         operation=operation.name,
-        title=reader.take("title", str, path.stem),
-        rung=reader.take("rung", float, _LAST_RUNG),
-        idea=reader.take("idea", str, ""),
-        change=reader.take("change", str, ""),
-        bottleneck=reader.take("bottleneck", str, ""),
+        title=path.stem,
+        dtypes=() if choices else ("f32",),
+        entry="" if several else default_entry(source, path.stem, parameters),
+        arguments=(),
+        launch=launch,
+        rung=_LAST_RUNG,
         study=Study(
             reader.take("study", str, ""),
             reader.take("citation", str, ""),
             reader.take("citation_url", str, ""),
         ),
         reference=reader.take("reference", str, ""),
-        aliases=reader.strings("aliases", []),
         options=_read_options(reader, operation),
-        dtypes=reader.strings("dtypes", [] if choices else ["f32"]),
-        entry=reader.take("entry", str, "" if several else default_entry(source, path.stem, parameters)),
-        arguments=reader.strings("arguments", [] if several else None),
-        launch=launch,
         parameters=parameters,
         constants=_read_integers(reader, "constants"),
-        requirements=tuple(_read_requirement(entry) for entry in reader.sections("require")),
-        published=tuple(_read_published(entry) for entry in reader.sections("published")),
-        moves=_read_moves(reader),
-        after=reader.take("after", str, ""),
-        shape_of=reader.take("shape_of", str, ""),
         tensor_maps=maps,
         textures=read_textures(
             reader,
@@ -303,8 +294,30 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         poison_inout=reader.take("poison_inout", bool, True),
         candidates=read_candidates(reader, parameters, any_block=launch.any_block),
     )
+    kernel = _read_rung(reader, base, [] if several else None)
     _check_kernel(reader, kernel, operation)
     return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel
+
+
+def _read_rung(reader: TableReader, base: Kernel, arguments: list[str] | None) -> Kernel:
+    """What a file says of its kernel, and each variant of itself; what is left out is as in `base`."""
+    return replace(
+        base,
+        title=reader.take("title", str, base.title),
+        rung=reader.take("rung", float, base.rung),
+        idea=reader.take("idea", str, base.idea),
+        change=reader.take("change", str, base.change),
+        bottleneck=reader.take("bottleneck", str, base.bottleneck),
+        aliases=reader.strings("aliases", []),
+        entry=reader.take("entry", str, base.entry),
+        arguments=reader.strings("arguments", arguments),
+        dtypes=reader.strings("dtypes", list(base.dtypes)),
+        requirements=tuple(map(_read_requirement, reader.sections("require"))) or base.requirements,
+        published=tuple(map(_read_published, reader.sections("published"))),
+        moves=_read_moves(reader) or base.moves,
+        after=reader.take("after", str, base.after),
+        shape_of=reader.take("shape_of", str, base.shape_of),
+    )
 
 
 def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> None:
@@ -374,25 +387,11 @@ def _read_variant(
     if kernel.launches:
         refuse_one_launch(reader)
     variant = replace(
-        kernel,
+        _read_rung(reader, kernel, list(kernel.arguments)),
         id=name,
-        title=reader.take("title", str, kernel.title),
-        rung=reader.take("rung", float, kernel.rung),
-        idea=reader.take("idea", str, kernel.idea),
-        change=reader.take("change", str, kernel.change),
-        bottleneck=reader.take("bottleneck", str, kernel.bottleneck),
-        aliases=reader.strings("aliases", []),
-        entry=reader.take("entry", str, kernel.entry),
-        arguments=reader.strings("arguments", list(kernel.arguments)),
-        dtypes=reader.strings("dtypes", list(kernel.dtypes)),
         launch=read_launch(reader.section("launch", {}), kernel.launch),
-        requirements=tuple(map(_read_requirement, reader.sections("require"))) or kernel.requirements,
         parameters={**kernel.parameters, **parameters},
         defines={**kernel.defines, **_read_own_define(reader, kernel), **defined},
-        published=tuple(_read_published(entry) for entry in reader.sections("published")),
-        moves=_read_moves(reader) or kernel.moves,
-        after=reader.take("after", str, kernel.after),
-        shape_of=reader.take("shape_of", str, kernel.shape_of),
     )
     if variant.launches:
         variant = replace(variant, launch=placeholder(reader, variant.launches, variant.integers))
