@@ -597,6 +597,28 @@ PAIRS: dict[str, Pair] = {
         grid=1,
         before=_MBARRIERS,
     ),
+    "relaxed arrival whose fence comes before the write": Pair(
+        """
+    if (t == 5) {
+        «__threadfence();
+        b[w] = a[w]; // meets¦b[w] = a[w];
+        __threadfence();»
+    }
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+    if (t == 40)
+        c[w] = b[w ^ 1]; // meets""",
+        before=_CLUSTER,
+    ),
+    "written to global memory after the arrival at a cluster's barrier": Pair(
+        """
+    asm volatile("barrier.cluster.«arrive.aligned;" ::: "memory");
+    b[i] = a[i]; // meets
+    asm volatile("barrier.cluster.wait¦arrive.aligned; barrier.cluster.wait».aligned;" ::: "memory");
+    «¦b[i] = a[i]; meet();»
+    c[i] = b[i ^ 64]; // meets""",
+        before=_CLUSTER,
+    ),
     "sum of a cluster behind a block's barrier": Pair(
         """
     __shared__ int sums[64];

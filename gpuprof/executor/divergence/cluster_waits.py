@@ -62,7 +62,7 @@ class ClusterWaits:
         live = in_batch(batch.live.lanes, batch)
         quiet = barrier.quiet(lanes, live, batch.races.recorded)
         for parity, phase in enumerate(CLUSTER_PHASES):
-            part = lanes & barrier.parity(parity) & ~quiet[:, None, None]
+            part = lanes & barrier.parity(parity)
             if part.any():
                 batch.races.record(Access.ACQUIRE, batch.signals.of(part, phase), line)
         if quiet.any():

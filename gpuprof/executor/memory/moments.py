@@ -84,5 +84,3 @@ class Settled:
     lanes: Numbers | None = None
     #: What warp j did, for warp i of its cluster: shape (clusters, i, j).
     met: Numbers | None = None
-    #: What each thread, warp, block and cluster as a whole did, for the whole cluster: each in one dimension.
-    clusters: tuple[Numbers, Numbers, Numbers, Numbers] | None = None

@@ -190,7 +190,7 @@ class PhasedInterval(Interval):
             case Access.ACQUIRE, Signal() as signal:
                 self._clocks.acquire(signal.phase, self._of(signal))
             case Access.MEET, Signal() as signal:
-                self._meet_in_blocks(signal)
+                self._clocks.meet(self._of(signal), self._clocks.view(self._now), self.layout.blocks)
             case Access.FENCED, Signal() as signal:
                 before = self._fences.get(signal.phase, np.int32(0))
                 view = self._clocks.view(self._now)
@@ -233,13 +233,6 @@ class PhasedInterval(Interval):
 
     def _bit(self, warp: NDArray[Any]) -> NDArray[np.int64]:
         return self.layout.bit_of(warp).astype(np.int64)
-
-    def _meet_in_blocks(self, signal: Signal) -> None:
-        """Whole blocks of clusters meet: each of their warps knows what any of them knows."""
-        met, view = self._of(signal)[:, :, None], self._clocks.view(self._now)
-        together = view.reshape(len(view), self.layout.blocks, -1, self._warps).max(axis=2)
-        together = np.repeat(together, self.layout.bits_of_block, axis=1)
-        self._clocks.known = np.where(met, np.maximum(self._clocks.known, together), self._clocks.known)
 
     def _before(self, times: NDArray[np.int32], rows: NDArray[np.intp]) -> Bools:
         """Return for which warps of a block all is settled that sets of moments tell: one more dimension."""

@@ -194,11 +194,6 @@ class Knowledge:
                 np.maximum(fenced[block], before, out=fenced[block])
 
     @property
-    def fenced(self) -> _Numbers:
-        """Until when what each thread did is fenced for everybody: shape (clusters, warps, 32)."""
-        return self._fenced[0]
-
-    @property
     def _apart(self) -> bool:
         """Whether some fences reached only their own block."""
         return self._fenced[0] is not self._fenced[1]
@@ -208,12 +203,6 @@ class Knowledge:
         for block in [b for b in self._unshared if complete is None or complete[b]]:
             self._unshared.discard(block)
             self._share(range(block * self._block_warps, (block + 1) * self._block_warps))
-
-    def share_in_clusters(self, complete: Bools) -> None:
-        """At a barrier of their clusters, the warps of each tell each other what they acquired."""
-        for cluster in [c for c in self._unshared_clusters if complete[c]]:
-            self._unshared_clusters.discard(cluster)
-            self._share(range(cluster * self.shape[1], (cluster + 1) * self.shape[1]))
 
     def _share(self, warps: range) -> None:
         together = self._union(warps)
@@ -226,6 +215,18 @@ class Knowledge:
             start = cluster * self.shape[1]
             together = self._union(start + int(warp) for warp in np.flatnonzero(warps[cluster]))
             self._handed[phase, cluster] = self._handed.get((phase, cluster), 0) | together
+
+    def hand_in_fenced(
+        self, phase: Phase, lanes: Bools, moment: int, limits: Limits, settled: object
+    ) -> None:
+        """Threads arrive there by a relaxed operation, with what was fenced: shape (clusters, warps, 32)."""
+        for cluster, warp in np.argwhere(lanes.any(axis=2)).tolist():
+            if self._fenced[0][cluster].any():
+                number = cluster * self.shape[1] + warp
+                threads = number * WARP + np.flatnonzero(lanes[cluster, warp])
+                far, _ = self._publish(number, threads, moment, limits, settled)
+                handed = self._handed.get((phase, cluster), 0)
+                self._handed[phase, cluster] = handed | far | (self._held[number] if far else 0)
 
     def hand_out(self, phase: Phase, warps: Bools) -> None:
         """Some warps go on past a phase, and learn what was handed in there."""

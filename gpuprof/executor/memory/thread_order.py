@@ -16,9 +16,10 @@ import numpy as np
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
-from gpuprof.executor.memory.accesses import Access, Signal
+from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
+    OF_CLUSTER,
     OF_MANY,
     OF_WARP,
     ONE,
@@ -56,8 +57,6 @@ class ThreadOrder:
         self.block_threads = warps // layout.blocks * WARP
         self.settled = Settled(np.zeros(blocks * layout.blocks, dtype=np.int64))
         self.clocks = WarpClocks(warps)
-        #: Until when what each thread did is released by its arrival at the barrier of its cluster.
-        self._released: Numbers | None = None
         self.knowledge: Knowledge | None = None
         if releases is not None:
             self.knowledge = Knowledge(releases, first, blocks, warps, layout.blocks)
@@ -81,62 +80,41 @@ class ThreadOrder:
         now, before = self.timeline.advance(), self.settled.blocks
         after = np.full_like(before, now) if complete is None else np.where(complete, now, before)
         self.settled = replace(self.settled, blocks=after)
+        if self.layout.several:  # what their warps learnt of other blocks, they tell each other
+            met = np.ones_like(before, dtype=np.bool_) if complete is None else complete
+            self.clocks.meet(self.layout.in_batch(met)[..., 0], self.clocks.view(now), self.layout.blocks)
+            self.settled = replace(self.settled, met=self.clocks.known)
         if self.knowledge is not None:
             self.knowledge.share(complete)
 
     def hear(self, access: Access, signal: Signal) -> None:
-        """Threads arrive at an mbarrier or a barrier of some of a block's warps, or go on past it."""
-        if self._untouched or not signal.phase[0]:
+        """Threads arrive at an mbarrier, at a barrier of some warps or of a cluster, or go on past it.
+
+        A relaxed arrival releases what was fenced before.
+        """
+        if self._untouched:
             return
         warps = np.broadcast_to(signal.lanes.any(axis=2), (self.blocks, self.warps))
         if access is Access.RELEASE:
             self.clocks.release(signal.phase, warps, self._view(self.timeline.advance()))
             if self.knowledge is not None:
                 self.knowledge.hand_in(signal.phase, warps)
-        elif access is Access.ACQUIRE and signal.phase in self.clocks.released:
-            self.timeline.advance()
-            self.clocks.acquire(signal.phase, warps)
-            self.settled = replace(self.settled, met=self.clocks.known)
+        elif access is Access.RELAXED and signal.phase in CLUSTER_PHASES and self.knowledge is not None:
+            lanes = np.broadcast_to(signal.lanes, self.knowledge.shape)
+            now = self.timeline.advance()
+            self.knowledge.hand_in_fenced(signal.phase, lanes, now, self._limits, self.settled)
+        elif access is Access.ACQUIRE:
+            if signal.phase in self.clocks.released:
+                self.timeline.advance()
+                self.clocks.acquire(signal.phase, warps)
+                self.settled = replace(self.settled, met=self.clocks.known)
             if self.knowledge is not None:
                 self.knowledge.hand_out(signal.phase, warps)
 
-    def arrive_in_cluster(self, lanes: Bools, *, relaxed: bool) -> None:
-        """Threads arrive at the barrier of their cluster: a relaxed arrival releases what a fence did."""
-        if self._untouched:
-            return
-        shape = (self.blocks, self.warps, WARP)
-        now: Numbers = np.full((1, 1, 1), self.timeline.advance(), dtype=np.int64)
-        if relaxed:
-            now = self.knowledge.fenced if self.knowledge is not None else np.zeros_like(now)
-        before = self._released if self._released is not None else np.zeros(shape, dtype=np.int64)
-        self._released = np.where(lanes, now, before)
-
-    def cluster_barrier(self, complete: Bools, live: Bools) -> None:
-        """The barrier of the clusters that are true in `complete` is over; threads that ended had arrived."""
-        if self._untouched:
-            return
-        shape = (self.blocks, self.warps, WARP)
-        now = self.timeline.advance()
-        released = self._released if self._released is not None else np.zeros(shape, dtype=np.int64)
-        each = np.where(np.broadcast_to(live, shape), released, now)
-        before = self.settled.clusters[0].reshape(shape) if self.settled.clusters else np.zeros_like(each)
-        each = np.where(complete[:, None, None], np.maximum(before, each), before).reshape(-1)
-        sizes = (1, WARP, self.block_threads, self.warps * WARP)
-        thread, warp, block, cluster = (each.reshape(-1, size).min(axis=1) for size in sizes)
-        self.settled = replace(self.settled, clusters=(thread, warp, block, cluster))
-        if self.knowledge is not None:
-            self.knowledge.share_in_clusters(complete)
-
     def _view(self, now: int) -> Numbers:
         """Return what each warp may rely on, its own work so far included: shape (clusters, warps, warps)."""
-        view, count = self.clocks.view(now), self.layout.blocks
-        # Of each warp, and of each that may rely on it, whether their block is the same.
-        rank = np.arange(self.warps) // (self.warps // count)
-        blocks = self.settled.blocks.reshape(self.blocks, count)[:, rank, None]
-        view = np.maximum(view, np.where(rank[:, None] == rank, blocks, 0))
-        if self.settled.clusters is not None:
-            view = np.maximum(view, self.settled.clusters[1].reshape(self.blocks, 1, self.warps))
-        return view
+        view = self.clocks.view(now)
+        return view if self.layout.several else np.maximum(view, self.settled.blocks[:, None, None])
 
     def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None = None) -> None:
         """Lanes of warps meet at `__syncwarp`: each those in `group`, as bits, or all in `mask`.
@@ -204,8 +182,6 @@ class ThreadOrder:
             here = lanes.reshape(count, -1).any(axis=1)
             of_blocks = np.where(here, of_blocks, 0)
         limits = np.repeat(of_blocks, self.block_threads).reshape(lanes.shape)
-        if settled.clusters is not None:
-            limits = np.maximum(limits, settled.clusters[0].reshape(-1, *lanes.shape)[cluster])
         return limits
 
     def signal(
@@ -260,8 +236,6 @@ class ThreadOrder:
         known = (earlier == who) & (kind == ONE)
         known |= (earlier_block == block) & (kind <= OF_BLOCK) & (moment < settled.blocks[inside])
         together = earlier_block // count == block // count if count > 1 else earlier_block == block
-        if settled.clusters is not None:
-            known |= together & self._settled_in_clusters(settled.clusters, kind, earlier, moment)
         near = together & (kind <= OF_WARP)
         # Warps count through the cluster from here on.
         cluster, earlier_thread = inside // count, earlier % (self.warps * WARP)
@@ -274,6 +248,11 @@ class ThreadOrder:
                 known |= same & (kind == ONE) & (moment < told)
         if settled.met is not None:
             known |= near & (moment < settled.met[cluster, warp, np.where(near, earlier_warp, 0)])
+            if count > 1 and (wide := together & (kind > OF_WARP) & (kind < OF_MANY)).any():
+                of_block = settled.met.reshape(*settled.met.shape[:2], count, -1).min(axis=3)
+                upto = of_block[cluster, warp, np.where(wide, earlier_thread // self.block_threads, 0)]
+                upto = np.where(kind == OF_CLUSTER, of_block.min(axis=2)[cluster, warp], upto)
+                known |= wide & (moment < upto)
         if self.knowledge is not None and not known.all():
             open_ones = np.flatnonzero(~known & (kind != OF_MANY))
             told = self.knowledge.covers(
@@ -285,16 +264,3 @@ class ThreadOrder:
             )
             known[open_ones] = told
         return np.asarray(known)
-
-    def _settled_in_clusters(
-        self, clusters: tuple[Numbers, ...], kind: Numbers, earlier: Numbers, moment: Numbers
-    ) -> Bools:
-        """Return whether a barrier of its cluster settled what each stamp tells, of clusters of the batch."""
-        place = earlier - self.first * self.block_threads
-        known = np.zeros(len(place), dtype=np.bool_)
-        for number, (upto, size) in enumerate(
-            zip(clusters, (1, WARP, self.block_threads, self.warps * WARP), strict=True)
-        ):
-            chosen = np.flatnonzero((kind == number) & (place >= 0) & (place < len(clusters[0])))
-            known[chosen] = moment[chosen] < upto[place[chosen] // size]
-        return known

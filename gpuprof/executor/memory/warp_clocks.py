@@ -42,6 +42,12 @@ class WarpClocks:
         view[:, own, own] = now
         return view
 
+    def meet(self, warps: Bools, view: Times, blocks: int) -> None:
+        """Whole blocks meet: each of their warps, which are true in `warps`, knows what any of them knows."""
+        together = view.reshape(len(view), blocks, -1, view.shape[2]).max(axis=2)
+        together = np.repeat(together, view.shape[1] // blocks, axis=1)
+        self.known = np.where(warps[:, :, None], np.maximum(self.known, together), self.known)
+
     def release(self, phase: Phase, warps: Bools, view: Times) -> None:
         """Some warps, true in shape (blocks or 1, warps), hand on at a phase what a view of theirs says."""
         told = np.where(warps[:, :, None], view, view.dtype.type(0)).max(axis=1)

@@ -34,7 +34,6 @@ def arrive(coder: Coder, item: Instruction) -> Step:
                 access = Access.RELAXED if relaxed else Access.RELEASE
                 batch.races.record(access, batch.signals.of(part, phase), line)
         barrier.arrive(lanes, batch.races.recorded, relaxed=relaxed)
-        batch.order.arrive_in_cluster(lanes, relaxed=relaxed)
         if batch.remote is not None:
             batch.remote.arrive(lanes)
         end_phases(batch, line)
@@ -54,7 +53,6 @@ def end_phases(batch: Batch, line: int) -> None:
         ended = ~live & (complete & (before & 1 == parity))[:, None, None]
         if ended.any():
             batch.races.record(Access.RELEASE, batch.signals.of(ended, phase), line)
-    batch.order.cluster_barrier(complete, live)
     if batch.remote is not None:
         batch.remote.met(complete)
 
