@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from bulk_sources import LOAD, STORED, cuda
-from executor_harness import caught, line_of, run_cuda
+from executor_harness import run_cuda, tells
 
 from gpuprof.executor import FaultKind
 
@@ -17,19 +17,11 @@ WRITES, AGAIN, WAITED = "// writes", "// again", r"{\n.reg .pred p;\nAGAIN"
 
 @dataclass(frozen=True)
 class Pair:
-    """A kernel that is right, and what makes it wrong.
+    """A kernel that is right, and what makes it wrong: a text of it, and what comes in its place.
 
-    Attributes:
-        name: What is tested.
-        body: Of the kernel: `t` is the thread, `tile` has 64 float4, `b` two mbarriers.
-        change: The text that is taken out, and what comes in its place.
-        kind: What the wrong one is told, with the text of its line, the thread and the byte, and words of it.
-        line: The text of the line that is told.
-        thread: x of the thread.
-        address: The byte of shared memory; None where there is none.
-        words: What the message says.
-        expected: What each element of the output is in the right one.
-        arch: What it is compiled for.
+    In its body `t` is the thread, `tile` has 64 float4, and `b` two mbarriers. The wrong one is told with its
+    kind, the text of its line, x of the thread, the byte of shared memory, and words; `expected` is what each
+    element of the output is in the right one.
     """
 
     name: str
@@ -202,9 +194,5 @@ def test_wrong_one_is_told_with_line_thread_and_byte(pair):
     assert pair.body.count(before) >= 1
     source = source_of(after.join(pair.body.rsplit(before, 1)))
     arrays = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
-    fault = caught(source, *arrays, block=(64, 1, 1))
-    assert fault.kind is pair.kind, fault
-    assert fault.source_line == line_of(source, pair.line)
-    assert fault.thread == (pair.thread, 0, 0)
-    assert fault.address == pair.address
-    assert pair.words in fault.detail
+    told = pair.kind, pair.line, pair.words
+    assert tells(source, *told, *arrays, thread=pair.thread, block=(64, 1, 1)).address == pair.address

@@ -72,24 +72,22 @@ def test_a_pipeline_whose_copies_arrive_by_themselves(track):
     assert (out.array() == stated).all()
 
 
-def test_arriving_without_the_copies_is_found():
-    content, _ = given()
-    source = pipeline(ARRIVE, WAIT)
-    fault = caught(source, np.zeros((6, 32), np.int32), content, block=(64, 1, 1))
-    assert fault.kind in (FaultKind.ASYNC_COPY, FaultKind.UNINITIALISED_SHARED)
+UNTRACKED = (FaultKind.ASYNC_COPY, FaultKind.UNINITIALISED_SHARED)
 
 
-def test_an_arrival_of_copies_that_nobody_expected():
-    """Without .noinc an arrival stands for nobody but itself: the phase still waits for the threads."""
-    content, _ = given()
-    source = pipeline(TRACK.replace(".noinc", ""), WAIT)
-    fault = caught(source, np.zeros((6, 32), np.int32), content, block=(64, 1, 1))
-    assert fault.kind is FaultKind.MBARRIER
-    assert "32 of 32 arrivals are missing" in fault.detail
-
-
-def test_not_waiting_for_copies_is_found():
-    content, _ = given()
-    source = pipeline(TRACK, "")
-    fault = caught(source, np.zeros((6, 32), np.int32), content, block=(64, 1, 1))
-    assert fault.kind in (FaultKind.ASYNC_COPY, FaultKind.UNINITIALISED_SHARED)
+@pytest.mark.parametrize(
+    ("track", "wait", "kinds", "words"),
+    [
+        pytest.param(ARRIVE, WAIT, UNTRACKED, "", id="arriving without the copies"),
+        pytest.param(TRACK, "", UNTRACKED, "", id="not waiting for them"),
+        # Without .noinc an arrival stands for nobody but itself: the phase still waits for the threads.
+        pytest.param(
+            *(TRACK.replace(".noinc", ""), WAIT, (FaultKind.MBARRIER,), "32 of 32 arrivals are missing"),
+            id="an arrival that nobody expected",
+        ),
+    ],
+)
+def test_what_a_pipeline_forgets(track, wait, kinds, words):
+    fault = caught(pipeline(track, wait), np.zeros((6, 32), np.int32), given()[0], block=(64, 1, 1))
+    assert fault.kind in kinds
+    assert words in fault.detail
