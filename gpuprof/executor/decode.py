@@ -143,11 +143,8 @@ _PURE = frozenset({*TABLE, "mov", "cvta", "isspacep"})
 class Turn:
     """How control goes back to the header of a loop that may be there to wait.
 
-    Attributes:
-        header: The basic block where each turn begins.
-        found: Slots of what a turn reads.
-        given: Slots of where it reads, and of what it writes where.
-        near: Whether only threads of its own block can change what it reads.
+    `found` are slots of what an iteration reads, `given` of where it reads and of what it writes where. If
+    `near`, only threads of its own block can change what it reads.
     """
 
     header: int
@@ -161,16 +158,10 @@ class RunnableBlock:
     """A decoded basic block.
 
     Attributes:
-        steps: Its instructions.
         length: How many PTX instructions it has, including the one that ends it.
         fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
-        predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
         cases: Where a switch goes by the value of its register, whose slot is `value`; else to `target`.
-        site: Counting site of the branch or switch.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
-        reduction: What its barrier computes on the way, of `bar.red`.
-        aligned: All lanes of a warp must come to its barrier together.
-        sliced: Its control slice, of a program that has one.
         turns: Where it goes back to the header of a loop that may be there to wait, by that header.
         meets: How many of its steps are done after each access that may meet others without order.
     """
@@ -203,29 +194,15 @@ class Program:
 
     Attributes:
         module: The PTX text that it came from; kernels of one text share its variables.
-        blocks: Its basic blocks; it starts with the first.
-        slots: Where its values live and what they start with.
-        sites: Instructions counted by themselves.
-        own: Its shared and local memory.
-        means: How its threads may order what they do.
         parameters: Its parameters, with their byte offsets.
-        variables: Module variables in global or constant memory that it names.
-        constants: Byte offsets of those in constant memory, by name.
-        functions: Addresses of the module's functions.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         uncounted: Families of accesses that also go another way, past their counters.
-        architecture: The number of its target: 90 for `sm_90`.
-        clocks: Special registers that tell the time, of those that it reads.
         unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
             a thread that reaches one of them stops the run.
-        limits: What its header says of launches, by directive.
         unwritten: Slots of registers that may be read before anything is written to them.
-        follows_undefined: Whether its steps follow values that come from registers or memory never written.
         places: For each basic block where its instructions stand, in their order: the line of the PTX text,
             0 for one that is in no text, and the source line.
-        loops: Its loops, by the basic blocks where their iterations begin.
         waits: Basic blocks of loops that wait and do nothing else.
-        has_slice: Whether its control slice can be launched alone, and is decoded.
         deciding: Spaces, of "shared" and "local", whose content decides what its control slice does.
     """
 

@@ -53,12 +53,7 @@ _HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textu
 
 @dataclass(frozen=True)
 class Stored:
-    """Bytes that the blocks of a sample stored to one buffer.
-
-    Attributes:
-        by_sample: Of the blocks that ran.
-        by_grid: Of those that they stand for, too.
-    """
+    """Bytes that the blocks of a sample stored to one buffer."""
 
     by_sample: float = 0
     by_grid: float = 0
@@ -239,12 +234,6 @@ class _Run:
     """One launch's batches, in turn; those that wait for blocks of other batches stay until these have come.
 
     Attributes:
-        totals: What the batches counted that have ended.
-        executed: PTX instructions, summed over their lanes.
-        steps: PTX instructions, each for all lanes that ran it together.
-        stored: What they stored, as in the launch's result.
-        remark: What the first of them did that CUDA leaves undefined.
-        printed: What they print.
         remote: Families of accesses that went to other blocks' shared memory.
     """
 
@@ -314,11 +303,7 @@ class _Run:
         return Openness.SIGNALS if signals else Openness.NONE
 
     def by_turns(self, order: Order) -> None:
-        """Run all blocks of the sample by turns, or as far as their order's instructions go.
-
-        Raises:
-            KernelFault: The kernel broke a rule.
-        """
+        """Run all blocks of the sample by turns, or as far as their order's instructions go."""
         count, layout = self.sample.count, self.template.layout
         batches = -(-count // self.template.blocks_per_batch())
         turns, parts = order.divided(count, batches, self.template.geometry.warps * layout.blocks)

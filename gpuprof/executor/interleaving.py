@@ -65,12 +65,7 @@ class Order:
     Args:
         number: First to last, last to first, from the middle on; those from 3 on are drawn by lot.
         times: How often as many instructions it may take as the first order, where that divides the work.
-        left: Instructions that may be taken.
         meetings: Told of accesses that nothing orders.
-
-    Attributes:
-        ended: Whether all launches have come to their end.
-        taken: Instructions that were taken.
     """
 
     number: int
@@ -98,12 +93,7 @@ class Order:
 
 
 def other_orders(openness: Openness, steps: int) -> Iterator[Order]:
-    """Return the orders in which a case is run again.
-
-    Args:
-        openness: Of the launch that is most open.
-        steps: Instructions that its batches took in the first order.
-    """
+    """Return the orders in which a case is run again."""
     if openness is Openness.NONE:
         return
     left = max(_LEAST, _TIMES * steps if openness is Openness.FINDS else 0)
@@ -120,7 +110,6 @@ class _Runner:
     """One block, or cluster, by turns.
 
     Attributes:
-        ended: Whether it has come to its end.
         in_vain: Whether all that it did since somebody got further was to find that it must wait, whoever of
             those asked now may help it.
     """
@@ -133,11 +122,7 @@ class _Runner:
         self._progress = 0
 
     def turn(self, steps: int, help_from: Help) -> bool:
-        """Let it take some steps; return whether it got further, as far as that is known by now.
-
-        Raises:
-            KernelFault: The kernel broke a rule.
-        """
+        """Let it take some steps; return whether it got further, as far as that is known by now."""
         if self._turns is None:
             self._turns, self._help = self.scheduler.turns(help_from), help_from
         try:
@@ -152,15 +137,7 @@ class _Runner:
 
 
 def run_by_turns(schedulers: Sequence[Scheduler], order: Order) -> None:
-    """Run batches by turns until all have ended, too many instructions are taken together, or none goes on.
-
-    Args:
-        schedulers: One for each batch, with an order of its warps.
-        order: Decides who goes on, and for how long; told how that ends.
-
-    Raises:
-        KernelFault: The kernel broke a rule.
-    """
+    """Run batches by turns until all have ended, none goes on, or they took too many instructions."""
     number, by_lot = order.number, order.number >= FIXED
     numbers, longest = np.random.default_rng(number), _LONGEST_TURNS[number % len(_LONGEST_TURNS)]
     going = [_Runner(scheduler) for scheduler in schedulers]

@@ -52,16 +52,7 @@ def cluster_of(program: Program) -> tuple[int, int, int]:
 
 
 def check_shape(program: Program, geometry: Geometry, arguments: int) -> None:
-    """Refuse a launch that does not fit the kernel, or that CUDA does not allow.
-
-    Args:
-        program: The kernel.
-        geometry: The launch.
-        arguments: How many arguments are given.
-
-    Raises:
-        LaunchRefused: It cannot be launched.
-    """
+    """Refuse a launch that does not fit the kernel, or that CUDA does not allow."""
     expected = len(program.parameters)
     if arguments != expected:
         raise LaunchRefused(f"{program.kernel} takes {expected} arguments, but {arguments} were given.")

@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Stratum:
-    """Blocks that should do the same work: a box of the grid, of which some blocks run.
-
-    Attributes:
-        axes: Their blockIdx along x, y and z.
-        chosen: How many of them run, evenly spread over the box.
-    """
+    """Blocks that should do the same work: a box of the grid, of which some blocks run."""
 
     axes: tuple[range, range, range]
     chosen: int
@@ -55,10 +50,9 @@ class Stratum:
 class BlockList:
     """Some of the blocks that run.
 
-    Attributes:
-        indices: blockIdx (x, y, z) of each block, or of the first one of each cluster, shape (n, 3).
-        strata: The number of each one's stratum, shape (n,).
-        weights: How many blocks of the grid each one stands for, shape (n,).
+    `indices` is the blockIdx (x, y, z) of each block, or of the first one of each cluster, shape (n, 3);
+    `strata` and `weights` tell of each the number of its stratum and how many blocks of the grid it stands
+    for.
     """
 
     indices: NDArray[np.int64]
@@ -70,9 +64,7 @@ class BlockList:
 class Sample:
     """The blocks of a grid that run, and how many blocks of it each stands for.
 
-    Attributes:
-        strata: Boxes that make up the grid, each with its share of the blocks that run.
-        cluster: Blocks of a cluster along x, y and z, of which the strata then are.
+    Of a launch in clusters the strata are of these, each of `cluster` blocks along x, y and z.
     """
 
     strata: tuple[Stratum, ...]
@@ -106,12 +98,7 @@ class Sample:
         )
 
     def in_clusters(self, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> "Sample":
-        """Return a sample of whole clusters: about as many blocks of the grid, or the clusters of these.
-
-        Args:
-            grid: Blocks of the grid, which clusters divide.
-            cluster: Blocks of a cluster.
-        """
+        """Return a sample of whole clusters: about as many blocks of the grid, or the clusters of these."""
         if self.cluster == cluster:
             return self
         x, y, z = (blocks // size for blocks, size in zip(grid, cluster, strict=True))
@@ -137,9 +124,6 @@ def choose_blocks(grid: tuple[int, int, int], max_blocks: int) -> Sample:
     accesses in the first. Their combinations are the strata. With few blocks to spend, first and in-between
     are one stratum, because kernels rarely treat them differently; then the largest strata get a second
     block, which tells whether blocks of one stratum do agree.
-
-    Raises:
-        ValueError: `max_blocks` is less than 1.
     """
     if max_blocks < 1:
         raise ValueError("a sample needs at least one block")

@@ -67,15 +67,11 @@ class Scheduler:
     """Runs all lanes of a batch to their end.
 
     Args:
-        program: What to run.
-        batch: On whom.
         budget: Instructions that the batch may take before it counts as endless.
         order: Which of its warps go first, and then `turns` pauses between any two steps; None for all
             together.
 
     Attributes:
-        steps: Instructions that it took.
-        lane_instructions: The same, each as often as lanes ran it.
         progress: How often strands ran and did more than poll in vain.
     """
 
@@ -108,14 +104,8 @@ class Scheduler:
     def run(self, help_from: Help = Help.NOBODY) -> bool:
         """Run to the end, or until only other batches can help.
 
-        Args:
-            help_from: Who may change what strands poll for when nothing here can run.
-
-        Returns:
-            Whether this is the end; if not, call it again.
-
-        Raises:
-            KernelFault: The kernel broke a rule.
+        Tells whether this is the end; if not, call it again. `help_from` may change what strands poll for
+        when nothing here can run.
         """
         turns = self.turns(help_from)
         while True:

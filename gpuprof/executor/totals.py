@@ -104,10 +104,7 @@ class Busiest:
     ) -> None:
         """Add some blocks.
 
-        Args:
-            name: The kind of work.
-            work: How much of it each block does, shape (blocks,).
-            weights: How many blocks of the grid each one stands for, likewise.
+        Each does so much `work` of a kind, and stands for so many blocks of the grid: shapes (blocks,).
         """
         known = self._blocks[name]
         first = work[0]
@@ -140,8 +137,6 @@ class Totals:
     """Adds up the tallies of a launch's batches, weighted to the whole grid.
 
     Args:
-        program: What ran.
-        sample: The blocks that run.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for all of its warp.
     """
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from executor_harness import compile_cuda
 
-from gpuprof.backends.sim.launch_limits import check_launch
+from gpuprof.backends.sim.launching import check_launch
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.executor import (

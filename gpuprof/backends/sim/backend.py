@@ -9,11 +9,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from gpuprof import timeline
-from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.device_memory import (
-    arguments_of,
     check_room,
     device_memory,
     outlasts_a_launch,
@@ -39,7 +37,7 @@ from gpuprof.backends.sim.executed import (
     stands_elsewhere,
 )
 from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
-from gpuprof.backends.sim.launch_limits import check_launch
+from gpuprof.backends.sim.launching import bound_launches, run_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sim_references import References
@@ -70,7 +68,6 @@ from gpuprof.executor import (
     Witness,
     choose_blocks,
     combined,
-    launch,
 )
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
@@ -120,7 +117,6 @@ class SimBackend(Backend):
     """The executor, standing for one card.
 
     Args:
-        device: The card whose limits and peaks apply.
         seed: Of the problems' random inputs.
         blocks: Blocks to run of each grid; 0 for all, None to choose by the size of problem and launch.
     """
@@ -158,11 +154,7 @@ class SimBackend(Backend):
             self._links.expect(function.cubin)
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
-        """There are no references without a GPU.
-
-        Raises:
-            CaseSkipped: Always.
-        """
+        """There are no references without a GPU."""
         raise CaseSkipped(f"The executor counts kernels; a library has none to count: {name} needs a GPU.")
 
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
@@ -219,7 +211,6 @@ class SimBackend(Backend):
         """Count a case whose blocks build on each other, and verify it at a smaller size of the same kind.
 
         Raises:
-            CaseFailure: As for `run`.
             NotConclusive: The whole grid must run.
         """
         counted, trace = self._count_slice(kernel, problem, shape, compiled)
@@ -274,7 +265,6 @@ class SimBackend(Backend):
         """Run the control slice of a case's one launch, and tell what it stores to.
 
         Raises:
-            CaseFailure: It cannot be launched, or breaks a rule of CUDA.
             NotConclusive: It is not the only launch, does what no slice has, depends on the values that it
                 computes, takes too long, or may read registers that nobody has written, which takes values to
                 judge.
@@ -282,8 +272,7 @@ class SimBackend(Backend):
         if len(shape.launches) > 1:
             raise NotConclusive
         (one,) = shape.launches
-        check_launch(self.device, kernel.id, one, compiled[one.entry])
-        bound = bind_arguments(kernel, problem, shape, one, compiled[one.entry])
+        (given,) = bound_launches(self.device, kernel, problem, shape, compiled)
         program = self.programs(kernel, shape, compiled, with_slice=True)[one.entry]
         if program.unwritten or not program.has_slice:
             raise NotConclusive
@@ -291,15 +280,8 @@ class SimBackend(Backend):
         check_room(problem, shape.workspace, [program])
         memory, buffers = device_memory(problem, self.references_of(problem).inputs, shape.workspace, None)
         try:
-            result = launch(
-                program,
-                one.grid,
-                one.block,
-                arguments_of(bound, buffers, memory),
-                memory,
-                one.dynamic_shared_bytes,
-                cooperative=one.cooperative,
-                multiprocessors=self.device.sm_count,
+            result = run_launch(
+                *(self.device, program, one, given, memory, buffers),
                 watched_loops=link.watched_loops,
                 merged_atomics=link.merged_atomics,
                 slice_steps=_MOST_SLICE_STEPS,
@@ -325,14 +307,7 @@ class SimBackend(Backend):
     ) -> ExecutedCase:
         """What launches counted together.
 
-        Args:
-            kernel: The kernel.
-            shape: Its launches.
-            programs: What they ran, by function.
-            links: Of each launch.
-            results: Of each launch.
-            buffers: The arrays.
-            mistaken: Whether a sample's blocks stand for others that do something else.
+        Where `mistaken`, a sample's blocks stand for others that do something else.
         """
         result = combined(results)
         major, minor = self.device.capability
@@ -393,9 +368,7 @@ class SimBackend(Backend):
     ) -> "ExecutedCase":
         """Execute one case that was verified elsewhere, for its counts.
 
-        Raises:
-            CaseFailure: As for `run`.
-            CaseSkipped: As for `run`.
+        Fails and skips as `run`.
         """
         try:
             found = self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
@@ -443,9 +416,7 @@ class SimBackend(Backend):
         *,
         follow_undefined: bool,
     ) -> "ExecutedCase":
-        for one in shape.launches:
-            check_launch(self.device, kernel.id, one, compiled[one.entry])
-        bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
+        bound = bound_launches(self.device, kernel, problem, shape, compiled)
         if self._is_executed(shape, compiled):
             self._links.begin(compiled.values())
         with timeline.span("decode", kernel.id):
@@ -464,22 +435,15 @@ class SimBackend(Backend):
             observers: Sequence[Witness] = (),
         ) -> list[LaunchResult]:
             return [
-                launch(
-                    programs[one.entry],
-                    one.grid,
-                    one.block,
-                    arguments_of(values, buffers, memory),
-                    memory,
-                    one.dynamic_shared_bytes,
-                    sample or "all",
-                    cooperative=one.cooperative,
-                    multiprocessors=self.device.sm_count,
+                run_launch(
+                    *(self.device, programs[one.entry], one, given, memory, buffers),
+                    blocks=sample or "all",
                     watched_loops=found.watched_loops,
                     merged_atomics=found.merged_atomics,
                     order=order,
                     observers=observers,
                 )
-                for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
+                for one, given, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
 
         def again(content: Mapping[str, Array]) -> None:

@@ -45,13 +45,8 @@ def device_memory(
 ) -> tuple[GlobalMemory, dict[str, Buffer]]:
     """Fresh device memory, and each array's buffer: outputs and workspace hold poison.
 
-    Args:
-        problem: Tells the arrays.
-        inputs: What is in those that kernels read.
-        workspace: The kernel's own arrays.
-        unread: What outputs hold that kernels must not read, though they may for other scalars; None for
-            poison too.
-        memory: Where to allocate them; memory as the driver places it when None.
+    Outputs that kernels must not read, though they may for other scalars, hold `unread`; poison too where
+    that is None. Arrays lie as the driver places them where no memory is given.
     """
     memory = memory or GlobalMemory()
     buffers = {}
@@ -66,11 +61,6 @@ def device_memory(
 
 def check_room(problem: Problem, workspace: Sequence[ArraySpec], programs: Iterable[Program]) -> None:
     """Refuse device memory that this machine does not have, before any is taken.
-
-    Args:
-        problem: Tells the arrays.
-        workspace: The kernel's own arrays.
-        programs: What will be launched: modules bring variables along.
 
     Raises:
         MemoryError: There is too little.
@@ -102,13 +92,7 @@ def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float 
 
 
 def renew(problem: Problem, content: Mapping[str, Array], buffers: Mapping[str, Buffer]) -> None:
-    """Put other content in the arrays of a case that ran, which nobody has written.
-
-    Args:
-        problem: Tells the arrays.
-        content: Of each.
-        buffers: The arrays.
-    """
+    """Put other content in the arrays of a case that ran, which nobody has written."""
     for spec in problem.arrays:
         buffers[spec.name].refill(content[spec.name])
 
@@ -125,13 +109,7 @@ def outlasts_a_launch(problem: Problem, memory: GlobalMemory, buffers: Mapping[s
 def arguments_of(
     bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer], memory: GlobalMemory
 ) -> list[Argument]:
-    """A launch's arguments as the executor takes them.
-
-    Args:
-        bound: What `bind_arguments` made of the kernel's.
-        buffers: Each array's, by its name.
-        memory: Holds them, and is told of textures and surfaces.
-    """
+    """A launch's arguments as the executor takes them."""
     arguments: list[Argument] = []
     for argument in bound:
         match argument:

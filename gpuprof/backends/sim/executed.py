@@ -57,8 +57,6 @@ class OtherOrders:
 
     Args:
         run: Launches it in fresh memory in another order; returns who wrote the arrays named, and all arrays.
-        explain: Makes a failure of a fault.
-        entries: The function of each launch.
         openness: Whether any order leaves something else behind.
         steps: Instructions that all batches took in the first order.
     """
@@ -75,15 +73,9 @@ class ExecutedCase:
     """What executing one case left and counted.
 
     Args:
-        buffers: Device memory, by array.
-        counters: Of all launches together.
         caveat: Why the counts are estimates; None where they are not.
         lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
-        combined: Whether blocks changed global memory by atomic operations.
-        remarks: What to say of the case beside its figures.
-        stored: Of a sample of the grid, what stores did to each array.
         expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
-        followed: Whether values that nobody had written were followed to where they would count.
         again: Launches once more in the same memory, with other content of the problem's arrays; None where
             nothing in it can tell a launch that there was one before.
         others: The case in other orders of its warps and blocks; None where it was not launched with values.
@@ -117,11 +109,7 @@ class SampleFallsShort(Exception):
 
 
 class BlocksBuildOnEachOther(Exception):
-    """Single blocks of a grid tell nothing: what they do depends on others that do not run.
-
-    Args:
-        sentence: What they do.
-    """
+    """Single blocks of a grid tell nothing: what they do depends on others that do not run."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
@@ -147,11 +135,7 @@ def findings_of(proof: Proof, executed: ExecutedCase) -> Findings:
 
 
 def check_verdict(verification: Verification, executed: ExecutedCase) -> None:
-    """Withhold the verdict of a sample where blocks that did not run may have had their part in the result.
-
-    Raises:
-        BlocksBuildOnEachOther: They may.
-    """
+    """Withhold the verdict of a sample where blocks that did not run may have had a part in the result."""
     atomics = executed.counters["global_atomic_requests"].value
     if verification.checked_elements and not atomics:
         return
@@ -179,11 +163,7 @@ def mistaken_shares(
 
 
 def check_coverage(problem: Problem, executed: ExecutedCase) -> None:
-    """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out.
-
-    Raises:
-        SampleFallsShort: Elements are missing, or blocks differ so that a sample cannot tell.
-    """
+    """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out."""
     for spec, covered in mistaken_shares(problem, executed.buffers, executed.stored):
         if spec.is_read:
             continue
@@ -298,11 +278,7 @@ class Programs:
         self._characters = 0
 
     def load(self, ptx: str, entry: str, *, follow_undefined: bool, with_slice: bool = False) -> Program:
-        """Return the program of one kernel of a PTX text; see `load_program`.
-
-        Raises:
-            UnsupportedInstruction: As for `load_program`.
-        """
+        """Return the program of one kernel of a PTX text; see `load_program`."""
         key = ptx, entry, follow_undefined, with_slice
         program = self._programs.pop(key, None)
         if program is None:

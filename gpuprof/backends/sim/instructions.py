@@ -86,11 +86,7 @@ class Listings:
                 self.of(cubin)
 
     def of(self, cubin: bytes) -> str:
-        """Return the listing of a cubin.
-
-        Raises:
-            BackendUnavailable: As for `disassemble`.
-        """
+        """Return the listing of a cubin."""
         with self._reading:
             if cubin not in self._known:
                 together = dict.fromkeys((cubin, *self._new()))
@@ -127,13 +123,7 @@ def _link(function: CompiledKernel, program: Program, listings: Listings) -> Lin
 def counted_instructions(
     links: Sequence[Link | NoLink], results: Sequence[LaunchResult], architecture: int
 ) -> MachineCounts | NoLink:
-    """Count what launches executed together.
-
-    Args:
-        links: Of each launch's function.
-        results: What the executor counted of each.
-        architecture: For example 90 for `sm_90`.
-    """
+    """Count what launches executed together."""
     parts = []
     for one, result in zip(links, results, strict=True):
         if isinstance(one, NoLink):

@@ -35,12 +35,7 @@ _GLOBAL = " of global memory at "
 
 @dataclass(frozen=True, slots=True)
 class FaultPlace:
-    """A byte in or beside an array.
-
-    Args:
-        buffer: The array.
-        offset: The byte, counted from the array's start.
-    """
+    """A byte in or beside an array."""
 
     buffer: Buffer
     offset: int
@@ -64,10 +59,7 @@ class FaultPlace:
 def place_of(buffers: Sequence[Buffer], address: int, reach: int) -> FaultPlace | None:
     """The array that an address was meant for: the one it lies in, or the nearest.
 
-    Args:
-        buffers: The arrays.
-        address: The address.
-        reach: How many bytes beside an array are taken for its own.
+    `reach` is how many bytes beside an array are taken for its own.
     """
 
     def distance(buffer: Buffer) -> int:
@@ -89,12 +81,8 @@ def explain_fault(
 ) -> Explanation:
     """What a fault says of a case.
 
-    Args:
-        fault: What the executor found.
-        sizes: Extents of the problem that it ran.
-        buffers: Its arrays.
-        reach: How many bytes beside an array are taken for its own.
-        elsewhere: Whether lines are those of an included file.
+    So many bytes beside an array as `reach` says are taken for its own. Lines are those of an included file
+    if `elsewhere`.
     """
     cause, detail, place = CAUSES[fault.kind], fault.detail, None
     access, is_global, _ = detail.partition(_GLOBAL)

@@ -29,11 +29,6 @@ def verify_again(problem: Problem, executed: ExecutedCase, seed: int) -> Verific
     Its outputs hold the result already, which nobody has written: a kernel that leaves out what it finds done
     has left it out.
 
-    Args:
-        problem: What it computes.
-        executed: Its first launch.
-        seed: Of the other inputs.
-
     Raises:
         CaseFailure: Only its first launch keeps to the rules of CUDA.
     """
@@ -74,10 +69,6 @@ _COUNTING = {
 
 def check_other_orders(case: OtherOrders, references: References) -> None:
     """Run a case in other orders, as far as the first one took few instructions.
-
-    Args:
-        case: The case, whose outputs are right in the first order.
-        references: What they must be.
 
     Raises:
         CaseFailure: It breaks a rule in another order, or its outputs are wrong there: both lines are named,

@@ -23,12 +23,7 @@ _KEPT_ELEMENTS = 1 << 21
 
 
 class References:
-    """The references of one problem, computed when they are first needed and kept for its other kernels.
-
-    Args:
-        problem: The problem.
-        inputs: Its arrays as they were before any kernel ran.
-    """
+    """The references of one problem, computed when they are first needed and kept for its other kernels."""
 
     def __init__(self, problem: Problem, inputs: Mapping[str, Array]) -> None:
         self.problem = problem
@@ -46,14 +41,7 @@ class References:
     ) -> Verification:
         """Compare every output.
 
-        Args:
-            buffers: Device memory after the launch, by array.
-            whole: Whether every block ran, so that every element must be written; otherwise only those are
-                looked at that were.
-            judged: The elements of each output to look at, where not all that were written are finished.
-
-        Raises:
-            ExpressionError: A reference has no value.
+        If not `whole`, only the elements that were written are looked at.
         """
         looked_at = judged or {}
         found = [

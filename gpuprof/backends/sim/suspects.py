@@ -20,13 +20,7 @@ def blocks_at_the_ends(launch: OneLaunch) -> Sample:
 
 
 def blocks_near(launch: OneLaunch, spec: ArraySpec, element: int) -> Sample:
-    """The blocks that may write an element, if grid and array lie along each other in any usual way.
-
-    Args:
-        launch: The launch that writes the array.
-        spec: The array.
-        element: The element, in storage order.
-    """
+    """The blocks that may write an element, if grid and array lie along each other in any usual way."""
     position = [int(index) for index in np.unravel_index(element, spec.shape)]
     shares = [(index, extent) for index, extent in zip(position, spec.shape, strict=True)]
     shares += [(element, spec.elements), (0, 1)]

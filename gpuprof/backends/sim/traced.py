@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.device_memory import arguments_of, device_memory, initial_content
+from gpuprof.backends.sim.device_memory import device_memory, initial_content
 from gpuprof.backends.sim.executed import stands_elsewhere
-from gpuprof.backends.sim.launch_limits import check_launch
+from gpuprof.backends.sim.launching import bound_launches, run_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault, line_of, who
 from gpuprof.executor import (
     Buffer,
@@ -28,7 +27,6 @@ from gpuprof.executor import (
     Sample,
     UnwrittenRead,
     Witness,
-    launch,
 )
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
@@ -47,13 +45,6 @@ REPETITIONS = 3
 class TracedCase:
     """A case at one size, ready to be run for an explanation.
 
-    Args:
-        backend: The executor, standing for the card.
-        kernel: The kernel.
-        problem: What it computes.
-        shape: Its launches.
-        compiled: Its functions.
-
     Raises:
         CaseFailure: The case cannot be launched.
         CaseSkipped: It cannot be executed.
@@ -67,11 +58,7 @@ class TracedCase:
         shape: LaunchShape,
         compiled: Functions,
     ) -> None:
-        for one in shape.launches:
-            check_launch(backend.device, kernel.id, one, compiled[one.entry])
-        self._bound = [
-            bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches
-        ]
+        self._bound = bound_launches(backend.device, kernel, problem, shape, compiled)
         self._backend = backend
         self._kernel = kernel
         self._problem = problem
@@ -84,18 +71,12 @@ class TracedCase:
     ) -> Explanation | None:
         """Run the case, and say what it does wrong.
 
+        Returns None where the executor finds nothing wrong.
+
         Args:
             samples: The blocks to run of each launch; None for all.
             repetitions: How often to run it while it is right, up to `REPETITIONS`.
             budget: Instructions that a batch of blocks may take before its loop counts as endless.
-
-        Returns:
-            None where the executor finds nothing wrong.
-
-        Raises:
-            CaseFailure: The case cannot be launched.
-            CaseSkipped: A thread reaches what the executor does not model.
-            ExpressionError: A reference has no value.
         """
         try:
             return self._attempt(samples, repetitions, budget, follow_undefined=False)
@@ -153,24 +134,13 @@ class TracedCase:
         budget: int,
         witness: Witness,
     ) -> None:
-        """Run all launches once.
-
-        Raises:
-            KernelFault: The kernel broke a rule.
-        """
+        """Run all launches once."""
         for one, values, sample in zip(self._shape.launches, self._bound, samples, strict=True):
-            launch(
-                programs[one.entry],
-                one.grid,
-                one.block,
-                arguments_of(values, buffers, memory),
-                memory,
-                one.dynamic_shared_bytes,
-                sample or "all",
+            run_launch(
+                *(self._backend.device, programs[one.entry], one, values, memory, buffers),
+                blocks=sample or "all",
                 per_line=False,
                 instruction_budget=budget,
-                cooperative=one.cooperative,
-                multiprocessors=self._backend.device.sm_count,
                 observers=[witness],
             )
 

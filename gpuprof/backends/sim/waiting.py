@@ -34,8 +34,7 @@ _VERIFIED_SMALLER = (
 class NotConclusive(Exception):
     """Blocks that build on each other cannot be told apart here: the whole grid must run.
 
-    Args:
-        instructions: What that takes, summed over lanes; None where it is not known.
+    `instructions` is what that takes, summed over lanes, where it is known.
     """
 
     def __init__(self, instructions: float | None = None) -> None:

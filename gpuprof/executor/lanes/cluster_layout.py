@@ -26,11 +26,8 @@ _APART_BYTES = 1024
 class ClusterLayout:
     """The blocks of a cluster, or a lone block.
 
-    Attributes:
-        extents: Blocks along x, y and z.
-        warps: Of each block.
-        shared_bytes: Of each block.
-        shared_start: Address of the first byte of a block's own shared memory.
+    `warps` and `shared_bytes` are of each block; `shared_start` is the address of the first byte of its own
+    memory.
     """
 
     extents: tuple[int, int, int] = (1, 1, 1)
@@ -65,12 +62,7 @@ class ClusterLayout:
         return np.repeat(np.arange(self.blocks), self.warps).reshape(1, -1, 1)
 
     def by_block(self, lanes: NDArray[Any], count: int) -> NDArray[Any]:
-        """Return lanes of `count` clusters as those of their blocks: shape (blocks, warps of one, 32).
-
-        Args:
-            lanes: Broadcasts to (count, warps of a cluster, 32).
-            count: Clusters.
-        """
+        """Return lanes of `count` clusters as those of their blocks: shape (blocks, warps of one, 32)."""
         whole = np.broadcast_to(lanes, (count, self.blocks * self.warps, WARP))
         return whole.reshape(count * self.blocks, self.warps, WARP) if self.several else whole
 
@@ -129,11 +121,7 @@ class ClusterLayout:
         return warp // self.warps * self.bits_of_block + warp % self.warps // self.warps_of_bit
 
     def grouped(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the largest value of the warps that share each bit.
-
-        Args:
-            values: Shape (clusters or 1, warps of the cluster).
-        """
+        """Return the largest value of the warps that share each bit."""
         if self.warps_of_bit == 1:
             return values
         rows = len(values)

@@ -18,10 +18,7 @@ Counts = NDArray[np.int64]
 class Mask:
     """A set of lanes of a batch of (blocks, warps, 32) lanes.
 
-    Attributes:
-        lanes: Booleans that broadcast to the batch's shape; an axis is 1 where membership is uniform.
-        blocks: Thread blocks in the batch.
-        warps: Warps in each block.
+    An axis of `lanes` is 1 where membership is uniform.
     """
 
     def __init__(self, lanes: Bools, blocks: int, warps: int) -> None:

@@ -54,9 +54,7 @@ class Meeting:
     """Lanes from several places of the program that exchange values now.
 
     Attributes:
-        lanes: All of them: shape (blocks, warps, 32).
         group: For each the lanes that it exchanges with.
-        values: What they bring, in each lane its own.
         settled: Whether what they do once together is done: the first place that takes part does it.
     """
 
@@ -70,12 +68,8 @@ class Arrival(Exception):
     """Lanes have come to a warp operation that others, which they must wait for, have not come to.
 
     Attributes:
-        operation: Its name, with all qualifiers.
-        line: Its source line.
-        mask: The lanes.
         members: The member mask of each.
         incomplete: Those that must wait.
-        values: What they bring.
     """
 
     def __init__(

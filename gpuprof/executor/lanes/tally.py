@@ -69,17 +69,12 @@ class Site:
 class Tally:
     """Counts of one batch.
 
-    Args:
-        sites: How many instructions are counted by themselves.
-        basic_blocks: Of the program.
-        blocks: Thread blocks.
-        loops: Loops of one basic block whose turns are counted, each with the blocks before it.
+    Of some loops of one basic block iterations are counted; they are given with the blocks before each.
 
     Attributes:
         events: For each site what was counted there, by event: shapes (blocks,).
         threads: Lanes that ran each basic block, shape (basic blocks, blocks).
         warps: Warps that ran each basic block with at least one lane, likewise.
-        loops: Turns of the loops, by their basic blocks.
     """
 
     def __init__(

@@ -34,14 +34,7 @@ def barrier_operands(coder: Coder, item: Instruction) -> Callable[[Batch], list[
 
 @dataclass(frozen=True)
 class Reduction:
-    """What `bar.red` makes of a predicate of the threads that meet.
-
-    Attributes:
-        combine: "popc", "and" or "or".
-        holds: Returns each lane's predicate.
-        slot: Of the register that gets the result.
-        kept: How that register is kept.
-    """
+    """What `bar.red` makes of a predicate of the threads that meet."""
 
     combine: str
     holds: Callable[[Batch], Lanes]

@@ -83,12 +83,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Geometry:
-    """The shape of a launch.
-
-    Attributes:
-        grid: Blocks in x, y, z.
-        block: Threads of a block in x, y, z.
-    """
+    """The shape of a launch."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -166,10 +161,7 @@ class OwnMemory:
     """What a program has of shared and local memory.
 
     Attributes:
-        shared: Where its shared variables lie.
         granule: Bytes of the smallest access to shared memory.
-        start: Address of the first byte of its own shared memory.
-        local_bytes: Of each thread.
         reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
             use them. Where it does, addresses count from there.
         unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
@@ -191,13 +183,8 @@ class Batch:
     `ClusterLayout`.
 
     Attributes:
-        registers: One value per register slot.
-        mask: The lanes that run the current instruction's basic block.
         alone: False when other lanes that still live are elsewhere, so that writes must spare them.
-        live: The lanes that have not ended.
         indices: blockIdx of each block, or of the first one of each cluster: shape (blocks, 3).
-        layout: Where the blocks of a cluster lie.
-        clock: What tells the time.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         meeting: The lanes that exchange values at a warp operation, where they come from several places of
             the program.
@@ -302,12 +289,8 @@ class Batch:
     ) -> None:
         """Take part in a launch, as the blocks from number `first` on: its races are looked for.
 
-        Args:
-            races: What looks for them.
-            first: Blocks of the launch before these.
-            order_shared: Whether accesses to shared memory are judged one by one, too.
-            polled: Source lines of loads that are repeated until they find what they wait for.
-            observers: Who else is told who touches global memory.
+        If `order_shared`, accesses to shared memory are judged one by one, too. Loads in `polled` lines are
+        repeated until they find what they wait for.
         """
         self.order = self.races.order = races.order(
             first * self.layout.blocks, self.blocks, self.warps, self.layout
@@ -320,9 +303,7 @@ class Batch:
     def run_slice(self, run: SliceRun, deciding: Collection[str]) -> None:
         """Run the control slice alone, which no race is looked for in.
 
-        Args:
-            run: The launch.
-            deciding: Spaces, of "shared" and "local", whose content decides what the slice does.
+        The content of `deciding` spaces, of "shared" and "local", decides what the slice does.
         """
         shared = local = None
         if "shared" in deciding:
@@ -347,11 +328,8 @@ class Batch:
     ) -> None:
         """Tell those who listen that threads access a buffer.
 
-        Args:
-            event: "read", "write" or "update", as of `Observer`.
-            buffer: Where.
-            more: What else the event says: the values that are stored, or the lanes whose comparison failed.
-            access: What a `MemoryOperation` says of it.
+        What else an event says is `more`: the values that are stored, or the lanes whose comparison failed.
+        `access` is what a `MemoryOperation` says.
         """
         observers = self.observers.get(buffer.address)
         if observers is not None:
@@ -463,12 +441,7 @@ class Batch:
     ) -> None:
         """Nobody may touch global memory that a copy may still write, nor write what one may still read.
 
-        Args:
-            start: Address of each access.
-            size: Bytes of each.
-            where: The (block, warp, lane) of each, a row each.
-            line: Source line.
-            writes: Whether they write.
+        Of each access `start` is the address, and a row of `where` its (block, warp, lane).
         """
         met = self.flights.met(start, size, where[:, 0], writes=writes) if len(start) else None
         if met is not None:

@@ -41,10 +41,8 @@ Addresses = NDArray[np.int64]
 class BoxPlaces:
     """Where the pieces of a box come from, or go to.
 
-    Attributes:
-        address: Of each piece: shape (blocks or 1, chunks, pieces of a chunk).
-        inside: Which pieces lie in the array, likewise.
-        size: Bytes of a piece: a chunk, or an element where chunks cross the array's edge.
+    `address` and `inside` are of each piece: shape (blocks or 1, chunks, pieces of a chunk). `size` is a
+    chunk, or an element where chunks cross the array's edge.
     """
 
     address: Addresses
@@ -57,13 +55,9 @@ def box_places(
 ) -> BoxPlaces:
     """Return where the pieces of boxes lie.
 
-    Args:
-        pattern: The boxes in shared memory.
-        tensor: What they are cut from.
-        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks). The innermost ones
-            are those of whole chunks.
-        stores: Whether they go to the array. An H200 stores whole chunks of a row: what lies between the
-            array's last element and the end of its chunk is written too.
+    `first` has each coordinate of the box, for every chunk: shape (blocks or 1, chunks); the innermost ones
+    are those of whole chunks. An H200 stores whole chunks of a row: of one that `stores`, what lies between
+    the array's last element and the end of its chunk is written too.
     """
     item, extents, counts = tensor.item_bytes, tensor.extents, tensor.counts
     end = -(-extents[0] * item // CHUNK_BYTES) * CHUNK_BYTES // item if stores else extents[0]
@@ -123,11 +117,7 @@ class BoxOperands:
     ) -> Iterator[tuple[TensorDescriptor, Lanes, Lanes, list[Lanes], Mask]]:
         """Yield for each map the box in shared memory, its bytes, its coordinates, and the lanes.
 
-        Args:
-            batch: Whose memory.
-            mask: The lanes.
-            rank: Of the block in whose memory the box is, at the same place; None where its address says.
-            remote: Whether it may be another block's of the cluster.
+        `rank` is of the block in whose memory the box is, at the same place; None where its address says.
         """
         address_of_box, where = self._shared.in_block(batch, rank), self._map(batch)
         coordinates = [read(batch).astype(np.int64) for read in self._reads]
@@ -279,13 +269,7 @@ def in_shared(
 ) -> Lanes:
     """Return where a stretch lies in the shared memory of its batch, which must hold it.
 
-    Args:
-        batch: Whose memory.
-        line: Source line.
-        mask: The lanes.
-        start: Addresses, from the start of the kernel's own shared memory.
-        length: Bytes.
-        remote: Whether it may be another block's of the cluster.
+    `start` counts from the kernel's own shared memory, which a `remote` one may leave for another block's.
     """
     limit = batch.layout.shared_bytes
     several = batch.layout.several

@@ -182,15 +182,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
 
 
 def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces, inside: Bools) -> Lanes:
-    """Return the chunks of a box.
-
-    Args:
-        batch: Reads its memory.
-        line: Source line.
-        tensor: What the box is cut from.
-        places: Where its pieces lie.
-        inside: Which of them lie in the array.
-    """
+    """Return the chunks of a box."""
     size = places.size
     outside = np.full(size // tensor.item_bytes, tensor.outside, dtype=f"u{tensor.item_bytes}")
     filler = outside.view(moved_dtype(size))[0]

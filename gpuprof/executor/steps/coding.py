@@ -27,21 +27,13 @@ class Coder:
     """Decodes operands of one function.
 
     Attributes:
-        slots: Where values live.
-        parameters: Byte offset of each kernel parameter.
         passing: Registers whose value may be needed by lanes that do not run the instruction writing it;
             all others are written whole, without sparing idle lanes.
         shared_start: Address of the first byte of the kernel's own shared memory. Accesses subtract it, so
             that behind them a byte's number is its place in that memory.
         guesses: `id` of each plain load whose value a compare-and-swap checks.
-        sites: Instructions counted by themselves, so far.
-        shared_granule: Bytes of the smallest access that may go to shared memory, so far.
-        phased: Whether any instruction needs mbarriers or the copy engine.
-        fences: Whether any instruction orders what its thread does for threads elsewhere.
         uncounted: Families of accesses that also go another way, past their counters: by the copy engine, or
             by textures and surfaces.
-        unmodelled: What is met that no step models, with its source line, so far.
-        clocks: Registers that tell the time and are read, so far.
         carry: Slot of the carry flag, which has no name in PTX.
     """
 

@@ -39,13 +39,7 @@ def in_block(address: NDArray[np.integer], rank: int) -> Addresses:
 class ClusterAccess:
     """What lanes access of the shared memory of their cluster's blocks.
 
-    Attributes:
-        batch: Whose memory.
-        line: Source line.
-        start: Addresses, counted from where the kernel's own shared memory starts in each block: shape
-            (clusters or 1, warps or 1, 32 or 1).
-        size: Bytes of each lane.
-        mask: The lanes.
+    `start` counts from where the kernel's own shared memory starts in each block.
     """
 
     batch: Batch
@@ -69,9 +63,7 @@ class ClusterAccess:
     def places(self, *, remote: bool, whole: bool = True) -> Addresses:
         """Return where that lies among the memory of the cluster's blocks.
 
-        Args:
-            remote: Whether it may be another block's memory.
-            whole: Whether all of it must lie inside the memory of a block.
+        A `remote` access may go to another block; a `whole` one must lie inside the memory of a block.
         """
         layout = self.batch.layout
         self._require_rank((self._address < 0) | (self._rank >= layout.blocks), "its cluster")

@@ -83,10 +83,7 @@ def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction
 def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) -> list[Step]:
     """Decode a run of float32 arithmetic, to one step if that pays.
 
-    Args:
-        coder: Decodes operands.
-        group: The instructions, in their order.
-        wanted: Registers that other instructions may read.
+    `wanted` are the registers that other instructions may read.
     """
     if len(group) < _FEWEST:
         return [_alone(coder, item) for item in group]
@@ -165,9 +162,7 @@ def _reader(
 def read_outside(group: list[Instruction], counts: Mapping[str, int]) -> set[str]:
     """Return the registers that instructions of the same basic block read that are not of the group.
 
-    Args:
-        group: The group.
-        counts: How many instructions of the basic block read each register.
+    `counts` says how many instructions of the basic block read each register.
     """
     inside: dict[str, int] = {}
     for item in group:

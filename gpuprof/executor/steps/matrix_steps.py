@@ -37,13 +37,7 @@ _LANE = np.arange(WARP)
 class Tiles:
     """Tiles in shared memory that one instruction moves: at most 4.
 
-    Args:
-        coder: Where its site goes.
-        item: The instruction.
-        count: Tiles.
-        offset: The immediate part of its address, in bytes.
-        kind: "load" or "store".
-        in_window: Whether addresses are generic ones.
+    `kind` is "load" or "store"; `in_window` says that addresses are generic ones.
     """
 
     def __init__(

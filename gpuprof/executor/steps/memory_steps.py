@@ -364,12 +364,7 @@ def _manner(coder: Coder, item: Instruction, kind: str) -> Manner:
 def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
     """Return the state space of an instruction as it sees it.
 
-    Args:
-        coder: Where its sites go.
-        item: The instruction.
-        memory: Its address operand.
-        size: Bytes that a lane accesses.
-        kind: "load", "store" or "atomic".
+    A lane accesses `size` bytes; `kind` is "load", "store" or "atomic".
     """
     if size not in (1, 2, 4, 8, 16):
         raise UnsupportedInstruction(item.name, item.line)

@@ -48,10 +48,7 @@ def loaded(item: Instruction) -> tuple[Operand, ...]:
 class _Made:
     """The loads of a run, made at given addresses by given lanes.
 
-    Attributes:
-        places: The addresses as the player takes them; idle lanes have one that a lane that runs has.
-        repeated: What each load counts, and how often these were made again.
-        entries: What the race detector is told.
+    In `places`, idle lanes have the address of one that runs.
     """
 
     places: list[NDArray[np.int64]]

@@ -34,13 +34,9 @@ class Request:
 
     Attributes:
         site: Its number in the tally, or None when it is not counted.
-        line: Its source line.
         size: Bytes per lane, all elements of a vector together.
-        offset: The immediate part of its address, in bytes.
-        manner: How it touches global memory.
         elsewhere: What its decoder counts in another way.
         remote: Whether it may go to the shared memory of other blocks of its cluster.
-        parts: Elements of a vector.
     """
 
     site: int | None
@@ -318,7 +314,6 @@ class SharedSpace:
     """Shared memory: wavefronts and bank conflicts are counted, and races looked for.
 
     Attributes:
-        request: The access as the hardware makes it.
         parts: Where a vector load has elements that nobody wants, the wanted ones: only they count as read.
     """
 

@@ -32,16 +32,7 @@ _FIRST_OF_NEW_UNIT = 80
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a launch is, as far as its threads can ask.
-
-    Attributes:
-        geometry: Its shape.
-        cluster: Blocks of a cluster in x, y and z; None where the kernel says nothing of clusters.
-        architecture: The number of the PTX's target.
-        static_and_dynamic_bytes: Shared memory of a block.
-        dynamic_bytes: Of that, what the launch asked for.
-        multiprocessors: Of the card.
-    """
+    """What a launch is, as far as its threads can ask."""
 
     geometry: Geometry
     cluster: tuple[int, int, int] | None

@@ -121,11 +121,7 @@ def _parts(operand: Operand) -> tuple[Operand, ...]:
 class _Place:
     """What lanes of one instruction access of one surface.
 
-    Attributes:
-        buffer: Holds the surface.
-        start: Of each lane's bytes in it.
-        granule: Bytes of a piece that is moved at once: accesses start at multiples of it.
-        mask: The lanes.
+    A piece of `granule` bytes is moved at once: accesses start at multiples of it.
     """
 
     buffer: Buffer

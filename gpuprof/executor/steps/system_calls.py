@@ -108,12 +108,7 @@ def free(coder: Coder, item: Instruction) -> Step:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads what a call's generic addresses point to, as one lane sees it.
-
-    Attributes:
-        line: Source line of the call.
-        shared_start: Address of the first byte of the kernel's own shared memory.
-    """
+    """Reads what a call's generic addresses point to, as one lane sees it."""
 
     line: int
     shared_start: int

@@ -151,9 +151,6 @@ class _Form:
     """What a `tex` or `tld4` says of itself.
 
     Attributes:
-        kind: Of texture.
-        given: Type of the results.
-        taken: Type of the coordinates.
         component: The channel that is gathered; None for `tex`.
         tells_residence: Whether a second result says that the texels are there.
     """

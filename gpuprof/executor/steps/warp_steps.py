@@ -59,11 +59,6 @@ class MemberMask:
     def meet(self, batch: Batch, mask: Mask, *values: Lanes) -> tuple[LaneBits | None, tuple[Lanes, ...]]:
         """Return with whom each lane exchanges, and what all of them bring.
 
-        Args:
-            batch: The batch.
-            mask: The lanes that run the operation now.
-            values: What they bring.
-
         Returns:
             For each lane those of its warp that it exchanges with, or None where that is everybody in `mask`;
             and the values.

@@ -42,10 +42,8 @@ class Piece:
     """One access by all lanes, or several where a register is put together from bytes.
 
     Attributes:
-        registers: Which registers of the fragment it fills.
         strided: For each lane how many strides its address lies from the fragment's.
         along: And how many elements.
-        size: Bytes of an access.
     """
 
     registers: tuple[int, ...]
@@ -57,14 +55,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Shape:
-    """A shape of `wmma`, with the product that its machine code is made of.
-
-    Attributes:
-        m: Rows of A, C and D.
-        n: Columns of B, C and D.
-        k: Columns of A, rows of B.
-        product: One tensor-core instruction.
-    """
+    """A shape of `wmma`, with the product that its machine code is made of."""
 
     m: int
     n: int
@@ -96,10 +87,8 @@ class Shape:
 class Tile:
     """A register of a factor, and its tile's place.
 
-    Attributes:
-        register: Its number in the fragment.
-        major: Rows of A before it, or columns of B, in tiles of 8.
-        depth: Places along k before it, in tiles of 4 words.
+    `major` counts rows of A before it, or columns of B, in tiles of 8; `depth` places along k, in tiles of 4
+    words.
     """
 
     register: int
@@ -125,10 +114,7 @@ def factor_tiles(shape: Shape, *, first: bool) -> list[Tile]:
 def factor_pieces(shape: Shape, *, first: bool, by_depth: bool) -> list[Piece]:
     """Return the accesses that move a factor between its fragment and memory.
 
-    Args:
-        shape: The shape.
-        first: Whether it is the first factor of the machine code.
-        by_depth: Whether elements that follow one another along k do so in memory.
+    `first` is the first factor of the machine code; `by_depth` one whose elements along k follow one another.
     """
     item = _item_bytes(shape.product.a)
     per = max(1, 4 // item)
@@ -148,9 +134,7 @@ def factor_pieces(shape: Shape, *, first: bool, by_depth: bool) -> list[Piece]:
 def sum_pieces(shape: Shape, *, by_columns: bool) -> list[Piece]:
     """Return the accesses that move an accumulator.
 
-    Args:
-        shape: The shape.
-        by_columns: Whether elements of a row, in the machine code's order, follow one another in memory.
+    `by_columns` says that elements of a row, in the machine code's order, follow one another in memory.
     """
     kind = shape.product.accumulator
     item, halves = _item_bytes(kind), shape.product.rows // GROUPS

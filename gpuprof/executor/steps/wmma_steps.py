@@ -113,12 +113,7 @@ def by_tiles(
 ) -> list[Lanes]:
     """Return the registers of D, made tile by tile.
 
-    Args:
-        shape: The shape.
-        compute: Makes the registers of a tile of D from those of A, B and C.
-        first: Registers of the first factor of the machine code.
-        second: Those of the second.
-        sums: Those of C.
+    `compute` makes the registers of a tile of D from those of the factors of the machine code, and of C.
     """
     tall, flat, pairs = shape.product.register_counts
     found: list[Lanes] = []

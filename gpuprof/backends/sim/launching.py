@@ -1,24 +1,59 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Launches that the card's driver would refuse."""
+"""One launch of a case: what it is given, what the driver would refuse, and how the executor runs it."""
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from gpuprof.backends.arguments import Argument as BoundArgument
+from gpuprof.backends.arguments import bind_arguments
+from gpuprof.backends.base import Functions
+from gpuprof.backends.sim.device_memory import arguments_of
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import CaseFailure
-from gpuprof.kernels.shape import OneLaunch
+from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.problems.problem import Problem
 from gpuprof.toolchain.nvrtc import CompiledKernel
+
+
+def bound_launches(
+    device: Device, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+) -> list[list[BoundArgument]]:
+    """What each launch of a case is given; the card can hold all of them."""
+    for one in shape.launches:
+        check_launch(device, kernel.id, one, compiled[one.entry])
+    return [list(bind_arguments(kernel, problem, shape, one, compiled[one.entry])) for one in shape.launches]
+
+
+def run_launch(
+    device: Device,
+    program: Program,
+    one: OneLaunch,
+    given: Sequence[BoundArgument],
+    memory: GlobalMemory,
+    buffers: Mapping[str, Buffer],
+    **how: Any,
+) -> LaunchResult:
+    """Run one launch of a case; `how` are other arguments of `launch`."""
+    return launch(
+        program,
+        one.grid,
+        one.block,
+        arguments_of(given, buffers, memory),
+        memory,
+        one.dynamic_shared_bytes,
+        cooperative=one.cooperative,
+        multiprocessors=device.sm_count,
+        **how,
+    )
 
 
 def check_launch(device: Device, name: str, one: OneLaunch, compiled: CompiledKernel) -> None:
     """Refuse what the card cannot hold.
-
-    Args:
-        device: The card.
-        name: What the kernel is called.
-        one: The launch, of at least one thread.
-        compiled: The kernel.
 
     Raises:
         CaseFailure: The driver would refuse the launch.
@@ -41,11 +76,7 @@ def _check_shared(device: Device, name: str, needed: int) -> None:
 
 
 def _check_resources(device: Device, one: OneLaunch, registers: int, shared_bytes: int) -> None:
-    """Refuse a block, or a cooperative grid, that the card cannot hold.
-
-    Raises:
-        CaseFailure: The driver would refuse the launch.
-    """
+    """Refuse a block, or a cooperative grid, that the card cannot hold."""
     held = theoretical_occupancy(
         device,
         threads_per_block=math.prod(one.block),
