@@ -114,7 +114,7 @@ def test_what_is_not_modelled_is_named(ladder, explained):
 
 def test_nothing_is_said_to_be_right_that_did_not_run(ladder, explained, monkeypatch):
     right = changed(ladder, "wrong_value", "right", ("row == 3 && column == 7 ? 5 : ", ""))
-    monkeypatch.setattr(explain, "smaller_problems", lambda problem: [])
+    monkeypatch.setattr(explain, "smaller_cases", lambda *_: [])
     monkeypatch.setattr(explain, "_MOST_BYTES", 1)
     explanation, why_not = explained(right, "right", SIZES, "wrong")
     assert explanation is None
