@@ -188,9 +188,7 @@ def _uneven(facts: _Facts) -> Iterator[Action]:
         return
     blocks, sm_count = blocks_of(facts.case) or 0, facts.device.sm_count
     share = numbers.percent(100 * binding.bound.even_us / binding.bound.least_us)
-    why = (
-        f"{_several(blocks, 'block')} for {sm_count} SMs, so that an SM has {share} of the busiest one's work"
-    )
+    why = f"{numbers.plural(blocks, 'block')} for {sm_count} SMs, so that an SM has {share} of the busiest one's work"
     do = "spread the work evenly (tile sizes that divide it among the SMs, stream-K, split-K)"
     yield from facts.allowing(do, why, binding.bound.even_us, binding)
 
@@ -334,7 +332,7 @@ def _grid(facts: _Facts) -> Iterator[Action]:
     blocks, sm_count = blocks_of(facts.case), facts.device.sm_count
     if blocks is None or blocks >= sm_count:
         return
-    why = f"{_several(blocks, 'block')} for {sm_count} SMs"
+    why = f"{numbers.plural(blocks, 'block')} for {sm_count} SMs"
     how = "smaller tiles, split-K" if facts.work[1] == "FMA" else "smaller tiles, fewer threads"
     do = f"launch more, smaller blocks ({how})"
     if facts.limits is None or facts.now_us is None:
@@ -498,7 +496,7 @@ def _chain(facts: _Facts) -> Iterator[Action]:
     else:
         do = "overlap dependent steps (several elements of a thread at once, next loads before this use)"
     with_warps = f"{numbers.brief(held.warps)} warps are resident on an SM; " if held else ""
-    what = f"{_several(loads, 'global load')} and {_several(barriers, 'barrier')}"
+    what = f"{numbers.plural(loads, 'global load')} and {numbers.plural(barriers, 'barrier')}"
     yield facts.to_the_bound(do, f"{with_warps}each goes through {what} in turn")
 
 
@@ -514,10 +512,6 @@ def _uncounted(facts: _Facts) -> Iterator[Action]:
 
 def _warps(case: Measurement) -> int:
     return (blocks_of(case) or 0) * ceil(prod(case.block) / WARP_LANES)
-
-
-def _several(count: float, what: str) -> str:
-    return f"{numbers.brief(count)} {what}{'' if count == 1 else 's'}"
 
 
 def _launch_first(facts: _Facts) -> Iterator[Action]:

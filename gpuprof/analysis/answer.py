@@ -8,13 +8,12 @@ from typing import Literal
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.actions import Action
-from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import headline_rate
-from gpuprof.analysis.ladder import Rung, SizeLadder, uncertainty
+from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.limits import Limits
-from gpuprof.analysis.speed import Speed
+from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
@@ -175,7 +174,7 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
         time_us=speed.median_us,
         noise=f"±{numbers.percent(100 * width, 2)}" if width is not None and is_noisy(rung.case) else "",
         bound_us=rung.limits.least_us if rung.limits else None,
-        reference=_versus(ladder.reference_name, rung.vs_reference),
+        reference=Versus(ladder.reference_name, rung.vs_reference) if rung.vs_reference else None,
         simplest=_simplest(ladder, rung, speed),
         rate=rate.write(value) if value is not None else "",
         peaks=tuple(_peaks(speed)),
@@ -192,10 +191,6 @@ def shape_of(rung: Rung, case: Measurement) -> str:
     block = [format_extent(case.block)] if len({other.block for other in rung.cases}) > 1 else []
     varied = (key for key in case.params if len({other.params.get(key) for other in rung.cases}) > 1)
     return " ".join([*block, *(f"{key}={case.params[key]}" for key in varied)])
-
-
-def _versus(name: str, factor: float | None) -> Versus | None:
-    return None if factor is None else Versus(name, factor)
 
 
 def _simplest(ladder: SizeLadder, rung: Rung, speed: Speed) -> Versus | None:
@@ -236,8 +231,7 @@ def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
     for rung in ladder.rungs:
         if rung is fastest or rung.is_ceiling or rung.speed is None or rung.case.ran == fastest.case.ran:
             continue
-        gain = rung.speed.median_us / fastest.speed.median_us
-        if abs(gain - 1.0) <= uncertainty(rung.speed) + uncertainty(fastest.speed):
+        if not differ(rung.speed, fastest.speed):
             yield rung.kernel.id
 
 

@@ -13,13 +13,11 @@ from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counts import sampled
 from gpuprof.analysis.kinds import is_reference, on_host
 from gpuprof.analysis.numbers import plural
-from gpuprof.analysis.speed import speed_of
+from gpuprof.analysis.speed import NOISE_LIMIT, is_noisy, speed_of
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Clocks, Measurement, Run
 from gpuprof.text import format_extent
 
-#: Half width of the median's 95 % confidence interval, relative to the median.
-NOISE_LIMIT = 0.005
 #: Share of the boost clock, which the theoretical compute peak assumes, below which a banner says so.
 CLOCK_LIMIT = 0.95
 #: Fewest samples that have a 95 % interval of the median at all.
@@ -47,12 +45,6 @@ def banners(run: Run, more: Iterable[Banner] = ()) -> tuple[Banner, ...]:
     ]
     order = {"bad": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda banner: order[banner.level]))
-
-
-def is_noisy(case: Measurement) -> bool:
-    """True when a case's cold median is known to be less certain than the threshold."""
-    cold = case.timing.cold if case.timing else None
-    return cold is not None and cold.ci95_rel is not None and cold.ci95_rel > NOISE_LIMIT
 
 
 def _name(case: Measurement) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpuprof.analysis.actions import Action, actions_of
-from gpuprof.analysis.banners import NOISE_LIMIT
 from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record, name_of
@@ -14,7 +13,7 @@ from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limiter import Limiter, limiter_of
 from gpuprof.analysis.limits import Limits, limits_of, shifts
 from gpuprof.analysis.memo import remembered
-from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.analysis.speed import Speed, differ, speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.results import KernelRecord, Measurement, Run
 
@@ -53,20 +52,20 @@ class Rung:
     case: Measurement
     cases: tuple[Measurement, ...]
     speed: Speed | None
-    previous: str | None
-    gain: float | None
-    changes: tuple[Change, ...]
-    vs_reference: float | None
-    vs_fastest: float | None
     limits: Limits | None
     limiter: Limiter | None
+    actions: tuple[Action, ...]
     is_reference: bool
     is_ceiling: bool
     is_fastest: bool = False
+    previous: str | None = None
+    gain: float | None = None
     gain_is_clear: bool = False
-    claims: tuple[Claim, ...] = ()
+    changes: tuple[Change, ...] = ()
     shifts: tuple[str, ...] = ()
-    actions: tuple[Action, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    vs_reference: float | None = None
+    vs_fastest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +124,6 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
                 case=case,
                 cases=tuple(cases),
                 speed=speed_of(run, case),
-                previous=None,
-                gain=None,
-                changes=(),
-                vs_reference=None,
-                vs_fastest=None,
                 limits=limits_of(run, case),
                 limiter=limiter_of(run, case),
                 actions=actions_of(run, case),
@@ -187,12 +181,11 @@ def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
     if before is None or not status_of(run, rung.case).usable:
         return rung
     gain = before.speed.median_us / rung.speed.median_us if before.speed and rung.speed else None
-    noise = uncertainty(before.speed) + uncertainty(rung.speed)
     return replace(
         rung,
         previous=before.kernel.id,
         gain=gain,
-        gain_is_clear=gain is not None and abs(gain - 1.0) > noise,
+        gain_is_clear=differ(before.speed, rung.speed),
         changes=changes(run, before.case, rung.case),
         shifts=shifts(before.limits, rung.limits) if before.limits and rung.limits else (),
     )
@@ -207,9 +200,3 @@ def _claims(run: Run, rung: Rung, before: Rung | None) -> tuple[Claim, ...]:
     elif before is not None and record.after not in ("", before.kernel.id):
         start = None
     return claims(run, record.moves, start, rung.case, absent)
-
-
-def uncertainty(speed: Speed | None) -> float:
-    """Half width of the interval around a time, relative; the threshold where that is unknown."""
-    width = speed.timing.ci95_rel if speed else None
-    return max(NOISE_LIMIT if width is None else width, NOISE_LIMIT / 2)

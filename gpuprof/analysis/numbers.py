@@ -151,7 +151,7 @@ def listed(names: Sequence[str], most: int = 0) -> str:
 
 def plural(count: float, what: str) -> str:
     """A count of something: `1 case`, `2 cases`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{brief(count)} {what}{'' if count == 1 else 's'}"
 
 
 def bound(text: str) -> str:

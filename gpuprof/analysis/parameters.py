@@ -3,15 +3,13 @@
 """A kernel that ran with several blocks or sets of parameters, as small multiples."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import Group, kernel_record
 from gpuprof.analysis.kinds import is_reference
-from gpuprof.analysis.ladder import uncertainty
-from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Run
 
@@ -133,14 +131,6 @@ def _value_of(case: Measurement, name: str) -> int:
     return case.block[_EXTENTS.index(name)] if name in _EXTENTS else case.params[name]
 
 
-def is_clear_gain(run: Run, first: Measurement, second: Measurement) -> bool:
-    """Whether two times differ by more than their intervals and the noise threshold allow by chance."""
-    fast, slow = speed_of(run, first), speed_of(run, second)
-    if fast is None or slow is None:
-        return False
-    return abs(slow.median_us / fast.median_us - 1.0) > uncertainty(fast) + uncertainty(slow)
-
-
 def _metric(run: Run, cases: list[Measurement]) -> str:
     known = [
         (key, [value for case in cases if (value := _value(run, case, key)) is not None])
@@ -199,12 +189,7 @@ def _with_best(
     top = min(values)
     slack = 0.0 if exact else _ALIKE * abs(top)
     return {
-        key: ParameterPoint(
-            point.case,
-            point.value,
-            is_best=point.value is not None and sign * point.value <= top + slack,
-            is_default=point.is_default,
-        )
+        key: replace(point, is_best=point.value is not None and sign * point.value <= top + slack)
         for key, point in points.items()
     }
 

@@ -14,6 +14,8 @@ from gpuprof.analysis.memo import remembered
 from gpuprof.devices.device import Device
 from gpuprof.results import Measurement, ProblemRecord, Run, Throughput, Timing
 
+#: Half width of the median's 95 % confidence interval, relative to the median, above which a time is noisy.
+NOISE_LIMIT = 0.005
 #: Types of operands by which tensor operations are counted.
 _TENSOR_SOURCES = ("f16", "bf16", "tf32", "f64", "i8")
 
@@ -138,6 +140,29 @@ def why_no_speed(run: Run, case: Measurement) -> str:
     if case.outcome != "ok":
         return f"{case.outcome}: a case gets a speed only when its result is correct"
     return case.timing_reason or case.throughput_reason or "not timed"
+
+
+def differ(first: Speed | None, second: Speed | None) -> bool:
+    """Whether two times differ by more than their intervals and the noise threshold allow by chance.
+
+    Identical code must not look faster or slower.
+    """
+    if first is None or second is None:
+        return False
+    allowed = sum(map(_uncertainty, (first, second)))
+    return abs(first.median_us / second.median_us - 1.0) > allowed
+
+
+def _uncertainty(speed: Speed) -> float:
+    """Half width of the interval around a time, relative; the threshold where that is unknown."""
+    width = speed.timing.ci95_rel
+    return max(NOISE_LIMIT if width is None else width, NOISE_LIMIT / 2)
+
+
+def is_noisy(case: Measurement) -> bool:
+    """Whether a case's cold median is known to be less certain than the threshold."""
+    cold = case.timing.cold if case.timing else None
+    return cold is not None and cold.ci95_rel is not None and cold.ci95_rel > NOISE_LIMIT
 
 
 def rate(speed: Speed, flops: bool) -> float:

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of, shape_of
-from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
-from gpuprof.analysis.speed import rate
+from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuprof.analysis import counts
-from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.speed import is_noisy
 from gpuprof.analysis.status import status_of
 from gpuprof.report.document import Cell, Column, Row, Table
 from gpuprof.results import Measurement, Run

@@ -11,8 +11,8 @@ from gpuprof.analysis.parameters import (
     ParameterSweep,
     Params,
     build_parameter_sweeps,
-    is_clear_gain,
 )
+from gpuprof.analysis.speed import differ, speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
@@ -81,7 +81,7 @@ def _beside(run: Run, sweep: ParameterSweep, best: ParameterPoint, other: Parame
         return f"{told}, gave none: {status_of(run, other.case).word}"
     if sweep.metric != "median_us":
         return f"{told}, has {sweep.figure.write(other.value)}"
-    if not is_clear_gain(run, best.case, other.case):
+    if not differ(speed_of(run, other.case), speed_of(run, best.case)):
         return f"within the noise of {told}"
     return (
         f"{numbers.ratio(other.value / best.value)} as fast as {told}{_because(run, other.case, best.case)}"
