@@ -188,7 +188,8 @@ def _uneven(facts: _Facts) -> Iterator[Action]:
         return
     blocks, sm_count = blocks_of(facts.case) or 0, facts.device.sm_count
     share = numbers.percent(100 * binding.bound.even_us / binding.bound.least_us)
-    why = f"{numbers.plural(blocks, 'block')} for {sm_count} SMs, so that an SM has {share} of the busiest one's work"
+    few = f"{numbers.plural(blocks, 'block')} for {sm_count} SMs"
+    why = f"{few}, so that an SM has {share} of the busiest one's work"
     do = "spread the work evenly (tile sizes that divide it among the SMs, stream-K, split-K)"
     yield from facts.allowing(do, why, binding.bound.even_us, binding)
 
