@@ -580,6 +580,30 @@ def counted_run() -> Run:
     return replace(held, cases=tuple(with_bounds(case, held.device) for case in held.cases))
 
 
+#: Cycles of all SMs in a millisecond.
+CYCLES = 132 * 1980e3
+#: Ten milliseconds of passes, eight of which are conflicts; one millisecond of FMAs.
+CONFLICTS = {
+    "l1_passes": 10 * CYCLES,
+    "shared_load_bank_conflicts": 8 * CYCLES,
+    "shared_load_wavefronts": 9 * CYCLES,
+    "ffma_thread_instructions": 128 * CYCLES,
+}
+
+
+def bounded(values: Mapping[str, float], problem: ProblemRecord, **parts: object) -> Measurement:
+    """A case with counts, and the bounds that follow from them."""
+    held = {name: Counter(value, "", "sim") for name, value in values.items()}
+    bare = Measurement("k", problem, (32, 32, 1), (1320, 1, 1), {}, "ok", "x", counters=held)
+    return with_bounds(replace(bare, **parts), DEVICE)  # type: ignore[arg-type]
+
+
+def at(case: Measurement, median_us: float) -> Measurement:
+    """The case with one sample of that time."""
+    cold = Timing(median_us, median_us, median_us, None, ((median_us,),), 1)
+    return replace(case, timing=TimingPair(cold, None))
+
+
 def many_run() -> Run:
     """45 kernels of five studies at three sizes, each with counters and lines."""
     kernels, cases = [], []

@@ -6,44 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic_runs import DEVICE, Gemm, Transpose, run
+from synthetic_runs import CONFLICTS, CYCLES, DEVICE, Gemm, Transpose, at, bounded, run
 
 from gpuprof.analysis.actions import Action, actions_of
 from gpuprof.analysis.kinds import is_reference
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
-from gpuprof.bounds import with_bounds
 from gpuprof.bounds.parts import PARTS
 from gpuprof.reading import read_run
-from gpuprof.results import Counter, Measurement, Occupancy, Resources, Timing, TimingPair
+from gpuprof.results import Occupancy, Resources
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-#: Cycles of all SMs in a millisecond.
-CYCLES = 132 * 1980e3
-#: Ten milliseconds of passes, eight of which are conflicts; one millisecond of FMAs.
-CONFLICTS = {
-    "l1_passes": 10 * CYCLES,
-    "shared_load_bank_conflicts": 8 * CYCLES,
-    "shared_load_wavefronts": 9 * CYCLES,
-    "ffma_thread_instructions": 128 * CYCLES,
-}
 
 
-def counted(values, problem=None, busiest=None, **parts):
-    """A case with counts; of those in `busiest` the busiest SM does so much more than its share."""
-    counters = {
-        name: Counter(value, "", "sim", busiest_sm=(busiest or {}).get(name, 1) * value / 132)
-        for name, value in values.items()
-    }
-    problem = problem or Gemm(2048, 2048, 2048)
-    bare = Measurement("k", problem, (32, 32, 1), (1320, 1, 1), {}, "ok", "x", counters=counters)
-    return with_bounds(replace(bare, **parts), DEVICE)
-
-
-def timed(case, median_us):
-    timing = Timing(median_us, median_us, median_us, None, ((median_us,),), 1)
-    return replace(case, timing=TimingPair(timing, None))
+def counted(values, problem=None, **parts):
+    return bounded(values, problem or Gemm(2048, 2048, 2048), **parts)
 
 
 def found(case, backend="gpu") -> tuple[str, tuple[Action, ...]]:
@@ -88,7 +66,7 @@ def test_conflicts_are_taken_away_down_to_the_next_bound():
 
 
 def test_of_a_timed_case_waste_lowers_the_bound_and_says_so():
-    _, (first, *_) = found(timed(counted(CONFLICTS), 11_000))
+    _, (first, *_) = found(at(counted(CONFLICTS), 11_000))
     assert first.lowers_bound
     assert first.factor == pytest.approx(5)
     assert not found(counted(CONFLICTS), "sim")[1][0].lowers_bound
@@ -135,7 +113,7 @@ def test_of_a_problem_that_only_moves_wider_accesses_help():
 def test_at_its_roof_less_work_is_what_is_left():
     us = Transpose(8192, 8192).min_bytes / DEVICE.peak_bandwidth_gbps / 1e3
     values = {"warp_instructions": CYCLES / 1000}
-    key, (first, *_) = found(timed(counted(values, Transpose(8192, 8192)), us / 0.95))
+    key, (first, *_) = found(at(counted(values, Transpose(8192, 8192)), us / 0.95))
     assert key == "dram"
     assert first.factor is None
     assert "95.0 % of theoretical peak" in first.why
@@ -145,31 +123,31 @@ def test_a_short_launch_is_batched_and_a_small_grid_spread():
     small = counted(
         {"warp_instructions": CYCLES / 1e5}, Gemm(64, 64, 64), grid=(16, 1, 1), event_floor_us=2.0
     )
-    key, (first, second, *_) = found(timed(small, 4.0))
+    key, (first, second, *_) = found(at(small, 4.0))
     assert key == "grid"
     assert (first.least_us, first.factor) == (pytest.approx(2), pytest.approx(2))
     assert "launch overhead 2.0 of 4.0" in first.why
     assert "16 blocks for 132 SMs" in second.why
-    key, (first, *_) = found(timed(small, 12.0))
+    key, (first, *_) = found(at(small, 12.0))
     assert "16 blocks for 132 SMs" in first.why
     whole = replace(small, grid=(132, 1, 1))
-    assert found(timed(whole, 2.5))[0] == "launch"
+    assert found(at(whole, 2.5))[0] == "launch"
 
 
 def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     held = {"occupancy": Occupancy(12.5, "registers", 1), "resources": Resources(255, 0, 0, 0)}
     case = counted({"ffma_thread_instructions": 128 * CYCLES}, block=(256, 1, 1), **held)
-    key, actions = found(timed(case, 2000))
+    key, actions = found(at(case, 2000))
     assert key == "latency"
     assert "keep 3 warp FMAs of each warp in flight" in actions[0].do
     assert actions[0].factor == pytest.approx(2)
     assert any("at most 128 registers a thread, not 255" in action.do for action in actions)
     spilled = replace(case, resources=Resources(255, 0, 0, 64))
-    assert "64 B a thread" in found(timed(spilled, 2000))[1][0].why
+    assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
 
 
 def test_what_nobody_counted_is_to_be_counted():
     bare = counted({})
-    _, (first, *_) = found(timed(bare, 1e6))
+    _, (first, *_) = found(at(bare, 1e6))
     assert first.do.startswith("count ")
     assert found(bare, "none")[1] == ()

@@ -5,7 +5,7 @@
 from dataclasses import replace
 
 import pytest
-from synthetic_runs import DEVICE, Gemm, counted_run, run, sim_run
+from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, run, sim_run
 
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.groups import groups
@@ -13,39 +13,18 @@ from gpuprof.analysis.ladder import build_ladder
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
-from gpuprof.bounds import with_bounds
 from gpuprof.report.bound_picture import bound_picture, note
-from gpuprof.results import Counter, Measurement, Occupancy, SourceLine, Timing, TimingPair
-
-PROBLEM = Gemm(4096, 4096, 4096)
-#: Cycles of all SMs in a millisecond.
-CYCLES = 132 * 1980e3
+from gpuprof.results import Occupancy, SourceLine
 
 
 def counted(values, **parts):
-    counters = {name: Counter(value, "", "sim") for name, value in values.items()}
-    bare = Measurement("k", PROBLEM, (32, 32, 1), (128, 128, 1), {}, "ok", "x", counters=counters)
-    return with_bounds(replace(bare, **parts), DEVICE)
-
-
-def timed(case, median_us):
-    timing = Timing(median_us, median_us, median_us, None, ((median_us,),), 1)
-    return replace(case, timing=TimingPair(timing, None))
+    return bounded(values, Gemm(4096, 4096, 4096), **{"grid": (128, 128, 1), **parts})
 
 
 def limits(case, backend="gpu"):
     found = limits_of(run(backend, [], [case]), case)
     assert found is not None
     return found
-
-
-#: Ten milliseconds of passes, eight of which are conflicts; one millisecond of FMAs.
-CONFLICTS = {
-    "l1_passes": 10 * CYCLES,
-    "shared_load_bank_conflicts": 8 * CYCLES,
-    "shared_load_wavefronts": 9 * CYCLES,
-    "ffma_thread_instructions": 128 * CYCLES,
-}
 
 
 def test_what_binds_is_the_longest_and_is_said_without_a_time():
@@ -57,14 +36,14 @@ def test_what_binds_is_the_longest_and_is_said_without_a_time():
 
 
 def test_near_its_bound_a_case_is_said_to_be_bound():
-    found = limits(timed(counted(CONFLICTS), 12_500))
+    found = limits(at(counted(CONFLICTS), 12_500))
     assert found.text == "bound by Shared memory and L1: 10.0 ms at least, 80.0 % of the time it takes"
     assert found.latency == ""
 
 
 def test_far_above_every_bound_it_is_latency_with_the_arithmetic():
     occupancy = Occupancy(12.5, "registers", 1)
-    case = timed(counted({"ffma_thread_instructions": 128 * CYCLES}, occupancy=occupancy), 2000)
+    case = at(counted({"ffma_thread_instructions": 128 * CYCLES}, occupancy=occupancy), 2000)
     found = limits(case)
     assert found.text == "latency-bound: 2.00× its highest bound, 1.00 ms (FMA (f32))"
     # Four cycles and a bit of latency at four a cycle, over eight resident warps.
@@ -75,7 +54,7 @@ def test_far_above_every_bound_it_is_latency_with_the_arithmetic():
 def test_a_small_grid_leaves_sms_idle_and_keeps_few_warps_resident():
     occupancy = Occupancy(100.0, "threads", 2)
     case = counted({"ffma_thread_instructions": 128 * CYCLES}, occupancy=occupancy, grid=(16, 1, 1))
-    said = limits(timed(case, 2000)).latency
+    said = limits(at(case, 2000)).latency
     assert "Only 16 of 132 SMs have a block." in said
     assert "32 warps are resident (no more are launched)" in said
 
@@ -84,7 +63,7 @@ def test_passes_of_shared_memory_arrive_sooner_than_those_of_l1():
     occupancy = Occupancy(50.0, "threads", 1)
     passes, half = {"l1_passes": CYCLES}, {"shared_load_wavefronts": 0.5 * CYCLES}
     cached, mixed, shared = (
-        limits(timed(counted(values, occupancy=occupancy), 2000))
+        limits(at(counted(values, occupancy=occupancy), 2000))
         for values in (passes, passes | half, passes | {"shared_load_wavefronts": CYCLES})
     )
     assert [found.flight.cycles for found in (cached, mixed, shared)] == [45, 34, 23]
@@ -96,25 +75,23 @@ def test_passes_of_shared_memory_arrive_sooner_than_those_of_l1():
     assert "latency of Shared memory and L1 45.0 → 23.0 cycles" in first
     assert "45.0 → 23.0 passes in flight would keep it busy" in first
     assert others == []
-    near = limits(timed(counted(passes | half, occupancy=occupancy), 1200))
+    near = limits(at(counted(passes | half, occupancy=occupancy), 1200))
     assert (near.latency, near.flight, shifts(cached, near)) == ("", None, ())
 
 
 def test_beyond_the_launch_it_is_latency_of_the_part_that_has_most_to_do():
     values = {"l1_passes": CYCLES}
-    found = limits(
-        timed(counted(values, occupancy=Occupancy(50.0, "threads", 1), event_floor_us=2000.0), 4000)
-    )
+    found = limits(at(counted(values, occupancy=Occupancy(50.0, "threads", 1), event_floor_us=2000.0), 4000))
     assert found.binding.key == "launch"
     assert "By Little's law Shared memory and L1 needs 45.0 passes" in found.latency
-    bare = limits(timed(counted(values, event_floor_us=2000.0), 2900))
+    bare = limits(at(counted(values, event_floor_us=2000.0), 2900))
     assert bare.latency == ""
 
 
 def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
-    below = limits(timed(counted(CONFLICTS), 12_500))
+    below = limits(at(counted(CONFLICTS), 12_500))
     counters = {**CONFLICTS, "l1_passes": 2 * CYCLES, "ffma_thread_instructions": 4 * 128 * CYCLES}
-    above = limits(timed(counted(counters), 5000))
+    above = limits(at(counted(counters), 5000))
     assert list(shifts(below, above)) == [
         "Shared memory and L1 10.0 ms → 2.00 ms",
         "FMA (f32) 1.00 ms → 4.00 ms",
@@ -135,12 +112,12 @@ def test_what_a_cache_absorbs_is_told_as_what_it_would_cost():
 
 
 def test_the_rung_below_is_marked_unless_it_would_squeeze_the_picture():
-    below, above = limits(timed(counted(CONFLICTS), 20_000)), limits(timed(counted(CONFLICTS), 10_400))
+    below, above = limits(at(counted(CONFLICTS), 20_000)), limits(at(counted(CONFLICTS), 10_400))
     picture = bound_picture(above, below=below)
     assert picture.place(below.measured_us) == pytest.approx(100 / 1.04)
     assert picture.place(above.measured_us) == pytest.approx(50)
     assert picture.before(above.floors[0]) == pytest.approx(100 * 10_000 / 20_800)
-    slow = limits(timed(counted(CONFLICTS), 200_000))
+    slow = limits(at(counted(CONFLICTS), 200_000))
     squeezed = bound_picture(above, below=slow)
     assert (squeezed.below, squeezed.before(above.floors[0])) == (None, None)
     assert squeezed.place(above.measured_us) == pytest.approx(100 / 1.04)
@@ -161,7 +138,7 @@ def test_the_line_that_causes_most_of_it_is_named_and_marked():
 
 
 def test_the_picture_has_one_axis_for_bounds_and_time():
-    found = limits(timed(counted(CONFLICTS), 12_500))
+    found = limits(at(counted(CONFLICTS), 12_500))
     picture = bound_picture(found)
     binding, second = found.floors[:2]
     assert picture.place(found.measured_us) == pytest.approx(100 / 1.04)
