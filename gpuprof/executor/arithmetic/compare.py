@@ -3,6 +3,7 @@
 """Comparing and selecting: `setp`, `set`, `selp`, `slct` and `testp`."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,14 @@ def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
     return compare
 
 
+def _combined(op: Mnemonic, compare: Compute) -> tuple[Compute, tuple[np.dtype[Any], ...]]:
+    """Return a comparison of a and b, combined with a predicate c where the instruction has one."""
+    combine = next((_COMBINE[flag] for flag in op.flags if flag in _COMBINE), None)
+    if combine is None:
+        return compare, ()
+    return lambda a, b, c: combine(compare(a, b), c), (_BOOL,)
+
+
 def lower_setp(op: Mnemonic) -> Lowered:
     """Lower `setp`: the comparison, and for a second destination its negation, each combined with c.
 
@@ -76,87 +85,45 @@ def lower_setp(op: Mnemonic) -> Lowered:
     """
     if op.type not in ARITHMETIC:
         raise NotInTable
-    combine = next((_COMBINE[flag] for flag in op.flags if flag in _COMBINE), None)
-    if op.type.endswith("x2"):
-        return _of_packed(op, combine)
-    compare = _comparison(op, op.type)
-    if combine is None:
-        return Lowered(compare, (op.dtype,) * 2, _BOOL, lambda a, b: ~compare(a, b))
-    return Lowered(
-        lambda a, b, c: combine(compare(a, b), c),
-        (op.dtype, op.dtype, _BOOL),
-        _BOOL,
-        lambda a, b, c: combine(~compare(a, b), c),
-    )
-
-
-def _of_packed(op: Mnemonic, combine: Compute | None) -> Lowered:
-    """Lower `setp` of packed halves: one predicate for the lower ones, one for the upper."""
-    compare = _comparison(op, op.type.removesuffix("x2"))
-
-    def of_part(part: int) -> Compute:
-        def compute(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
-            holds = compare(halves.words_of(a)[part], halves.words_of(b)[part])
-            combined: Lanes = combine(holds, *c) if combine else holds
-            return combined
-
-        return compute
-
-    sources = (op.dtype, op.dtype) + ((_BOOL,) if combine else ())
-    return Lowered(of_part(0), sources, _BOOL, of_part(1))
-
-
-def _set_of_halves(op: Mnemonic, target: str, source: str) -> Lowered:
-    """Lower `set` of halves: per half all ones or 1.0, or for a word of one half all ones."""
-    kind = source.removesuffix("x2")
+    kind = op.type.removesuffix("x2")
     compare = _comparison(op, kind)
-    combine = next((_COMBINE[flag] for flag in op.flags if flag in _COMBINE), None)
-    predicate = () if combine is None else (_BOOL,)
+    holds, predicate = _combined(op, compare)
+    sources = (op.dtype, op.dtype, *predicate)
+    if kind != op.type:
 
-    def holds(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
-        return compare(a, b) if combine is None else combine(compare(a, b), *c)
+        def of_part(part: int) -> Compute:
+            return lambda a, b, *c: holds(halves.words_of(a)[part], halves.words_of(b)[part], *c)
 
-    if not source.endswith("x2"):
-        result = ARITHMETIC[target]
-        given = np.dtype(np.uint16) if source in halves.TYPES else ARITHMETIC[source]
-        true = _TRUE.get(target, np.array(-1).astype(result))
-        return Lowered(
-            lambda a, b, *c: np.where(holds(a, b, *c), true, result.type(0)).astype(result),
-            (given, given, *predicate),
-            result,
-        )
-    true = _TRUE.get(target.removesuffix("x2"), np.uint16(0xFFFF)).view(np.uint16)
-
-    def each(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
-        parts = (
-            np.where(holds(x, y, *c), true, np.uint16(0)).astype(np.uint32)
-            for x, y in zip(halves.words_of(a), halves.words_of(b), strict=True)
-        )
-        low, high = parts
-        both: Lanes = high << np.uint32(16) | low
-        return both
-
-    return Lowered(each, (ARITHMETIC[source], ARITHMETIC[source], *predicate), ARITHMETIC["b32"])
+        return Lowered(of_part(0), sources, _BOOL, of_part(1))
+    fails, _ = _combined(op, lambda a, b: ~compare(a, b))
+    return Lowered(holds, sources, _BOOL, fails)
 
 
 def lower_set(op: Mnemonic) -> Lowered:
-    """Lower `set`: all ones or 1.0 where the comparison holds, else zero."""
+    """Lower `set`: all ones or 1.0 where the comparison holds, else zero; of packed halves, half by half."""
     target, source = op.types
-    if source in halves.TYPES or target in halves.TYPES:
-        return _set_of_halves(op, target, source)
-    compare = _comparison(op, source)
-    combine = next((_COMBINE[flag] for flag in op.flags if flag in _COMBINE), None)
+    kind = source.removesuffix("x2")
+    holds, predicate = _combined(op, _comparison(op, kind))
+    if kind != source:
+        true = _TRUE.get(target.removesuffix("x2"), np.uint16(0xFFFF)).view(np.uint16)
+
+        def each(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
+            low, high = (
+                np.where(holds(x, y, *c), true, np.uint16(0)).astype(np.uint32)
+                for x, y in zip(halves.words_of(a), halves.words_of(b), strict=True)
+            )
+            both: Lanes = high << np.uint32(16) | low
+            return both
+
+        return Lowered(each, (ARITHMETIC[source], ARITHMETIC[source], *predicate), ARITHMETIC["b32"])
     result = ARITHMETIC[target]
-    true = result.type(1) if result.kind == "f" else np.array(-1).astype(result)
-
-    def compute(a: Lanes, b: Lanes, c: Lanes | None = None) -> Lanes:
-        holds = compare(a, b)
-        if combine is not None:
-            holds = combine(holds, c)
-        return np.where(holds, true, result.type(0))
-
-    sources = (ARITHMETIC[source],) * 2 + (() if combine is None else (_BOOL,))
-    return Lowered(compute, sources, result)
+    given = np.dtype(np.uint16) if source in halves.TYPES else ARITHMETIC[source]
+    one = _TRUE.get(target, result.type(1) if result.kind == "f" else np.array(-1).astype(result))
+    return Lowered(
+        lambda a, b, *c: np.where(holds(a, b, *c), one, result.type(0)).astype(result),
+        (given, given, *predicate),
+        result,
+    )
 
 
 def lower_selp(op: Mnemonic) -> Lowered:

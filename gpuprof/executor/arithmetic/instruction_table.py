@@ -9,6 +9,7 @@ once, when the program is decoded.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
     "selp": lower_selp,
     "slct": lower_slct,
     "testp": lower_testp,
+    "copysign": floats.copied_sign,
     **dict.fromkeys(video.NAMES, video.lower),
 }
 
@@ -206,78 +208,48 @@ def _sign(op: Mnemonic) -> Lowered:
     return _same(op, np.negative if op.base == "neg" else np.abs, 1)
 
 
-@_entry("copysign")
-def _copysign(op: Mnemonic) -> Lowered:
-    return floats.copied_sign(op)
+def _words(compute: Compute, count: int) -> Lowered:
+    """Lower to a function of `count` words to a word."""
+    return Lowered(compute, (_U32,) * count, _U32)
 
 
-_BITWISE: dict[str, tuple[Any, int]] = {
-    "and": (np.bitwise_and, 2),
-    "or": (np.bitwise_or, 2),
-    "xor": (np.bitwise_xor, 2),
-    "not": (np.invert, 1),
-    "cnot": (lambda a: (a == 0).astype(a.dtype), 1),
-    "brev": (integers.reverse_bits, 1),
-    "sad": (lambda a, b, c: c + np.where(a < b, b - a, a - b), 3),
+#: What bits and integers are computed from, and by which function.
+TABLE |= {
+    "and": lambda op: _same(op, np.bitwise_and, 2),
+    "or": lambda op: _same(op, np.bitwise_or, 2),
+    "xor": lambda op: _same(op, np.bitwise_xor, 2),
+    "not": lambda op: _same(op, np.invert, 1),
+    "cnot": lambda op: _same(op, lambda a: (a == 0).astype(a.dtype), 1),
+    "brev": lambda op: _same(op, integers.reverse_bits, 1),
+    "sad": lambda op: _same(op, lambda a, b, c: c + np.where(a < b, b - a, a - b), 3),
+    "shl": lambda op: Lowered(integers.shift_left, (op.dtype, _U32), op.dtype),
+    "shr": lambda op: Lowered(integers.shift_right, (op.dtype, _U32), op.dtype),
+    "shf": lambda op: _words(partial(integers.funnel, left=op.has("l"), wrap=op.has("wrap")), 3),
+    "popc": lambda op: Lowered(integers.population, (op.dtype,), _U32),
+    "clz": lambda op: Lowered(integers.leading_zeros, (op.dtype,), _U32),
+    "bfind": lambda op: Lowered(
+        partial(integers.highest_bit, shift_amount=op.has("shiftamt")), (op.dtype,), _U32
+    ),
+    "bfe": lambda op: Lowered(integers.extract_field, (op.dtype, _U32, _U32), op.dtype),
+    "bfi": lambda op: Lowered(integers.insert_field, (op.dtype, op.dtype, _U32, _U32), op.dtype),
+    "bmsk": lambda op: _words(partial(integers.field_mask, wrap=op.has("wrap")), 2),
+    "fns": lambda op: Lowered(integers.nth_set_bit, (_U32, _U32, np.dtype(np.int32)), _U32),
+    "szext": lambda op: Lowered(
+        partial(integers.extend_sign_or_zero, wrap=op.has("wrap")), (op.dtype, _U32), op.dtype
+    ),
+    "dp4a": lambda op: _words(partial(integers.dot, types=op.types, parts=4), 3),
+    "dp2a": lambda op: _words(partial(integers.dot, types=op.types, parts=2, high=op.has("hi")), 3),
 }
-
-
-@_entry(*_BITWISE)
-def _bitwise(op: Mnemonic) -> Lowered:
-    compute, count = _BITWISE[op.base]
-    return _same(op, compute, count)
-
-
-@_entry("shl", "shr")
-def _shift(op: Mnemonic) -> Lowered:
-    compute = integers.shift_left if op.base == "shl" else integers.shift_right
-    return Lowered(compute, (op.dtype, _U32), op.dtype)
-
-
-@_entry("shf")
-def _funnel(op: Mnemonic) -> Lowered:
-    compute = integers.funnel_left if op.has("l") else integers.funnel_right
-    wrap = op.has("wrap")
-    return Lowered(lambda a, b, c: compute(a, b, c, wrap=wrap), (_U32,) * 3, _U32)
-
-
-@_entry("popc", "clz", "bfind")
-def _count_bits(op: Mnemonic) -> Lowered:
-    if op.base == "bfind":
-        amount = op.has("shiftamt")
-        return Lowered(lambda a: integers.highest_bit(a, shift_amount=amount), (op.dtype,), _U32)
-    return Lowered(integers.population if op.base == "popc" else integers.leading_zeros, (op.dtype,), _U32)
-
-
-@_entry("bfe", "bfi", "bmsk")
-def _field(op: Mnemonic) -> Lowered:
-    if op.base == "bfe":
-        return Lowered(integers.extract_field, (op.dtype, _U32, _U32), op.dtype)
-    if op.base == "bfi":
-        return Lowered(integers.insert_field, (op.dtype, op.dtype, _U32, _U32), op.dtype)
-    wrap = op.has("wrap")
-    return Lowered(lambda a, b: integers.field_mask(a, b, wrap=wrap), (_U32, _U32), _U32)
 
 
 @_entry("prmt")
 def _permute(op: Mnemonic) -> Lowered:
     if not op.flags:
-        return Lowered(integers.permute_bytes, (_U32,) * 3, _U32)
+        return _words(integers.permute_bytes, 3)
     (mode,) = op.flags
     if mode not in integers.PERMUTATIONS:
         raise NotInTable
-    return Lowered(lambda a, b, c: integers.permute_bytes_by(mode, a, b, c), (_U32,) * 3, _U32)
-
-
-@_entry("fns")
-def _find_bit(op: Mnemonic) -> Lowered:
-    return Lowered(integers.nth_set_bit, (_U32, _U32, np.dtype(np.int32)), _U32)
-
-
-@_entry("szext")
-def _extension(op: Mnemonic) -> Lowered:
-    wrap = op.has("wrap")
-    return Lowered(lambda a, b: integers.extend_sign_or_zero(a, b, wrap=wrap), (op.dtype, _U32), op.dtype)
+    return _words(partial(integers.permute_bytes_by, mode), 3)
 
 
 @_entry("lop3")
@@ -287,19 +259,10 @@ def _logic(op: Mnemonic) -> Lowered:
         return integers.three_input_logic(a, b, c, int(table.flat[0]))
 
     if not op.flags:
-        return Lowered(compute, (_U32,) * 4, _U32)
+        return _words(compute, 4)
     combine: Compute = np.logical_or if op.has("or") else np.logical_and
 
     def second(a: Lanes, b: Lanes, c: Lanes, table: Lanes, predicate: Lanes) -> Any:
         return combine(compute(a, b, c, table) != 0, predicate)
 
     return Lowered(compute, (*(_U32,) * 4, _BOOL), _U32, second)
-
-
-@_entry("dp4a", "dp2a")
-def _dot(op: Mnemonic) -> Lowered:
-    a_type, b_type = op.types
-    if op.base == "dp4a":
-        return Lowered(lambda a, b, c: integers.dot_4(a, b, c, a_type, b_type), (_U32,) * 3, _U32)
-    high = op.has("hi")
-    return Lowered(lambda a, b, c: integers.dot_2(a, b, c, a_type, b_type, high=high), (_U32,) * 3, _U32)

@@ -101,18 +101,11 @@ def shift_right(value: Lanes, count: Lanes) -> Lanes:
     return shifted
 
 
-def funnel_left(low: Lanes, high: Lanes, count: Lanes, *, wrap: bool) -> Lanes:
-    """Return the upper word of high:low shifted left by the count modulo 32, or clamped to 32."""
+def funnel(low: Lanes, high: Lanes, count: Lanes, *, left: bool, wrap: bool) -> Lanes:
+    """Shift high:low by the count modulo 32, or clamped to 32; return the upper word (left), or the lower."""
     count = (count & 31 if wrap else np.minimum(count, 32)).astype(np.uint64)
     both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
-    return ((both << count) >> np.uint64(32)).astype(np.uint32)
-
-
-def funnel_right(low: Lanes, high: Lanes, count: Lanes, *, wrap: bool) -> Lanes:
-    """Return the lower word of high:low shifted right by the count modulo 32, or clamped to 32."""
-    count = (count & 31 if wrap else np.minimum(count, 32)).astype(np.uint64)
-    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
-    return (both >> count).astype(np.uint32)
+    return ((both << count) >> np.uint64(32) if left else both >> count).astype(np.uint32)
 
 
 def _counted(count: Lanes, width: int) -> Lanes:
@@ -249,22 +242,14 @@ def three_input_logic(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:
     return result
 
 
-def dot_4(a: Lanes, b: Lanes, c: Lanes, a_type: str, b_type: str) -> Lanes:
-    """Return c plus the dot product of four bytes."""
+def dot(a: Lanes, b: Lanes, c: Lanes, types: tuple[str, ...], *, parts: int, high: bool = False) -> Lanes:
+    """Return c plus the dot product of the four bytes, or the two halfwords, of `a` with bytes of `b`."""
+    bits = 32 // parts
     total = c.astype(np.int64)
-    for shift in (0, 8, 16, 24):
-        left = (a >> np.uint32(shift)).astype(np.int8 if a_type == "s32" else np.uint8)
-        right = (b >> np.uint32(shift)).astype(np.int8 if b_type == "s32" else np.uint8)
-        total = total + left.astype(np.int64) * right.astype(np.int64)
-    return total.astype(np.uint32)
-
-
-def dot_2(a: Lanes, b: Lanes, c: Lanes, a_type: str, b_type: str, *, high: bool) -> Lanes:
-    """Return c plus the dot product of two halfwords of `a` and the low or high two bytes of `b`."""
-    total = c.astype(np.int64)
-    for i in range(2):
-        left = (a >> np.uint32(16 * i)).astype(np.int16 if a_type == "s32" else np.uint16)
-        right = (b >> np.uint32(8 * i + 16 * high)).astype(np.int8 if b_type == "s32" else np.uint8)
+    signs = ["i" if kind == "s32" else "u" for kind in types]
+    for i in range(parts):
+        left = (a >> np.uint32(bits * i)).astype(f"{signs[0]}{bits // 8}")
+        right = (b >> np.uint32(8 * i + 16 * high)).astype(f"{signs[1]}1")
         total = total + left.astype(np.int64) * right.astype(np.int64)
     return total.astype(np.uint32)
 
