@@ -113,11 +113,6 @@ def minus(value: Lanes) -> Lanes:
     return np.where(np.isnan(value), value, -value) if value.dtype == np.float64 else -value
 
 
-def fused_multiply_add(kind: str) -> Compute:
-    """Return a * b + c of f32 or f64, rounded once to nearest."""
-    return hardware_loop("fma", kind)
-
-
 def extremes(op: Mnemonic) -> Lowered:
     """Lower `min` and `max`: the smaller or larger number; with `.NaN` a NaN wins."""
     lowest = op.base == "min"

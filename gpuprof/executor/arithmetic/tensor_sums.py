@@ -19,8 +19,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.floats import fused_multiply_add
 from gpuprof.executor.arithmetic.formats import NOT_FINITE, FloatFormat, exponents
+from gpuprof.executor.arithmetic.nans import canonical
+from gpuprof.executor.arithmetic.native import hardware_loop
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: Fraction bits that a term keeps, counted from the largest exponent.
@@ -29,11 +30,6 @@ _KEPT_BITS = 25
 _AT_ONCE = 128
 _F32_LOWEST = -126
 _F16_LOWEST = -14
-_F32_NAN = np.uint32(0x7FFF_FFFF)
-_F16_NAN = np.uint16(0x7FFF)
-#: NaN that f64 makes of an invalid operation, and the bit that makes any NaN a quiet one.
-_F64_NAN = np.uint64(0xFFF8_0000_0000_0000)
-_F64_QUIET = np.uint64(1 << 51)
 
 
 def by_warps(compute: Callable[..., Lanes], a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -104,12 +100,9 @@ def _replace_not_finite(result: Lanes, x: Lanes, y: Lanes, addend: Lanes) -> Non
     total = addend[..., warps].astype(np.float64)
     for i in range(len(x)):
         total = total + x[i, :, None] * y[i, None]
-    special = ~np.isfinite(total)
-    bits, nan = (np.uint16, _F16_NAN) if result.dtype == np.float16 else (np.uint32, _F32_NAN)
-    infinity = np.copysign(result.dtype.type(np.inf), total.astype(result.dtype)).view(bits)
-    part = result[..., warps].view(bits)
-    part[special] = np.where(np.isnan(total), nan, infinity)[special]
-    result[..., warps] = part.view(result.dtype)
+    result[..., warps] = np.where(
+        np.isfinite(total), result[..., warps], canonical(total.astype(result.dtype))
+    )
 
 
 def eight_bit_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format: FloatFormat) -> Lanes:
@@ -123,26 +116,15 @@ def eight_bit_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format:
     for step in (place < 2, place >= 2):
         total = float_sum(a[step], b[step], total, a_format, b_format)
     with np.errstate(all="ignore"):
-        result = np.asarray(total + c)
-    result.view(np.uint32)[np.isnan(result)] = _F32_NAN
-    return result
+        return canonical(np.asarray(total + c))
 
 
 def double_sum(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Return A B + C of float64: one fused multiply-add after the other; a NaN is that of B, C or A."""
-    multiply_add = fused_multiply_add("f64")
     total = c
     with np.errstate(all="ignore"):
         for i in range(len(a)):
-            x, y, before = np.broadcast_arrays(a[i, :, None], b[i, None], total)
-            total = np.asarray(multiply_add(x, y, before))
-            invalid = np.isnan(total)
-            if invalid.any():
-                bits = np.full(total.shape, _F64_NAN)
-                for source in (x, before, y):  # of several the last counts
-                    own = np.ascontiguousarray(source).view(np.uint64) | _F64_QUIET
-                    bits = np.where(np.isnan(source), own, bits)
-                total = np.where(invalid, bits.view(np.float64), total)
+            total = np.asarray(hardware_loop("fma", "f64")(a[i, :, None], b[i, None], total))
     return total
 
 
