@@ -63,7 +63,7 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.open_meetings import Meeting
+from gpuprof.executor.memory.open_meetings import AccessPair
 from gpuprof.executor.memory.store_trace import StoreTrace, ValueNeeded
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
@@ -72,13 +72,14 @@ from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.control_slice import TooMuchWork
-from gpuprof.executor.totals import Counted
+from gpuprof.executor.totals import CountedTotals
 
 __all__ = [
     "WARP",
+    "AccessPair",
     "Argument",
     "Buffer",
-    "Counted",
+    "CountedTotals",
     "Deed",
     "FaultKind",
     "GlobalMemory",
@@ -86,7 +87,6 @@ __all__ = [
     "LaunchRefused",
     "LaunchResult",
     "Loop",
-    "Meeting",
     "MemoryOperation",
     "Observer",
     "Openness",

@@ -37,7 +37,7 @@ from gpuprof.executor.program.loops import (
     only_waiting,
     waiting_loops,
 )
-from gpuprof.executor.program.merge import Place, merge_shared_accesses
+from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
@@ -311,7 +311,8 @@ class _Decoder:
         self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
         places = {
-            v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name], v.align) for v in shared
+            v.name: SharedPlace(v.align) if v.extern else SharedPlace.at(self.offsets[v.name], v.align)
+            for v in shared
         }
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}

@@ -29,7 +29,7 @@ from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
 from gpuprof.executor.steps.control_slice import SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
-from gpuprof.executor.totals import Counted, Totals, names_of
+from gpuprof.executor.totals import CountedTotals, Totals, names_of
 
 #: How much larger a batch of control slices may be, if it then is the only one: a small second one would take
 #: as many steps.
@@ -94,9 +94,9 @@ class LaunchResult:
         trace: What a control slice stored to.
     """
 
-    counters: Counted
+    counters: CountedTotals
     hidden: dict[str, str]
-    lines: dict[int, Counted]
+    lines: dict[int, CountedTotals]
     busiest: dict[str, float]
     sampled_blocks: int
     total_blocks: int
@@ -407,8 +407,8 @@ def _remark(batch: Batch) -> str:
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:
     """Return what several launches counted together, an efficiency from the bytes and sectors of all."""
-    lines: defaultdict[int, Counted] = defaultdict(Counted)
-    counters = Counted()
+    lines: defaultdict[int, CountedTotals] = defaultdict(CountedTotals)
+    counters = CountedTotals()
     for result in results:
         counters.add(result.counters)
         for number, counted in result.lines.items():

@@ -18,7 +18,7 @@ from gpuprof.executor.sampling import BlockList, Sample
 Number = int | float
 
 
-class Counted(dict[str, Number]):
+class CountedTotals(dict[str, Number]):
     """Event counts over the whole grid, by the counter's name; what was never counted is 0.
 
     Requests and tensor instructions count warps; sectors have 32 bytes; FMAs count threads; tensor operations
@@ -33,9 +33,9 @@ class Counted(dict[str, Number]):
         for name, value in other.items():
             self[name] += value
 
-    def with_efficiencies(self) -> "Counted":
+    def with_efficiencies(self) -> "CountedTotals":
         """Return it with what follows from it: useful bytes per byte moved, in percent, where any moved."""
-        found = Counted(self)
+        found = CountedTotals(self)
         for kind in ("load", "store"):
             if sectors := self[f"global_{kind}_sectors"]:
                 useful = self[f"global_{kind}_useful_bytes"]
@@ -144,7 +144,7 @@ class Totals:
         self.program = program
         self._merged_atomics = merged_atomics
         self._sampled = sample.count < sample.total
-        self._per_line: defaultdict[int, Counted] = defaultdict(Counted)
+        self._per_line: defaultdict[int, CountedTotals] = defaultdict(CountedTotals)
         #: Warps and threads that ran each basic block, over the whole grid, each of shape (basic blocks,).
         self.block_warps, self.block_threads = np.zeros((2, len(program.blocks)))
         #: How often lanes of a warp parted at the end of each basic block, likewise.
@@ -218,20 +218,20 @@ class Totals:
             counts = {key: int(row[i]) for key, row in rows.items() if row[i]}
             self.exact = self.exact and counts == self._seen.setdefault(stratum, counts)
 
-    def lines(self) -> dict[int, Counted]:
+    def lines(self) -> dict[int, CountedTotals]:
         """Return the counters of each source line that has any."""
         return {
-            line: Counted({name: _whole(value) for name, value in values.items()}).with_efficiencies()
+            line: CountedTotals({name: _whole(value) for name, value in values.items()}).with_efficiencies()
             for line, values in sorted(self._per_line.items())
         }
 
-    def counters(self) -> Counted:
+    def counters(self) -> CountedTotals:
         """Return the counters of the whole grid."""
-        total = Counted()
+        total = CountedTotals()
         for values in self._per_line.values():
             total.add(values)
         total = total.with_efficiencies()
-        return Counted({name: _whole(value) for name, value in total.items()})
+        return CountedTotals({name: _whole(value) for name, value in total.items()})
 
 
 def names_of(families: Iterable[str]) -> list[str]:

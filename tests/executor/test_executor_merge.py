@@ -16,7 +16,7 @@ from executor_harness import KERNELS, compile_both, compile_cuda, run_cuda
 
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import basic_blocks
-from gpuprof.executor.program.merge import Place, merge_shared_accesses
+from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import parse
 
 pytestmark = pytest.mark.deep
@@ -219,7 +219,7 @@ def merged_accesses(source: str) -> Counter[str]:
     places, end = {}, 0
     for variable in (v for v in (*module.variables, *function.variables) if v.space == "shared"):
         start = -(-end // variable.align) * variable.align
-        places[variable.name] = Place.at(start)
+        places[variable.name] = SharedPlace.at(start)
         end = start + variable.size
     merge_shared_accesses(blocks, places)
     found: Counter[str] = Counter()

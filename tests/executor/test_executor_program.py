@@ -11,7 +11,7 @@ from executor_harness import refused
 from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
-from gpuprof.executor.program.merge import Place, merge_shared_accesses
+from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import (
     Imm,
     Instruction,
@@ -265,7 +265,7 @@ def test_multiply_adds_of_one_instruction(text, expected):
 def widths(text: str, alignment: int = 256) -> list[int]:
     """Bytes of each shared-memory access of a kernel after merging; `tile` is aligned as given."""
     blocks = basic_blocks(body(text))
-    merge_shared_accesses(blocks, {"tile": Place(alignment)})
+    merge_shared_accesses(blocks, {"tile": SharedPlace(alignment)})
     accesses = [item for block in blocks for item in block.body if item.opcode[0] in ("ld", "st")]
     kinds = {"v2": 2, "v4": 4}
     return [

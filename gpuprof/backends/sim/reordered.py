@@ -15,7 +15,7 @@ from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase, OtherOrders
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
-from gpuprof.executor import Deed, FaultKind, KernelFault, Meeting, Order, other_orders
+from gpuprof.executor import AccessPair, Deed, FaultKind, KernelFault, Order, other_orders
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Verification
@@ -131,7 +131,7 @@ def _outcome(case: OtherOrders, order: Order, references: References) -> KernelF
     )
 
 
-def _distance(meeting: Meeting, deed: Deed | None) -> tuple[bool, int, bool]:
+def _distance(meeting: AccessPair, deed: Deed | None) -> tuple[bool, int, bool]:
     """Tell how unlikely a meeting is to decide what a thread stored; one at a flag decides nothing."""
     near = 3
     if deed is not None and deed.launch == meeting.launch:

@@ -20,7 +20,7 @@ _BITS = {"hh": 8, "h": 16}
 
 
 @dataclass(frozen=True)
-class Part:
+class FormatPart:
     """One conversion, or text between two (`kind` is empty)."""
 
     text: str
@@ -37,18 +37,18 @@ class Part:
 
 
 @lru_cache(maxsize=256)
-def parts_of(text: str) -> tuple[Part, ...]:
+def parts_of(text: str) -> tuple[FormatPart, ...]:
     """Cut a format string into text and conversions; what is no conversion is text."""
     parts, end = [], 0
     for found in _PART.finditer(text):
-        parts.append(Part(text[end : found.start()]))
+        parts.append(FormatPart(text[end : found.start()]))
         end = found.end()
         if found["kind"] == "%":
-            parts.append(Part("%"))
+            parts.append(FormatPart("%"))
         else:
             groups = {name: found[name] or "" for name in ("kind", "flags", "width", "length")}
-            parts.append(Part(found[0], **groups, precision=found["precision"]))
-    return (*parts, Part(text[end:]))
+            parts.append(FormatPart(found[0], **groups, precision=found["precision"]))
+    return (*parts, FormatPart(text[end:]))
 
 
 def argument_sizes(text: str) -> list[int]:
@@ -93,7 +93,12 @@ def formatted(text: str, arguments: list[bytes], string: Callable[[int], str]) -
 
 
 def _converted(
-    part: Part, flags: str, width: str, precision: str | None, content: bytes, string: Callable[[int], str]
+    part: FormatPart,
+    flags: str,
+    width: str,
+    precision: str | None,
+    content: bytes,
+    string: Callable[[int], str],
 ) -> str:
     after = "" if precision is None else f".{precision or 0}"
     kind = part.kind
@@ -110,7 +115,7 @@ def _converted(
     return _integer(_cut(number, part), kind, flags, width, after)
 
 
-def _cut(number: int, part: Part) -> int:
+def _cut(number: int, part: FormatPart) -> int:
     bits = _BITS.get(part.length)
     if bits is None:
         return number

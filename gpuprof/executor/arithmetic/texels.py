@@ -35,7 +35,7 @@ _FAR = 2.0**40
 
 
 @dataclass(frozen=True)
-class Places:
+class AxisTexels:
     """Texels along one axis that a coordinate asks for: one, or two neighbours.
 
     Indices are as if the texture had no edges; weights, in 1/256, add up to 256.
@@ -57,13 +57,13 @@ def texel_coordinate(coordinate: Floats, extent: int, mode: str, *, normalized: 
     return np.asarray(np.clip(np.nan_to_num(scaled, nan=0.0, posinf=_FAR, neginf=-_FAR), -_FAR, _FAR))
 
 
-def nearest(coordinate: Floats) -> Places:
+def nearest(coordinate: Floats) -> AxisTexels:
     """Return the texel that a coordinate, in texels, lies in."""
     index = np.floor(coordinate).astype(np.int64)
-    return Places((index,), (np.full_like(index, _ONE),))
+    return AxisTexels((index,), (np.full_like(index, _ONE),))
 
 
-def neighbours(coordinate: Floats, clamped_to: int | None = None) -> Places:
+def neighbours(coordinate: Floats, clamped_to: int | None = None) -> AxisTexels:
     """Return the two texels between whose middles a coordinate, in texels, lies.
 
     With `clamped_to` texels along the axis, coordinates beyond the middles of the outermost weigh those
@@ -73,7 +73,7 @@ def neighbours(coordinate: Floats, clamped_to: int | None = None) -> Places:
     if clamped_to is not None:
         place = np.clip(place, 0, (clamped_to - 1) * _ONE)
     first, second = place >> WEIGHT_BITS, place & (_ONE - 1)
-    return Places((first, first + 1), (_ONE - second, second))
+    return AxisTexels((first, first + 1), (_ONE - second, second))
 
 
 def corners(axes: int) -> Iterator[tuple[int, ...]]:
@@ -84,7 +84,7 @@ def corners(axes: int) -> Iterator[tuple[int, ...]]:
     return (corner[::-1] for corner in product((0, 1), repeat=axes))
 
 
-def shares(axes: Sequence[Places]) -> list[Integers]:
+def shares(axes: Sequence[AxisTexels]) -> list[Integers]:
     """Return the weights of the texels of a mean, in 1/256; they add up to 256.
 
     Depth is shared out first, then x, then y. Of two neighbours one product is rounded, halves up, and the

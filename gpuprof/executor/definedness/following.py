@@ -17,7 +17,7 @@ from collections.abc import Callable
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.definedness import memory_rules, tensor_rules, value_rules
 from gpuprof.executor.definedness.operands import (
-    Place,
+    RegisterOperand,
     followed,
     require,
     sources_of,
@@ -66,7 +66,7 @@ def follow(coder: Coder, item: Instruction, step: Step) -> Step:
     inner = rule(coder, item, step)
     if item.guard is None:
         return inner
-    guard = [Place.of(coder, item.guard, item.line)]
+    guard = [RegisterOperand.of(coder, item.guard, item.line)]
 
     def guarded(batch: Batch) -> None:
         require(batch, guard, batch.mask.lanes, item.line, "predicates an instruction on")
@@ -80,7 +80,7 @@ def before_end(coder: Coder, item: Instruction) -> Step | None:
     places = sources_of(coder, item)
     use = _USES.get(item.opcode[0], "branches on")
     if item.guard is not None:
-        places.append(Place.of(coder, item.guard, item.line))
+        places.append(RegisterOperand.of(coder, item.guard, item.line))
     targets = targets_of(coder, item)
     if not places and not targets:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.definedness.operands import (
-    Place,
+    RegisterOperand,
     Target,
     followed,
     places_in,
@@ -119,7 +119,7 @@ def atomic(coder: Coder, item: Instruction, step: Step) -> Step:
 def save_frame(coder: Coder, item: Instruction, step: Step) -> Step:
     """Undefined bits are kept with their registers."""
     slots = frame_slots(coder, item)
-    places = [Place(slot, coder.slots.kept[slot]) for slot in slots]
+    places = [RegisterOperand(slot, coder.slots.kept[slot]) for slot in slots]
 
     def following(batch: Batch) -> None:
         frames = batch.frames
@@ -183,7 +183,9 @@ class _Access:
         self._space = next((part for part in item.opcode[1:] if part in {*_DEFINED, "shared", "local"}), "")
         self._wanted = [i for i, part in enumerate(self.parts) if reads_all or isinstance(part, Reg)]
         self._offset = memory.offset
-        self._places = [Place.of(coder, memory.base.name, item.line)] if isinstance(memory.base, Reg) else []
+        self._places = (
+            [RegisterOperand.of(coder, memory.base.name, item.line)] if isinstance(memory.base, Reg) else []
+        )
         is_parameter = "param" in item.opcode and not self._places
         self._read_address = None if is_parameter else address_reader(coder, item, memory)
 
@@ -268,5 +270,5 @@ def _inside(address: Lanes, window: int) -> Bools:
     return np.asarray((address >= window) & (address < window + WINDOW_BYTES))
 
 
-def _keys(place: Place) -> tuple[tuple[str, int], tuple[str, int]]:
+def _keys(place: RegisterOperand) -> tuple[tuple[str, int], tuple[str, int]]:
     return ("bits", place.slot), ("origin", place.slot)

@@ -33,7 +33,7 @@ def followed(batch: Batch) -> Followed:
 
 
 @dataclass(frozen=True)
-class Place:
+class RegisterOperand:
     """A register."""
 
     slot: int
@@ -69,7 +69,7 @@ class Target:
         spares: Whether lanes that do not run the instruction may need what the register held.
     """
 
-    place: Place
+    place: RegisterOperand
     guarded: bool
     spares: bool
 
@@ -97,21 +97,21 @@ def targets_of(coder: Coder, item: Instruction) -> list[Target]:
 
 def target_of(coder: Coder, item: Instruction, name: str) -> Target:
     """Return a register that an instruction writes, by its name."""
-    return Target(Place.of(coder, name, item.line), item.guard is not None, name in coder.passing)
+    return Target(RegisterOperand.of(coder, name, item.line), item.guard is not None, name in coder.passing)
 
 
-def sources_of(coder: Coder, item: Instruction) -> list[Place]:
+def sources_of(coder: Coder, item: Instruction) -> list[RegisterOperand]:
     """Return the registers that an instruction reads, but for its guard."""
     names = reads_and_writes(item)[0]
-    return [Place.of(coder, name, item.line) for name in (names[1:] if item.guard else names)]
+    return [RegisterOperand.of(coder, name, item.line) for name in (names[1:] if item.guard else names)]
 
 
-def places_in(coder: Coder, operands: Iterable[Operand], line: int) -> list[Place]:
+def places_in(coder: Coder, operands: Iterable[Operand], line: int) -> list[RegisterOperand]:
     """Return the registers among operands, those in braces and negated ones included."""
-    found: list[Place] = []
+    found: list[RegisterOperand] = []
     for operand in operands:
         if isinstance(operand, Reg):
-            found.append(Place.of(coder, operand.name, line))
+            found.append(RegisterOperand.of(coder, operand.name, line))
         elif isinstance(operand, Vec):
             found += places_in(coder, operand.items, line)
         elif isinstance(operand, Not):
@@ -119,7 +119,7 @@ def places_in(coder: Coder, operands: Iterable[Operand], line: int) -> list[Plac
     return found
 
 
-def require(batch: Batch, places: Iterable[Place], lanes: Bools, line: int, use: str) -> None:
+def require(batch: Batch, places: Iterable[RegisterOperand], lanes: Bools, line: int, use: str) -> None:
     """Report the first of these lanes for which a register is undefined; `use` says what it does with it."""
     for place in places:
         found = place.undefined(batch)

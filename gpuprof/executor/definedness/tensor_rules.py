@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuprof.executor.arithmetic.fragments import transposed
 from gpuprof.executor.definedness.operands import (
-    Place,
+    RegisterOperand,
     Target,
     followed,
     places_in,
@@ -36,7 +36,7 @@ from gpuprof.executor.steps.wmma_layout import Shape
 from gpuprof.executor.steps.wmma_steps import FragmentMove, by_tiles, shape_of
 
 _ADDRESS = "accesses memory at"
-_Registers = list[Place | None]
+_Registers = list[RegisterOperand | None]
 
 
 def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
@@ -250,14 +250,16 @@ def _inputs(item: Instruction) -> Sequence[Operand]:
 
 def _places(coder: Coder, item: Instruction, parts: Sequence[Operand]) -> _Registers:
     """Return the registers among operands, and None for others."""
-    return [Place.of(coder, part.name, item.line) if isinstance(part, Reg) else None for part in parts]
+    return [
+        RegisterOperand.of(coder, part.name, item.line) if isinstance(part, Reg) else None for part in parts
+    ]
 
 
 def _undefined(batch: Batch, places: _Registers) -> list[Undefined]:
     return [one for place in places if place and (one := place.undefined(batch))]
 
 
-def _bits(batch: Batch, place: Place | None, kind: np.dtype[np.generic]) -> Lanes:
+def _bits(batch: Batch, place: RegisterOperand | None, kind: np.dtype[np.generic]) -> Lanes:
     """Return the undefined bits of a register as an unsigned integer."""
     found = place.undefined(batch) if place else None
     return np.zeros((1, 1, 1), dtype=kind) if found is None else found.bits.view(kind)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof.executor.definedness.operands import (
-    Place,
+    RegisterOperand,
     Target,
     followed,
     places_in,
@@ -201,7 +201,7 @@ def _moving(
     return following
 
 
-def _shuffled(batch: Batch, step: Step, place: Place, origin: Origins, target: Target) -> Origins:
+def _shuffled(batch: Batch, step: Step, place: RegisterOperand, origin: Origins, target: Target) -> Origins:
     """Let origins go where the values go, in two words."""
     words = np.ascontiguousarray(origin)[..., None].view(np.uint32)
     moved = [
@@ -212,7 +212,7 @@ def _shuffled(batch: Batch, step: Step, place: Place, origin: Origins, target: T
     return np.asarray(both.view(np.int64)[..., 0])
 
 
-def _trying(coder: Coder, item: Instruction, step: Step, places: list[Place]) -> Step:
+def _trying(coder: Coder, item: Instruction, step: Step, places: list[RegisterOperand]) -> Step:
     """An instruction whose result is undefined where it is not the same whatever the undefined bits are.
 
     To try them all zero and all one, operand by operand, is enough where each bit is treated by itself, and
@@ -261,13 +261,13 @@ def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[T
         batch.registers = registers
 
 
-def _bits_of(batch: Batch, place: Place) -> Lanes:
+def _bits_of(batch: Batch, place: RegisterOperand) -> Lanes:
     """The undefined bits of a register as if they were its value."""
     found = place.undefined(batch)
     return np.zeros((1, 1, 1), dtype=place.kept) if found is None else found.bits.view(place.kept)
 
 
-def _filled(batch: Batch, place: Place, undefined: Undefined, *, ones: bool) -> Lanes:
+def _filled(batch: Batch, place: RegisterOperand, undefined: Undefined, *, ones: bool) -> Lanes:
     """The value of a register with its undefined bits set or cleared."""
     value = batch.registers[place.slot].view(bits_dtype(place.kept))
     return np.asarray(value | undefined.bits if ones else value & ~undefined.bits).view(place.kept)
@@ -299,7 +299,7 @@ def _spreading(
 ) -> Step:
     """Any other instruction; `settled` tells the lanes whose result is defined whatever is compared."""
     targets, masked = targets_of(coder, item), coder.mask(item)
-    carry = Place(coder.carry, np.dtype(np.bool_))
+    carry = RegisterOperand(coder.carry, np.dtype(np.bool_))
     sources = sources_of(coder, item) + ([carry] if item.opcode[0] in _WITH_CARRY_IN else [])
     if "cc" in item.opcode:
         targets.append(Target(carry, guarded=True, spares=True))

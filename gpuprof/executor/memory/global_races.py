@@ -46,7 +46,7 @@ from gpuprof.executor.memory.moments import (
     with_kind,
 )
 from gpuprof.executor.memory.open_meetings import OpenMeetings
-from gpuprof.executor.memory.releases import Releases, Variable
+from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
@@ -127,7 +127,7 @@ class Shadow:
     def __init__(self, buffer: Buffer | SharedBlocks, races: GlobalRaces, *, at_once: bool = False) -> None:
         self.buffer = buffer
         self.races = races
-        self.variables: dict[int, Variable] = {}
+        self.variables: dict[int, AcquiredPlace] = {}
         #: Plain stores that are not judged yet, with their values.
         self._log: list[tuple[MemoryOperation, Lanes]] | None = None
         if not (at_once or races.releases is not None):

@@ -21,7 +21,7 @@ _KEPT = 1 << 14
 
 
 @dataclass(frozen=True)
-class Meeting:
+class AccessPair:
     """Two accesses of different warps to one place, in the order of one run.
 
     `line` and `thread` are of the later access; `detail` is a clause with that thread as its subject. One
@@ -47,7 +47,7 @@ class OpenMeetings:
     def __init__(self, *, keeps: bool = False) -> None:
         self.keeps = keeps
         self.any = False
-        self.kept: list[Meeting] = []
+        self.kept: list[AccessPair] = []
         self._launches = 0
         self._named: Named = lambda thread: ((thread, 0, 0), (0, 0, 0))
         self._polled: Set[int] = frozenset()
@@ -95,7 +95,7 @@ class OpenMeetings:
                 detail = f"{does[0]} {place} after {other_one}, and nothing orders the two"
                 waits = not self._polled.isdisjoint((line, lately))
                 self.kept.append(
-                    Meeting(
+                    AccessPair(
                         self._launches - 1, lately, self._named(thread), line, names, detail, waits, reads
                     )
                 )

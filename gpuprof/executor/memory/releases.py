@@ -67,7 +67,7 @@ class _Latest:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Variable:
+class AcquiredPlace:
     """What those acquire who read a place in memory: all, and threads of `block` what is `near` too.
 
     Places that were used alike share one.
@@ -245,7 +245,7 @@ class Knowledge:
 
     def signal(
         self,
-        variables: dict[int, Variable],
+        variables: dict[int, AcquiredPlace],
         place: _Numbers,
         threads: _Numbers,
         moment: int,
@@ -292,7 +292,9 @@ class Knowledge:
                     variables[where] = self._published(warp, variable, published)
             stored.update(places)
 
-    def _published(self, warp: int, variable: Variable | None, published: tuple[int, int]) -> Variable:
+    def _published(
+        self, warp: int, variable: AcquiredPlace | None, published: tuple[int, int]
+    ) -> AcquiredPlace:
         """Return what a variable hands on after a warp's strong write, which publishes two sets."""
         held, home = self._held[warp], self._home(warp)
         far, near = (variable.far, variable.near) if variable is not None else (0, 0)
@@ -300,7 +302,7 @@ class Knowledge:
             near = 0
         if published[0]:
             far |= published[0] | held
-        return Variable(far, near | published[1] | held, home)
+        return AcquiredPlace(far, near | published[1] | held, home)
 
     def _by_warp(self, place: _Numbers, threads: _Numbers) -> list[tuple[int, tuple[list[int], _Numbers]]]:
         """Return the places that each warp uses and its threads, warps in the order in which they come."""
@@ -316,7 +318,7 @@ class Knowledge:
         """Return the number, in the launch, of a warp's block."""
         return self._first_block + warp // self._block_warps
 
-    def _acquire(self, warp: int, variable: Variable, *, near: bool, relaxed: bool) -> None:
+    def _acquire(self, warp: int, variable: AcquiredPlace, *, near: bool, relaxed: bool) -> None:
         of_block = variable.block == self._home(warp)
         new = (0 if near and not of_block else variable.far) | (variable.near if of_block else 0)
         self.releases.used |= bool(new)

@@ -30,7 +30,7 @@ from gpuprof.executor.memory.moments import (
     moment_of,
     thread_of,
 )
-from gpuprof.executor.memory.releases import Knowledge, Releases, Variable
+from gpuprof.executor.memory.releases import AcquiredPlace, Knowledge, Releases
 from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 
@@ -186,7 +186,7 @@ class ThreadOrder:
 
     def signal(
         self,
-        variables: dict[int, Variable],
+        variables: dict[int, AcquiredPlace],
         place: Numbers,
         who: Numbers,
         line: int,

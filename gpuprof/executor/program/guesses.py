@@ -30,7 +30,7 @@ def checked_guesses(items: Iterable[Instruction]) -> set[int]:
     for item in items:
         for name in reads_and_writes(item)[1]:
             writers.setdefault(name, []).append(item)
-    places = _Places(writers)
+    places = _AddressNumbers(writers)
     found: set[int] = set()
     for swap in swaps:
         memory, compared = swap.operands[1], swap.operands[2]
@@ -66,7 +66,7 @@ def _copied(name: str, writers: dict[str, list[Instruction]]) -> list[Instructio
     return found
 
 
-class _Places:
+class _AddressNumbers:
     """Numbers for what addresses are made of: the same for two that are made alike."""
 
     def __init__(self, writers: dict[str, list[Instruction]]) -> None:

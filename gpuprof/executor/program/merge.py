@@ -41,7 +41,7 @@ _Word = tuple[Operand, int, int]
 
 
 @dataclass(frozen=True)
-class Place:
+class SharedPlace:
     """What is known of where a shared variable lies.
 
     Its address leaves `remainder` when divided by `modulus`, a power of two. `declared` is the alignment that
@@ -58,12 +58,12 @@ class Place:
         return math.gcd(self.modulus, self.remainder)
 
     @classmethod
-    def at(cls, offset: int, declared: int = _ENOUGH) -> "Place":
+    def at(cls, offset: int, declared: int = _ENOUGH) -> "SharedPlace":
         """Return what is known of a variable of some declared alignment at `offset` in shared memory."""
         return cls(_ENOUGH, offset % _ENOUGH, declared)
 
 
-def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) -> None:
+def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, SharedPlace]) -> None:
     """Merge in place, by what is known of each shared variable's address."""
     aligned = _alignments([item for block in blocks for item in block.body], places)
     for block in blocks:
@@ -72,7 +72,7 @@ def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) ->
             block.body = _merged(block.body, aligned, places, name)
 
 
-def _alignments(body: Sequence[Instruction], places: Mapping[str, Place]) -> dict[str, int]:
+def _alignments(body: Sequence[Instruction], places: Mapping[str, SharedPlace]) -> dict[str, int]:
     """Return for each register a power of two that all its values are multiples of."""
     writes = Counter(name for item in body for name in reads_and_writes(item)[1])
     numbers = {
@@ -199,7 +199,7 @@ def _is_in(operand: Operand, names: Collection[str]) -> bool:
     return isinstance(operand, Reg) and operand.name in names
 
 
-def _moves(item: Instruction, access: "_Access", held: Mapping[_Word, Reg]) -> list[Instruction]:
+def _moves(item: Instruction, access: "_MergeCandidate", held: Mapping[_Word, Reg]) -> list[Instruction]:
     """Return the moves that stand for a load; none if not all of its words are held."""
     size, opcode = access.size, ("mov", f"b{8 * access.size}")
     sources = [held.get((access.base, access.offset + i * size, size)) for i in range(len(access.values))]
@@ -212,7 +212,7 @@ def _moves(item: Instruction, access: "_Access", held: Mapping[_Word, Reg]) -> l
 
 
 @dataclass(frozen=True)
-class _Access:
+class _MergeCandidate:
     """A load or store that might be merged.
 
     Its address is `offset` bytes from `base`; `values` are the registers that it loads or the operands that
@@ -232,7 +232,7 @@ class _Access:
 
 
 def _merged(
-    body: list[Instruction], aligned: dict[str, int], places: dict[str, Place], name: str
+    body: list[Instruction], aligned: dict[str, int], places: dict[str, SharedPlace], name: str
 ) -> list[Instruction]:
     """Return the instructions of a basic block with its loads (or stores) of shared memory merged."""
     replaced: dict[int, Instruction | None] = {}
@@ -255,13 +255,13 @@ def _merged(
     return [item for item in items if item is not None]
 
 
-def _place_of(base: Operand, aligned: dict[str, int], places: dict[str, Place]) -> Place:
+def _place_of(base: Operand, aligned: dict[str, int], places: dict[str, SharedPlace]) -> SharedPlace:
     if isinstance(base, Reg):
-        return Place(aligned.get(base.name, 1))
-    return places.get(base.name, Place(1)) if isinstance(base, Sym) else Place(1)
+        return SharedPlace(aligned.get(base.name, 1))
+    return places.get(base.name, SharedPlace(1)) if isinstance(base, Sym) else SharedPlace(1)
 
 
-def _worthwhile(inside: list[_Access], width: int, name: str) -> bool:
+def _worthwhile(inside: list[_MergeCandidate], width: int, name: str) -> bool:
     """Tell whether ptxas would merge these accesses into one of `width` bytes.
 
     Stores must fill it. Loads may leave out one word of a 128-bit access: it is loaded in vain.
@@ -272,7 +272,7 @@ def _worthwhile(inside: list[_Access], width: int, name: str) -> bool:
     return len(inside) > 1 and distinct and covered >= width - missing
 
 
-def _vector(item: Instruction, inside: list[_Access], start: int, width: int) -> Instruction:
+def _vector(item: Instruction, inside: list[_MergeCandidate], start: int, width: int) -> Instruction:
     size = inside[0].size
     values: list[Operand] = [Sym("_")] * (width // size)
     for access in inside:
@@ -287,9 +287,9 @@ def _vector(item: Instruction, inside: list[_Access], start: int, width: int) ->
     )
 
 
-def _candidates(body: list[Instruction], name: str) -> Iterator[list[_Access]]:
+def _candidates(body: list[Instruction], name: str) -> Iterator[list[_MergeCandidate]]:
     """Yield accesses of one size and base, with nothing between them that may touch the same memory."""
-    groups: dict[tuple[int, Operand, int], list[_Access]] = {}
+    groups: dict[tuple[int, Operand, int], list[_MergeCandidate]] = {}
     stretch, last_base = 0, None
     for position, item in enumerate(body):
         access = _access(item, position, name)
@@ -305,7 +305,7 @@ def _candidates(body: list[Instruction], name: str) -> Iterator[list[_Access]]:
 
 def _access(
     item: Instruction, position: int, name: str, vectors: tuple[str, ...] = ("v2",)
-) -> _Access | None:
+) -> _MergeCandidate | None:
     kind, vector = item.opcode[-1], item.opcode[2:-1]
     if item.opcode[:2] != (name, "shared") or kind not in _SIZES or item.guard:
         return None
@@ -315,10 +315,10 @@ def _access(
     if not isinstance(memory, Mem) or not isinstance(memory.base, Reg | Sym):
         return None
     values = value.items if isinstance(value, Vec) else (value,)
-    return _Access(position, memory.base, memory.offset, values, _SIZES[kind])
+    return _MergeCandidate(position, memory.base, memory.offset, values, _SIZES[kind])
 
 
-def _movable(body: list[Instruction], group: list[_Access], name: str) -> bool:
+def _movable(body: list[Instruction], group: list[_MergeCandidate], name: str) -> bool:
     """Tell whether nothing keeps loads from happening at the first of them, or stores at the last."""
     first, last = min(a.position for a in group), max(a.position for a in group)
     base = group[0].base

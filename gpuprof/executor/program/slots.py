@@ -45,7 +45,7 @@ _I64 = np.dtype(np.int64)
 
 
 @dataclass(frozen=True)
-class Source:
+class OperandSource:
     """One operand: its slot, and the dtype to read it as if that differs from how it is kept."""
 
     slot: int
@@ -137,7 +137,7 @@ class Slots:
             self.specials[name] = self.new(uniform(0, _I32))
         return self.specials[name]
 
-    def source(self, operand: Operand, dtype: np.dtype[Any], line: int) -> Source:
+    def source(self, operand: Operand, dtype: np.dtype[Any], line: int) -> OperandSource:
         """Return where to read an operand that is wanted as `dtype`."""
         if isinstance(operand, Reg):
             slot = self.register(operand.name, line)
@@ -149,7 +149,7 @@ class Slots:
             slot = self.address(operand, line)
         else:
             raise UnsupportedInstruction(f"operand {operand}", line)
-        return Source(slot, self.kept[slot])
+        return OperandSource(slot, self.kept[slot])
 
 
 def _literal(value: Imm, dtype: np.dtype[Any]) -> Lanes:

@@ -20,7 +20,7 @@ from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
-from gpuprof.executor.steps.spaces import Request, SharedSpace
+from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
 
 #: What a reduction may do: an `atom` may do more.
 _REDUCTIONS = ATOMICS.keys() - {"exch", "cas"}
@@ -43,7 +43,7 @@ class _Target:
         coder.shared_granule = min(coder.shared_granule, size)
         start = memory.offset - coder.shared_start
         site = coder.site("asynchronous store", item)
-        space = SharedSpace(Request(site, item.line, size, start, remote=True))
+        space = SharedSpace(MemoryRequest(site, item.line, size, start, remote=True))
         barrier = BarrierOperand(coder, item, item.operands[2])
         return cls(space, address_reader(coder, item, memory), barrier)
 

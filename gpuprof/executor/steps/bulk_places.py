@@ -83,7 +83,7 @@ def box_places(
     return BoxPlaces(np.broadcast_to(address, shape), np.broadcast_to(inside, shape), each * item)
 
 
-class Place:
+class BulkAddress:
     """An address operand of a bulk copy: in global memory, or counted from the start of shared memory."""
 
     def __init__(self, coder: Coder, item: Instruction, operand: Operand, *, shared: bool = False) -> None:
@@ -108,8 +108,8 @@ class BoxOperands:
             raise UnsupportedInstruction(item.name, item.line)
         self._line = item.line
         self._dimensions = next((DIMENSIONS[word] for word in item.opcode if word in DIMENSIONS), 0)
-        self._shared = Place(coder, item, shared, shared=True)
-        self._map = Place(coder, item, place.items[0])
+        self._shared = BulkAddress(coder, item, shared, shared=True)
+        self._map = BulkAddress(coder, item, place.items[0])
         self._reads = [coder.reader(operand, S32, item) for operand in place.items[1].items]
 
     def boxes(

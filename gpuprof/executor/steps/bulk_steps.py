@@ -20,7 +20,7 @@ from gpuprof.executor.steps.bulk_places import (
     HINTS,
     S32,
     BoxOperands,
-    Place,
+    BulkAddress,
     box_places,
     by_number,
     check_multiple,
@@ -107,7 +107,10 @@ def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
 
 def _load(coder: Coder, item: Instruction) -> Step:
     """From global to shared memory, counted by an mbarrier."""
-    target, source = Place(coder, item, item.operands[0], shared=True), Place(coder, item, item.operands[1])
+    target, source = (
+        BulkAddress(coder, item, item.operands[0], shared=True),
+        BulkAddress(coder, item, item.operands[1]),
+    )
     size = coder.reader(item.operands[2], S32, item)
     barrier = BarrierOperand(coder, item, item.operands[3])
     blocks = Multicast.of(coder, item)
@@ -134,7 +137,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
 
 def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
     """From a block's shared memory to another's of its cluster, counted by an mbarrier there."""
-    target, source = (Place(coder, item, operand, shared=True) for operand in item.operands[:2])
+    target, source = (BulkAddress(coder, item, operand, shared=True) for operand in item.operands[:2])
     size = coder.reader(item.operands[2], S32, item)
     barrier = BarrierOperand(coder, item, item.operands[3])
 

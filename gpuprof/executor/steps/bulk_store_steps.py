@@ -23,7 +23,7 @@ from gpuprof.executor.steps.bulk_places import (
     Addresses,
     BoxOperands,
     BoxPlaces,
-    Place,
+    BulkAddress,
     box_places,
     check_multiple,
     in_shared,
@@ -103,7 +103,10 @@ def bulk_store(coder: Coder, item: Instruction) -> Step:
 
 def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step:
     """A stretch of bytes."""
-    target, source = Place(coder, item, item.operands[0]), Place(coder, item, item.operands[1], shared=True)
+    target, source = (
+        BulkAddress(coder, item, item.operands[0]),
+        BulkAddress(coder, item, item.operands[1], shared=True),
+    )
     size = coder.reader(item.operands[2], S32, item)
 
     def step(batch: Batch, mask: Mask) -> None:

@@ -22,7 +22,7 @@ from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 from gpuprof.executor.steps.mma_steps import by_whole_warps, vector
-from gpuprof.executor.steps.spaces import Request, SharedSpace, Space, read_from, write_to
+from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace, Space, read_from, write_to
 
 #: Reads a space, or writes it, for one access of an instruction.
 Read = Callable[[Space, Batch, Lanes, Mask], Lanes]
@@ -45,7 +45,7 @@ class Tiles:
     ) -> None:
         coder.shared_granule = min(coder.shared_granule, ROW_BYTES)
         start = coder.shared_start + (SHARED_WINDOW if in_window else 0)
-        request = Request(coder.site(f"shared_{kind}", item), item.line, ROW_BYTES, offset - start)
+        request = MemoryRequest(coder.site(f"shared_{kind}", item), item.line, ROW_BYTES, offset - start)
         self.count = count
         self.space = TileSpace(request)
         #: The lanes that give addresses, and the last mask with what is left of it.

@@ -19,7 +19,7 @@ from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.distributed_shared import in_block, names_cluster
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
-from gpuprof.executor.steps.spaces import Request, SharedSpace
+from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
 
 _U32, _I64 = ARITHMETIC["u32"], ARITHMETIC["s64"]
 
@@ -45,7 +45,7 @@ class BarrierOperand:
         self.line = item.line
         offset = memory.offset - window - coder.shared_start
         remote = names_cluster(item)
-        self._space = SharedSpace(Request(site, item.line, MBARRIER_BYTES, offset, remote=remote))
+        self._space = SharedSpace(MemoryRequest(site, item.line, MBARRIER_BYTES, offset, remote=remote))
         self._address = address_reader(coder, item, memory)
 
     def pattern(self, batch: Batch, mask: Mask, rank: int | None = None) -> SharedPattern:

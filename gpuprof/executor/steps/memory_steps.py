@@ -36,8 +36,8 @@ from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
     LocalSpace,
+    MemoryRequest,
     ReadOnlySpace,
-    Request,
     SharedSpace,
     Space,
 )
@@ -74,7 +74,7 @@ def load(coder: Coder, item: Instruction) -> Step:
 
 
 def _wanted(
-    coder: Coder, item: Instruction, request: Request, parts: tuple[Operand, ...], size: int
+    coder: Coder, item: Instruction, request: MemoryRequest, parts: tuple[Operand, ...], size: int
 ) -> tuple[SharedSpace, ...]:
     """Return the elements of a vector load that go to a register, if some do not."""
     wanted = [i for i, part in enumerate(parts) if isinstance(part, Reg)]
@@ -201,10 +201,12 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
     place = target.offset - coder.shared_start
     to_shared = SharedSpace(
-        Request(shared_site, item.line, size.bits, place, elsewhere=("wavefronts", "bank_conflicts"))
+        MemoryRequest(shared_site, item.line, size.bits, place, elsewhere=("wavefronts", "bank_conflicts"))
     )
     elsewhere = ("sectors",) if past_cache else ()
-    from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, elsewhere=elsewhere))
+    from_global = GlobalSpace(
+        MemoryRequest(global_site, item.line, size.bits, source.offset, elsewhere=elsewhere)
+    )
     parts = _PartialRead(from_global, size.bits)
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = _copied_bytes(coder, item, size.bits)
@@ -375,9 +377,9 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     remote = name == "generic" or names_cluster(item)
     parts = next((int(word[1:]) for word in item.opcode if word in ("v2", "v4", "v8")), 1)
 
-    def request(family: str | None, start: int = 0) -> Request:
+    def request(family: str | None, start: int = 0) -> MemoryRequest:
         site = coder.site(family, item) if family else None
-        return Request(site, line, size, offset - start, manner, remote=remote, parts=parts)
+        return MemoryRequest(site, line, size, offset - start, manner, remote=remote, parts=parts)
 
     if name == "global":
         if "nc" in item.opcode or item.opcode[0] == "ldu":

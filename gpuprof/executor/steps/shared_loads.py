@@ -20,7 +20,7 @@ from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch, RepeatedLoads
 from gpuprof.executor.steps.coding import Coder
-from gpuprof.executor.steps.spaces import Request, SharedSpace
+from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
 
 _F32 = ARITHMETIC["f32"]
 _WORD_BYTES = 4
@@ -80,7 +80,7 @@ class SharedLoads:
             size = _WORD_BYTES * len(loaded(item))
             coder.shared_granule = min(coder.shared_granule, size)
             site = coder.site("shared_load", item)
-            self._spaces.append(SharedSpace(Request(site, item.line, size, offset)))
+            self._spaces.append(SharedSpace(MemoryRequest(site, item.line, size, offset)))
             self.displacements.append((list(slots).index(base), offset))
         self._slots = list(slots.values())
         self._first_site = len(coder.sites) - len(items)

@@ -9,7 +9,7 @@ from gpuprof.executor.program.skeleton import Accesses
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import address_reader, element_of, parts_of
-from gpuprof.executor.steps.spaces import Request, SharedSpace
+from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
 
 
 def address_only(step: Step) -> Step:
@@ -31,7 +31,7 @@ def shared_accesses(coder: Coder, group: Accesses) -> Step:
     number = coder.site("address-only accesses", first)
     members = [_access(coder, item, distance) for item, distance in group.items]
     spaces = [
-        SharedSpace(Request(access.site, item.line, access.size, access.offset))
+        SharedSpace(MemoryRequest(access.site, item.line, access.size, access.offset))
         for access, (item, _) in zip(members, group.items, strict=True)
     ]
     assert isinstance(group.base, Reg | Sym)

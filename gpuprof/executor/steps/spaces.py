@@ -29,7 +29,7 @@ from gpuprof.executor.steps.distributed_shared import ClusterAccess, note_remote
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class MemoryRequest:
     """What a static memory instruction asks for.
 
     Attributes:
@@ -121,7 +121,7 @@ def nothing(size: int) -> Lanes:
 class GlobalSpace:
     """Global memory: requests, sectors and useful bytes are counted."""
 
-    request: Request
+    request: MemoryRequest
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from the buffer that holds the addresses."""
@@ -287,7 +287,7 @@ class ReadOnlySpace(GlobalSpace):
             batch.fault(FaultKind.STALE, text, self.request.line, position, address)
 
 
-def check_alignment(batch: Batch, request: Request, address: Lanes, mask: Mask) -> None:
+def check_alignment(batch: Batch, request: MemoryRequest, address: Lanes, mask: Mask) -> None:
     """Report the first lane whose address is not a multiple of the access size."""
     start = address + request.offset
     wrong = ((start & (request.size - 1)) != 0) & mask.lanes
@@ -298,7 +298,9 @@ def check_alignment(batch: Batch, request: Request, address: Lanes, mask: Mask) 
         batch.fault(FaultKind.MISALIGNED, detail, request.line, position, value)
 
 
-def check_bounds(batch: Batch, request: Request, address: Lanes, mask: Mask, limit: int, space: str) -> None:
+def check_bounds(
+    batch: Batch, request: MemoryRequest, address: Lanes, mask: Mask, limit: int, space: str
+) -> None:
     """Report the first lane that leaves a space of `limit` bytes."""
     start = address.astype(np.int64) + request.offset
     wrong = ((start < 0) | (start + request.size > limit)) & mask.lanes
@@ -317,7 +319,7 @@ class SharedSpace:
         parts: Where a vector load has elements that nobody wants, the wanted ones: only they count as read.
     """
 
-    request: Request
+    request: MemoryRequest
     parts: tuple["SharedSpace", ...] = ()
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
@@ -431,7 +433,7 @@ def _failed(old: Lanes, lanes: Bools, expected: Lanes | None) -> Bools | None:
 class LocalSpace:
     """Local memory: each lane's own bytes."""
 
-    request: Request
+    request: MemoryRequest
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather, each lane from its own bytes."""

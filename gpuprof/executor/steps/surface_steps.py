@@ -40,7 +40,7 @@ _CACHES = frozenset({"ca", "cg", "cs", "cv", "wb", "wt"})
 
 def load(coder: Coder, item: Instruction) -> Step:
     """`suld.b`: one element or a vector per lane."""
-    access = _Access(coder, item, item.operands[1], _parts(item.operands[0]))
+    access = _SurfaceAccess(coder, item, item.operands[1], _parts(item.operands[0]))
     coder.uncounted.add("global_load")
     writes = [coder.target(part, item) for part in access.parts]
 
@@ -67,7 +67,7 @@ def load(coder: Coder, item: Instruction) -> Step:
 
 def store(coder: Coder, item: Instruction) -> Step:
     """`sust.b`: one element or a vector per lane."""
-    access = _Access(coder, item, item.operands[0], _parts(item.operands[1]))
+    access = _SurfaceAccess(coder, item, item.operands[0], _parts(item.operands[1]))
     coder.uncounted.add("global_store")
     reads = [coder.reader(part, access.dtype, item) for part in access.parts]
 
@@ -91,7 +91,7 @@ def update(coder: Coder, item: Instruction) -> Step:
     operation = atomic_operation(name, next((word for word in item.opcode[3:] if word in ARITHMETIC), ""))
     if operation is None or name not in ("add", "min", "max", "and", "or"):
         raise UnsupportedInstruction(item.name, item.line)
-    access = _Access(coder, item, item.operands[0], (item.operands[1],))
+    access = _SurfaceAccess(coder, item, item.operands[0], (item.operands[1],))
     read = coder.reader(item.operands[1], operation.dtype, item)
 
     def step(batch: Batch, mask: Mask) -> None:
@@ -154,7 +154,7 @@ class _Place:
         batch.fault(FaultKind.OUT_OF_BOUNDS, f"{verb} {where}", line, position, self.buffer.address + start)
 
 
-class _Access:
+class _SurfaceAccess:
     """An instruction that accesses surfaces."""
 
     def __init__(self, coder: Coder, item: Instruction, place: Operand, parts: tuple[Operand, ...]) -> None:

@@ -31,7 +31,7 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
     """`vprintf`: each lane prints, one after the other; the result is how many arguments the format takes."""
     write = coder.target(item.operands[0], item)
     read_text, read_arguments = (coder.reader(operand, _U64, item) for operand in item.operands[1:3])
-    masked, reader = coder.mask(item), _Reader.of(coder, item)
+    masked, reader = coder.mask(item), _CallReader.of(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -59,7 +59,7 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
 def assertion_fails(coder: Coder, item: Instruction) -> Step:
     """`__assertfail`: the condition of an `assert` does not hold, and the launch ends."""
     reads = [coder.reader(operand, _U64, item) for operand in item.operands[1:5]]
-    reader = _Reader.of(coder, item)
+    reader = _CallReader.of(coder, item)
 
     def step(batch: Batch, mask: Mask) -> None:
         position = mask.first()
@@ -107,7 +107,7 @@ def free(coder: Coder, item: Instruction) -> Step:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _CallReader:
     """Reads what a call's generic addresses point to, as one lane sees it."""
 
     line: int

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.texels import (
+    AxisTexels,
     Integers,
-    Places,
     as_read,
     corners,
     face_of,
@@ -300,7 +300,7 @@ class _Reader:
         border = np.zeros(1) if self.numbered else np.array(self._border())
         return with_all_channels(np.where(inside[..., None], values, border.astype(values.dtype)))
 
-    def _filtered(self, axes: Sequence[Places], layer: Integers) -> list[Lanes]:
+    def _filtered(self, axes: Sequence[AxisTexels], layer: Integers) -> list[Lanes]:
         values: list[NDArray[Any]] = []
         present: list[Bools] = []
         dtype = self.content.dtype

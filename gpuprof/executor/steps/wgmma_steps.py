@@ -109,7 +109,7 @@ def decode(coder: Coder, item: Instruction) -> Step | None:
 
 
 @dataclass(frozen=True)
-class _Form:
+class _WgmmaForm:
     """What a `wgmma.mma_async` multiplies."""
 
     product: Product
@@ -118,7 +118,7 @@ class _Form:
     transposed: tuple[bool, bool]
 
     @classmethod
-    def of(cls, item: Instruction) -> "_Form":
+    def of(cls, item: Instruction) -> "_WgmmaForm":
         words = [word for word in item.opcode[2:] if word not in ("sync", "aligned", "satfinite", "sp")]
         if len(words) != 4 or "sp" in item.opcode:
             raise UnsupportedInstruction(item.name, item.line)
@@ -140,7 +140,7 @@ class _Form:
 
 
 def _multiply(coder: Coder, item: Instruction) -> Step:
-    form = _Form.of(item)
+    form = _WgmmaForm.of(item)
     product = form.product
     d, a, b = item.operands[:3]
     if not isinstance(d, Vec):
@@ -185,7 +185,9 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
 class _Operand:
     """A or B: in registers, or in shared memory by a descriptor."""
 
-    def __init__(self, coder: Coder, item: Instruction, operand: Operand, form: _Form, number: int) -> None:
+    def __init__(
+        self, coder: Coder, item: Instruction, operand: Operand, form: _WgmmaForm, number: int
+    ) -> None:
         self._form, self._number = form, number
         self._item = item
         self._start = coder.shared_start
