@@ -13,10 +13,10 @@ What is released is a *release*, numbered from 0; what a warp has acquired is a 
 integer, so that joining two sets is one operation and sharing one costs nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,13 +201,11 @@ class Knowledge:
     def share(self, complete: Bools | None) -> None:
         """At a barrier of all their threads, the warps of a block tell each other what they acquired."""
         for block in [b for b in self._unshared if complete is None or complete[b]]:
+            first, count = block * self._block_warps, self._block_warps
+            self._held[first : first + count] = [self._union(range(first, first + count))] * count
             self._unshared.discard(block)
-            self._share(range(block * self._block_warps, (block + 1) * self._block_warps))
-
-    def _share(self, warps: range) -> None:
-        together = self._union(warps)
-        for warp in warps:
-            self._held[warp] = together
+            if self._block_warps == self.shape[1]:
+                self._unshared_clusters.discard(block)
 
     def hand_in(self, phase: Phase, warps: Bools) -> None:
         """Some warps arrive at a phase of a barrier, with what they acquired: shape (clusters, warps)."""
@@ -237,11 +235,8 @@ class Knowledge:
             if phase[0] < 0:  # the next round of the barrier begins
                 self._handed.pop((phase, cluster), None)
 
-    def _union(self, warps: Any) -> int:
-        together = 0
-        for warp in warps:
-            together |= self._held[warp]
-        return together
+    def _union(self, warps: Iterable[int]) -> int:
+        return reduce(or_, (self._held[warp] for warp in warps), 0)
 
     def signal(
         self,
