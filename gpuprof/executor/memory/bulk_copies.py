@@ -8,7 +8,7 @@ mbarrier in vain, and not before; a copy from there is done when its group is wa
 missing shows, and the race detector knows which bytes are in flight.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from gpuprof.executor.memory.shared_memory import (
     SharedMemory,
     SharedPattern,
 )
+from gpuprof.executor.memory.warp_clocks import Phase
 
 #: Chunks of all remembered patterns together.
 _REMEMBERED_CHUNKS = 1 << 20
@@ -114,6 +115,10 @@ class BulkCopies:
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
         copy = self._begin(pattern, land, pattern.bytes_moved, column, line)
         copy.flight = self.flights.add(Flight(source, line, lanes))
+        if self.races.order is not None:
+            # Who sees the copy's bytes arrive is behind what it has read of global memory.
+            for phase, part in self._by_parity(column, lanes):
+                self.races.order.hear(Access.RELEASE, self._signal(self._whole_warps(part), phase))
 
     def load_shared(
         self, pattern: ChunkPattern, source: ChunkPattern, values: Lanes, column: int, line: int
@@ -213,14 +218,9 @@ class BulkCopies:
                 self._observe(column, self._whole_warps(chosen), live, line)
 
     def _observe(self, column: int, lanes: Bools, live: Bools, line: int) -> None:
+        for (_, parity), part in self._by_parity(column, lanes):  # the phase before has ended
+            self.races.record(Access.ACQUIRE, self._signal(uniform_blocks(part), (column, 1 - parity)), line)
         phase = self.barriers.phase[:, column]
-        for parity in (0, 1):
-            ended = (phase & 1) != parity
-            if not ended.any():
-                continue
-            part = uniform_blocks(lanes & ended[:, None, None])
-            if part.any():
-                self.races.record(Access.ACQUIRE, self._signal(part, (column, parity)), line)
         if not self.races.judges:
             self._loads = [copy for copy in self._loads if not copy.arrived]
         kept: list[_Load] = []
@@ -247,13 +247,20 @@ class BulkCopies:
                     signal = self._signal(self._whole_warps(lanes), (column, parity))
                     self.races.record(Access.RELEASE, signal, line)
 
+    def _by_parity(self, column: int, lanes: Bools) -> Iterator[tuple[Phase, Bools]]:
+        """Divide lanes by the phase that a barrier is in, in their block."""
+        for parity in (1, 0):
+            part = lanes & (self.barriers.phase[:, column] & 1 == parity)[:, None, None]
+            if part.any():
+                yield (column, parity), part
+
     def _whole_warps(self, lanes: Bools) -> Bools:
         return uniform_blocks(np.broadcast_to(lanes, (len(lanes), *self._shape[1:])))
 
     def _signal(
         self,
         lanes: Bools,
-        phase: tuple[int, int],
+        phase: Phase,
         copy: ChunkPattern | SharedPattern | None = None,
         live: Bools | None = None,
     ) -> Signal:

@@ -18,16 +18,13 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_flights import BulkPlaces, CopyGroups, Flight
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.shared_memory import ChunkPattern
 
 #: Where the pieces of a store go: each buffer with the pieces that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
-#: Told of pieces that are about to go to a buffer: their places, in units of some bytes, the threads in the
-#: batch, the values or None where they are combined with what is there, those bytes, the line, and whether no
-#: values move.
-Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes | None, int, int, bool], None]
 
 
 @dataclass(eq=False)
@@ -108,11 +105,14 @@ class _Store:
 
 
 class BulkStores:
-    """The copies from shared memory in flight of one batch."""
+    """The copies from shared memory in flight of one batch, of whose threads `first` is the first.
 
-    def __init__(self, copies: BulkCopies, warps: int, judge: Judge) -> None:
+    `tell` is that of the batch.
+    """
+
+    def __init__(self, copies: BulkCopies, warps: int, tell: Callable[..., None], first: int) -> None:
         self._copies = copies
-        self._judge = judge
+        self._tell, self._first = tell, first
         self._shape = (copies.barriers.blocks, warps, WARP)
         self._reads = SourceReads(copies, warps, Access.SOURCE, Access.SOURCED)
         self.commit = self._reads.commit
@@ -164,22 +164,23 @@ class BulkStores:
         rows = self._shape[0] if pattern.leading == 1 else 1
         values = np.broadcast_to(copy.values, (rows, len(pattern.start))).reshape(-1)
         pieces = self._per_piece(pattern, due).reshape(-1)
-        threads = self._copies.threads(pattern).reshape(-1)
+        threads = self._copies.threads(pattern).reshape(-1) + self._first
+        told: dict[str, Any] = {"line": line, "address_only": copy.address_only, "mask": None}
         for buffer, which, places in copy.targets:
             chosen = pieces[which]
             piece, place = which[chosen], places[chosen]
             given, who, size = values[piece], threads[piece], pattern.size
             if combine is None:
-                self._judge(buffer, place, who, given, size, line, copy.address_only)
+                told |= {"index": place, "by": who, "size": size, "manner": Manner.WRITE}
+                self._tell("write", buffer, given, **told)
                 if not copy.address_only:
                     buffer.store(place, given, size)
                 continue
             each = size // combine.dtype.itemsize
             place = (place[:, None] * each + np.arange(each)).reshape(-1)
             given = np.ascontiguousarray(given)[:, None].view(combine.dtype).reshape(-1)
-            self._judge(
-                buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, line, copy.address_only
-            )
+            told |= {"index": place, "by": np.repeat(who, each), "size": combine.dtype.itemsize}
+            self._tell("update", buffer, **told, manner=Manner.STRONG_WRITE)
             buffer.combined = True
             if not copy.address_only:
                 _combine(buffer, place, given, combine)

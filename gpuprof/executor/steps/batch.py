@@ -26,7 +26,7 @@ from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
-from gpuprof.executor.memory.global_accesses import LocalLanes, Manner, MemoryOperation, Observer
+from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
 from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, SharedOrder
@@ -387,24 +387,8 @@ class Batch:
     @cached_property
     def bulk_stores(self) -> BulkStores:
         """What the copy engine moves to global memory."""
-
-        def judge(
-            buffer: Buffer,
-            place: NDArray[np.intp],
-            threads: NDArray[np.int64],
-            values: Lanes | None,
-            size: int,
-            line: int,
-            address_only: bool,
-        ) -> None:
-            who = self.order.first * self.order.block_threads + threads
-            of = {"index": place, "mask": None, "by": who, "size": size, "line": line}
-            if values is None:
-                self.tell("update", buffer, **of, manner=Manner.STRONG_WRITE, address_only=address_only)
-            else:
-                self.tell("write", buffer, values, **of, manner=Manner.WRITE, address_only=address_only)
-
-        return BulkStores(self.bulk, self.warps, judge)
+        first = self.order.first * self.order.block_threads
+        return BulkStores(self.bulk, self.warps, self.tell, first)
 
     @cached_property
     def products(self) -> SourceReads:
