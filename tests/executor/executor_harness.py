@@ -27,6 +27,7 @@ from gpuprof.executor import (
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.nans import with_nans
 
+PTX_HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
 KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
 
 
@@ -113,6 +114,17 @@ def run_cuda(
     return buffers, result
 
 
+def run_ptx(
+    text: str, *arrays: np.ndarray, scalars: tuple = (), block=(32, 1, 1), follow_undefined: bool = False
+) -> tuple[list[np.ndarray], LaunchResult]:
+    """Run the kernel `k` of a PTX text, without its head, on copies of the arrays; return these."""
+    memory = GlobalMemory()
+    buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
+    program = load_program(PTX_HEAD + text, "k", follow_undefined=follow_undefined)
+    result = launch(program, (1, 1, 1), block, [*buffers, *scalars], memory)
+    return [buffer.array() for buffer in buffers], result
+
+
 def caught(source: str, *arrays: np.ndarray, **keywords) -> KernelFault:
     """Return the fault that a kernel commits."""
     with pytest.raises(KernelFault) as error:
@@ -154,13 +166,9 @@ def numpy_type(kind: str) -> np.dtype:
 
 
 def run_instruction(text: str, kinds: tuple[str, ...], result: str, *columns) -> np.ndarray:
-    """Execute one PTX instruction in every lane.
+    """Execute a PTX instruction in every lane: `d` is the result of `a`, `b`, `c` and `e`, the columns.
 
-    Args:
-        text: The instruction, with `d` for the result and `a`, `b`, `c`, `e` for the operands.
-        kinds: PTX type of each operand; "pred" operands are given as 0 or 1.
-        result: PTX type of the result.
-        columns: One sequence of values for each operand.
+    Operands of kind "pred" are given as 0 or 1.
     """
     arrays = [np.asarray(column, dtype=numpy_type(kind)) for column, kind in zip(columns, kinds, strict=True)]
     count = len(arrays[0])
@@ -184,13 +192,9 @@ def run_instruction(text: str, kinds: tuple[str, ...], result: str, *columns) ->
     else:
         lines += [f"st.global.{_moved(result)} [q], d;"]
     params = ", ".join(f".param .u64 k_{i}" for i in range(len(kinds) + 1))
-    ptx = f".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k({params})\n{{\n"
-    ptx += "\n".join(lines) + "\nret;\n}\n"
-    memory = GlobalMemory()
-    buffers = [memory.allocate(array, "operand") for array in arrays]
-    out = memory.allocate(np.zeros(count, dtype=numpy_type(result)), "result")
-    launch(load_program(ptx, "k"), (1, 1, 1), (count, 1, 1), [*buffers, out], memory)
-    return out.array()
+    text = f".visible .entry k({params})\n{{\n" + "\n".join(lines) + "\nret;\n}\n"
+    out = np.zeros(count, dtype=numpy_type(result))
+    return run_ptx(text, *arrays, out, block=(count, 1, 1))[0][-1]
 
 
 def _register(kind: str) -> str:

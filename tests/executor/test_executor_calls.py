@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from executor_harness import compile_cuda, cuda_program, run_cuda
+from executor_harness import compile_cuda, cuda_program, run_cuda, run_ptx
 
 from gpuprof.executor import (
     FaultKind,
@@ -107,10 +107,7 @@ extern "C" __global__ void use(int *out) { out[threadIdx.x] = chosen(threadIdx.x
     assert out.array().tolist() == [5 * t for t in range(32)]
 
 
-JUMP = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 k_param_0)
+JUMP = """.visible .entry k(.param .u64 k_param_0)
 {
     .reg .b32 %r<6>;
     .reg .b64 %rd<5>;
@@ -140,20 +137,15 @@ $L_end:
 
 @FOLLOWED
 def test_a_table_of_labels_splits_a_warp_and_brings_it_together(follow_undefined):
-    memory = GlobalMemory()
-    out = memory.allocate(THREADS, "out")
-    program = load_program(JUMP.replace("SHIFT", "0"), "k", follow_undefined=follow_undefined)
-    result = launch(program, (1, 1, 1), (32, 1, 1), [out], memory)
-    assert out.array().tolist() == [10, 20, 10, 30] * 8
+    (out,), result = run_ptx(JUMP.replace("SHIFT", "0"), THREADS, follow_undefined=follow_undefined)
+    assert out.tolist() == [10, 20, 10, 30] * 8
     assert result.counters["branch_divergent_warps"] == 1
     assert result.counters["global_store_requests"] == 1
 
 
 def test_an_index_behind_the_table_is_told():
-    memory = GlobalMemory()
-    program = load_program(JUMP.replace("SHIFT", "1"), "k")
     with pytest.raises(KernelFault) as caught:
-        launch(program, (1, 1, 1), (32, 1, 1), [memory.allocate(THREADS, "out")], memory)
+        run_ptx(JUMP.replace("SHIFT", "1"), THREADS)
     assert caught.value.kind is FaultKind.BAD_TARGET
     assert caught.value.thread == (3, 0, 0)
 
@@ -177,10 +169,7 @@ def test_memory_on_the_stack_is_the_threads_own_and_has_an_end():
 
 
 def test_an_argument_written_in_words_may_be_read_in_bytes():
-    ptx = """.version 8.0
-.target sm_90
-.address_size 64
-.func (.param .b32 r) f(.param .align 4 .b8 p[4])
+    ptx = """.func (.param .b32 r) f(.param .align 4 .b8 p[4])
 {
     .reg .b16 %rs<3>;
     .reg .b32 %r<4>;
@@ -209,18 +198,13 @@ def test_an_argument_written_in_words_may_be_read_in_bytes():
     ret;
 }
 """
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(1, np.int32), "out")
-    launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
-    assert out.array().tolist() == [4002]
+    (out,), _ = run_ptx(ptx, np.zeros(1, np.int32), block=(1, 1, 1))
+    assert out.tolist() == [4002]
 
 
 def test_a_switch_may_end_a_loop_that_waits_for_others():
     """Threads of the first warp turn, by a jump table, until the second warp has set the flag."""
-    ptx = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 k_param_0)
+    ptx = """.visible .entry k(.param .u64 k_param_0)
 {
     .reg .pred %p<2>;
     .reg .b32 %r<6>;
@@ -244,17 +228,12 @@ $L_set:
     ret;
 }
 """
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(33, np.int32), "out")
-    launch(load_program(ptx, "k"), (1, 1, 1), (64, 1, 1), [out], memory)
-    assert out.array().tolist() == [1] * 33
+    (out,), _ = run_ptx(ptx, np.zeros(33, np.int32), block=(64, 1, 1))
+    assert out.tolist() == [1] * 33
 
 
 def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
-    ptx = """.version 8.0
-.target sm_90
-.address_size 64
-.const .align 4 .u32 first = 11;
+    ptx = """.const .align 4 .u32 first = 11;
 .const .align 4 .u32 second = 22;
 .global .align 8 .u64 where[2] = {generic(second), second};
 .visible .entry k(.param .u64 k_param_0)
@@ -271,10 +250,8 @@ def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
     ret;
 }
 """
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(1, np.int32), "out")
-    launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
-    assert out.array().tolist() == [44]
+    (out,), _ = run_ptx(ptx, np.zeros(1, np.int32), block=(1, 1, 1))
+    assert out.tolist() == [44]
 
 
 def test_variables_start_with_addresses_and_parts_of_them():

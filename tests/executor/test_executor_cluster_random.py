@@ -73,13 +73,8 @@ READS = {
 class Kernel:
     """A random kernel.
 
-    Attributes:
-        source: Its text.
-        broken: The same without one of its barriers.
-        cluster: Blocks of a cluster along x, y and z.
-        threads: Of a block.
-        source_of: For each round and thread the number, among those of the cluster, of whose word it reads,
-            counted from its own block on.
+    `broken` lacks one of its barriers. `source_of` has, for each round and thread, the number, among those of
+    the cluster, of whose word it reads, counted from its own block on.
     """
 
     source: str

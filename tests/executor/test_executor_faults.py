@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from executor_harness import caught, cuda_program, line_of, refused, run_cuda
+from executor_harness import caught, cuda_program, line_of, refused, run_cuda, tells
 
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
@@ -21,26 +21,161 @@ from gpuprof.executor import (
 
 FLOATS = np.zeros(64, dtype=np.float32)
 
-
-def test_global_load_out_of_bounds():
-    source = """extern "C" __global__ void k(const float *in, float *out) {
+#: By what is wrong: kind and place of the fault, words of it, how many arrays of floats the kernel gets, how
+#: it is launched, and its source. The line that is told is the planted one.
+PLANTED = {
+    "a load behind the array": (
+        FaultKind.OUT_OF_BOUNDS,
+        {"block": (1, 0, 0), "thread": (31, 0, 0)},
+        "byte 256 of array 0, which has 256 bytes",
+        2,
+        {"grid": (2, 1, 1)},
+        """extern "C" __global__ void k(const float *in, float *out) {
     const int i = blockIdx.x * 32 + threadIdx.x;
     const float value = in[i + 1]; // planted
     out[i] = value;
-}"""
-    fault = caught(source, FLOATS, FLOATS, grid=(2, 1, 1))
-    assert fault.kind is FaultKind.OUT_OF_BOUNDS
-    assert fault.source_line == line_of(source, "planted")
-    assert (fault.block, fault.thread) == ((1, 0, 0), (31, 0, 0))
-    assert "byte 256 of array 0, which has 256 bytes" in str(fault)
-
-
-def test_global_store_out_of_bounds():
-    source = """extern "C" __global__ void k(float *out) {
+}""",
+    ),
+    "a store before the array": (
+        FaultKind.OUT_OF_BOUNDS,
+        {"thread": (0, 0, 0)},
+        "",
+        1,
+        {},
+        """extern "C" __global__ void k(float *out) {
     out[(int)threadIdx.x - 3] = 1.0f; // planted
-}"""
-    fault = caught(source, FLOATS)
-    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 2, (0, 0, 0))
+}""",
+    ),
+    "shared memory's end": (
+        FaultKind.OUT_OF_BOUNDS,
+        {"thread": (40, 0, 0), "address": 160},
+        "",
+        1,
+        {"block": (64, 1, 1), "shared": 160},
+        """extern "C" __global__ void k(float *out) {
+    extern __shared__ float tile[];
+    tile[threadIdx.x] = 1.0f; // planted
+    __syncthreads();
+    out[threadIdx.x] = tile[0];
+}""",
+    ),
+    "a misaligned vector": (
+        FaultKind.MISALIGNED,
+        {"thread": (1, 0, 0)},
+        "",
+        2,
+        {},
+        """extern "C" __global__ void k(const float *in, float *out) {
+    const float4 v = *reinterpret_cast<const float4 *>(in + threadIdx.x); // planted
+    out[threadIdx.x] = v.x + v.w;
+}""",
+    ),
+    "shared memory that nobody wrote": (
+        FaultKind.UNINITIALISED_SHARED,
+        {"thread": (20, 0, 0)},
+        "",
+        1,
+        {},
+        """extern "C" __global__ void k(float *out) {
+    __shared__ float tile[64];
+    if (threadIdx.x < 20)
+        tile[threadIdx.x] = 1.0f;
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x]; // planted
+}""",
+    ),
+    "a write of the next iteration": (
+        FaultKind.SHARED_RACE,
+        {},
+        "",
+        2,
+        {"scalars": (6,), "block": (64, 1, 1)},
+        """extern "C" __global__ void k(const float *in, float *out, int steps) {
+    __shared__ float tile[64];
+    float sum = 0;
+    for (int i = 0; i < steps; ++i) {
+        tile[threadIdx.x] = in[threadIdx.x] + i; // planted
+        __syncthreads();
+        sum += tile[63 - threadIdx.x];
+    }
+    out[threadIdx.x] = sum;
+}""",
+    ),
+    "two stores to one place": (
+        FaultKind.SHARED_RACE,
+        {},
+        "",
+        1,
+        {"block": (64, 1, 1)},
+        """extern "C" __global__ void k(float *out) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = 1;
+    tile[threadIdx.x ^ 32] = 2; // planted
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x];
+}""",
+    ),
+    "a barrier in divergent code": (
+        FaultKind.BARRIER,
+        {"thread": (40, 0, 0)},
+        "",
+        1,
+        {"block": (64, 1, 1)},
+        """extern "C" __global__ void k(float *out) {
+    if (threadIdx.x < 40) {
+        out[threadIdx.x] = 1;
+        __syncthreads(); // planted
+    }
+    out[threadIdx.x] += 1;
+}""",
+    ),
+    "a barrier for part of a block": (
+        FaultKind.BARRIER,
+        {"thread": (32, 0, 0)},
+        "",
+        1,
+        {"block": (64, 1, 1)},
+        """extern "C" __global__ void k(float *out) {
+    if (threadIdx.x < 32) {
+        asm volatile("bar.sync 1;"); // planted
+        out[threadIdx.x] = 1;
+    }
+    __syncthreads();
+    out[threadIdx.x] += 1;
+}""",
+    ),
+    "a loop without an end": (
+        FaultKind.ENDLESS,
+        {"block": (0, 0, 0)},
+        "",
+        1,
+        {"instruction_budget": 10_000},
+        """extern "C" __global__ void k(volatile float *flag) {
+    while (flag[0] == 0) { // planted
+    }
+    flag[1] = 1;
+}""",
+    ),
+    "a trap": (
+        FaultKind.TRAP,
+        {"thread": (5, 0, 0)},
+        "",
+        1,
+        {},
+        """extern "C" __global__ void k(float *out) {
+    if (threadIdx.x == 5)
+        __trap(); // planted
+    out[threadIdx.x] = 1;
+}""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_told(name):
+    kind, place, words, count, how, source = PLANTED[name]
+    fault = tells(source, kind, "// planted", words, *[FLOATS] * count, **how)
+    assert {name: getattr(fault, name) for name in place} == place
 
 
 @pytest.mark.parametrize(
@@ -81,40 +216,6 @@ def test_storing_what_is_there_to_what_is_read_only_is_no_fault(kind):
     np.testing.assert_array_equal(table.array(), content)
 
 
-def test_shared_access_out_of_bounds():
-    source = """extern "C" __global__ void k(float *out) {
-    extern __shared__ float tile[];
-    tile[threadIdx.x] = 1.0f; // planted
-    __syncthreads();
-    out[threadIdx.x] = tile[0];
-}"""
-    fault = caught(source, FLOATS, block=(64, 1, 1), shared=160)
-    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 3, (40, 0, 0))
-    assert fault.address == 160
-
-
-def test_misaligned_vector_access():
-    source = """extern "C" __global__ void k(const float *in, float *out) {
-    const float4 v = *reinterpret_cast<const float4 *>(in + threadIdx.x); // planted
-    out[threadIdx.x] = v.x + v.w;
-}"""
-    fault = caught(source, FLOATS, FLOATS)
-    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.MISALIGNED, 2, (1, 0, 0))
-
-
-def test_uninitialised_shared_read():
-    source = """extern "C" __global__ void k(float *out) {
-    __shared__ float tile[64];
-    if (threadIdx.x < 20)
-        tile[threadIdx.x] = 1.0f;
-    __syncthreads();
-    out[threadIdx.x] = tile[threadIdx.x]; // planted
-}"""
-    fault = caught(source, FLOATS)
-    assert (fault.kind, fault.source_line) == (FaultKind.UNINITIALISED_SHARED, line_of(source, "planted"))
-    assert fault.thread == (20, 0, 0)
-
-
 RACE = """extern "C" __global__ void k(float *out) {
     __shared__ float tile[64];
     tile[threadIdx.x] = threadIdx.x;
@@ -124,10 +225,7 @@ RACE = """extern "C" __global__ void k(float *out) {
 
 
 def test_read_write_race_in_lockstep_is_still_a_race():
-    fault = caught(RACE.replace("SYNC", ""), FLOATS)
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 5)
-    assert fault.thread == (0, 0, 0)
-    assert "thread number 1" in str(fault)
+    tells(RACE.replace("SYNC", ""), FaultKind.SHARED_RACE, "planted", "thread number 1", FLOATS, thread=0)
 
 
 @pytest.mark.parametrize(
@@ -171,23 +269,7 @@ def test_a_barrier_orders_them(sync):
 
 def test_syncwarp_does_not_order_other_warps():
     source = RACE.replace("SYNC", "__syncwarp();").replace("^ 1", "^ 32")
-    fault = caught(source, FLOATS, block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 5)
-
-
-def test_write_after_read_race_between_iterations():
-    source = """extern "C" __global__ void k(const float *in, float *out, int steps) {
-    __shared__ float tile[64];
-    float sum = 0;
-    for (int i = 0; i < steps; ++i) {
-        tile[threadIdx.x] = in[threadIdx.x] + i; // planted
-        __syncthreads();
-        sum += tile[63 - threadIdx.x];
-    }
-    out[threadIdx.x] = sum;
-}"""
-    fault = caught(source, FLOATS, FLOATS, scalars=(6,), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 5)
+    tells(source, FaultKind.SHARED_RACE, "planted", "", FLOATS, block=(64, 1, 1))
 
 
 def test_write_write_race_needs_different_values():
@@ -201,18 +283,6 @@ def test_write_write_race_needs_different_values():
     assert (out.array() == 7).all()
     fault = caught(source, FLOATS, scalars=(1,), block=(64, 1, 1))
     assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 3)
-
-
-def test_write_write_race_between_two_stores():
-    source = """extern "C" __global__ void k(float *out) {
-    __shared__ float tile[64];
-    tile[threadIdx.x] = 1;
-    tile[threadIdx.x ^ 32] = 2; // planted
-    __syncthreads();
-    out[threadIdx.x] = tile[threadIdx.x];
-}"""
-    fault = caught(source, FLOATS, block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 4)
 
 
 def test_atomics_do_not_race_with_each_other():
@@ -229,32 +299,6 @@ def test_atomics_do_not_race_with_each_other():
     assert (out.array() == 2016).all()
     fault = caught(source.replace("SYNC", ""), np.zeros(64, np.int32), block=(64, 1, 1))
     assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
-
-
-def test_barrier_in_divergent_code():
-    source = """extern "C" __global__ void k(float *out) {
-    if (threadIdx.x < 40) {
-        out[threadIdx.x] = 1;
-        __syncthreads(); // planted
-    }
-    out[threadIdx.x] += 1;
-}"""
-    fault = caught(source, FLOATS, block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, 4)
-    assert fault.thread == (40, 0, 0)
-
-
-def test_barrier_reached_by_part_of_a_block():
-    source = """extern "C" __global__ void k(float *out) {
-    if (threadIdx.x < 32) {
-        asm volatile("bar.sync 1;"); // planted
-        out[threadIdx.x] = 1;
-    }
-    __syncthreads();
-    out[threadIdx.x] += 1;
-}"""
-    fault = caught(source, FLOATS, block=(64, 1, 1))
-    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.BARRIER, 3, (32, 0, 0))
 
 
 @pytest.mark.parametrize("block", [0, 1, 2])
@@ -344,26 +388,6 @@ PIPELINE = """__device__ void __pipeline_memcpy_async(void *to, const void *from
 __device__ void __pipeline_commit() { asm volatile("cp.async.commit_group;"); }
 __device__ void __pipeline_wait_prior(int) { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 """
-
-
-def test_endless_loop():
-    source = """extern "C" __global__ void k(volatile int *flag) {
-    while (flag[0] == 0) { // planted
-    }
-    flag[1] = 1;
-}"""
-    fault = caught(source, np.zeros(2, np.int32), instruction_budget=10_000)
-    assert (fault.kind, fault.source_line, fault.block) == (FaultKind.ENDLESS, 2, (0, 0, 0))
-
-
-def test_trap():
-    source = """extern "C" __global__ void k(int *out) {
-    if (threadIdx.x == 5)
-        __trap();
-    out[threadIdx.x] = 1;
-}"""
-    fault = caught(source, np.zeros(32, np.int32))
-    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.TRAP, 3, (5, 0, 0))
 
 
 def test_assertion_that_fails_ends_the_launch_and_one_that_holds_is_nothing():

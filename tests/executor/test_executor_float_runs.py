@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 from each import each
-from executor_harness import compile_cuda, run_cuda
+from executor_harness import compile_cuda, run_cuda, run_ptx
 
-from gpuprof.executor import GlobalMemory, KernelFault, launch, load_program
+from gpuprof.executor import KernelFault, load_program
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.arithmetic.native import player
@@ -211,10 +211,7 @@ def test_a_race_of_a_load_that_feeds_arithmetic_is_found(monkeypatch):
 
 
 def test_a_register_written_twice_in_a_run_has_the_last_value():
-    ptx = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p) {
+    ptx = """.visible .entry k(.param .u64 p) {
     .reg .f32 %f<4>;
     .reg .b64 %rd<2>;
     ld.param.u64 %rd1, [p];
@@ -227,10 +224,8 @@ def test_a_register_written_twice_in_a_run_has_the_last_value():
     st.global.v2.f32 [%rd1], {%f3, %f2};
     ret;
 }"""
-    memory = GlobalMemory()
-    out = memory.allocate(np.zeros(2, np.float32), "out")
-    launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
-    assert out.array().tolist() == [80.0, 4.0]
+    (out,), _ = run_ptx(ptx, np.zeros(2, np.float32), block=(1, 1, 1))
+    assert out.tolist() == [80.0, 4.0]
 
 
 def test_a_program_whose_sums_all_run_together_has_one_step_for_them():

@@ -147,50 +147,40 @@ def test_comparisons(name):
     assert got.tolist() == [h or n for h, n in zip(held, nan, strict=True)]
 
 
-def test_comparison_with_combination_and_second_result():
-    values = [1, 2, 3]
-    text = "{ .reg .pred n; setp.lt.and.s32 n|d, a, 2, b; }"
-    assert run_instruction(text, ("s32", "pred"), "pred", values, [1, 1, 0]).tolist() == [0, 1, 0]
-    text = "{ .reg .pred n; setp.lt.s32 n|d, a, 2; }"
-    assert run_instruction(text, ("s32",), "pred", values).tolist() == [0, 1, 1]
-    assert run_instruction(
-        "setp.gt.or.s32 d, a, 2, !b;", ("s32", "pred"), "pred", values, [1, 0, 0]
-    ).tolist() == [0, 1, 1]
-    assert run_instruction("setp.nan.f32 d, a, a;", ("f32",), "pred", [1.0, math.nan]).tolist() == [0, 1]
-    assert run_instruction("setp.num.f32 d, a, a;", ("f32",), "pred", [1.0, math.nan]).tolist() == [1, 0]
-
-
-def test_selection():
-    assert run_instruction(
-        "selp.b32 d, a, b, c;", ("u32", "u32", "pred"), "u32", [1, 2], [3, 4], [1, 0]
-    ).tolist() == [1, 4]
-    assert run_instruction(
-        "slct.u32.s32 d, a, b, c;", ("u32", "u32", "s32"), "u32", [1, 2], [3, 4], [0, -1]
-    ).tolist() == [1, 4]
-    assert run_instruction("set.lt.u32.s32 d, a, b;", ("s32", "s32"), "u32", [1, 2], [2, 1]).tolist() == [
-        0xFFFFFFFF,
-        0,
-    ]
-    assert run_instruction("set.lt.f32.s32 d, a, b;", ("s32", "s32"), "f32", [1, 2], [2, 1]).tolist() == [
-        1.0,
-        0.0,
-    ]
-    assert run_instruction("and.pred d, a, b;", ("pred", "pred"), "pred", [1, 1, 0], [1, 0, 0]).tolist() == [
-        1,
-        0,
-        0,
-    ]
-    assert run_instruction("not.pred d, a;", ("pred",), "pred", [1, 0]).tolist() == [0, 1]
-
-
-def test_packing_and_unpacking():
-    assert run_instruction("mov.b64 d, {a, b};", ("u32", "u32"), "u64", [1], [2]).tolist() == [(2 << 32) | 1]
-    text = "{ .reg .b32 lo, hi; mov.b64 {lo, hi}, a; sub.u32 d, hi, lo; }"
-    assert run_instruction(text, ("u64",), "u32", [(7 << 32) | 3]).tolist() == [4]
-    assert run_instruction("mov.b32 d, a;", ("f32",), "u32", [1.0]).tolist() == [0x3F800000]
-    assert run_instruction("mov.f32 d, 0f40490FDB;", ("u32",), "f32", [0]).tolist() == [
-        float(np.float32(math.pi))
-    ]
+@pytest.mark.parametrize(
+    ("text", "kinds", "result", "columns", "expected"),
+    [
+        (
+            "{ .reg .pred n; setp.lt.and.s32 n|d, a, 2, b; }",
+            "s32 pred",
+            "pred",
+            ([1, 2, 3], [1, 1, 0]),
+            [0, 1, 0],
+        ),
+        ("{ .reg .pred n; setp.lt.s32 n|d, a, 2; }", "s32", "pred", ([1, 2, 3],), [0, 1, 1]),
+        ("setp.gt.or.s32 d, a, 2, !b;", "s32 pred", "pred", ([1, 2, 3], [1, 0, 0]), [0, 1, 1]),
+        ("setp.nan.f32 d, a, a;", "f32", "pred", ([1.0, math.nan],), [0, 1]),
+        ("setp.num.f32 d, a, a;", "f32", "pred", ([1.0, math.nan],), [1, 0]),
+        ("selp.b32 d, a, b, c;", "u32 u32 pred", "u32", ([1, 2], [3, 4], [1, 0]), [1, 4]),
+        ("slct.u32.s32 d, a, b, c;", "u32 u32 s32", "u32", ([1, 2], [3, 4], [0, -1]), [1, 4]),
+        ("set.lt.u32.s32 d, a, b;", "s32 s32", "u32", ([1, 2], [2, 1]), [0xFFFFFFFF, 0]),
+        ("set.lt.f32.s32 d, a, b;", "s32 s32", "f32", ([1, 2], [2, 1]), [1.0, 0.0]),
+        ("and.pred d, a, b;", "pred pred", "pred", ([1, 1, 0], [1, 0, 0]), [1, 0, 0]),
+        ("not.pred d, a;", "pred", "pred", ([1, 0],), [0, 1]),
+        ("mov.b64 d, {a, b};", "u32 u32", "u64", ([1], [2]), [(2 << 32) | 1]),
+        (
+            "{ .reg .b32 lo, hi; mov.b64 {lo, hi}, a; sub.u32 d, hi, lo; }",
+            "u64",
+            "u32",
+            ([(7 << 32) | 3],),
+            [4],
+        ),
+        ("mov.b32 d, a;", "f32", "u32", ([1.0],), [0x3F800000]),
+        ("mov.f32 d, 0f40490FDB;", "u32", "f32", ([0],), [float(np.float32(math.pi))]),
+    ],
+)
+def test_comparing_selecting_packing(text, kinds, result, columns, expected):
+    assert run_instruction(text, (*kinds.split(),), result, *columns).tolist() == expected
 
 
 @pytest.mark.parametrize(

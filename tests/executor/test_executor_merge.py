@@ -3,12 +3,8 @@
 """Shared-memory accesses merge as ptxas merges them: expectations come from its machine code."""
 
 import functools
-import importlib.util
 import re
-import subprocess
-import tempfile
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +14,7 @@ from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import basic_blocks
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import parse
+from gpuprof.machine_code.disassembler import disassemble
 
 pytestmark = pytest.mark.deep
 
@@ -237,30 +234,13 @@ def test_merging(name):
 
 
 @functools.cache
-def disassembler() -> Path | None:
-    """Where nvdisasm is, among the many files of NVIDIA's packages."""
-    package = importlib.util.find_spec("nvidia")
-    places = [Path(place) for place in package.submodule_search_locations] if package else []
-    return next((path for place in places for path in place.glob("**/bin/nvdisasm")), None)
-
-
-@functools.cache
 def disassembled(sources: tuple[str, ...], arch: str) -> tuple[str, ...]:
-    """Return the machine code of kernels, each alone in its source, or skip when there is no disassembler.
-
-    It takes long to start, so it reads them from one file.
-    """
-    tool = disassembler()
-    if tool is None:
-        pytest.skip("nvdisasm is not installed")
+    """Return the machine code of kernels, each alone in its source: nvdisasm takes long to start."""
     source = "\n".join(
         re.sub(r"(__global__ void [^{]*?)\w+\((?=[^(]*\)\s*{)", rf"\g<1>k{number}(", text)
         for number, text in enumerate(sources)
     )
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(compile_both(source, (), arch)[1])
-        file.flush()
-        text = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
+    text = disassemble(compile_both(source, (), arch)[1])
     parts = re.split(r"^\.text\.k(\d+):$", text, flags=re.MULTILINE)
     # What follows a kernel's code, up to the next one's, begins with a line of this form.
     codes = {

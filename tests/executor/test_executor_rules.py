@@ -58,11 +58,7 @@ SAME = {
 class Found:
     """What the executor made of a case.
 
-    Attributes:
-        outcome: "ok", "fault", "refused", "skipped", or "broken" where the executor itself fails.
-        kind: The kind of fault.
-        text: Its words for it.
-        out: Bits of the output.
+    The outcome is "ok", "fault", "refused", "skipped", or "broken" where the executor itself fails.
     """
 
     outcome: str

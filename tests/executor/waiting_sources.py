@@ -162,11 +162,7 @@ def stream(
 ) -> str:
     """Return the kernel, perhaps with something wrong.
 
-    Args:
-        stored: When a tile is begun with a store.
-        fence: What stands between the store and the flag.
-        told: When the flag is set.
-        early: Whether it is set before the store.
+    It says when a tile is begun with a store, what fences it, when the flag is set, and whether too early.
     """
     parts = [_STORE.replace("STORED", stored), _SIGNAL.replace("FENCE", fence).replace("TOLD", told)]
     return _STREAM.replace("ENDS", "".join(reversed(parts) if early else parts))

@@ -59,9 +59,8 @@ def constant(value: float) -> Value:
 def of_function(function: Function, size: int) -> dict[int, str]:
     """Return what a kernel stores, by number: each is an expression of the values x0, x1 … that it loads.
 
-    Args:
-        function: A straight piece of code, perhaps contracted.
-        size: Bytes of a value in memory.
+    The function is a straight piece of code, perhaps contracted; `size` is that of a value in memory, in
+    bytes.
     """
     values: dict[str, Value] = {}
     stored: dict[int, str] = {}

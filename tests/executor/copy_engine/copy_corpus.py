@@ -95,16 +95,8 @@ _COMBINE = """extern "C" __global__ void {name}(unsigned *data, const unsigned *
 class CopyCase:
     """One launch of 64 threads.
 
-    Attributes:
-        name: Also of the kernel.
-        source: CUDA C++, without what all kernels share.
-        data: The array that the engine sees.
-        words: What threads see.
-        numbers: The kernel's further arguments.
-        shared: Bytes of dynamic shared memory.
-        item_bytes: Bytes of an element.
-        map: What the engine sees `data` through; None where the kernel gets a pointer.
-        faults: Whether the engine traps.
+    `data` is the array that the engine sees, through `map` if there is one, and `words` what threads see.
+    With `faults` the engine traps.
     """
 
     name: str
@@ -122,15 +114,7 @@ class CopyCase:
 class Box:
     """A box and where it is cut. Lists start at the fastest dimension.
 
-    Attributes:
-        name: Part of the case's name.
-        dtype: Of an element.
-        extents: Of the array.
-        box: Of the box.
-        place: Its first element.
-        swizzle: Bytes of the pattern.
-        steps: Elements from one that is taken to the next.
-        fill: "nan" or "zero".
+    `steps` are elements from one that is taken to the next; the pattern of `swizzle` is in bytes.
     """
 
     name: str

@@ -41,10 +41,7 @@ _PERCENT_TOLERANCE = 0.006
 class Executed:
     """What the executor made of a case.
 
-    Attributes:
-        arrays: What each array holds in the end.
-        counters: By the executor's name; those that it does not tell are absent.
-        remarks: What it has to say.
+    Counters that the executor does not tell are absent.
     """
 
     arrays: tuple[np.ndarray, ...]
@@ -54,13 +51,7 @@ class Executed:
 
 @dataclass(frozen=True)
 class Compared:
-    """One counter of one case.
-
-    Attributes:
-        name: The executor's.
-        ours: The executor's count.
-        theirs: The card's.
-    """
+    """One counter of one case."""
 
     name: str
     ours: float
@@ -73,12 +64,7 @@ class Compared:
 
 
 def execute(case: LaunchCase, ptx: str) -> Executed:
-    """Run a case on the executor.
-
-    Raises:
-        KernelFault: The kernel breaks a rule.
-        UnsupportedInstruction: It is not modelled.
-    """
+    """Run a case on the executor."""
     try:
         return _execute(case, ptx, follow_undefined=False)
     except KernelFault as fault:

@@ -17,14 +17,8 @@ Extent = tuple[int, int, int]
 class LaunchCase:
     """A kernel and all that a launch of it takes.
 
-    Attributes:
-        name: Of the kernel, which is `extern "C"`; unique among the cases that are asked together.
-        source: CUDA C++.
-        grid: Blocks in x, y, z.
-        block: Threads of a block in x, y, z.
-        arguments: Arrays, passed as pointers to a copy, and NumPy scalars.
-        shared: Bytes of dynamic shared memory.
-        options: Further options of the compiler.
+    The kernel is `extern "C"`, and its name unique among the cases that are asked together. Arrays are passed
+    as pointers to a copy.
     """
 
     name: str

@@ -22,11 +22,7 @@ _TARGETS = [*(("a", "I"), ("b", "I"), ("c", "I")) * 3, *(("p", "F"), ("q", "F"))
 
 
 class Statements:
-    """Writes statements; all randomness comes from one generator.
-
-    Args:
-        rng: Where it comes from.
-    """
+    """Writes statements; all randomness comes from one generator."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

@@ -51,24 +51,11 @@ class Word(str):
 class Case:
     """One launch that tells whether a rule is kept.
 
-    Attributes:
-        name: Unique in the corpus.
-        chapter: Of the PTX ISA.
-        rule: One sentence.
-        file: Where its kernel stands.
-        kernel: The entry function. Its parameters are the output, then the inputs.
-        result: PTX type of the output's elements, whose bits are compared.
-        count: Elements of the output.
-        inputs: Bytes of each input array.
-        defined: Elements of the output that the ISA defines, as a mask.
-        expected: Bits of every element where the ISA states them, or None.
-        verdict: What the ISA says of the launch itself: "ok", "fault", "refused", "undefined" (the kernel
-            breaks a rule, whatever comes out), or "" where only the card can tell.
-        faults: Kinds of fault by which the executor may report an "undefined" or "fault".
-        ulps: How far values may be from the card's; None for equality of bits.
-        absolute: Or how far by difference; None where that is not stated.
-        risky: It may fault or hang, and is asked alone.
-        counted: Its accesses are worth counting by Nsight Compute.
+    The kernel's parameters are the output, `count` elements of type `result`, then the inputs. `defined`
+    masks those that the ISA defines, and `expected` has their bits where it states them. The verdict is "ok",
+    "fault", "refused", "undefined" (the kernel breaks a rule, whatever comes out), or "" where only the card
+    can tell; by `faults` the executor may report it. Values may be so many `ulps`, or `absolute`, from the
+    card's. A `risky` case may fault or hang, and is asked alone.
     """
 
     name: str

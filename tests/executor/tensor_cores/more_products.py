@@ -40,15 +40,9 @@ _KERNEL = """extern "C" __global__ void {name}({word} *out, const unsigned *a, c
 class MoreProduct:
     """One form of `mma`.
 
-    Attributes:
-        name: Also of the kernel.
-        rows: Of A: 8 or 16.
-        depth: Of B.
-        kinds: Types of A's elements, B's, and the sums'.
-        suffix: What the opcode ends with.
-        modifier: What stands before the types.
-        selector: Of a sparse product: whose words tell which elements of A are stored.
-        exact: Whether the operands are small whole numbers, whose sums no order can change.
+    `kinds` are types of A's elements, B's, and the sums'. Of a sparse product, `selector` says whose words
+    tell which elements of A are stored. It is `exact` if the operands are small whole numbers, whose sums no
+    order can change.
     """
 
     name: str

@@ -42,13 +42,7 @@ WMMA = (Path(__file__).parent / "wmma.cu").read_text()
 class Case:
     """One launch.
 
-    Attributes:
-        name: Unique in the corpus; also the name of the kernel.
-        file: Which source holds it.
-        count: Words of 4 bytes of the output.
-        inputs: Bytes of each input array; parameters are the output, then the inputs.
-        grid: Blocks.
-        counted: Whether one launch of it is worth counting by Nsight Compute.
+    The name is also the kernel's; parameters are the output, of `count` words, then the inputs.
     """
 
     name: str

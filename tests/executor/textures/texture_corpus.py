@@ -30,11 +30,8 @@ _CODES = {
 class View:
     """A texture, or a surface where there is no sampling.
 
-    Attributes:
-        array: The texels: shape (z or layers, y, x, channels).
-        texels: How they lie.
-        sampling: How they are read.
-        of: For a second view of the same texels, the number of the first argument that has them.
+    The array has shape (z or layers, y, x, channels); `of` is, for a second view of the same texels, the
+    number of the first argument that has them.
     """
 
     array: NDArray[Any]
@@ -47,14 +44,7 @@ class View:
 class Case:
     """One launch.
 
-    Attributes:
-        name: Unique in the corpus.
-        kernel: The function.
-        output: The output's shape and type.
-        arguments: What comes after the output.
-        grid: Blocks.
-        block: Threads.
-        counted: Whether one launch of it is worth counting by Nsight Compute; no two such have one kernel.
+    No two of those that are `counted` have one kernel.
     """
 
     name: str

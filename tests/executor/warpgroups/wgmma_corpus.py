@@ -52,16 +52,9 @@ _KERNEL = """extern "C" __global__ void {name}({word} *out, const unsigned *imag
 class Wgmma:
     """One product of 64 rows.
 
-    Attributes:
-        name: Also of the kernel.
-        kind: Type of A's and B's elements.
-        sums: Type of D's.
-        columns: Of D.
-        layouts: Of A and of B, as descriptors name them; of A None where it is in registers.
-        transposed: Whether the elements of A, and of B, that are neighbours lie along M or N.
-        negated: Whether A, and B, count with the opposite sign.
-        adds: Whether what D held is added.
-        exact: Whether the operands are small whole numbers, whose sums no order can change.
+    Layouts, of A and B, are as descriptors name them; of A None where it is in registers. `transposed` says
+    whether elements that are neighbours lie along M or N. With `adds`, what D held is added. It is `exact` if
+    the operands are small whole numbers, whose sums no order can change.
     """
 
     name: str
