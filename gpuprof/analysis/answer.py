@@ -58,25 +58,18 @@ class Answer:
     """What a ladder says, as data: every renderer picks from it and shows the same words.
 
     Args:
-        size: The size as a user types it.
         kind: `timed`; `bounded` where nothing was timed and kernels are ordered by their lower bounds; `none`
             where neither exists, which `lead` then explains.
         kernel: Id of the rung that the answer names; None where there is none.
         ran: Id of the kernel whose code ran: not `kernel` where that one chose another.
         shape: Of several blocks or parameters those that won; else empty.
-        time_us: Cold median; None where nothing was timed.
-        noise: Its interval where it is noisy, as `±1.6 %`; else empty.
-        bound_us: The time that no launch of it can go below; None without exact counts.
-        reference: Against the fastest library; None without one.
+        time_us: Cold median; where it is noisy, `noise` is its interval, as `±1.6 %`.
+        reference: Against the fastest library.
         simplest: Against the first rung of the ladder; None where that is the kernel itself.
-        rate: The headline rate, as text; empty without one.
-        peaks: Its shares of the peak that the problem can reach, measured peak first.
-        limiter: What limits it.
+        peaks: Shares of the peak that the problem can reach, measured peak first.
         overhead: The launch overhead where that explains a short time.
         alike: Kernels and references that the figures do not tell apart from it.
         cautions: What else to know before believing it: who is as fast, who has no result.
-        action: What to do next about the limiter.
-        lead: For `none`, what is left to say.
     """
 
     size: str

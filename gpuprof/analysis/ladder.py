@@ -22,30 +22,19 @@ _OUTCOME_ORDER = {"ok": 0, "incorrect": 1, "failed": 2, "timeout": 3, "skipped":
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One kernel at one size.
+    """One kernel at one size, over blocks and parameters.
 
     Args:
-        kernel: Its header and source.
         case: The case that stands for it: the fastest correct one, else of those that got furthest the first
             with its header's parameters, or else the first.
-        cases: All its cases at this size, over blocks and parameters.
-        speed: The case's rates, None where it has none.
-        previous: Id of the rung it is compared with: the one that its header names with `after`, where that
-            has a correct result, else the nearest below.
-        gain: How many times as fast as that rung.
-        gain_is_clear: The gain exceeds what the two confidence intervals and the noise threshold allow by
-            chance; identical code must not look faster or slower.
-        changes: Which figures moved since that rung.
-        shifts: Which of its bounds moved since that rung.
-        claims: What its header says moves, held against `previous` where the header speaks of that rung.
-        vs_reference: How many times as fast as the fastest reference that solves the same problem on the GPU.
-        vs_fastest: How many times as fast as the fastest rung.
         limits: Its bounds by exact counts, None where those are missing.
-        limiter: What limits it; None where that is not known.
-        actions: What to do about that, the most telling first.
-        is_reference: A vendor's or host implementation to compare with, not a rung.
+        actions: What to do about what limits it, the most telling first.
         is_ceiling: It computes less, and bounds what the others can reach.
         is_fastest: No other rung that computes the result is faster.
+        previous: Id of the rung it is compared with: the one that its header names with `after`, where that
+            has a correct result, else the nearest below. Gain, changes and shifts are those since that rung.
+        claims: What its header says moves, held against `previous` where the header speaks of that rung.
+        vs_reference: How many times as fast as the fastest reference that solves the same problem on the GPU.
     """
 
     kernel: KernelRecord

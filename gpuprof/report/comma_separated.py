@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from gpuprof.analysis import counts
@@ -31,14 +30,8 @@ _UNITS = {
 }
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A heading, and the value of a row below it; None leaves the field empty."""
-
-    heading: str
-    read: Callable[[Subject], Any]
+#: A heading, and the value of a row below it; None leaves the field empty.
+_Column = tuple[str, Callable[[Subject], Any]]
 
 
 def render_csv(run: Run) -> str:
@@ -52,10 +45,10 @@ def render_csv(run: Run) -> str:
     rungs = _rungs(run)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_safe(column.heading) for column in columns)
+    writer.writerow(_safe(head) for head, _ in columns)
     for case in run.cases:
         subject = Subject(run, case, rungs.get(id(case)))
-        writer.writerow(_field(column.read(subject)) for column in columns)
+        writer.writerow(_field(read(subject)) for _, read in columns)
     return text.getvalue()
 
 
@@ -95,7 +88,7 @@ def _spread(run: Run, prefix: str, held: Callable[[Measurement], Mapping[str, An
 
 
 def _of_case(name: str, read: Callable[[Measurement], Any]) -> _Column:
-    return _Column(name, lambda subject: read(subject.case))
+    return name, lambda subject: read(subject.case)
 
 
 def _figures(run: Run) -> Iterator[_Column]:
@@ -106,7 +99,7 @@ def _figures(run: Run) -> Iterator[_Column]:
 
 
 def _of_figure(figure: Figure) -> _Column:
-    return _Column(heading(figure), lambda subject: figure.read(subject).value)
+    return heading(figure), lambda subject: figure.read(subject).value
 
 
 def _rungs(run: Run) -> dict[int, Rung]:
