@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of a run on one screen: at each size who is fastest, beside the library and the simplest."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuprof.analysis import numbers
@@ -284,30 +285,39 @@ def _name(ladder: SizeLadder, row: CaseRow) -> str:
 def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) -> Iterator[Sentence]:
     """What has no figure, counted in one line; with its reason where it is wrong, or was named."""
     cases = [case for ladder in ladders for rung in ladder.rungs for case in rung.cases]
-    counts: dict[str, list[str]] = {}
-    told: dict[tuple[str, Mark, Tone], dict[str, list[str]]] = {}
+    usable = [case for case in cases if status_of(run, case).usable]
+    told, counts = [], defaultdict[str, list[str]](list)
     for case in cases:
-        status, where = status_of(run, case), case.problem.label
-        for remark in case.remarks:
-            held = told.setdefault((f": {remark}", _CAUTION, "warning"), {})
-            held.setdefault(case.kernel, []).append(where)
-        if status.usable:
-            continue
-        if case.kernel in named or _is_wrong(case):
-            mark, why = status.mark, case.reason or "no reason was recorded"
-            held = told.setdefault((f" {status.word}: {why}", mark, status.tone), {})
-            held.setdefault(case.kernel, []).append(where)
+        if status_of(run, case).usable or case.kernel in named or _is_wrong(case):
+            told.append(case)
         else:
-            counts.setdefault(_ending(case), []).append(f"{case.kernel} {where}")
+            counts[_ending(case)].append(f"{case.kernel} {case.problem.label}")
     parts = [f"{len(names)} {how}{_named_few(how, names)}" for how, names in counts.items()]
-    noisy = sum(is_noisy(case) for case in cases if status_of(run, case).usable)
+    found = reasons(run, told, _MOST_NAMED)
+    noisy, more = sum(map(is_noisy, usable)), len(found) - _MOST_REASONS
     parts += [f"{noisy} noisy (~)"] if noisy else []
-    parts += [f"{len(told) - _MOST_REASONS} more reasons"] if len(told) > _MOST_REASONS else []
+    parts += [f"{more} more reasons"] if more > 0 else []
     if parts:
         yield Sentence(", ".join(parts), tone="muted")
-    for (text, mark, tone), who in list(told.items())[:_MOST_REASONS]:
+    yield from found[:_MOST_REASONS]
+
+
+def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sentence]:
+    """Why cases have no figures, and what stands beside those of others: each once, with all of whom."""
+    told: dict[tuple[str, Mark, Tone], dict[str, dict[str, None]]] = {}
+    for case in cases:
+        status = status_of(run, case)
+        texts: list[tuple[str, Mark, Tone]] = [(f": {text}", _CAUTION, "warning") for text in case.remarks]
+        if not status.usable:
+            why = case.reason or "no reason was recorded"
+            texts.append((f" {status.word}: {why}", status.mark, status.tone))
+        for text in texts:
+            told.setdefault(text, {}).setdefault(case.kernel, {})[case.problem.label] = None
+    found = []
+    for (said, mark, tone), who in told.items():
         names = [f"{kernel} {', '.join(sizes)}" for kernel, sizes in who.items()]
-        yield Sentence(f"{numbers.listed(names, _MOST_NAMED)}{text}", mark=mark, tone=tone)
+        found.append(Sentence(f"{numbers.listed(names, most)}{said}", mark, tone))
+    return found
 
 
 def _is_wrong(case: Measurement) -> bool:

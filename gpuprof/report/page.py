@@ -21,6 +21,7 @@ from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
+from gpuprof.report.answer_text import reasons
 from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
@@ -39,7 +40,6 @@ from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import steps_table
 from gpuprof.report.parameters_text import sweep_sentence
-from gpuprof.report.run_text import reasons
 from gpuprof.report.tuned_text import search_content
 from gpuprof.results import BackendName, Run
 
@@ -181,7 +181,7 @@ def _group_view(
                 steps=steps_table(ladder, winner, anchors) if winner else None,
                 chart=add(chart) if chart["choices"] else None,
                 cases=case_table(run, [ladder], anchors, f"Every case at {size.label}, {group.title}"),
-                reasons=tuple(reasons(run, [ladder])),
+                reasons=tuple(reasons(run, (case for rung in ladder.rungs for case in rung.cases))),
             )
         )
         telling = telling_kernels(ladder, winner)

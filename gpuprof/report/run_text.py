@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole run as a document: answers, every case with every column, reasons, cautions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import SizeLadder, build_ladder
-from gpuprof.analysis.status import Mark, status_of
+from gpuprof.analysis.ladder import build_ladder
+from gpuprof.analysis.status import Mark
 from gpuprof.comparison.cautions import cautions
-from gpuprof.report.answer_text import answer_content, run_title
+from gpuprof.report.answer_text import answer_content, reasons, run_title
 from gpuprof.report.case_table import case_table
 from gpuprof.report.document import (
     Content,
@@ -53,24 +53,9 @@ def _group(run: Run, group: Group) -> Iterator[Content]:
     for ladder in ladders:
         yield answer_content(answer_of(run, ladder), ladder.size.heading)
     yield Section("", (case_table(run, ladders),))
-    yield from reasons(run, ladders)
+    yield from reasons(run, (case for ladder in ladders for rung in ladder.rungs for case in rung.cases))
     if run.tuning is not None:
         return
     for ladder in ladders:
         for text in parameter_lines(run, group, ladder.size.label):
             yield Sentence(f"{ladder.size.label}: {text}", mark=_MARK, tone="strong")
-
-
-def reasons(run: Run, ladders: Sequence[SizeLadder]) -> Iterator[Sentence]:
-    """Why cases have no figures, and what stands beside those of others: each remark once."""
-    remarked: dict[str, list[str]] = {}
-    for case in (case for ladder in ladders for rung in ladder.rungs for case in rung.cases):
-        status = status_of(run, case)
-        name = f"{case.kernel} {case.problem.label}"
-        if not status.usable:
-            text = f"{name} {status.word}: {case.reason or 'no reason was recorded'}"
-            yield Sentence(text, mark=status.mark, tone=status.tone)
-        for remark in case.remarks:
-            remarked.setdefault(remark, []).append(name)
-    for remark, names in remarked.items():
-        yield Sentence(f"{', '.join(dict.fromkeys(names))}: {remark}", mark=Mark("!", "!"), tone="warning")
