@@ -82,7 +82,7 @@ class _Recorder(SimBackend):
             "waits": sorted(program.waits),
             "warps": result.block_warps.tolist(),
             "threads": result.block_threads.tolist(),
-            "turns": {header: dict(turns) for header, turns in result.loop_turns.items()},
+            "turns": {header: dict(turns) for header, turns in result.loop_iterations.items()},
             "parted": result.block_parted.tolist(),
         }
         return super()._instructions(links, results)

@@ -97,7 +97,7 @@ class _Counting(SimBackend):
                 continue
             counted = (result.block_warps, result.block_threads, result.block_parted)
             warps, threads, parted = (each.tolist() for each in counted)
-            times = weigh(link, Executed(warps, threads, result.loop_turns, parted))
+            times = weigh(link, Executed(warps, threads, result.loop_iterations, parted))
             self.found.append({"code": link.code, "times": times, "sources": dict(link.sources)})
         return super()._instructions(links, results)
 

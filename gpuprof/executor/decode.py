@@ -41,7 +41,7 @@ from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
-from gpuprof.executor.program.skeleton import Accesses, Bone, Role, can_be_followed, skeleton
+from gpuprof.executor.program.slicing import Accesses, Role, SliceItem, can_be_followed, control_slice
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
@@ -64,7 +64,7 @@ from gpuprof.executor.steps import (
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
-from gpuprof.executor.steps.coding import Coder, Step, refusal
+from gpuprof.executor.steps.coding import Coder, Step, group_step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import STRONG
 from gpuprof.executor.steps.slice_steps import address_only, shared_accesses
@@ -140,7 +140,7 @@ _PURE = frozenset({*TABLE, "mov", "cvta", "isspacep"})
 
 
 @dataclass(frozen=True)
-class Turn:
+class BackEdge:
     """How control goes back to the header of a loop that may be there to wait.
 
     `found` are slots of what an iteration reads, `given` of where it reads and of what it writes where. If
@@ -162,7 +162,7 @@ class RunnableBlock:
         fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
         cases: Where a switch goes by the value of its register, whose slot is `value`; else to `target`.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
-        turns: Where it goes back to the header of a loop that may be there to wait, by that header.
+        back_edges: Where it goes back to the header of a loop that may be there to wait, by that header.
         meets: How many of its steps are done after each access that may meet others without order.
     """
 
@@ -181,7 +181,7 @@ class RunnableBlock:
     site: int = -1
     arrives_only: bool = False
     aligned: bool = True
-    turns: dict[int, Turn] = field(default_factory=dict)
+    back_edges: dict[int, BackEdge] = field(default_factory=dict)
     sliced: list[Step] = field(default_factory=list)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
@@ -244,7 +244,7 @@ def load_program(
         follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
             that counts depends on it, nor on a register before its first write, which else is 0. Launches do
             and count the same, and take longer.
-        with_slice: Whether its control slice is decoded too; see `program.skeleton`.
+        with_slice: Whether its control slice is decoded too; see `program.slicing`.
 
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
@@ -332,11 +332,11 @@ class _Decoder:
         cluster = prod(self.function.limits.get("reqnctapercluster", ()))
         has_slice = self.with_slice and cluster == 1 and can_be_followed(self.flow)
         if has_slice:
-            bones_of_blocks, self.deciding = skeleton(self.flow, _PURE)
-            for block, bones in zip(blocks, bones_of_blocks, strict=True):
-                block.sliced = [step for bone in bones if (step := self._bone(bone)) is not None]
+            kept, self.deciding = control_slice(self.flow, _PURE)
+            for block, items in zip(blocks, kept, strict=True):
+                block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
         for last, loops in waiting_loops(self.flow).items():
-            blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
+            blocks[last].back_edges = {loop.header: self._back_edge(loop) for loop in loops}
         own = OwnMemory(
             self.shared,
             coder.shared_granule,
@@ -389,13 +389,13 @@ class _Decoder:
         items = (item for body in bodies for number in body for item in self.flow[number].body)
         return frozenset(item.line for item in items if item.opcode[0] == "ld")
 
-    def _turn(self, loop: WaitingLoop) -> Turn:
+    def _back_edge(self, loop: WaitingLoop) -> BackEdge:
         types = self.function.registers
         found, given = (
             tuple(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
             for names in (loop.found, loop.given)
         )
-        return Turn(loop.header, found, given, loop.near)
+        return BackEdge(loop.header, found, given, loop.near)
 
     def _unwritten(self) -> frozenset[int]:
         """Return the slots of registers, of modelled types, that may be read before any write."""
@@ -465,13 +465,13 @@ class _Decoder:
             result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
 
-    def _bone(self, bone: Bone) -> Step | None:
+    def _sliced(self, kept: SliceItem) -> Step | None:
         """Decode what a control slice makes of an instruction, or of several accesses."""
-        if isinstance(bone, Accesses):
-            return shared_accesses(self.coder, bone)
-        item, role = bone
+        if isinstance(kept, Accesses):
+            return shared_accesses(self.coder, kept)
+        item, role = kept
         step = self._step(item)
-        return address_only(step) if step is not None and role is Role.HOLLOW else step
+        return address_only(step) if step is not None and role is Role.ADDRESS_ONLY else step
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
@@ -494,8 +494,9 @@ class _Decoder:
         if item.opcode[:3] == ("cp", "async", "mbarrier"):
             return mbarrier_steps.arrive_after_copies(self.coder, item)
         if item.opcode[:2] == ("cp", "async"):
-            grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
-            return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
+            if {"commit_group", "wait_group", "wait_all"} & set(item.opcode):
+                return group_step(self.coder, item, lambda batch: batch.copies)
+            return memory_steps.async_copy(self.coder, item)
         if name in ("st", "red") and "async" in item.opcode:
             return (async_stores.store_async if name == "st" else async_stores.reduce_async)(self.coder, item)
         if name in _OTHERS:

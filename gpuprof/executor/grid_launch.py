@@ -83,8 +83,8 @@ class LaunchResult:
             whole grid: shape (basic blocks,); of several launches together nothing.
         block_threads: How often threads did, likewise.
         block_parted: How often lanes of a warp parted at the end of each, likewise.
-        loop_turns: Of the loops that were to be watched, how often warps entered one and made so many turns,
-            by its basic block and by turns; of several launches together nothing.
+        loop_iterations: Of the loops that were to be watched, how often warps entered one and made so many
+            iterations, by its basic block and by these; of several launches together nothing.
         remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that,
             and memory of its heap that it did not free.
         printed: What it printed, of its first calls of `printf`.
@@ -106,7 +106,7 @@ class LaunchResult:
     block_warps: NDArray[np.float64]
     block_threads: NDArray[np.float64]
     block_parted: NDArray[np.float64]
-    loop_turns: dict[int, dict[int, float]]
+    loop_iterations: dict[int, dict[int, float]]
     remarks: tuple[str, ...] = ()
     printed: str = ""
     print_calls: int = 0
@@ -220,7 +220,7 @@ def launch(
         block_warps=totals.block_warps,
         block_threads=totals.block_threads,
         block_parted=totals.block_parted,
-        loop_turns={number: dict(turns) for number, turns in totals.loop_turns.items()},
+        loop_iterations={number: dict(turns) for number, turns in totals.loop_iterations.items()},
         remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
@@ -426,7 +426,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         block_warps=results[0].block_warps if len(results) == 1 else np.zeros(0),
         block_threads=results[0].block_threads if len(results) == 1 else np.zeros(0),
         block_parted=results[0].block_parted if len(results) == 1 else np.zeros(0),
-        loop_turns=results[0].loop_turns if len(results) == 1 else {},
+        loop_iterations=results[0].loop_iterations if len(results) == 1 else {},
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
         printed="".join(result.printed for result in results),
         print_calls=sum(result.print_calls for result in results),

@@ -208,7 +208,7 @@ class Scheduler:
                 if not follow(block, strand):
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
-                    if block.turns:
+                    if block.back_edges:
                         split = self._ready[before:]
                         self._ready[before:] = [s for s in split if not self._polling.rest(s, block)]
                     return
@@ -227,13 +227,13 @@ class Scheduler:
                 self._ready.append(strand)
                 self._park(batch.stall, [strand])
                 return
-            if block.turns and strand.block != strand.rejoin:
+            if block.back_edges and strand.block != strand.rejoin:
                 if self._polling.rest(strand, block):
                     if waiting is not None:
                         self._polling.stirred = stirred
                         self.progress -= 1
                     return
-                if strand.block in block.turns:
+                if strand.block in block.back_edges:
                     waiting = None
         if strand.block == EXIT_BLOCK:
             self._exit(strand.mask)

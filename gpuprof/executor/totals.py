@@ -150,7 +150,7 @@ class Totals:
         #: How often lanes of a warp parted at the end of each basic block, likewise.
         self.block_parted = np.zeros(len(program.blocks))
         #: How often warps entered a loop and made so many turns in it, by its basic block and by turns.
-        self.loop_turns: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        self.loop_iterations: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         #: What the first block of each stratum counted.
         self._seen: dict[int, dict[object, int]] = {}
         self.exact = True
@@ -176,7 +176,7 @@ class Totals:
         for number, loop in tally.loops.items():
             loop.end()
             for turns, entries in loop.entries.items():
-                self.loop_turns[number][turns] += float(entries @ weights)
+                self.loop_iterations[number][turns] += float(entries @ weights)
         for number, block in enumerate(self.program.blocks):
             if block.site >= 0 and "divergent_warps" in tally.events[block.site]:
                 self.block_parted[number] += tally.events[block.site]["divergent_warps"] @ weights

@@ -123,7 +123,7 @@ def test_a_control_slice_counts_what_its_kernel_counts(case):
     assert result.busiest == whole.busiest
     # How often threads look whether others have come is a matter of time.
     blocks = case.program.blocks
-    loops = [range(first, last + 1) for last, block in enumerate(blocks) for first in block.turns]
+    loops = [range(first, last + 1) for last, block in enumerate(blocks) for first in block.back_edges]
     polling = {number for loop in loops for number in loop}
     timed = sorted(set(range(len(blocks))) - polling)
     np.testing.assert_array_equal(result.block_warps[timed], whole.block_warps[timed])

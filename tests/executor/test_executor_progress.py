@@ -200,7 +200,7 @@ def test_only_loops_that_others_can_end_are_watched(loop, waits):
     {loop}
     sum[t] = t;
 }}""")
-    assert any(block.turns for block in program.blocks) is waits
+    assert any(block.back_edges for block in program.blocks) is waits
 
 
 def test_loops_that_no_other_thread_ends_keep_their_warps_together():

@@ -74,7 +74,7 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
     ran = Executed(
         result.block_warps.tolist(),
         result.block_threads.tolist(),
-        result.loop_turns,
+        result.loop_iterations,
         result.block_parted.tolist(),
     )
     return count(found, ran, 90)

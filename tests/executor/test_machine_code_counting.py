@@ -93,7 +93,7 @@ def executed(source: str, entry: str, grid: int, block: int, *numbers: int) -> t
     ran = Executed(
         result.block_warps.tolist(),
         result.block_threads.tolist(),
-        result.loop_turns,
+        result.loop_iterations,
         result.block_parted.tolist(),
     )
     return count(found, ran, 90), dict(result.counters)

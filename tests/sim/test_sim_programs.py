@@ -12,8 +12,8 @@ def decoded(monkeypatch):
     """What is decoded, in order; a program is the text that it came from."""
     seen = []
 
-    def load(ptx, entry, *, follow_undefined, with_skeleton):
-        assert not with_skeleton
+    def load(ptx, entry, *, follow_undefined, with_slice):
+        assert not with_slice
         seen.append((ptx, entry, follow_undefined))
         return ptx
 

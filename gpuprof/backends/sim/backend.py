@@ -572,4 +572,4 @@ class SimBackend(Backend):
 
 def _polls(program: Program) -> bool:
     """Whether a program has loops that others' threads may have to end."""
-    return any(block.turns for block in program.blocks)
+    return any(block.back_edges for block in program.blocks)

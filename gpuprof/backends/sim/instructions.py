@@ -131,7 +131,9 @@ def counted_instructions(
         warps, threads = result.block_warps.tolist(), result.block_threads.tolist()
         parts.append(
             count(
-                one, Executed(warps, threads, result.loop_turns, result.block_parted.tolist()), architecture
+                one,
+                Executed(warps, threads, result.loop_iterations, result.block_parted.tolist()),
+                architecture,
             )
         )
     return combined(parts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuprof.executor.decode import RunnableBlock, Turn
+from gpuprof.executor.decode import BackEdge, RunnableBlock
 from gpuprof.executor.divergence.strands import Memory, Strand
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Mask
@@ -60,8 +60,8 @@ class Polling:
 
     def rest(self, strand: Strand, block: RunnableBlock) -> bool:
         """A strand leaves a block: tell whether it rests now, because it ended a turn in vain there."""
-        turn = block.turns.get(strand.block)
-        found = _turned_in_vain(self.batch, strand, turn) if turn is not None else None
+        edge = block.back_edges.get(strand.block)
+        found = _turned_in_vain(self.batch, strand, edge) if edge is not None else None
         if found is not None:
             self.resting.append(found)
         return found is not None
@@ -90,25 +90,25 @@ class Polling:
         return [resting.strand for resting in self.resting if resting.near]
 
 
-def _turned_in_vain(batch: Batch, strand: Strand, turn: Turn) -> Resting | None:
+def _turned_in_vain(batch: Batch, strand: Strand, edge: BackEdge) -> Resting | None:
     """Judge the turn of a loop that a strand has just ended; None if something was new in it."""
     registers = batch.registers
     if strand.memory is None:
         strand.memory = Memory()
     memory = strand.memory
-    now = [registers[slot] for slot in (*turn.found, *turn.given)]
-    before = memory.watched.get(turn.header)
-    memory.watched[turn.header] = now
+    now = [registers[slot] for slot in (*edge.found, *edge.given)]
+    before = memory.watched.get(edge.header)
+    memory.watched[edge.header] = now
     if before is None:
         return None
-    read = any(a is not b for a, b in zip(now[: len(turn.found)], before, strict=False))
+    read = any(a is not b for a, b in zip(now[: len(edge.found)], before, strict=False))
     if not read or not _same(before, now, strand.mask):
         memory.turns = 0
         return None
     memory.turns += 1
     repeats = bool(memory.registers) and _same(memory.registers, registers, strand.mask)
     memory.registers = list(registers)
-    return Resting(strand, turn.near, repeats, memory.turns)
+    return Resting(strand, edge.near, repeats, memory.turns)
 
 
 def _same(before: list[Lanes], now: list[Lanes], mask: Mask) -> bool:

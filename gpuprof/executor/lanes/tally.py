@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import Counts, Mask
 
 
-class LoopTurns:
+class LoopIterations:
     """Iterations of one loop of a batch, whose body is one basic block, entry by entry.
 
     They decide which code of an unrolled loop runs. `entries` is how often warps entered the loop and made so
@@ -86,7 +86,7 @@ class Tally:
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         # Views, because picking a row out of an array costs more than adding to it.
         self._threads, self._warps = list(self.threads), list(self.warps)
-        self.loops = {number: LoopTurns() for number in loops or ()}
+        self.loops = {number: LoopIterations() for number in loops or ()}
         self._before = [
             (before, self.loops[number]) for number, all in (loops or {}).items() for before in all
         ]

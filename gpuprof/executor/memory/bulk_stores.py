@@ -136,7 +136,7 @@ class BulkStores:
             self._copies.flights.add(flight)
         self._flying.append(_Store(read, targets, values, combine, flight, address_only))
 
-    def wait(self, mask: Mask, newest: int, *, reads_only: bool) -> None:
+    def wait(self, mask: Mask, newest: int, *, reads_only: bool = False) -> None:
         """Finish all but the `newest` closed groups of the lanes in `mask`, or only their reads."""
         self._reads.wait(mask, newest)
         if reads_only:

@@ -28,8 +28,8 @@ from gpuprof.executor.steps.bulk_places import (
     in_shared,
     of_chunks,
 )
-from gpuprof.executor.steps.bulk_store_steps import bulk_store, commit_group, wait_group
-from gpuprof.executor.steps.coding import Coder, Step, where_active
+from gpuprof.executor.steps.bulk_store_steps import bulk_store
+from gpuprof.executor.steps.coding import Coder, Step, group_step, where_active
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 
 #: What the opcodes that are modelled may say.
@@ -84,10 +84,8 @@ class Multicast:
 def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
     """`cp.async.bulk`: copies by the copy engine, their groups, and prefetches, which do nothing here."""
     words = set(item.opcode)
-    if "commit_group" in words:
-        return commit_group(coder, item)
-    if "wait_group" in words:
-        return wait_group(coder, item)
+    if words & {"commit_group", "wait_group"}:
+        return group_step(coder, item, lambda batch: batch.bulk_stores)
     if "prefetch" in words:
         return None
     coder.phased = True

@@ -14,7 +14,7 @@ from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.bulk_stores import Combination, Targets
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
-from gpuprof.executor.program.ptx import Imm, Instruction
+from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.bulk_places import (
     DIMENSIONS,
@@ -65,21 +65,6 @@ def combination(name: str, kind: str) -> Combination | None:
         apply_in_turn(content, place, compute, [given])
 
     return Combination(operation.dtype, apply)
-
-
-def commit_group(coder: Coder, item: Instruction) -> Step:
-    """`cp.async.bulk.commit_group`: close the open group."""
-    masked = coder.mask(item)
-    return lambda batch: batch.bulk_stores.commit(masked(batch))
-
-
-def wait_group(coder: Coder, item: Instruction) -> Step:
-    """`cp.async.bulk.wait_group`: wait for all groups but the newest, or for their reads."""
-    count, masked = item.operands[0], coder.mask(item)
-    if not isinstance(count, Imm):
-        raise UnsupportedInstruction(item.name, item.line)
-    newest, reads_only = count.bits, "read" in item.opcode
-    return lambda batch: batch.bulk_stores.wait(masked(batch), newest, reads_only=reads_only)
 
 
 def bulk_store(coder: Coder, item: Instruction) -> Step:

@@ -12,7 +12,7 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Site
-from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Special
+from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Special
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.steps.batch import CLOCKS, Batch
 
@@ -130,6 +130,19 @@ def where_active(coder: Coder, item: Instruction, act: Callable[[Batch, Mask], N
             act(batch, mask)
 
     return step
+
+
+def group_step(coder: Coder, item: Instruction, groups: Callable[[Batch], Any]) -> Step:
+    """Return the step that closes a group of copies or products, or waits for all groups but the newest."""
+    masked = coder.mask(item)
+    if "commit_group" in item.opcode:
+        return lambda batch: groups(batch).commit(masked(batch))
+    count = Imm(0) if "wait_all" in item.opcode else item.operands[0]
+    if not isinstance(count, Imm):
+        raise UnsupportedInstruction(item.name, item.line)
+    newest = None if "wait_all" in item.opcode else count.bits
+    how = {"reads_only": True} if "read" in item.opcode else {}
+    return lambda batch: groups(batch).wait(masked(batch), newest, **how)
 
 
 def refusal(coder: Coder, item: Instruction, what: str) -> Step:

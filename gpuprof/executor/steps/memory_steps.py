@@ -300,19 +300,6 @@ def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:
     return np.ascontiguousarray(kept).view(moved_dtype(size))[..., 0]
 
 
-def async_group(coder: Coder, item: Instruction) -> Step:
-    """`cp.async.commit_group`, `.wait_group N` and `.wait_all`."""
-    masked = coder.mask(item)
-    if "commit_group" in item.opcode:
-        return lambda batch: batch.copies.commit(masked(batch))
-    newest: int | None = None
-    if "wait_group" in item.opcode:
-        count = item.operands[0]
-        assert isinstance(count, Imm)
-        newest = count.bits
-    return lambda batch: batch.copies.wait(masked(batch), newest)
-
-
 def memory_operand(operand: Operand | None, item: Instruction) -> Mem:
     """Return an operand that must be an address."""
     if not isinstance(operand, Mem):

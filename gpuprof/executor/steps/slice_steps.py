@@ -5,7 +5,7 @@
 from gpuprof.executor.lanes.scalars import ARITHMETIC
 from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
 from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym
-from gpuprof.executor.program.skeleton import Accesses
+from gpuprof.executor.program.slicing import Accesses
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import address_reader, element_of, parts_of

@@ -22,7 +22,7 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step, where_active
+from gpuprof.executor.steps.coding import Coder, Step, group_step, where_active
 from gpuprof.executor.steps.mma_steps import require_whole_warps
 
 #: Warps that multiply together, and the rows of D that each computes.
@@ -94,15 +94,11 @@ class Descriptors:
 
 def decode(coder: Coder, item: Instruction) -> Step | None:
     """`wgmma.*`: products, the groups that they are waited for in, and fences, which change nothing here."""
-    masked = coder.mask(item)
     match item.opcode[1]:
         case "fence":
             return None
-        case "commit_group":
-            return lambda batch: batch.products.commit(masked(batch))
-        case "wait_group" if isinstance(item.operands[0], Imm):
-            newest = item.operands[0].bits
-            return lambda batch: batch.products.wait(masked(batch), newest)
+        case "commit_group" | "wait_group":
+            return group_step(coder, item, lambda batch: batch.products)
         case "mma_async":
             return _multiply(coder, item)
     raise UnsupportedInstruction(item.name, item.line)

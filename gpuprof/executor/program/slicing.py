@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What is left of a kernel when the values that it computes are left out: its *skeleton*.
+"""What is left of a kernel when the values that it computes are left out: its *control slice*.
 
 Where a thread goes, what it touches, whom it waits for and what it tells others by flags and tickets rarely
-depends on the numbers that a kernel is there to compute. The skeleton keeps what does decide these
-things. Other accesses to memory are *hollow*: they are counted and their addresses checked, but no value
-moves. Other arithmetic is gone. So a skeleton counts what the kernel counts, at a fraction of its work.
+depends on the numbers that a kernel is there to compute. The slice keeps what does decide these things. Other
+accesses to memory are *address-only*: they are counted and their addresses checked, but no value moves. Other
+arithmetic is gone. So a slice counts what the kernel counts, at a fraction of its work.
 
 What is kept is found by following values back from every branch, barrier, guard and address. A load that is
 kept needs what was stored. So integers are stored as they are: to global memory always, to shared and local
-memory if anything is kept that loads from there. Floats are hollow; that no kept load meets a hollow element
-is for the run to see.
+memory if anything is kept that loads from there. Floats are not; that no kept load meets an
+element without value is for the run to see.
 """
 
 from collections.abc import Iterator
@@ -42,16 +42,16 @@ _ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
 
 
 class Role(Enum):
-    """What a skeleton makes of an instruction."""
+    """What a slice makes of an instruction."""
 
     KEPT = "runs as it is"
-    HOLLOW = "is counted, and moves no value"
+    ADDRESS_ONLY = "is counted, and moves no value"
     GONE = "does nothing"
 
 
 @dataclass(frozen=True)
 class Accesses:
-    """Hollow accesses of one basic block to shared memory around one address: they are counted together.
+    """Address-only accesses of a basic block to shared memory around one address: they are counted together.
 
     Each instruction stands with its distance from the base, in bytes.
     """
@@ -60,12 +60,12 @@ class Accesses:
     items: tuple[tuple[Instruction, int], ...]
 
 
-#: What a skeleton does in a basic block, in order.
-Bone = Accesses | tuple[Instruction, Role]
+#: What a slice does in a basic block, in order.
+SliceItem = Accesses | tuple[Instruction, Role]
 
 
 def can_be_followed(blocks: list[BasicBlock]) -> bool:
-    """Tell whether a skeleton of these basic blocks does what they do, but for values."""
+    """Tell whether a control slice of these basic blocks does what they do, but for values."""
     return not any(_is_unfollowed(item) for block in blocks for item in block.body)
 
 
@@ -74,17 +74,19 @@ def _is_unfollowed(item: Instruction) -> bool:
     return name in _NOT_FOLLOWED or ((name in _STORES or name in _ATOMICS) and "async" in item.opcode)
 
 
-def skeleton(blocks: list[BasicBlock], pure: frozenset[str]) -> tuple[list[list[Bone]], frozenset[str]]:
+def control_slice(
+    blocks: list[BasicBlock], pure: frozenset[str]
+) -> tuple[list[list[SliceItem]], frozenset[str]]:
     """Return what is left of each basic block.
 
     Opcodes are pure that only compute their targets from their sources. Returned is what is done in each
     block, and the spaces, of "shared" and "local", whose content decides something.
     """
-    found = _Skeleton(blocks, pure)
-    return found.bones(), frozenset(found.content)
+    found = _Slicer(blocks, pure)
+    return found.items(), frozenset(found.content)
 
 
-class _Skeleton:
+class _Slicer:
     def __init__(self, blocks: list[BasicBlock], pure: frozenset[str]) -> None:
         self._blocks = blocks
         self._pure = pure
@@ -94,7 +96,7 @@ class _Skeleton:
         self._places = [_Places(block) for block in blocks]
         self._repeated = repeated(blocks)
 
-    def bones(self) -> list[list[Bone]]:
+    def items(self) -> list[list[SliceItem]]:
         """Follow values back until nothing more is wanted."""
         before = None
         while before != (before := (len(self._wanted), len(self.content))):
@@ -110,13 +112,13 @@ class _Skeleton:
             self._wanted.update(reads_and_writes(item)[0])
             if item.opcode[0] in (*_LOADS, *_ATOMICS, *_TILES) and self._is_wanted(item):
                 self.content |= _spaces(item)
-        elif role is Role.HOLLOW and (base := self._base(number, place)) is not None:
+        elif role is Role.ADDRESS_ONLY and (base := self._base(number, place)) is not None:
             self._wanted.update(_names(base[0]))
-        elif role is Role.HOLLOW:
+        elif role is Role.ADDRESS_ONLY:
             self._wanted.update(_directing(item))
 
     def _base(self, number: int, place: int) -> tuple[Operand, int, int] | None:
-        """Return the base of a hollow access that may be counted together with others."""
+        """Return the base of an address-only access that may be counted together with others."""
         if "shared" in self.content and self._blocks[number].body[place].opcode[0] in _STORES:
             return None  # where it leaves no value is remembered
         return self._places[number].base(place)
@@ -128,22 +130,22 @@ class _Skeleton:
         name, words = item.opcode[0], set(item.opcode)
         wanted = self._is_wanted(item)
         if name in _LOADS:
-            unwanted = Role.GONE if _CONSTANT & words else Role.HOLLOW
+            unwanted = Role.GONE if _CONSTANT & words else Role.ADDRESS_ONLY
             return Role.KEPT if wanted else unwanted
         if name in self._pure and not ("cc" in words or name in _CARRIED):
             return Role.KEPT if wanted else Role.GONE
         if name in _TILES:
-            return Role.KEPT if wanted else Role.HOLLOW
+            return Role.KEPT if wanted else Role.ADDRESS_ONLY
         if name in _STORES or name in _ATOMICS:
             inside = _inside(item) and not self.content & words
-            return Role.KEPT if wanted or not (_FLOATS & words or inside) else Role.HOLLOW
+            return Role.KEPT if wanted or not (_FLOATS & words or inside) else Role.ADDRESS_ONLY
         if name == "cp" and not (_GROUPS & words or item.opcode[2] == "mbarrier"):
-            return Role.KEPT if "shared" in self.content else Role.HOLLOW
+            return Role.KEPT if "shared" in self.content else Role.ADDRESS_ONLY
         if name in _EXCHANGES:
-            return Role.KEPT if wanted else Role.HOLLOW
+            return Role.KEPT if wanted else Role.ADDRESS_ONLY
         return Role.KEPT
 
-    def _of_block(self, number: int) -> Iterator[Bone]:
+    def _of_block(self, number: int) -> Iterator[SliceItem]:
         body = self._blocks[number].body
         together: dict[tuple[Operand, int], list[tuple[Instruction, int]]] = {}
         order: list[tuple[Instruction | Operand, Role | list[tuple[Instruction, int]]]] = []
@@ -151,7 +153,7 @@ class _Skeleton:
             role = self._role(item)
             if role is Role.GONE and number not in self._repeated:
                 role = Role.KEPT  # it costs nothing, and whoever goes on with values may need it
-            base = self._base(number, place) if role is Role.HOLLOW else None
+            base = self._base(number, place) if role is Role.ADDRESS_ONLY else None
             if base is not None:
                 operand, version, distance = base
                 members = together.setdefault((operand, version), [])
@@ -231,7 +233,7 @@ def _inside(item: Instruction) -> bool:
 
 
 def _directing(item: Instruction) -> list[str]:
-    """Return the registers that say where a hollow instruction goes, and with whom it exchanges."""
+    """Return the registers that say where an address-only instruction goes, and with whom it exchanges."""
     name = item.opcode[0]
     if name == "cp":
         return reads_and_writes(item)[0]
