@@ -71,25 +71,51 @@ def ptx_of(path, tmp_path, monkeypatch, command=None):
     return compiled_ptx(file.kernels[0], file.operation)
 
 
-def test_files_beside_the_kernel_and_beside_them_are_found_anywhere(tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    write(home / "a.h", '#pragma once\n#include "deep/b.h"\n#include "./c.h"\n')
-    write(home / "deep" / "b.h", '#pragma once\n#include "../c.h"\n  #  include "b2.h" // beside it\n')
-    write(home / "deep" / "b2.h", "#define B2 1000\n")
-    write(home / "c.h", "#ifndef C\n#define C 234\n#endif\n")
-    path = kernel_file(home, '#include "a.h"\n#include "./deep/../deep/b.h"', "B2 + C")
-    assert "1234" in ptx_of(path, tmp_path, monkeypatch)
+#: Files beside the kernel, what it includes, and what then comes to 1234.
+FOUND = {
+    "beside the kernel and beside them": (
+        {
+            "a.h": '#pragma once\n#include "deep/b.h"\n#include "./c.h"\n',
+            "deep/b.h": '#pragma once\n#include "../c.h"\n  #  include "b2.h" // beside it\n',
+            "deep/b2.h": "#define B2 1000\n",
+            "c.h": "#ifndef C\n#define C 234\n#endif\n",
+        },
+        '#include "a.h"\n#include "./deep/../deep/b.h"',
+        "B2 + C",
+    ),
+    "of one name in several folders": (
+        {
+            "config.h": "#define MINE 1000\n",
+            "one/all.h": '#include "config.h"\n',
+            "one/config.h": "#define ONE 200\n",
+            "two/all.h": '#include "config.h"\n',
+            "two/config.h": "#define TWO 34\n",
+        },
+        '#include "config.h"\n#include "one/all.h"\n#include "two/all.h"',
+        "MINE + ONE + TWO",
+    ),
+    "named by macros": (
+        {"inner.h": '#define INNER "deep.h"\n#include INNER\n', "deep.h": "#define DEEP 1234\n"},
+        '#define NAME "inner.h"\n#include NAME',
+        "DEEP",
+    ),
+    "with code for the host": (
+        {
+            "helper.h": "#pragma once\n#include <iostream>\n"
+            "void check(cudaError_t e) { std::cerr << e; }\n#define H 1234\n"
+        },
+        '#include "helper.h"\nvoid run() { check(cudaGetLastError()); }',
+        "H",
+    ),
+}
 
 
-def test_files_of_one_name_in_several_folders_stay_apart(tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    write(home / "config.h", "#define MINE 1000\n")
-    write(home / "one" / "all.h", '#include "config.h"\n')
-    write(home / "one" / "config.h", "#define ONE 200\n")
-    write(home / "two" / "all.h", '#include "config.h"\n')
-    write(home / "two" / "config.h", "#define TWO 34\n")
-    includes = '#include "config.h"\n#include "one/all.h"\n#include "two/all.h"'
-    path = kernel_file(home, includes, "MINE + ONE + TWO")
+@pytest.mark.parametrize("name", FOUND)
+def test_files_are_found_wherever_the_kernel_travels(tmp_path, monkeypatch, name):
+    files, includes, use = FOUND[name]
+    for file, text in files.items():
+        write(tmp_path / "home" / file, text)
+    path = kernel_file(tmp_path / "home", includes, use)
     assert "1234" in ptx_of(path, tmp_path, monkeypatch)
 
 
@@ -108,24 +134,6 @@ def test_folders_of_the_command_line_come_before_the_headers_and_after_the_files
     assert "1534" in ptx_of(path, tmp_path, monkeypatch)
 
 
-def test_a_name_that_a_macro_stands_for_is_found(tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    write(home / "inner.h", '#define INNER "deep.h"\n#include INNER\n')
-    write(home / "deep.h", "#define DEEP 1234\n")
-    path = kernel_file(home, '#define NAME "inner.h"\n#include NAME', "DEEP")
-    assert "1234" in ptx_of(path, tmp_path, monkeypatch)
-
-
-def test_host_code_of_an_included_file_is_left_out(tmp_path, monkeypatch):
-    home = tmp_path / "home"
-    helper = (
-        "#pragma once\n#include <iostream>\nvoid check(cudaError_t e) { std::cerr << e; }\n#define H 1234\n"
-    )
-    write(home / "helper.h", helper)
-    path = kernel_file(home, '#include "helper.h"\nvoid run() { check(cudaGetLastError()); }', "H")
-    assert "1234" in ptx_of(path, tmp_path, monkeypatch)
-
-
 def test_included_text_and_macros_are_part_of_what_a_kernel_is(tmp_path):
     path = kernel_file(tmp_path, '#include "a.h"')
     write(tmp_path / "a.h", "// one")
@@ -137,20 +145,20 @@ def test_included_text_and_macros_are_part_of_what_a_kernel_is(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fields", "given", "number"),
+    ("fields", "given"),
     [
-        ("define = { NUMBER = 1234 }", [], "1234"),
-        ('define = { NUMBER = "HALF * 2", HALF = "(600 + 17)" }', [], "1234"),
-        ("define = { NUMBER = 5 }", ["NUMBER=1234"], "1234"),
-        ("", ["NUMBER=1234"], "1234"),
-        ("parameters = { WIDTH = 1000 }", ["NUMBER=WIDTH + 234"], "1234"),
-        ("define = { FLAG = true }", ["NUMBER=1233 + FLAG"], "1234"),
-        ("", ["FLAG", "NUMBER=1233 + FLAG"], "1234"),
+        ("define = { NUMBER = 1234 }", []),
+        ('define = { NUMBER = "HALF * 2", HALF = "(600 + 17)" }', []),
+        ("define = { NUMBER = 5 }", ["NUMBER=1234"]),
+        ("", ["NUMBER=1234"]),
+        ("parameters = { WIDTH = 1000 }", ["NUMBER=WIDTH + 234"]),
+        ("define = { FLAG = true }", ["NUMBER=1233 + FLAG"]),
+        ("", ["FLAG", "NUMBER=1233 + FLAG"]),
     ],
 )
-def test_macros_of_the_header_and_the_command_line(tmp_path, monkeypatch, fields, given, number):
+def test_macros_of_the_header_and_the_command_line(tmp_path, monkeypatch, fields, given):
     path = kernel_file(tmp_path / "home", "", "NUMBER", fields)
-    assert number in ptx_of(path, tmp_path, monkeypatch, parse_preprocessing([], given))
+    assert "1234" in ptx_of(path, tmp_path, monkeypatch, parse_preprocessing([], given))
 
 
 @pytest.mark.parametrize(
