@@ -47,20 +47,9 @@ LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "s
 CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 #: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
 _OF_THE_CHOSEN = (
-    *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
-    *("textures", "surfaces"),
-    *(
-        "dtypes",
-        "compile_options",
-        "moves",
-        "after",
-        "shape_of",
-        "variants",
-        "launches",
-        "workspace",
-        "poison_inout",
-    ),
-    "candidates",
+    *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require", "textures"),
+    *("surfaces", "dtypes", "compile_options", "moves", "after", "shape_of", "variants", "launches"),
+    *("workspace", "poison_inout", "candidates"),
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (

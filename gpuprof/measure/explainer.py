@@ -55,7 +55,7 @@ def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -
 
 
 class Explainer:
-    """Explains the cases of one lane, with a process of its own where their device is a GPU."""
+    """Explains the cases of one worker slot, with a process of its own where their device is a GPU."""
 
     def __init__(self, open_request: Open, seconds: float = MOST_SECONDS) -> None:
         self._open_request = open_request
@@ -64,11 +64,11 @@ class Explainer:
         self._closed = False
 
     def explain(
-        self, case: Case, measurement: Measurement, question: Question, opened: Opened, lane: Worker | None
+        self, case: Case, measurement: Measurement, question: Question, opened: Opened, worker: Worker | None
     ) -> tuple[Measurement, bool]:
         """The measurement with what explains it."""
         try:
-            answer = self._ask(case, question, opened, lane)
+            answer = self._ask(case, question, opened, worker)
         except (WorkerDied, WorkerTimeout, GpuprofError) as error:
             lost = f"the process that was to explain it was lost: {error}"
             return replace(measurement, explanation_reason=lost), False
@@ -90,13 +90,13 @@ class Explainer:
         if self._process is not None:
             self._process.close()
 
-    def _ask(self, case: Case, question: Question, opened: Opened, lane: Worker | None) -> Explained:
+    def _ask(self, case: Case, question: Question, opened: Opened, worker: Worker | None) -> Explained:
         def request(left: float) -> Explain:
             return Explain(case, question, max(left - _MARGIN_S, 1.0))
 
         answer: Explained
-        if lane is not None:
-            answer = lane.ask(request(self._seconds), self._seconds)
+        if worker is not None:
+            answer = worker.ask(request(self._seconds), self._seconds)
             return answer
         end = time.monotonic() + self._seconds
         if self._process is None:

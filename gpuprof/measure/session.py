@@ -33,7 +33,7 @@ from gpuprof.measure.protocol import (
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
-#: How soon a request to end the run is noticed, and how long the lanes are given to leave.
+#: How soon a request to end the run is noticed, and how long the slots are given to leave.
 _POLL_S = 0.1
 _FAREWELL_S = 5.0
 #: Instructions of single lanes that the executor gets through in a second on the busiest of machines; a
@@ -87,11 +87,11 @@ def run_cases(
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
     own, *others = transports[: max(1, len(cases))]
-    lanes = [_Lane(cases, request, memory_bytes, own, first, counting)]
-    lanes += [_Lane(cases, request, memory_bytes, transport) for transport in others]
+    slots = [_Slot(cases, request, memory_bytes, own, first, counting)]
+    slots += [_Slot(cases, request, memory_bytes, transport) for transport in others]
     threads = [
-        threading.Thread(target=lane.run, args=(pending, lock, on_start, on_done), daemon=True)
-        for lane in lanes
+        threading.Thread(target=slot.run, args=(pending, lock, on_start, on_done), daemon=True)
+        for slot in slots
     ]
     try:
         for thread in threads:
@@ -100,24 +100,24 @@ def run_cases(
             while thread.is_alive():
                 signals.check()
                 thread.join(_POLL_S)  # a timed wait keeps Ctrl-C deliverable
-        if counting is not None and all(lane.error is None for lane in lanes):
+        if counting is not None and all(slot.error is None for slot in slots):
             if counting.left:
                 on_timed()
             counting.wait()
     finally:
         if counting is not None:
             counting.close()
-        for lane in lanes:
-            lane.close()
+        for slot in slots:
+            slot.close()
         for thread in threads:
-            if thread.is_alive():  # a lane may be starting a worker, or saving a case, at this moment
+            if thread.is_alive():  # a slot may be starting a worker, or saving a case, at this moment
                 thread.join(_FAREWELL_S)
-    for lane in lanes:
-        if lane.error is not None:
+    for slot in slots:
+        if slot.error is not None:
             signals.check()
-            raise lane.error
+            raise slot.error
     if pending.left():
-        raise PlaceLost("; ".join(dict.fromkeys(filter(None, (lane.lost for lane in lanes)))))
+        raise PlaceLost("; ".join(dict.fromkeys(filter(None, (slot.lost for slot in slots)))))
 
 
 #: What decides a kernel's code.
@@ -189,7 +189,7 @@ def _code(case: Case, device: Device) -> _Code:
     return case.name, case.block, tuple(sorted(case.params.items()))
 
 
-class _Lane:
+class _Slot:
     """One worker at a time, and the thread that feeds it; `lost` says why none can be had any more."""
 
     def __init__(
@@ -231,7 +231,7 @@ class _Lane:
                 if index is None:
                     if pending.settled():
                         return
-                    time.sleep(_POLL_S)  # another lane may lose its place, and leave its case to this one
+                    time.sleep(_POLL_S)  # another slot may lose its place, and leave its case to this one
                     continue
                 with lock:
                     on_start(index)
