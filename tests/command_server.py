@@ -17,8 +17,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "transpose-h200.json"
@@ -79,12 +80,75 @@ def command_server() -> CommandServer:
     return server
 
 
+class _ForkedWorker(subprocess.Popen):
+    """A worker process that need not load anything either: a fork of the command that starts it."""
+
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others):
+        stdin, _, _, stdout, _, stderr = others[3:9]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            _be_a_worker((stdin, stdout, stderr), env, args[-1])
+        self._child_created = True
+        for file in (stdin, stdout, stderr):
+            os.close(file)
+
+
+def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], parent: str) -> None:
+    """Do what `python -m gpuprof.measure.worker PARENT` does, and end."""
+    from gpuprof.measure import worker
+
+    status = 1
+    try:
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.closerange(3, 1024)
+        sys.stdin = os.fdopen(0, encoding="utf-8")
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = ["gpuprof", parent]
+        worker.main()
+        status = 0
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        for file in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                file.flush()
+        os._exit(status)
+
+
+def _fork_workers() -> None:
+    """Have a command fork its first worker, as long as it has no thread that might hold a lock."""
+    from gpuprof.measure import process
+
+    start = process._worker_process
+
+    def forked():
+        if threading.active_count() > 1:
+            return start()
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        command = [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())]
+        return _ForkedWorker(command, text=True, encoding="utf-8", env=process.child_environment(), **pipes)
+
+    process._worker_process = forked
+
+
 def _load() -> None:
-    """Load what commands import and read once, by commands that touch most of it."""
+    """Load what commands and their workers import and read once, by commands that touch most of it."""
     import cuda.bindings.nvrtc  # noqa: F401 - for those that compile
 
-    import gpuprof.commands.profile  # noqa: F401
+    import gpuprof.backends.sim.backend
+    import gpuprof.commands.profile
+    import gpuprof.measure.serving  # noqa: F401
     from gpuprof.cli import app
+
+    _fork_workers()
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         for arguments in (["list"], ["report", str(SAMPLE), "-o", f"{folder}/report.html"]):

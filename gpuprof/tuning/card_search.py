@@ -5,7 +5,6 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from gpuprof import signals
 from gpuprof.errors import BackendUnavailable
@@ -29,20 +28,12 @@ OnCase = Callable[[int, Measurement], None]
 _Place = tuple[SizeSearch, Point]
 
 
-class Listener(Protocol):
-    """Whom a device's part of a search tells what it does, from a thread of its own."""
-
-    def measured(self, measurement: Measurement) -> None:
-        """A point was measured for the first time."""
-        ...
-
-    def step(self, told: str = "") -> None:
-        """One step of the stage is done."""
-        ...
-
-
 class CardSearch:
-    """One device's part of a search; once the only device is lost, nothing is left to do."""
+    """One device's part of a search; once the only device is lost, nothing is left to do.
+
+    `measured` is called with each point that is measured for the first time, `step` after each other step, from
+    the device's own thread.
+    """
 
     def __init__(
         self,
@@ -50,14 +41,16 @@ class CardSearch:
         transports: tuple[Transport, ...],
         plan: Plan,
         request: Request,
-        listener: Listener,
+        measured: Callable[[Measurement], None],
+        step: Callable[[], None],
         *,
         alone: bool,
     ) -> None:
         self.card = card
         self._transports = transports
         self._plan = plan
-        self._listener = listener
+        self._measured = measured
+        self._step = step
         self._alone = alone
         self.timed = card.opened.backend == "gpu"
         problems = [request.problem(size, {}) for size in request.sizes]
@@ -108,7 +101,7 @@ class CardSearch:
             ) -> None:
                 size, case = cases[index]
                 size.tell(point_of_case(case), measurement)
-                self._listener.measured(measurement)
+                self._measured(measurement)
 
             self._run([case for _, case in cases], measured, self._plan.options.seconds_per_case * _SHORT)
             batch = BATCH if self.timed else max(BATCH, workers)
@@ -140,7 +133,7 @@ class CardSearch:
                 places[index][0].tell(places[index][1], measurement)
             else:
                 self.references.append(measurement)
-            self._listener.step()
+            self._step()
 
         def counted(index: int, measurement: Measurement) -> None:
             if index < len(places):
@@ -154,7 +147,7 @@ class CardSearch:
 
         def measured(_: int, measurement: Measurement) -> None:
             self.references.append(measurement)
-            self._listener.step()
+            self._step()
 
         self._run(self.host_references, measured, self._plan.options.seconds_per_case)
 
@@ -170,7 +163,7 @@ class CardSearch:
                 size, point = order[index]
                 known = with_round(size.measured[point], measurement, self.card.opened.device)
                 size.tell(point, known)
-                self._listener.step()
+                self._step()
 
             self._run([size.case_of(point) for size, point in order], measured, seconds)
 

@@ -78,7 +78,15 @@ class Tuner:
                 )
             alone = len(self._cards.cards) == 1
             self._searches = [
-                CardSearch(card, self._cards.transports(card), plan, request, self, alone=alone)
+                CardSearch(
+                    card,
+                    self._cards.transports(card),
+                    plan,
+                    request,
+                    self._keep_measured,
+                    self._step,
+                    alone=alone,
+                )
                 for card in self._cards.cards
             ]
             run = empty_run_on(self._cards, request, options, argv)
@@ -131,17 +139,17 @@ class Tuner:
             return self._finish(complete=False)
         return self._finish(complete=True)
 
-    def measured(self, measurement: Measurement) -> None:
+    def _keep_measured(self, measurement: Measurement) -> None:
         """Keep a point that was measured for the first time."""
         with self._lock:
             if self._file is not None:
                 self._file.append(measurement)
             self._watcher.step(f"{measurement.problem.label} {measurement.outcome}")
 
-    def step(self, told: str = "") -> None:
+    def _step(self) -> None:
         """Tell the watcher of a step."""
         with self._lock:
-            self._watcher.step(told)
+            self._watcher.step()
 
     def _kinds(self) -> list[list[CardSearch]]:
         """Searches on devices of one kind: what is compiled and counted for one holds for the others."""
@@ -168,7 +176,7 @@ class Tuner:
                 for search in alike:
                     size = search.sizes[number]
                     size.built(size.candidates[place], measurement)
-                self.step()
+                self._step()
 
             until = time.monotonic() + COMPILE_SECONDS
             cases = [lead.sizes[number].candidates[place].case for number, place in places]
@@ -204,7 +212,7 @@ class Tuner:
             number, one = order[index]
             for search in alike:
                 search.sizes[number].counted(one.candidate.point, measurement)
-            self.step()
+            self._step()
 
         cases = [(one.candidate.case, one.measurement) for _, one in order]
         pool.count(cases, counted, time.monotonic() + seconds)

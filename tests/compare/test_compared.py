@@ -240,11 +240,6 @@ def test_what_hardware_counts_differently_each_time_is_no_change():
     assert case_of(compare_runs(counted(1000), counted(2000)), "naive").moved == ()
 
 
-def test_what_only_one_run_measured_is_no_change():
-    counted = with_cases(ladder(1), naive={"counters": {"dram_read_bytes": Counter(5, "bytes", "ncu")}})
-    assert case_of(compare_runs(ladder(1), counted), "naive").moved == ()
-
-
 def test_nothing_to_compare_is_refused():
     with pytest.raises(InputError, match="no case in common"):
         compare_runs(runs.empty_run(), ladder(1))
