@@ -31,8 +31,8 @@ _Place = tuple[SizeSearch, Point]
 class CardSearch:
     """One device's part of a search; once the only device is lost, nothing is left to do.
 
-    `measured` is called with each point that is measured for the first time, `step` after each other step, from
-    the device's own thread.
+    `measured` is called with each point that is measured for the first time, `step` after each other step,
+    from the device's own thread.
     """
 
     def __init__(
