@@ -5,7 +5,15 @@
 import pytest
 
 from gpuprof.cuda_source.functions import kernel_functions, template_names
-from gpuprof.kernels.entries import base_name, default_entry, entry_complaint, function_name, with_values
+from gpuprof.errors import InputError
+from gpuprof.kernels.entries import (
+    base_name,
+    default_entry,
+    entry_complaint,
+    function_name,
+    sole_entry,
+    with_values,
+)
 
 TILED = """
 namespace linear {
@@ -42,6 +50,17 @@ def test_a_function_is_told_with_namespace_line_template_and_parameters():
         ("__global__ void k(", []),
         ("void f() { __global__; }", []),
         ("#if X\nvoid f() {\n#endif\ntemplate <int N> __global__ void k() {}", ["k<N>"]),
+        ('extern "C" __global__ void one(int n) {}', ["one"]),
+        ("__global__\nvoid\nspread\n(int n)\n{}", ["spread"]),
+        ("static __global__ void inner() {} __global__ static void outer() {}", ["inner", "outer"]),
+        ("void __global__ turned() {}", ["turned"]),
+        ("template <int BM>\n__global__ void tiled(float *a) {}", ["tiled<BM>"]),
+        ("__global__ void __launch_bounds__(256, 2) bounded() {}", ["bounded"]),
+        ("__launch_bounds__((BM * BN) / (TM * TN)) __global__ void computed() {}", ["computed"]),
+        ("__global__ void twice(int); __global__ void twice(int n) {}", ["twice"]),
+        ("// __global__ void gone() {}\n/* __global__ void\n away() {} */", []),
+        ("__device__ void helper() {} void host() {}", []),
+        ("", []),
     ],
 )
 def test_functions_are_found_as_far_as_the_text_tells(source, entries):
@@ -131,3 +150,19 @@ def test_base_name_keeps_namespaces():
 )
 def test_a_header_without_entry_means_the_file_or_its_only_kernel(source, parameters, entry):
     assert default_entry(source, "mine", parameters) == entry
+
+
+def test_the_entry_is_called_like_the_file_or_stands_alone():
+    two = "__global__ void first() {} __global__ void second() {}"
+    assert sole_entry(two, "second") == "second"
+    assert sole_entry("__global__ void first() {}", "file") == "first"
+    assert sole_entry("MACRO(file)", "file") == "file"
+    with pytest.raises(InputError, match=r'file holds 2 kernels: first, second\. Say which: entry="first"'):
+        sole_entry(two, "file")
+
+
+@pytest.mark.parametrize(
+    "piece", ["__global__ ", "__global__ void ", "static ", "__launch_bounds__(", "/*", "("]
+)
+def test_long_sources_take_linear_time(piece):
+    assert kernel_functions("__global__ " + piece * 200_000) == ()

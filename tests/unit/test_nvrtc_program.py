@@ -13,7 +13,13 @@ from gpuprof.toolchain import cuda_headers, nvrtc_program
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
 from gpuprof.toolchain.host_headers import GIVEN_NAMES, HOST_HEADERS
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options, nvrtc_version
+from gpuprof.toolchain.nvrtc import (
+    architecture_of,
+    compile_source,
+    compiler_options,
+    nvrtc_version,
+    target_of,
+)
 from gpuprof.toolchain.nvrtc_program import make_program
 
 OPTIONS = compiler_options("sm_80")
@@ -268,3 +274,19 @@ def test_doctor_says_where_the_headers_are_and_how_to_get_them(monkeypatch):
     monkeypatch.setattr(cuda_headers, "_places", lambda major: iter(()))
     absent = doctor._cuda_headers()
     assert (absent.state, absent.fix) == ("absent", HEADERS_FIX)
+
+
+@pytest.mark.parametrize(
+    ("arch", "text", "target"),
+    [
+        ("sm_90", 'asm volatile("wgmma.fence.sync.aligned;");', "sm_90a"),
+        ("sm_90", 'asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");', "sm_90a"),
+        ("sm_90", 'asm volatile("wmma.load.a.sync.aligned;"); // not wgmma', "sm_90"),
+        ("sm_80", 'asm volatile("wgmma.fence.sync.aligned;");', "sm_80"),
+        ("sm_100", 'asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");', "sm_100"),
+        ("sm_90", "", "sm_90"),
+    ],
+)
+def test_target_follows_the_source(arch, text, target):
+    assert target_of(arch, ("int x;", text)) == target
+    assert architecture_of(target) == arch
