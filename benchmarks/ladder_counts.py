@@ -76,7 +76,7 @@ class _Recorder(SimBackend):
         self.counted = {
             "places": program.places,
             "loops": {
-                header: [loop.entries, sorted(loop.body), sorted(loop.each_turn)]
+                header: [loop.entries, sorted(loop.body), sorted(loop.each_iteration)]
                 for header, loop in program.loops.items()
             },
             "waits": sorted(program.waits),

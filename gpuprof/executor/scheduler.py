@@ -118,7 +118,7 @@ class Scheduler:
         """As `run`, and let others go on wherever it pauses."""
         if not self._started:
             self._ready, self._started = [Strand(0, self.batch.mask)], True
-        self._polling.stirred = True
+        self._polling.state_changed = True
         while self._ready or self._stuck():
             if self._ready:
                 ready = self._ready
@@ -165,7 +165,7 @@ class Scheduler:
         batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
         batch.mask = strand.mask
         batch.alone = self._is_alone(strand.mask)
-        stirred, self._polling.stirred = self._polling.stirred, True
+        changed, self._polling.state_changed = self._polling.state_changed, True
         # Whether it has done nothing but poll in vain so far, in the loop where it begins.
         waiting = self.program.loops.get(strand.block)
         self.progress += 1
@@ -230,7 +230,7 @@ class Scheduler:
             if block.back_edges and strand.block != strand.rejoin:
                 if self._polling.rest(strand, block):
                     if waiting is not None:
-                        self._polling.stirred = stirred
+                        self._polling.state_changed = changed
                         self.progress -= 1
                     return
                 if strand.block in block.back_edges:

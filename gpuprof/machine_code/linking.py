@@ -86,7 +86,7 @@ class Link:
 
     @property
     def watched_loops(self) -> tuple[int, ...]:
-        """Loops whose turns the executor must count, by the basic blocks where turns begin."""
+        """Loops whose iterations the executor must count, by the basic blocks where iterations begin."""
         return tuple(dict.fromkeys((*(one.loop for one in self.copies), *self.twins.values())))
 
     @property
@@ -133,7 +133,7 @@ def _twin(anchors: Anchors, homes: Mapping[int, tuple[int, ...]], loops: Mapping
         if len(homes[line]) == 1:
             (home,) = homes[line]
             header = _innermost(home, loops)
-            if header is not None and home in loops[header].each_turn:
+            if header is not None and home in loops[header].each_iteration:
                 return header
     return None
 
@@ -214,7 +214,7 @@ class _AnchorFinder:
                 # A jump that always follows a conditional one is executed by other warps than that one.
                 if one.line in self.text.conditional or not one.guard:
                     found.branches = tuple(self._made_one(one.line))
-                    # A loop that asks before each turn may have been made one that asks behind it.
+                    # A loop that asks before each iteration may have been made one that asks behind it.
                     (found.others if turns else found.fixed).append(found.branches[-1])
             elif one.name in _FIXED:
                 (found.guarded if one.guard else found.fixed).append(one.line)
@@ -251,7 +251,7 @@ class _AnchorFinder:
             header = _innermost(homes[0], self.loops)
             if header is None:
                 continue
-            if homes[0] in self.loops[header].each_turn or self._is_guarded(line, opcode):
+            if homes[0] in self.loops[header].each_iteration or self._is_guarded(line, opcode):
                 found[header][tuple(sorted(where.items()))] += 1
         for loop, patterns in found.items():
             pattern, times = patterns.most_common(1)[0]

@@ -79,7 +79,7 @@ class _Scale:
                 self.callers[block.callee].append(number)
         self._spare_whole_warps()
         self.loops = link.loops
-        #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
+        #: Of loops, how often warps entered them, where that is known, by the blocks where iterations begin.
         self.entries: dict[int, float] = {}
         self.parted = [self._parted(number, anchors) for number, anchors in enumerate(link.anchors)]
         self._ending: dict[tuple[int, int], bool] = {}
@@ -157,10 +157,10 @@ class _Scale:
                     self.settle(number, agreeing)
 
     def unroll(self, copies: Copies) -> None:
-        """Settle the copies of a loop from the turns that warps made in it.
+        """Settle the copies of a loop from the iterations that warps made in it.
 
-        ptxas makes a loop of several turns at once, then takes what is left in ever smaller pieces. A single
-        turn, which every entry makes, may come before; or all turns stand one behind the other.
+        ptxas makes a loop of several iterations at once, then takes what is left in ever smaller pieces. A
+        single iteration, which every entry makes, may come before; or all stand one behind the other.
         """
         turns = self.executed.turns.get(copies.loop, {})
         counted = sum(count * entries for count, entries in turns.items())
@@ -197,7 +197,7 @@ class _Scale:
         return all(self.blocks[one].successors == (number,) for one in self.before[number])
 
     def enter(self, header: int, twin: int) -> None:
-        """Note how often warps entered a loop, if it makes the turns that its twin of the PTX makes."""
+        """Note how often warps entered a loop, if it makes the iterations that its twin of the PTX makes."""
         turns = self.executed.turns.get(twin, {})
         made = sum(count * entries for count, entries in turns.items())
         if abs(self.low[header] - made) <= _SLACK * made and abs(self.high[header] - made) <= _SLACK * made:

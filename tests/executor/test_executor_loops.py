@@ -55,7 +55,11 @@ def test_loops_are_as_their_definitions_say(seeds):
             last = {number for number in loop.body if header in blocks[number].successors}
             for number in loop.body - {header}:
                 left = {header, *reached(blocks, header, loop.body - {header}, without=number)}
-                assert (number in loop.each_turn) is left.isdisjoint(last - {number}), (seed, header, number)
-            assert header in loop.each_turn
+                assert (number in loop.each_iteration) is left.isdisjoint(last - {number}), (
+                    seed,
+                    header,
+                    number,
+                )
+            assert header in loop.each_iteration
             turns += len(loop.body)
     assert turns > 100

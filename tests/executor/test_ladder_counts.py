@@ -39,8 +39,8 @@ _GOAL = re.compile(r"`\(([^)]+)\)")
 
 def linked(code: dict[str, Any], listing: str) -> Link:
     loops = {
-        int(header): Loop(tuple(entries), frozenset(body), frozenset(each_turn))
-        for header, (entries, body, each_turn) in code["loops"].items()
+        int(header): Loop(tuple(entries), frozenset(body), frozenset(each_iteration))
+        for header, (entries, body, each_iteration) in code["loops"].items()
     }
     machine = read_machine_code(listing, code["entry"])
     return link(machine, code["ptx"], as_tuples(code["places"]), loops, frozenset(code["waits"]))

@@ -50,13 +50,13 @@ class Resting:
 class Polling:
     """The strands of one batch that poll in vain.
 
-    `stirred` tells whether anything else has happened since they tried last.
+    `state_changed` tells whether anything else has happened since they tried last.
     """
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.resting: list[Resting] = []
-        self.stirred = True
+        self.state_changed = True
 
     def rest(self, strand: Strand, block: RunnableBlock) -> bool:
         """A strand leaves a block: tell whether it rests now, because it ended a turn in vain there."""
@@ -68,11 +68,11 @@ class Polling:
 
     def again(self) -> list[Strand]:
         """Return those that try again: all if others did something meanwhile, else those that count turns."""
-        chosen = self.resting if self.stirred else [r for r in self.resting if not r.hopeless]
-        if self.stirred:
+        chosen = self.resting if self.state_changed else [r for r in self.resting if not r.hopeless]
+        if self.state_changed:
             for resting in chosen:
                 resting.try_anew()
-        self.stirred = False
+        self.state_changed = False
         self.resting = [resting for resting in self.resting if resting not in chosen]
         return [resting.strand for resting in chosen]
 

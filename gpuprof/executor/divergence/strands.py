@@ -68,7 +68,7 @@ class Registers:
 
 @dataclass(eq=False)
 class Memory:
-    """What a strand held at the end of its last turn in loops that may be there to wait.
+    """What a strand held at the end of its last iteration in loops that may be there to wait.
 
     `watched` is what each loop read and wrote, by its header; `registers` all that it held when it last
     turned in vain, and `turns` how often it has in a row.

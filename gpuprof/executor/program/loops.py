@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Loops, and which of them may be there to wait: what other threads do decides how long these turn."""
+"""Loops, and which of them may be there to wait: what other threads do decides how often these repeat."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -42,12 +42,12 @@ class WaitingLoop:
 class Loop:
     """A loop with one header.
 
-    `each_turn` are the blocks that every iteration passes.
+    `each_iteration` are the blocks that every iteration passes.
     """
 
     entries: tuple[int, ...]
     body: frozenset[int]
-    each_turn: frozenset[int]
+    each_iteration: frozenset[int]
 
 
 def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
@@ -94,12 +94,14 @@ def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
         last = body.intersection(comers)
         if last and (header == 0 or 0 not in body):  # else it may be entered elsewhere too
             entries = tuple(one for one in comers if one not in body)
-            loops[header] = Loop(entries, frozenset(body), _in_each_turn(blocks, header, body, last))
+            loops[header] = Loop(entries, frozenset(body), _in_each_iteration(blocks, header, body, last))
     return loops
 
 
-def _in_each_turn(blocks: Sequence[Node], header: int, body: set[int], last: Iterable[int]) -> frozenset[int]:
-    """Return the blocks without which control does not get from the header to the end of a turn."""
+def _in_each_iteration(
+    blocks: Sequence[Node], header: int, body: set[int], last: Iterable[int]
+) -> frozenset[int]:
+    """Return the blocks without which control does not get from the header to the end of an iteration."""
     before: dict[int, list[int]] = {number: [] for number in body}
     for number in body:
         for after in body.intersection(blocks[number].successors):
@@ -135,7 +137,7 @@ def repeated(blocks: list[BasicBlock]) -> set[int]:
 
 
 def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
-    """Return the basic blocks of loops that only wait: how often they turn is a matter of time."""
+    """Return the basic blocks of loops that only wait: how often they repeat is a matter of time."""
     headers = {loop.header for loops in waiting_loops(blocks).values() for loop in loops}
     found: set[int] = set()
     for header, loop in loops_of(blocks).items():
@@ -168,7 +170,7 @@ class _Loop:
         self._items = [item for number in sorted(self._body) for item in blocks[number].body]
 
     def waiting(self) -> WaitingLoop | None:
-        """Return what is to be watched in it; None if no other thread decides how long it turns."""
+        """Return what is to be watched in it; None if no other thread decides how often it repeats."""
         items = self._items
         strong = any(item.opcode[0] == "ld" and _STRONG & set(item.opcode) for item in items)
         if not strong and not any(item.opcode[0] in _HINTS for item in items):
@@ -183,7 +185,7 @@ class _Loop:
         return WaitingLoop(self._header, tuple(found), tuple(given), near, frozenset(self._body))
 
     def _left_by(self) -> set[str]:
-        """Return the registers that decide whether a turn is the last, and those that these follow from."""
+        """Return the registers that decide whether an iteration is the last, and what these follow from."""
         guards = {n: name for n in self._body if (name := _decides(self._blocks[n]))}
         pending = [guards[n] for n in guards if not self._body.issuperset(self._blocks[n].successors)]
         #: What each register is made from, and where.
@@ -219,12 +221,12 @@ class _Loop:
         return inside
 
     def _skippable(self, number: int) -> bool:
-        """Tell whether a turn may leave out a block."""
-        return number not in self._each_turn
+        """Tell whether an iteration may leave out a block."""
+        return number not in self._each_iteration
 
     @cached_property
-    def _each_turn(self) -> frozenset[int]:
-        return _in_each_turn(self._blocks, self._header, self._body, (self._last,))
+    def _each_iteration(self) -> frozenset[int]:
+        return _in_each_iteration(self._blocks, self._header, self._body, (self._last,))
 
 
 def _stores(item: Instruction) -> bool:
