@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What to do in the source about what limits a case, reckoned from its counts.
+"""What to do in the source about what limits a case, computed from its counts.
 
 `_ACTIONS` maps every limiter to what helps against it. Each entry looks at the case's own counts and says
 what to change, how many events that takes away, and the bound that would be left.
@@ -72,7 +72,7 @@ class Action:
 
 
 class _Facts:
-    """A case with what its actions are reckoned from."""
+    """A case with what its actions are computed from."""
 
     def __init__(self, run: Run, case: Measurement, limiter: Limiter | None) -> None:
         self.run, self.case, self.limiter = run, case, limiter

@@ -37,7 +37,7 @@ class NeededInFlight:
         return self.per_cycle * self.cycles
 
     @property
-    def reckoned(self) -> str:
+    def formula(self) -> str:
         """For example `4.00 a cycle x 4.10 cycles`."""
         of = f", {self.of}" if self.of else ""
         return (
@@ -121,6 +121,6 @@ def sentences(case: Measurement, device: Device, needs: NeededInFlight | None) -
     )
     return (
         f"{_UNHIDDEN}{held.idle} By Little's law {needs.label} needs {numbers.significant(needs.needed)}"
-        f" {needs.unit} in flight on each SM ({needs.reckoned}); {numbers.brief(held.warps)} warps are"
+        f" {needs.unit} in flight on each SM ({needs.formula}); {numbers.brief(held.warps)} warps are"
         f" resident ({held.because}), {enough}."
     )

@@ -169,7 +169,7 @@ def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:
 
 
 def rate_sources(run: Run) -> tuple[tuple[str, str], ...]:
-    """Each part that any case has a bound for, and who publishes the rate that it was reckoned with."""
+    """Each part that any case has a bound for, and who publishes its rate."""
     found = dict.fromkeys(
         (key, bound.source)
         for key in PARTS

@@ -86,11 +86,11 @@ def _known(counters: Mapping[str, Counter]) -> dict[str, Counter]:
 def _sm_floor(part: Part, rate: SmRate, counters: Mapping[str, Counter], device: Device) -> Iterator[Bound]:
     """The floor of a part of the SM; nothing where its work is 0 or unknown."""
     # Where the machine code's total is only bounded, as of blocks that wait for each other, up to
-    # 0.2 % more were reckoned of a pipe than a card executed: what the executor saw itself is never more.
+    # 0.2 % more were derived of a pipe than a card executed: what the executor saw itself is never more.
     instructions = counters.get("warp_instructions")
-    reckoned = instructions is not None and instructions.is_least
+    derived = instructions is not None and instructions.is_least
     for work in part.work:
-        if reckoned and work is not part.work[-1] and work.counters[0].startswith("pipe_"):
+        if derived and work is not part.work[-1] and work.counters[0].startswith("pipe_"):
             continue
         counted = [counters.get(name) for name in work.counters]
         values = [counter.value for counter in counted if counter is not None and counter.value is not None]

@@ -15,7 +15,6 @@ from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
 from gpuprof.report.case_table import format_block
-from gpuprof.report.change_pictures import axis_end, change_picture, rounds_picture
 from gpuprof.report.document import (
     Cell,
     CodeBlock,
@@ -31,6 +30,7 @@ from gpuprof.report.document import (
 )
 from gpuprof.report.document_page import render_page
 from gpuprof.report.source import difference
+from gpuprof.report.svg.intervals import change_picture, end_of_table, rounds_picture
 from gpuprof.results import Run, Tool
 from gpuprof.schema import to_json
 from gpuprof.text import cut
@@ -100,7 +100,7 @@ def comparison_report(
     folded = unchanged[_MOST_UNCHANGED:]
     content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(comparison)]
     judged = [case.judgement for case in cases if case.judgement is not None]
-    end = axis_end(judged) if prefix and judged else 0.0
+    end = end_of_table(judged) if prefix and judged else 0.0
     content += [Section("", (_table(shown, details, end),))] if shown else []
     if folded:
         table = _table(folded, details, end)

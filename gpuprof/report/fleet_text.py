@@ -23,7 +23,7 @@ from gpuprof.report.document import (
     Table,
 )
 from gpuprof.report.document_page import render_page
-from gpuprof.report.svg.card_strip import card_strip, end_of_axis
+from gpuprof.report.svg.intervals import card_strip, end_of_axis
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
