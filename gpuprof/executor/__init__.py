@@ -40,9 +40,8 @@ The way of a kernel through the rooms:
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. It and others are observers (`global_accesses`), told of each
   access: a `witness` remembers who wrote an element, a `store_trace` what was stored to, and without value.
-- `interleaving` runs the warps and blocks of a launch by turns, in other orders, for the races and the
-  results that only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in
-  nobody's order.
+- `interleaving` runs the warps and blocks of a launch in other orders, for the races and the results that
+  only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; every batch begins as the
   `launch_template` says, unless CUDA would refuse the launch. `totals` adds everything up, also what the
   busiest multiprocessor has of it.

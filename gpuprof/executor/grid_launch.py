@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.decode import Program
 from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import Index, KernelFault
-from gpuprof.executor.interleaving import Openness, Order, by_signals, run_by_turns
+from gpuprof.executor.interleaving import Openness, Order, by_signals, run_interleaved
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
@@ -153,7 +153,7 @@ def launch(
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
         observers: Who is told of accesses to global memory.
-        watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
+        watched_loops: Basic blocks of `program.loops`, whose iterations are to be counted.
         slice_steps: Run the control slice alone, of a program that has one, in at most so many steps of
             single lanes: it counts the same, and moves no value that decides nothing.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
@@ -189,7 +189,7 @@ def launch(
         run = _Run(
             template, sample, instruction_budget, progress, observers, order=order, order_shared=in_order
         )
-        run.by_turns(order)
+        run.interleaved(order)
     else:
         restore = memory.snapshot() if in_order and forgets else None
         try:
@@ -220,7 +220,7 @@ def launch(
         block_warps=totals.block_warps,
         block_threads=totals.block_threads,
         block_parted=totals.block_parted,
-        loop_iterations={number: dict(turns) for number, turns in totals.loop_iterations.items()},
+        loop_iterations={number: dict(times) for number, times in totals.loop_iterations.items()},
         remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
@@ -231,7 +231,7 @@ def launch(
 
 
 class _Run:
-    """One launch's batches, in turn; those that wait for blocks of other batches stay until these have come.
+    """One launch's batches, one by one; those that wait for blocks of others stay until these have come.
 
     Attributes:
         remote: Families of accesses that went to other blocks' shared memory.
@@ -292,7 +292,7 @@ class _Run:
 
     @property
     def openness(self) -> Openness:
-        """What other orders may change: nothing of a sample, or of more batches than can take turns."""
+        """What other orders may change: nothing of a sample, or of more batches than can be interleaved."""
         batches = -(-self.sample.count // self.template.blocks_per_batch())
         if self.sample.count < self.sample.total or batches > _MOST_WAITING:
             return Openness.NONE
@@ -302,12 +302,12 @@ class _Run:
         signals = self.template.program.means.takes or (releases is not None and releases.used)
         return Openness.SIGNALS if signals else Openness.NONE
 
-    def by_turns(self, order: Order) -> None:
-        """Run all blocks of the sample by turns, or as far as their order's instructions go."""
+    def interleaved(self, order: Order) -> None:
+        """Run all blocks of the sample interleaved, as far as their order's instructions go."""
         count, layout = self.sample.count, self.template.layout
         batches = -(-count // self.template.blocks_per_batch())
-        turns, parts = order.divided(count, batches, self.template.geometry.warps * layout.blocks)
-        limits = [count * turn // turns for turn in range(turns + 1)]
+        pieces, parts = order.divided(count, batches, self.template.geometry.warps * layout.blocks)
+        limits = [count * piece // pieces for piece in range(pieces + 1)]
         going: list[tuple[Scheduler, BlockList]] = []
         for first, last in pairwise(limits):
             batch, running = self._batch(first, last)
@@ -315,7 +315,7 @@ class _Run:
             warps = WarpTurns(batch, order.number, parts)
             going.append((Scheduler(self.template.program, batch, self.budget, warps), running))
         with np.errstate(all="ignore"):
-            run_by_turns([scheduler for scheduler, _ in going], order)
+            run_interleaved([scheduler for scheduler, _ in going], order)
         for scheduler, running in going:
             self._count(scheduler, running)
         self._races.finish()

@@ -3,10 +3,10 @@
 """Run the warps and blocks of a launch in other orders: what only another order shows is found so.
 
 A card runs warps and blocks in whatever order it likes. A launch whose threads meet in nobody's order, by
-strong accesses, which are no race (`open_meetings`), is begun again: its blocks take turns, and so do its
-warps. Two things show then. Whether two accesses are ordered depends on who observed whom: a queue's reader
-who begins when the writer has ended has acquired all that it did, and never meets the write that came too
-early. And what a launch leaves behind may depend on who comes first. Each turn is one that a card may take.
+strong accesses, which are no race (`open_meetings`), is begun again, with its blocks and warps interleaved.
+Two things show then. Whether two accesses are ordered depends on who observed whom: a queue's reader who
+begins when the writer has ended has acquired all that it did, and never meets the write that came too early.
+And what a launch leaves behind may depend on who comes first. A card may take any of these orders.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -27,12 +27,12 @@ _ORDERS = 16
 #: one where the outcome is probably open.
 _LEAST = 4_000
 _TIMES = 4
-#: Blocks, or clusters, that take turns; of more of them, several run together.
-MOST_TURNS = 32
+#: Batches that are interleaved; of more blocks, or clusters, several run together.
+_MOST_BATCHES = 32
 #: Bytes that a launch may change which may be begun again.
 _MOST_BYTES = 64 << 20
-#: Steps of a turn at most, of orders that are drawn by lot; how many it has is drawn anew each time.
-_LONGEST_TURNS = (5, 2, 12)
+#: Steps at once at most, in orders that are drawn by lot; how many it is, is drawn anew each time.
+_MOST_STEPS = (5, 2, 12)
 #: And of the others: blocks run until they must wait, or have ended.
 _WHOLE = 1 << 60
 #: Who helps strands that poll: first the others, as long as one of them gets further.
@@ -81,15 +81,15 @@ class Order:
 
     def divided(self, blocks: int, batches: int, warps: int) -> tuple[int, int]:
         """Return in how many batches blocks run that ran in some, and in how many parts the warps of each."""
-        most, turns, parts = max(2.0, self.times) * batches, min(blocks, MOST_TURNS), warps
-        while turns * parts > most and (turns > batches or parts > 2):
-            if turns // 2 >= batches and (turns >= parts or parts <= 2):
-                turns //= 2
+        most, pieces, parts = max(2.0, self.times) * batches, min(blocks, _MOST_BATCHES), warps
+        while pieces * parts > most and (pieces > batches or parts > 2):
+            if pieces // 2 >= batches and (pieces >= parts or parts <= 2):
+                pieces //= 2
             elif parts > 2:
                 parts = -(-parts // 2)
             else:
-                turns = batches
-        return max(turns, batches), parts
+                pieces = batches
+        return max(pieces, batches), parts
 
 
 def other_orders(openness: Openness, steps: int) -> Iterator[Order]:
@@ -107,7 +107,7 @@ def other_orders(openness: Openness, steps: int) -> Iterator[Order]:
 
 
 class _Runner:
-    """One block, or cluster, by turns.
+    """One batch that is interleaved with others.
 
     Attributes:
         in_vain: Whether all that it did since somebody got further was to find that it must wait, whoever of
@@ -117,29 +117,29 @@ class _Runner:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.ended = self.in_vain = False
-        self._turns: Generator[None, None, bool] | None = None
+        self._steps: Generator[None, None, bool] | None = None
         self._help = Help.OTHERS
         self._progress = 0
 
-    def turn(self, steps: int, help_from: Help) -> bool:
+    def go_on(self, steps: int, help_from: Help) -> bool:
         """Let it take some steps; return whether it got further, as far as that is known by now."""
-        if self._turns is None:
-            self._turns, self._help = self.scheduler.turns(help_from), help_from
+        if self._steps is None:
+            self._steps, self._help = self.scheduler.interruptible(help_from), help_from
         try:
             for _ in range(steps):
-                next(self._turns)
+                next(self._steps)
         except StopIteration as end:
             further = end.value or self.scheduler.progress > self._progress
-            self._turns, self._progress = None, self.scheduler.progress
+            self._steps, self._progress = None, self.scheduler.progress
             self.ended, self.in_vain = end.value, not further and self._help is help_from
             return bool(further)
         return False
 
 
-def run_by_turns(schedulers: Sequence[Scheduler], order: Order) -> None:
-    """Run batches by turns until all have ended, none goes on, or they took too many instructions."""
+def run_interleaved(schedulers: Sequence[Scheduler], order: Order) -> None:
+    """Run batches interleaved until all have ended, none goes on, or they took too many instructions."""
     number, by_lot = order.number, order.number >= FIXED
-    numbers, longest = np.random.default_rng(number), _LONGEST_TURNS[number % len(_LONGEST_TURNS)]
+    numbers, longest = np.random.default_rng(number), _MOST_STEPS[number % len(_MOST_STEPS)]
     going = [_Runner(scheduler) for scheduler in schedulers]
     if number == 1:
         going.reverse()
@@ -151,7 +151,7 @@ def run_by_turns(schedulers: Sequence[Scheduler], order: Order) -> None:
             able = [one for one in going if not one.in_vain]
             chosen = able[int(numbers.integers(len(able)))] if by_lot else able[0]
             steps = int(numbers.integers(1, longest + 1)) if by_lot else _WHOLE
-            if chosen.turn(steps, _HELPS[level]):
+            if chosen.go_on(steps, _HELPS[level]):
                 level = 0
             elif all(one.in_vain for one in going):
                 level += 1

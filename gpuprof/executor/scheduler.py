@@ -68,7 +68,7 @@ class Scheduler:
 
     Args:
         budget: Instructions that the batch may take before it counts as endless.
-        order: Which of its warps go first, and then `turns` pauses between any two steps; None for all
+        order: Which of its warps go first, where others are let go on between any two steps; None for all
             together.
 
     Attributes:
@@ -107,14 +107,14 @@ class Scheduler:
         Tells whether this is the end; if not, call it again. `help_from` may change what strands poll for
         when nothing here can run.
         """
-        turns = self.turns(help_from)
+        steps = self.interruptible(help_from)
         while True:
             try:
-                next(turns)
+                next(steps)
             except StopIteration as end:
                 return bool(end.value)
 
-    def turns(self, help_from: Help) -> Generator[None, None, bool]:
+    def interruptible(self, help_from: Help) -> Generator[None, None, bool]:
         """As `run`, and let others go on wherever it pauses."""
         if not self._started:
             self._ready, self._started = [Strand(0, self.batch.mask)], True
