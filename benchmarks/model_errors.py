@@ -13,7 +13,6 @@ cache that drops the least recently used.
 """
 
 import csv
-import json
 import math
 import pickle
 import statistics
@@ -22,13 +21,12 @@ import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy_cases import ROOT
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
@@ -50,7 +48,6 @@ from gpuprof.sm_model.control_words import control_words
 CARDS = ("h200", "h100")
 LADDERS = ("gemm", "transpose", "reduce", "softmax")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192)
-CONSTANTS = ROOT / "gpuprof" / "devices" / "constants"
 _L1_BYTES, _SECTOR, _LINE_SECTORS = 256 << 10, 5, 2
 _WATCHED_SECTORS = 400_000
 
@@ -89,7 +86,9 @@ class _Counting(SimBackend):
 
     found: list[dict[str, Any]]
 
-    def _instructions(self, links: Any, results: Any) -> Any:
+    def _executed_case(
+        self, kernel: Any, shape: Any, programs: Any, links: Any, results: Any, *rest: Any, **more: Any
+    ) -> Any:
         self.found = []
         for link, result in zip(links, results, strict=True):
             if isinstance(link, NoLink):
@@ -99,7 +98,7 @@ class _Counting(SimBackend):
             warps, threads, parted = (each.tolist() for each in counted)
             times = weigh(link, Executed(warps, threads, result.loop_iterations, parted))
             self.found.append({"code": link.code, "times": times, "sources": dict(link.sources)})
-        return super()._instructions(links, results)
+        return super()._executed_case(kernel, shape, programs, links, results, *rest, **more)
 
 
 def sizes_of(operation: str) -> list[int]:
@@ -197,20 +196,6 @@ def _counted(backend: _Counting, kernel: Kernel, problem: Problem) -> dict[str, 
     }
 
 
-def measured_card(name: str) -> Device:
-    """A card with its measured constants; where nobody measured it, an H200's, DRAM by the peaks' ratio."""
-    card, file = load_card(name), CONSTANTS / f"{name}.json"
-    if file.exists():
-        return replace(card, measured_rates=json.loads(file.read_text("utf-8"))["measured_rates"])
-    other = read_run(ROOT / "samples" / "gemm-h200.json").devices[0]
-    ratio = (card.peak_bandwidth_gbps or 0.0) / (load_card("h200").peak_bandwidth_gbps or 1.0)
-    rates = {
-        key: value * (ratio if key.startswith("dram") and key.endswith("gbps") else 1)
-        for key, value in other.measured_rates.items()
-    }
-    return replace(card, measured_rates=rates)
-
-
 def _modelled(kept: dict[str, Any], device: Device) -> Any:
     for one in kept["launches"]:
         if "reason" in one:
@@ -252,7 +237,7 @@ def predict(folder: Path, output: Path) -> None:
                 began = time.process_time()
                 where = (card, operation, rung.id, problem.label)
                 try:
-                    found = _modelled(kept, measured_card(card))
+                    found = _modelled(kept, load_card(card))
                 except NotModelled as why:
                     rows.writerow((*where, *[""] * (len(_REASONS) + 2), "", str(why)))
                     continue

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
-from gpuprof.devices.measured import latencies
 from gpuprof.errors import GpuprofError
 from gpuprof.executor import loops_of
-from gpuprof.machine_code.sass import MachineCode
+from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import step_of
 from gpuprof.sm_model.path import usual_path
@@ -24,14 +24,23 @@ _MOST_L2_BYTES = 64.0
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
 _MOST_WAVES = 6
-#: Share of a kernel's instructions that may be executed or not.
-_UNSURE = 0.02
+#: How much more instructions may be executed than those that are played.
+_MOST_UNSURE = 1.5
+#: Ends of the interval for what is modelled, beside errors with samples/: of a card that was measured, of
+#: one of its architecture, and of any other.
+_INTERVALS = {"card": (0.85, 1.3), "architecture": (0.75, 1.5), "other": (0.6, 1.8)}
 #: Of a path, the share of instructions that it may leave out and still be the whole life of a warp.
 _LEFT_OUT = 0.02
 #: A cold kernel fetches its code and its arguments from DRAM, one after the other.
 _COLD_FETCHES = 2
+#: Results up to so many times L2 do not make DRAM turn between reads and writes.
+_L2_TIMES = 2
+_STORE_SECTORS = 16
+#: Waves of empty blocks that were timed, of so many threads on each SM.
+_WAVES, _THREADS, _LANES = (4, 16), 2048, 32
+#: Code was timed in parts of so many instructions; the first ones are fetched ahead.
+_CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
 _UNPLAYED = ("UBLKCP", "UTMALDG", "UTMASTG", "SYNCS", "HGMMA", "IGMMA", "QGMMA")
-_NEEDED = ("l2_gbps", "dram_read_gbps", "barriers_gips", "launch_floor_us", "event_floor_us")
 
 
 class NotModelled(GpuprofError):
@@ -67,12 +76,16 @@ class Modelled:
 
     Args:
         us: In microseconds, with what an empty launch takes.
+        low_us: What it may take at least, by the model's errors.
+        high_us: And at most.
         reasons: Where the cycles of a usual warp went, as shares of them: `issue`, `dependency`, `memory` and
             `barrier`.
         tail: Share of the time in which the last blocks leave room on their SM.
     """
 
     us: float
+    low_us: float
+    high_us: float
     reasons: Mapping[str, float]
     tail: float
 
@@ -87,45 +100,112 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
     Raises:
         NotModelled: Something of it is not known, or not played.
     """
-    missing = [name for name in _NEEDED if name not in device.measured_rates]
-    if missing or not device.sm_clock_mhz:
-        raise NotModelled(f"Its device was not measured: {', '.join(missing)}.")
-    cycles = _COLD_FETCHES * latencies(device)["dram_latency_cycles"]
-    tail, reasons = 0.0, dict[str, float]()
+    if not device.sm_clock_mhz:
+        raise NotModelled("The clock of its device is not known.")
+    constants = constants_of(device)
+    cycles = _COLD_FETCHES * constants.rates["dram_latency_cycles"]
+    tail, most, reasons = 0.0, 1.0, dict[str, float]()
     for launch in launches:
-        _check(launch)
-        taken, last, why = _cycles(launch, device)
+        most = max(most, _check(launch))
+        taken, last, why = _cycles(launch, device, constants)
+        taken += _fetch_cycles(launch, constants.values)
         cycles, tail = cycles + taken, tail + last
         reasons = {name: reasons.get(name, 0.0) + why.get(name, 0.0) for name in {*reasons, *why}}
-    rates, total = device.measured_rates, max(1e-9, sum(reasons.values()))
-    between = rates["event_floor_us"] + (len(launches) - 1) * rates["launch_floor_us"]
+    rates, total = constants.rates, max(1e-9, sum(reasons.values()))
+    empty = device.measured_rates.get("event_floor_us", constants.values["empty_block_cold_us"])
+    between = empty + (len(launches) - 1) * rates["launch_floor_us"]
     shares = {name: each / total for name, each in reasons.items()}
-    return Modelled(between + cycles / device.sm_clock_mhz, shares, tail / cycles)
+    us = between + cycles / device.sm_clock_mhz
+    low, high = _INTERVALS[constants.near]
+    return Modelled(us, low * us, high * most * us, shares, tail / cycles)
 
 
-def _check(launch: PlayedLaunch) -> None:
-    """Refuse what is not known for certain."""
+def _check(launch: PlayedLaunch) -> float:
+    """Refuse what is not played, or not known for certain; return how often instructions execute, at most.
+
+    Returns:
+        Relative to what is played.
+    """
     least = most = 0.0
-    for block, (low, high) in zip(launch.code.blocks, launch.times, strict=True):
-        least += low * len(block.instructions)
-        most += high * len(block.instructions)
+    rare = _rare(launch)
+    for number, (block, (low, high)) in enumerate(zip(launch.code.blocks, launch.times, strict=True)):
         unplayed = [one.name for one in block.instructions if one.name in _UNPLAYED]
         if high and unplayed:
             raise NotModelled(f"It has {unplayed[0]}, which is not modelled yet.")
-    if not most <= (1 + _UNSURE) * least:
+        least += low * len(block.instructions)
+        most += (low if number in rare else 2 * low if math.isinf(high) else high) * len(block.instructions)
+    if not most <= _MOST_UNSURE * least:
         raise NotModelled("How often its machine code executes is not known for certain.")
+    return most / least
 
 
-def _cycles(launch: PlayedLaunch, device: Device) -> tuple[float, float, Mapping[str, float]]:
+def _rare(launch: PlayedLaunch) -> set[int]:
+    """Return the blocks that are only come to by calls which may never happen: slow ways of a division."""
+    blocks = launch.code.blocks
+    rare: set[int] = set()
+    for number, (block, (low, _)) in enumerate(zip(blocks, launch.times, strict=True)):
+        if block.callee is not None and not low:
+            rare.add(number)
+            pending = [block.callee]
+            while pending:
+                one = pending.pop()
+                if one not in rare:
+                    rare.add(one)
+                    pending += blocks[one].successors
+    before = _before(blocks)
+    while new := {
+        one for one, comers in before.items() if one not in rare and comers and rare.issuperset(comers)
+    }:
+        rare |= new
+    return rare
+
+
+def _before(blocks: Sequence[Block]) -> dict[int, list[int]]:
+    before: dict[int, list[int]] = {number: [] for number in range(len(blocks))}
+    for number, block in enumerate(blocks):
+        for after in block.successors:
+            before[after].append(number)
+    return before
+
+
+def _usual_times(launch: PlayedLaunch) -> list[float]:
+    """Return how often each block executes, by all warps: ways beside slow ones that are not gone are."""
+    rare, blocks = _rare(launch), launch.code.blocks
+    times = [low for low, _ in launch.times]
+    if not rare:
+        return times
+    before = _before(blocks)
+    for number, (low, high) in enumerate(launch.times):
+        if not low and high and number not in rare:
+            coming = [
+                times[one]
+                for one in before[number]
+                if one not in rare and not {*blocks[one].successors} - rare - {number}
+            ]
+            times[number] = max(low, min(high, sum(coming)))
+    # Who has come to no other end has come to the last one.
+    ends = [
+        number
+        for number, block in enumerate(blocks)
+        if block.leaves and not block.successors and number not in rare
+    ]
+    if len(ends) == 1 and not times[ends[0]]:
+        times[ends[0]] = min(launch.times[ends[0]][1], float(launch.blocks * launch.warps))
+    return times
+
+
+def _cycles(
+    launch: PlayedLaunch, device: Device, constants: CardConstants
+) -> tuple[float, float, Mapping[str, float]]:
     """Return the cycles of a launch, those of them that are its tail, and where a warp's went."""
     blocks = launch.code.blocks
-    times = [low / (launch.blocks * launch.warps) for low, _ in launch.times]
+    times = [each / (launch.blocks * launch.warps) for each in _usual_times(launch)]
     path = usual_path(blocks, times, loops_of(blocks))
-    known = latencies(device)
     steps = [
-        [step_of(one, launch.words, launch.traffic, known) for one in block.instructions] for block in blocks
+        [step_of(one, launch.words, launch.traffic, constants) for one in block.instructions]
+        for block in blocks
     ]
-    rates = surroundings_of(device, min(device.sm_count, launch.blocks))
+    rates = surroundings_of(device, constants, launch)
     each = math.ceil(launch.blocks / device.sm_count)
     resident = min(launch.resident, each)
 
@@ -147,24 +227,63 @@ def _cycles(launch: PlayedLaunch, device: Device) -> tuple[float, float, Mapping
     return cycles + tail, tail, played.reasons
 
 
-def surroundings_of(device: Device, active: int) -> SmSurroundings:
-    """Return what each of so many active SMs has of the device.
-
-    Args:
-        device: With its measured rates.
-        active: SMs that have a block.
-    """
-    known, measured = latencies(device), device.measured_rates
+def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaunch) -> SmSurroundings:
+    """Return what each of the SMs that have a block of a launch has of the device."""
+    rates, values = constants.rates, constants.values
+    active = min(device.sm_count, launch.blocks)
     cycles_per_ns = device.sm_clock_mhz / 1e3
     share = cycles_per_ns * active
+    store = _STORE_SECTORS * values["l2_store_128_apart_16_requests_per_ns"]
+    alone = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
+    barrier = device.sm_count * cycles_per_ns / rates["barriers_gips"]
     return SmSurroundings(
-        l1_latency=known["l1_latency_cycles"],
-        l2_latency=known["l2_latency_cycles"],
-        dram_latency=known["dram_latency_cycles"],
-        l2_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, measured["l2_gbps"] / share),
-        dram_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, measured["dram_read_gbps"] / share),
-        barrier_cycles=device.sm_count * cycles_per_ns / measured["barriers_gips"],
+        l1_latency=rates["l1_latency_cycles"],
+        l2_latency=rates["l2_latency_cycles"],
+        dram_latency=rates["dram_latency_cycles"],
+        l2_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, rates["l2_gbps"] / share),
+        dram_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, _dram_gbps(launch, rates, device.l2_bytes) / share),
+        barrier_cycles=barrier,
+        l2_write_cycles=max(alone, share / store),
+        release_cycles=values["bar_1_warps_cycles"] - barrier,
+        block_cycles=_block_us(values, 128) * 1e3 / device.sm_count * share,
+        warp_cycles=_block_us(values, 512) * 1e3 * cycles_per_ns / (512 / _LANES),
+        gap_cycles=max(0.0, values["block_of_512_gap_cycles"] - rates["l2_latency_cycles"]),
     )
+
+
+def _block_us(values: Mapping[str, float], threads: int) -> float:
+    """Return what an SM takes from one empty block of so many threads to the next, all SMs alike."""
+    few, many = (values[f"empty_blocks_of_{threads}_waves_{waves}_us"] for waves in _WAVES)
+    return max(0.0, many - few) / ((_WAVES[1] - _WAVES[0]) * (_THREADS // threads))
+
+
+def _fetch_cycles(launch: PlayedLaunch, values: Mapping[str, float]) -> float:
+    """Return what it takes to fetch the code that is executed beyond what is fetched ahead."""
+    executed = sum(
+        len(block.instructions)
+        for block, (times, _) in zip(launch.code.blocks, launch.times, strict=True)
+        if times
+    )
+    ahead, whole = (values[f"code_flushed_all_sms_{size}_cycles"] for size in ("16k", "128k"))
+    slowest = (_CODE_PARTS * whole - _CODE_AHEAD * ahead) / (_CODE_PARTS - _CODE_AHEAD)
+    return max(0.0, executed / _CODE_PART - _CODE_AHEAD) * (
+        slowest - values["code_flushed_all_sms_start_cycles"]
+    )
+
+
+def _dram_gbps(launch: PlayedLaunch, rates: Mapping[str, float], l2_bytes: float) -> float:
+    """Return the rate of DRAM: less where it is read and written by turns."""
+    moved = {True: 0.0, False: 0.0}
+    for block, (times, _) in zip(launch.code.blocks, launch.times, strict=True):
+        for one in block.instructions:
+            if asked := launch.traffic.get(one.address):
+                moved[one.name in ("STG", "ST")] += times * asked.sectors * asked.distant
+    written = _SECTOR_BYTES * moved[True]
+    if written <= _L2_TIMES * l2_bytes:
+        return rates["dram_read_gbps"]
+    mixed = 2 * min(moved.values()) / max(1e-9, sum(moved.values()))
+    alone = rates["dram_write_gbps"] if moved[True] > moved[False] else rates["dram_read_gbps"]
+    return alone + mixed * (rates["dram_copy_gbps"] - alone)
 
 
 def _last(played: Played) -> float:

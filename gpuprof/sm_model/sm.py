@@ -18,10 +18,10 @@ SCHEDULERS = 4
 _DEPENDENCE_BARRIERS = 6
 _PIPES = 16
 _NEVER = float("inf")
-#: Cycles until the operands of a memory instruction are read, once the data path takes it.
+#: Cycles until the operands of a memory instruction are read, once the data path takes it: not measured.
 _READ_CYCLES = 8.0
-#: Cycles from the last warp at a barrier to the first instruction behind it.
-_RELEASE_CYCLES = 15.0
+#: Of each pass but the first, the cycles that an answer comes later.
+_PASS_LATENCY = 2
 #: Answers of DRAM come for whole requests: one is due when the shares of those before it make one up.
 _NEARLY_ONE = 0.999
 
@@ -57,6 +57,7 @@ class Step:
         passes: Through the data path of shared memory and L1.
         sectors: That L1 does not hold.
         distant: Share of these that L2 does not hold.
+        effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         conflict: Cycles more because its operands stand in one register bank.
         outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing.
     """
@@ -72,6 +73,7 @@ class Step:
     passes: float = 0.0
     sectors: float = 0.0
     distant: float = 0.0
+    effort: float = 1.0
     conflict: float = 0
     outstanding: int = 0
 
@@ -87,6 +89,11 @@ class SmSurroundings:
         l2_cycles: From one sector of L2 to the next.
         dram_cycles: The same of DRAM.
         barrier_cycles: From one warp that reaches a barrier to the next.
+        l2_write_cycles: From one sector that L2 takes to the next; as `l2_cycles` if 0.
+        release_cycles: From the last warp at a barrier to the first instruction behind it.
+        block_cycles: From one block that starts to the next, at least.
+        warp_cycles: From one warp of a block that starts to the next.
+        gap_cycles: From the end of a block to the start of the one that takes its room.
     """
 
     l1_latency: float
@@ -95,6 +102,11 @@ class SmSurroundings:
     l2_cycles: float
     dram_cycles: float
     barrier_cycles: float
+    l2_write_cycles: float = 0.0
+    release_cycles: float = 15.0
+    block_cycles: float = 0.0
+    warp_cycles: float = 0.0
+    gap_cycles: float = 0.0
 
 
 @dataclass(slots=True)
@@ -163,6 +175,7 @@ class StreamingMultiprocessor:
         #: When each server is free again.
         self._data = self._l2_read = self._l2_write = self._dram = self._barrier = 0.0
         self._due = 0.0
+        self._next_start = 0.0
         self._left = self._launched = 0
         self._played = Played()
 
@@ -180,12 +193,15 @@ class StreamingMultiprocessor:
 
     def _launch(self, now: float) -> None:
         self._left -= 1
-        block = _Block()
-        for _ in range(self._warps):
+        now = max(now, self._next_start)
+        block, each = _Block(), self._rates.warp_cycles
+        self._next_start = now + max(self._rates.block_cycles, self._warps * each)
+        for number in range(self._warps):
+            start = now + number * each
             unit = self._launched % SCHEDULERS
             self._launched += 1
-            self._held[unit].append(_Warp(block, unit, now, now))
-            self._time[unit] = min(self._time[unit], now)
+            self._held[unit].append(_Warp(block, unit, start, start))
+            self._time[unit] = min(self._time[unit], start)
 
     def _turn(self, unit: int, now: float) -> None:
         """Issue an instruction of a scheduler, or move on to when one can be issued."""
@@ -266,11 +282,11 @@ class StreamingMultiprocessor:
         elif step.kind != StepKind.LATE:
             start = max(now, self._data)
             self._data = taken = start + step.passes
-            done = start + max(0.0, step.passes - 1) + step.latency
+            done = start + _PASS_LATENCY * max(0.0, step.passes - 1) + step.latency
             if step.kind == StepKind.STORE:
                 self._store(warp, step, start)
             elif step.kind != StepKind.SHARED:
-                done = self._load(step, start + max(0.0, step.passes - 1))
+                done = self._load(step, start + _PASS_LATENCY * max(0.0, step.passes - 1))
         far = step.kind in (StepKind.LOAD, StepKind.COPY, StepKind.GROUP)
         if step.kind == StepKind.COPY:
             warp.copies = max(warp.copies, done)
@@ -283,7 +299,7 @@ class StreamingMultiprocessor:
         rates = self._rates
         if not step.sectors:
             return start + rates.l1_latency
-        self._l2_read = max(start, self._l2_read) + step.sectors * rates.l2_cycles
+        self._l2_read = max(start, self._l2_read) + step.sectors * step.effort * rates.l2_cycles
         done = self._l2_read + rates.l2_latency
         self._due += step.sectors * step.distant
         if step.distant and self._due >= step.sectors * _NEARLY_ONE:
@@ -294,7 +310,8 @@ class StreamingMultiprocessor:
 
     def _store(self, warp: _Warp, step: Step, start: float) -> None:
         rates = self._rates
-        self._l2_write = max(start, self._l2_write) + step.sectors * rates.l2_cycles
+        cycles = rates.l2_write_cycles or rates.l2_cycles
+        self._l2_write = max(start, self._l2_write) + step.sectors * step.effort * cycles
         self._dram = max(start, self._dram) + step.sectors * step.distant * rates.dram_cycles
         acknowledged = max(self._l2_write, self._dram) + rates.l2_latency
         warp.block.end = max(warp.block.end, acknowledged)
@@ -313,7 +330,7 @@ class StreamingMultiprocessor:
             return
         for warp in block.arrived:
             warp.ready = warp.resumes
-            self._wait(warp, block.latest + _RELEASE_CYCLES, "barrier")
+            self._wait(warp, block.latest + self._rates.release_cycles, "barrier")
             self._time[warp.unit] = min(self._time[warp.unit], warp.ready)
         block.arrived = []
 
@@ -328,4 +345,4 @@ class StreamingMultiprocessor:
             return
         self._played.ends.append(block.end)
         if self._left:
-            self._launch(block.end)
+            self._launch(block.end + self._rates.gap_cycles)

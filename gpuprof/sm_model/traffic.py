@@ -4,7 +4,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuprof.machine_code.sass import MachineCode
 from gpuprof.results import SourceLine
@@ -29,11 +29,13 @@ class Traffic:
         passes: Of the data path of shared memory and L1.
         sectors: Sectors that L1 does not hold.
         distant: Share of these that come from, or go to, DRAM.
+        filled: Share of a sector's bytes that is asked for.
     """
 
     passes: float
     sectors: float = 0.0
     distant: float = 0.0
+    filled: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,12 @@ def _of_line(
         return Traffic(counts.get(f"{family}_wavefronts", 0.0) / times or requests)
     sectors = counts.get(f"{family}_sectors", 0.0) / times
     whole = 1 / _SECTORS_PER_PASS
-    touched = sectors * max(whole, sites.lines_per_sector.get((line, family), whole))
+    spread = max(whole, sites.lines_per_sector.get((line, family), whole))
+    touched = sectors * spread
+    useful = counts.get(f"{family}_useful_bytes", 0.0) / times
+    filled = min(1.0, useful / (sectors * _SECTOR_BYTES)) if sectors and useful else 1.0
     hits = sites.l1_hits.get(line, 0.0) if family == "global_load" else 0.0
-    return Traffic(max(touched, requests), sectors * (1 - hits))
+    return Traffic(max(touched, requests), sectors * (1 - hits), filled=filled)
 
 
 def _by_address(
@@ -114,5 +119,5 @@ def _by_address(
         for one in block.instructions:
             family = _FAMILIES.get(one.name, "")
             if known := found.get((sites.sources.get(one.line, 0), family)):
-                traffic[one.address] = Traffic(known.passes, known.sectors, distant[family in _READS])
+                traffic[one.address] = replace(known, distant=distant[family in _READS])
     return traffic

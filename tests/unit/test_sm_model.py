@@ -158,8 +158,17 @@ def test_what_is_not_known_is_not_modelled() -> None:
         modelled([unsure], H200)
     with pytest.raises(NotModelled, match="UTMALDG"):
         modelled([launch_of(code_of((["UTMALDG.2D", "EXIT"], ())), [1], 132)], H200)
-    with pytest.raises(NotModelled, match="not measured: l2_gbps"):
-        modelled([launch], load_card("h200"))
+    with pytest.raises(NotModelled, match="clock"):
+        modelled([launch], replace(H200, sm_clock_mhz=0.0))
+
+
+def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
+    spans = []
+    for name in ("h200", "h100-pcie", "rtx4090"):
+        found = modelled([launch_of(LOOP, [1, 500, 1], 132)], load_card(name))
+        assert found.low_us < found.us < found.high_us
+        spans.append(found.high_us / found.low_us)
+    assert spans[0] < spans[1] < spans[2]
 
 
 def test_traffic_is_what_an_execution_asks_for() -> None:
