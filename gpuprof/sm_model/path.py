@@ -29,6 +29,15 @@ def usual_path(blocks: Sequence[Block], times: Sequence[float], loops: Mapping[i
     """
     passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
     played = {header: _played(header, loops[header], blocks, times, passes[header]) for header in loops}
+    latches = {
+        header: {
+            one
+            for one in loop.body
+            if header in blocks[one].successors
+            and any(after not in loop.body and times[after] > 0 for after in blocks[one].successors)
+        }
+        for header, loop in loops.items()
+    }
     done = dict.fromkeys(loops, 0)
     taken: Counter[int] = Counter()
     gone: Counter[tuple[int, int]] = Counter()
@@ -38,7 +47,10 @@ def usual_path(blocks: Sequence[Block], times: Sequence[float], loops: Mapping[i
         ways = [one for one in blocks[number].successors if times[one] > 0]
         for header in sorted(loops, key=lambda one: len(loops[one].body)):
             if number in loops[header].body:
-                ways = _held(ways, loops[header], again=done[header] + 1 < played[header])
+                again = done[header] + 1 < played[header]
+                # A loop whose end may go on with the next pass is left there; ways out before it are rare.
+                if again or number in latches[header] or not latches[header]:
+                    ways = _held(ways, loops[header], again=again)
         if not ways:
             break
         # Of two ways the rarer one is gone whenever it has fallen behind its share. A loop's begin is
