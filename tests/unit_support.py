@@ -17,12 +17,15 @@ from command_server import command_server
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from gpuprof.commands.texts import choose_kernels
+from gpuprof.commands.texts import choose_kernels, selected
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.header import MOVABLE, read_kernels
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.preprocessing import NOTHING
+from gpuprof.measure.options import SelectOptions
+from gpuprof.measure.request import Request
 from gpuprof.operation import Operation
 from gpuprof.results import (
     SCHEMA_VERSION,
@@ -123,6 +126,14 @@ def load_kernel(path: Path) -> Kernel:
     """The one kernel of a file of a shipped operation."""
     (kernel,) = load_kernels(path).kernels
     return kernel
+
+
+def build_request(
+    ladder, kernels, everything, sizes, block, dtype, *, scalars=None, references="none"
+) -> Request:
+    """What a command line of these words asks for."""
+    select = SelectOptions(kernel=kernels, everything=everything, sizes=sizes, block=block, dtype=dtype)
+    return selected(ladder, select, NOTHING, scalars, references)
 
 
 def gpuprof(

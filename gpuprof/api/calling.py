@@ -64,11 +64,7 @@ def call_request(
     said: HeaderKeywords,
     folder: Path,
 ) -> Request:
-    """What to measure of kernels that are called with given arguments, whose arrays are kept in a folder.
-
-    Raises:
-        InputError: An argument, or what is said of the launch, makes no sense.
-    """
+    """What to measure of kernels that are called with given arguments, whose arrays are kept in a folder."""
     from gpuprof.problems.by_value import read_call
 
     if launch is None:
@@ -90,11 +86,7 @@ def call_request(
 
 
 def _without_views(args: "Mapping[str, Argument]", launch: BareLaunch) -> "Mapping[str, Argument]":
-    """The arguments that have values of their own: all but textures and surfaces of other arguments.
-
-    Raises:
-        InputError: One of those has a value.
-    """
+    """The arguments that have values of their own: all but textures and surfaces of other arguments."""
     views = {
         name: table["array"]
         for name, table in (*launch.textures.items(), *launch.surfaces.items())
@@ -112,11 +104,7 @@ def _without_views(args: "Mapping[str, Argument]", launch: BareLaunch) -> "Mappi
 def bare_ladder(
     sources: Sequence[Path | Source], launch: BareLaunch, operation: Operation, dtype: str
 ) -> Ladder:
-    """Kernels without a header that compute a declared operation; those that they have are not read.
-
-    Raises:
-        InputError: The operation has no such argument, or a file cannot be read.
-    """
+    """Kernels without a header that compute a declared operation; those that they have are not read."""
     names = tuple(launch.said.get("arguments") or ()) or operation.argument_names
     for name in names:
         if name not in operation.argument_names:
@@ -131,9 +119,6 @@ def launched(
     """Each kernel with each block and each set of parameters, its launch worked out as far as that goes.
 
     `integers` are sizes and numbers that are the same for all of it.
-
-    Raises:
-        InputError: What is said of the launch makes no sense.
     """
     return tuple(
         selection
@@ -267,9 +252,6 @@ def _formulas(
     """What is said of one part of a launch, as formulas.
 
     A function is called with `values`; names among `constants` become their numbers, others must be `known`.
-
-    Raises:
-        InputError: It is none of these, or names something unknown.
     """
     if callable(given):
         given = given(dict(values))

@@ -113,12 +113,7 @@ class Figures(Mapping[str, Any]):
 
 
 class MeasuredCase:
-    """One kernel at one problem with one launch shape, and what came of it.
-
-    Args:
-        run: The run that it belongs to.
-        index: Which of its cases it is.
-    """
+    """One kernel at one problem with one launch shape, and what came of it."""
 
     def __init__(self, run: "MeasuredRun", index: int) -> None:
         self.run = run
@@ -304,11 +299,7 @@ class MeasuredCase:
 
 
 class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
-    """What `profile` measured, or `load` read.
-
-    Args:
-        record: The run as the results file holds it.
-    """
+    """What `profile` measured, or `load` read."""
 
     def __init__(self, record: "Record") -> None:
         self.record = record

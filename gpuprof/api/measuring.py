@@ -248,11 +248,7 @@ def declared_request(
     scalars: Mapping[str, float] | None,
     references: Collection[Which] | None,
 ) -> Request:
-    """What is asked for of kernels with headers; arguments as of `profile`.
-
-    Raises:
-        InputError: Something of it makes no sense.
-    """
+    """What is asked for of kernels with headers; arguments as of `profile`."""
     ladder = _ladder(_listed(what), operation)
     return make_request(
         ladder,
@@ -346,11 +342,7 @@ def _sizes(operation: Operation, sizes: Extents | list[Extents] | None) -> list[
 
 
 def listed_blocks(block: Any) -> list[Extent]:
-    """Blocks as a program gives them, in x, y and z.
-
-    Raises:
-        InputError: One is none.
-    """
+    """Blocks as a program gives them, in x, y and z."""
     found: list[Extent] = []
     for each in [] if block is None else block if isinstance(block, list) else [block]:
         extents = each if isinstance(each, tuple) else (each,)

@@ -60,8 +60,7 @@ class Best:
 class Search:
     """What a search found.
 
-    Args:
-        run: Every point that was timed or counted, as a run.
+    `run` holds every point that was timed or counted.
     """
 
     def __init__(self, run: MeasuredRun) -> None:
@@ -92,12 +91,7 @@ class Search:
     def ties(self, size: str | int | None = None, device: str | None = None) -> tuple[Best, ...]:
         """The best point, and those that cannot be told apart from it.
 
-        Args:
-            size: As of `best`.
-            device: As of `best`.
-
-        Raises:
-            InputError: As of `best`.
+        As of `best`.
         """
         found = self._size(size, self._device(device))
         if not found.ties:

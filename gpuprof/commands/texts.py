@@ -131,34 +131,6 @@ def choose_references(operation: Operation, text: str) -> tuple[ReferenceDeclara
     )
 
 
-def build_request(
-    ladder: Ladder,
-    kernels: list[str],
-    everything: bool,
-    sizes: str | None,
-    block: str | None,
-    dtype: str,
-    *,
-    scalars: Mapping[str, float] | None = None,
-    references: str = "none",
-    command: Preprocessing = NOTHING,
-) -> Request:
-    """Turn a command line's texts into a checked request."""
-    operation = ladder.operation
-    chosen = choose_kernels(ladder, kernels, everything, command)
-    if block is not None:
-        _refuse_one_row(block, [each.kernel for each in chosen] or ladder.rungs)
-    return make_request(
-        ladder,
-        chosen,
-        parse_sizes(sizes or operation.default_sizes, operation.dimensions),
-        parse_blocks(block) if block is not None else (),
-        dtype,
-        scalars,
-        choose_references(operation, references),
-    )
-
-
 def preprocessing_of(select: SelectOptions) -> Preprocessing:
     """What was typed behind `-I` and `-D`."""
     return parse_preprocessing(select.include or [], select.define or [])
@@ -172,14 +144,16 @@ def selected(
     references: str = "none",
 ) -> Request:
     """What a command line selects, as a checked request; further scalars have options of their own."""
-    return build_request(
+    operation = ladder.operation
+    chosen = choose_kernels(ladder, select.kernel or [], select.everything, command)
+    if select.block is not None:
+        _refuse_one_row(select.block, [each.kernel for each in chosen] or ladder.rungs)
+    return make_request(
         ladder,
-        select.kernel or [],
-        select.everything,
-        select.sizes,
-        select.block,
+        chosen,
+        parse_sizes(select.sizes or operation.default_sizes, operation.dimensions),
+        parse_blocks(select.block) if select.block is not None else (),
         select.dtype,
-        scalars={**parse_assignments(select.set_ or []), **(scalars or {})},
-        references=references,
-        command=command,
+        {**parse_assignments(select.set_ or []), **(scalars or {})},
+        choose_references(operation, references),
     )

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from ncu_support import install
+from unit_support import build_request
 
 import gpuprof
-from gpuprof.commands.texts import build_request
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.plan import plan_cases
 from gpuprof.ncu.collecting import add_counters

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of kernels that do as their names say, where `fake_worker` stands in for GPUs."""
 
-from unit_support import write_transpose_kernel
+from unit_support import build_request, write_transpose_kernel
 
-from gpuprof.commands.texts import build_request
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.options import RunOptions
 from gpuprof.store import ResultsFile

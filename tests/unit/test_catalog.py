@@ -4,10 +4,9 @@
 
 import pytest
 from problem_support import find_kernel, ladder
-from unit_support import MINIMAL, load_kernel, named_kernel, write_transpose_kernel
+from unit_support import MINIMAL, build_request, load_kernel, named_kernel, write_transpose_kernel
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.commands.texts import build_request
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.catalog import check_ladder, shipped_ladder, shipped_names

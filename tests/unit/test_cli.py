@@ -13,10 +13,9 @@ import pytest
 from each import each
 from loaded_packages import loaded
 from problem_support import ladder, shipped_kernels
-from unit_support import gpuprof, write_transpose_kernel
+from unit_support import build_request, gpuprof, write_transpose_kernel
 
 from gpuprof.commands.profile import Destination, exit_code
-from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.measure.plan import plan_cases

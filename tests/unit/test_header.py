@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from problem_support import find_kernel, ladder, shipped_kernels
-from unit_support import MINIMAL, load_kernel, parse_kernel, write_transpose_kernel
+from unit_support import MINIMAL, build_request, load_kernel, parse_kernel, write_transpose_kernel
 
-from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode, HeaderError
 from gpuprof.kernels import catalog
 from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_ladder, shipped_names, shipped_operation

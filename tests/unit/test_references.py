@@ -4,8 +4,9 @@
 
 import pytest
 from problem_support import Gemm
+from unit_support import build_request
 
-from gpuprof.commands.texts import build_request, choose_references
+from gpuprof.commands.texts import choose_references
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.kernels.catalog import shipped_ladder, shipped_operation

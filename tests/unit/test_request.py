@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problem_support import Gemm, Transpose, ladder
-from unit_support import write_transpose_kernel
+from unit_support import build_request, write_transpose_kernel
 
-from gpuprof.commands.texts import build_request, choose_kernels, parse_blocks
+from gpuprof.commands.texts import choose_kernels, parse_blocks
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_operation
 from gpuprof.measure.options import read_sim_blocks

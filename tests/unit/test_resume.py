@@ -9,9 +9,9 @@ from dataclasses import replace
 import fake_worker
 import pytest
 from fake_runs import Watcher, keeper, options, request_of
+from unit_support import build_request
 
 from gpuprof.backends.base import NOT_COUNTED
-from gpuprof.commands.texts import build_request
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import process

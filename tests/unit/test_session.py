@@ -17,9 +17,8 @@ import pytest
 from fake_runs import Watcher, keeper, options, request_of
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
-from unit_support import DEVICE, parse_kernel, write_transpose_kernel
+from unit_support import DEVICE, build_request, parse_kernel, write_transpose_kernel
 
-from gpuprof.commands.texts import build_request
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import process, session
