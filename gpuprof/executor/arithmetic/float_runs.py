@@ -21,21 +21,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.native import (
-    ARRAY_BYTES,
-    CHAIN,
-    HAND_ON,
-    ITEM_WORDS,
-    LOAD,
-    OPERATIONS,
-    SHARED,
-    SHARED_VECTOR,
-    STORE,
-    VECTOR,
-)
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes
 
+#: What a tape's instructions do, by number. Some go between rows and the arrays of a call: `LOAD`, `STORE`,
+#: and `HAND_ON`, which keeps the bits of a NaN. Others load floats from shared memory: one a lane, or four. A
+#: `CHAIN` adds any number of products to a value, which stays in the CPU's registers meanwhile.
+LOAD, STORE, HAND_ON = 0, 1, 2
+OPERATIONS = {"mul": 3, "add": 4, "sub": 5, "fms": 6, "fnma": 7, "fnms": 8}
+CHAIN = 9
+SHARED, SHARED_VECTOR = 10, 11
+#: Floats that an instruction of `SHARED_VECTOR` loads for each lane.
+VECTOR = 4
+#: Numbers of an instruction: what it does, the row that it writes, what it reads (3), and more rows to write.
+#: What a load from shared memory reads is the array of its addresses, as integers, and a displacement in
+#: bytes; what a chain reads is its first value, and how many products follow, in as many instructions as hold
+#: their operands.
+ITEM_WORDS = 8
+#: What the player notes of an array: the address of its first element, and bytes from one block, one warp and
+#: one lane to the next, 0 where it does not change.
+ARRAY_BYTES = 32
 _ROW_BYTES = 4 * WARP
 #: Rows begin at a line of the CPU's cache.
 _LINE_BYTES = 64

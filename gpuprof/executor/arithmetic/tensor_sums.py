@@ -19,9 +19,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.arithmetic.floats import hardware_loop
 from gpuprof.executor.arithmetic.formats import NOT_FINITE, FloatFormat, exponents
 from gpuprof.executor.arithmetic.nans import canonical
-from gpuprof.executor.arithmetic.native import hardware_loop
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: Fraction bits that a term keeps, counted from the largest exponent.

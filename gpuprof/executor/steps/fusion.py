@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.arithmetic.instruction_table import TABLE
-from gpuprof.executor.arithmetic.native import player
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
@@ -87,6 +86,8 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
     """
     if len(group) < _FEWEST:
         return [_alone(coder, item) for item in group]
+    from gpuprof.executor.arithmetic.native import player
+
     machine, tape, reads = player(), Tape(), list[tuple[Operand, Instruction]]()
     values: dict[Operand, int] = {}
 
