@@ -166,7 +166,7 @@ class Tuner:
     def _compile_and_count(self, alike: Sequence[CardSearch]) -> None:
         """Compile every candidate, and count what time allows where times will decide."""
         lead, options = alike[0], self._plan.options
-        places = _in_turns([len(size.candidates) for size in lead.sizes])
+        places = _round_robin([len(size.candidates) for size in lead.sizes])
         request = OpenExecutor(lead.card.opened.device, options.seed, sim_blocks=options.sim_blocks)
         with WorkerPool(request) as pool:
             self._watcher.stage("Compiling", len(places))
@@ -203,7 +203,7 @@ class Tuner:
         seconds: float,
     ) -> None:
         """Count points of each size, and rank all by the bounds that are known then."""
-        order = [(number, points[number][place]) for number, place in _in_turns([len(own) for own in points])]
+        order = [(number, points[number][place]) for number, place in _round_robin([len(own) for own in points])]
         if not order:
             return
         self._watcher.stage(title, len(order))
@@ -247,7 +247,7 @@ class Tuner:
         lead.measure_host_references()
 
     def _measure_in_rounds(self) -> None:
-        """Let the closest meet in turns."""
+        """Measure the closest in interleaved rounds."""
         meeting = sum(len(search.finalists()) for search in self._searches)
         self._watcher.stage("Rounds among the closest", (self._plan.options.rounds - 1) * meeting)
         self._together(CardSearch.measure_in_rounds)
@@ -289,7 +289,7 @@ class Tuner:
         return run
 
 
-def _in_turns(counts: Sequence[int]) -> list[tuple[int, int]]:
+def _round_robin(counts: Sequence[int]) -> list[tuple[int, int]]:
     """The first of each list, then the second of each, and so on: the list's number, and the place in it."""
     longest = max(counts, default=0)
     return [(number, place) for place in range(longest) for number, held in enumerate(counts) if place < held]
