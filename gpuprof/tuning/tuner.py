@@ -203,7 +203,8 @@ class Tuner:
         seconds: float,
     ) -> None:
         """Count points of each size, and rank all by the bounds that are known then."""
-        order = [(number, points[number][place]) for number, place in _round_robin([len(own) for own in points])]
+        places = _round_robin([len(own) for own in points])
+        order = [(number, points[number][place]) for number, place in places]
         if not order:
             return
         self._watcher.stage(title, len(order))
