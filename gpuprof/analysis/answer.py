@@ -15,11 +15,13 @@ from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import exceeded_limit, status_of
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Measurement, Model, Run
 from gpuprof.text import format_extent
 
 #: Bounds within this factor count as equal.
 _SAME_BOUND = 1.01
+#: Modelled times within this factor are too near to tell which is less: the model errs by more.
+_SAME_MODEL = 1.1
 _MOST_NAMED = 3
 
 NOT_TIMED = "not timed; lower bounds"
@@ -58,8 +60,8 @@ class Answer:
     """What a ladder says, as data: every renderer picks from it and shows the same words.
 
     Args:
-        kind: `timed`; `bounded` where nothing was timed and kernels are ordered by their lower bounds; `none`
-            where neither exists, which `lead` then explains.
+        kind: `timed`; `modelled` where nothing was timed and kernels are ordered by their modelled times;
+            `bounded` by lower bounds; `none` where neither exists, which `lead` then explains.
         kernel: Id of the rung that the answer names; None where there is none.
         ran: Id of the kernel whose code ran: not `kernel` where that one chose another.
         shape: Of several blocks or parameters those that won; else empty.
@@ -73,12 +75,13 @@ class Answer:
     """
 
     size: str
-    kind: Literal["timed", "bounded", "none"]
+    kind: Literal["timed", "modelled", "bounded", "none"]
     kernel: str | None = None
     ran: str = ""
     shape: str = ""
     time_us: float | None = None
     noise: str = ""
+    model: Model | None = None
     bound_us: float | None = None
     reference: Versus | None = None
     simplest: Versus | None = None
@@ -107,6 +110,8 @@ class Answer:
         """The time or its lower bound, as text; empty without either."""
         if self.time_us is not None:
             return " ".join(filter(None, (numbers.time_us(self.time_us), self.noise)))
+        if self.model is not None:
+            return modelled_text(self.model)
         return f"at least {numbers.time_us(self.bound_us)}" if self.bound_us is not None else ""
 
     @property
@@ -138,7 +143,20 @@ class Answer:
         said = self.lead or ", ".join((self.name, *self.facts))
         if self.kind == "bounded":
             said = f"{NOT_TIMED}: {self.name} {', '.join(self.facts)}"
+        if self.kind == "modelled":
+            said = f"not timed: {self.name} {', '.join(self.facts)}"
         return f"{'; '.join((said, *self.cautions))}."
+
+
+def modelled_text(model: Model) -> str:
+    """A modelled time with its interval: `2.5 ms modelled (2.1 ms–3.3 ms)`."""
+    return model_interval(model).replace(" (", " modelled (")
+
+
+def model_interval(model: Model) -> str:
+    """The same in a column whose head says that it is modelled."""
+    low, high = numbers.time_us(model.low_us, 2), numbers.time_us(model.high_us, 2)
+    return f"{numbers.time_us(model.median_us, 2)} ({low}–{high})"
 
 
 def answer_of(run: Run, ladder: SizeLadder) -> Answer:
@@ -148,7 +166,7 @@ def answer_of(run: Run, ladder: SizeLadder) -> Answer:
     """
     if ladder.fastest is not None:
         return _by_time(run, ladder, ladder.rung(ladder.fastest))
-    return _by_bound(run, ladder) or _untold(run, ladder)
+    return _by_model(run, ladder) or _by_bound(run, ladder) or _untold(run, ladder)
 
 
 def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
@@ -226,6 +244,45 @@ def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
             continue
         if not differ(rung.speed, fastest.speed):
             yield rung.kernel.id
+
+
+def _by_model(run: Run, ladder: SizeLadder) -> Answer | None:
+    """The order of a ladder that nobody timed, by modelled times; who has none is named behind."""
+    usable = [rung for rung in ladder.rungs if not rung.is_ceiling and status_of(run, rung.case).usable]
+    times: list[tuple[float, float, Rung, Model]] = sorted(
+        (
+            (rung.case.model.median_us, rung.kernel.rung, rung, rung.case.model)
+            for rung in usable
+            if rung.case.model is not None
+        ),
+        key=lambda item: item[:2],
+    )
+    if run.backend != "sim" or not times:
+        return None
+    least, _, rung, model = times[0]
+    most, _, slowest, _ = times[-1]
+    alike = tuple(
+        found.kernel.id
+        for us, _, found, _ in times[1:]
+        if us <= least * _SAME_MODEL and found.case.ran != rung.case.ran
+    )
+    same = (f"too near to tell: {numbers.listed(alike, _MOST_NAMED)}",) if alike else ()
+    slower = (f"{slowest.kernel.id} {numbers.time_us(most, 2)} modelled",) if len(times) > 1 else ()
+    without = tuple(rung.kernel.id for rung in usable if rung.case.model is None)
+    bare = (f"not modelled: {numbers.listed(without, _MOST_NAMED)}",) if without else ()
+    return Answer(
+        size=ladder.size.label,
+        kind="modelled",
+        kernel=rung.kernel.id,
+        ran=rung.case.ran,
+        shape=shape_of(rung, rung.case),
+        model=model,
+        bound_us=rung.limits.least_us if rung.limits else None,
+        limiter=rung.limiter,
+        alike=alike,
+        cautions=(*same, *slower, *bare, *_without(run, ladder)),
+        action=next(iter(rung.actions), None),
+    )
 
 
 def _by_bound(run: Run, ladder: SizeLadder) -> Answer | None:

@@ -120,6 +120,7 @@ _SOURCES: dict[str, Callable[[Subject], _Held]] = {
     "resources": lambda of: (of.case.resources, (of.case.resources_reason, of.case.reason)),
     "occupancy": lambda of: (of.case.occupancy, (of.case.occupancy_reason, of.case.reason)),
     "verification": lambda of: (of.case.verification, (of.case.verification_reason, of.case.reason)),
+    "model": lambda of: (of.case.model, (of.case.model_reason, of.case.reason)),
     "limits": lambda of: (
         limits_of(of.run, of.case),
         (of.case.bounds_reason, of.case.reason, "exact counts are missing"),

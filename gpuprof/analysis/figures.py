@@ -204,6 +204,15 @@ _FIGURES = (
         "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
     ),
     _row(
+        "model_us",
+        "Modelled",
+        _BOUND,
+        "us",
+        "model.median_us",
+        "The time that a model of the SM gives for its machine code and counts: not measured.",
+        better="lower",
+    ),
+    _row(
         "bound_us",
         "At least",
         _BOUND,

@@ -30,7 +30,7 @@ from gpuprof.text import Extent, format_extent
 
 if TYPE_CHECKING:
     from gpuprof.report.document import Document
-    from gpuprof.results import Bound, Explanation, Measurement
+    from gpuprof.results import Bound, Explanation, Measurement, Model
     from gpuprof.results import Run as Record
 
 
@@ -205,6 +205,14 @@ class MeasuredCase:
             if limits is None
             else tuple(of_limits(limits, actions_of(self.run.record, self.record)))
         )
+
+    @property
+    def model(self) -> "Model | None":
+        """A modelled time with its interval, never a measured one: `case.model.median_us`.
+
+        None where there is none; `case.record.model_reason` says why.
+        """
+        return self.record.model
 
     @property
     def bounds(self) -> "Mapping[str, Bound]":

@@ -17,6 +17,7 @@ from gpuprof.results import (
     Condition,
     Counter,
     Explanation,
+    Model,
     Outcome,
     SourceLine,
     TimingPair,
@@ -51,6 +52,8 @@ class Findings:
     executor_counters: Mapping[str, Counter] = field(default_factory=dict)
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
+    model: Model | None = None
+    model_reason: str | None = "only what the executor runs without a GPU is modelled"
 
 
 class ExplainedFailure(CaseFailure):

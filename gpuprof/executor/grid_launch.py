@@ -18,6 +18,7 @@ from gpuprof.executor.interleaving import Openness, Order, by_signals, run_inter
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
+from gpuprof.executor.memory.cache_watch import CacheWatch
 from gpuprof.executor.memory.global_accesses import Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
@@ -133,6 +134,7 @@ def launch(
     slice_steps: float | None = None,
     merged_atomics: Collection[int] = (),
     order: Order | None = None,
+    cache_watch: CacheWatch | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -160,6 +162,7 @@ def launch(
             code.
         order: In which other order warps and blocks run; told whether they came to their end. Reading shared
             memory that nobody has written is no fault by itself then.
+        cache_watch: What follows the accesses of each batch's first block into L1.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -174,7 +177,7 @@ def launch(
     template = LaunchTemplate(
         program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors
     )
-    template.merged_atomics = merged_atomics
+    template.merged_atomics, template.cache_watch = merged_atomics, cache_watch
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     sliced = None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.answer import Answer, answer_of, shape_of
+from gpuprof.analysis.answer import Answer, answer_of, model_interval, shape_of
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
@@ -52,6 +52,14 @@ _NOT_RUN = {
 }
 
 
+#: By what an answer says: its time's name, its kernel's, and how others are that cannot be told from it.
+_TIMES = {
+    "timed": ("time", "Fastest", "within the noise of"),
+    "modelled": ("modelled", "Fastest as modelled", "too near to tell from"),
+    "bounded": ("at least", "Lowest bound", "the same as"),
+}
+
+
 def run_title(run: Run) -> str:
     """What ran, on what, and whether that gave times."""
     what = numbers.listed([*dict.fromkeys(group.short for group in groups(run))]) or "Nothing"
@@ -60,7 +68,8 @@ def run_title(run: Run) -> str:
         case "gpu":
             return f"{what} on {where}, measured, L2 cold"
         case "sim":
-            return f"{what} as on {where}, without a GPU: not timed; lower bounds"
+            how = "modelled" if any(case.model for case in run.cases) else "lower bounds"
+            return f"{what} as on {where}, without a GPU: not timed; {how}"
     return f"{what} compiled for {where}, not run"
 
 
@@ -125,7 +134,7 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     """The answer at a size, which may be told apart further; what limits it is not known while `pending`."""
     if answer.kind == "none":
         return Sentence(f"{size}: {answer.lead}.")
-    facts = [("time" if answer.kind == "timed" else "at least", answer.time)]
+    facts = [(_TIMES[answer.kind][0], answer.time)]
     if answer.reference:
         facts.append((f"vs {answer.reference.name}", answer.reference.text))
     if answer.limiter and not pending:
@@ -133,13 +142,13 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     if answer.overhead:
         facts.append(("launch", answer.overhead.text))
     if answer.alike:
-        word = "within the noise of" if answer.kind == "timed" else "the same as"
+        word = _TIMES[answer.kind][2]
         facts.append(("as fast", f"{word} {numbers.listed(answer.alike, 1)}"))
     said = ", ".join(text for _, text in facts)
     if answer.alias:
         facts.append(("chosen by", answer.alias))
     return AnswerTile(
-        "Fastest" if answer.kind == "timed" else "Lowest bound",
+        _TIMES[answer.kind][1],
         size,
         " ".join(filter(None, (answer.ran, answer.shape))),
         tuple(facts),
@@ -188,14 +197,21 @@ def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> li
     return [*shown, *reference, *simplest]
 
 
-def _standing(row: CaseRow) -> tuple[float, float]:
-    """Order of kernels: by time, else by bound."""
+def _standing(row: CaseRow) -> tuple[float, float, float]:
+    """Order of kernels: by time, else by modelled time; behind them, by bound, those without."""
     speed = row.rung.speed if row.shown else None
     if speed is not None:
-        return speed.median_us, row.rung.kernel.rung
+        return 0.0, speed.median_us, row.rung.kernel.rung
+    if row.case.model is not None:
+        return 0.0, row.case.model.median_us, row.rung.kernel.rung
     time = FIGURES["median_us" if row.run.backend == "gpu" else "bound_us"]
     value = time.value(row.subject)
-    return float("inf") if value is None else value, row.rung.kernel.rung
+    return 1.0, float("inf") if value is None else value, row.rung.kernel.rung
+
+
+def _modelled(row: CaseRow) -> Cell:
+    model = row.case.model
+    return Cell(model_interval(model)) if model else Cell("–", tone="muted")
 
 
 def _columns(
@@ -209,7 +225,8 @@ def _columns(
     if run.backend == "sim":
         bound = (Column("limited by", False, 1), _bound_by)
         counts = (of_figure("sector_ratio", 2), of_figure("bank_conflicts", 3))
-        return [name, of_figure("bound_us", label="at least"), *counts, bound]
+        modelled: Filled = (Column("modelled"), _modelled)
+        return [name, modelled, of_figure("bound_us", 1, label="at least"), *counts, bound]
     share = "pct_of_limit"
     label = "peak"
     if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:

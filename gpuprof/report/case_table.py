@@ -231,6 +231,7 @@ def _gain(row: CaseRow) -> Cell:
 
 
 _COUNTED = (
+    of_figure("model_us", 2, "Not timed: modelled from machine code and exact counts."),
     of_figure("bound_us", 3, "Not timed: the lower bound by exact counts, which no launch can go below."),
     of_figure("bound_by", 4, label="limited by"),
     of_figure("sector_ratio", 4),

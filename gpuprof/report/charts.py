@@ -142,9 +142,11 @@ def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, 
 
 
 def _standing(rung: Rung) -> float:
-    """By time, else by bound; what has neither stands last."""
+    """By time, else by modelled time, else by bound; what has none stands last."""
     if rung.speed is not None:
         return rung.speed.median_us
+    if rung.case.model is not None:
+        return rung.case.model.median_us
     return rung.limits.least_us if rung.limits is not None else float("inf")
 
 

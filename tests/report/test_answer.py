@@ -29,7 +29,7 @@ from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
 from gpuprof.api import measured_run as api
 from gpuprof.errors import InputError, ToolError
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Measurement, Model, Run
 
 
 def answers(held: Run) -> list[Answer]:
@@ -194,3 +194,21 @@ def test_a_time_that_no_bound_allows_is_not_explained_by_it() -> None:
     (found,) = answers(replace(held, cases=tuple(map(hurried, held.cases))))
     assert found.limiter is None
     assert found.cautions[0].startswith("faster than its bound")
+
+
+def test_modelled_times_rank_where_nothing_was_timed() -> None:
+    held = sim_run()
+    (bounded,) = [found for found in answers(held) if found.size == "128"]
+    usable = [case for case in held.cases if case.problem.label == "128" and case.outcome == "ok"]
+    fast = next(case for case in usable if case.kernel != bounded.kernel)
+    models = {bounded.kernel: Model(9.0, 8.0, 12.0), fast.kernel: Model(2.0, 1.7, 2.6)}
+    cases = tuple(replace(case, model=models.get(case.kernel)) for case in held.cases)
+    (found,) = [found for found in answers(replace(held, cases=cases)) if found.size == "128"]
+    assert (found.kind, found.kernel, found.time_us) == ("modelled", fast.kernel, None)
+    assert found.time == "2.0 µs modelled (1.7 µs–2.6 µs)"
+    only = tuple(
+        replace(case, model=models[case.kernel]) for case in held.cases if case.kernel == fast.kernel
+    )
+    rest = tuple(case for case in held.cases if case.kernel != fast.kernel)
+    (found,) = [found for found in answers(replace(held, cases=only + rest)) if found.size == "128"]
+    assert f"not modelled: {bounded.kernel}" in found.text

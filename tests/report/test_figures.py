@@ -35,6 +35,7 @@ from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
 from gpuprof.results import (
     Measurement,
+    Model,
     Occupancy,
     PublishedFigure,
     Resources,
@@ -62,6 +63,7 @@ CASE = with_bounds(
     replace(
         gemm_case("b", SIZE, 100.0, (16, 8, 1)),
         timing=TimingPair(COLD, timing(80.0)),
+        model=Model(110.0, 90.0, 140.0),
         resources=Resources(40, 1024, 2048, 16),
         occupancy=Occupancy(50.0, "registers", 4, 45.5),
         counters=COUNTED,
@@ -105,6 +107,7 @@ VALUES = {
     "pct_of_limit": 100 * 20_000 / 66_908.2,
     "pct_of_measured_limit": 100 * 20_000 / 60_000,
     # Two inputs of 4 MB must come from device memory; the result may stay in L2.
+    "model_us": 110.0,
     "bound_us": 8e6 / 4916.7e3,
     "pct_of_bound": 8e6 / 4916.7e3,
     "gain": 2.5,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
@@ -39,6 +39,7 @@ from gpuprof.backends.sim.executed import (
 from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
 from gpuprof.backends.sim.launching import bound_launches, run_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
+from gpuprof.backends.sim.modelling import model_of, watch_of
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.sim.waiting import (
@@ -219,6 +220,7 @@ class SimBackend(Backend):
         verified = self._verify_smaller(kernel, problem, shape, compiled)
         if verified is None:
             raise NotConclusive(counted.expected_instructions)
+        model, why = counted.model()
         return replace(
             verified,
             remarks=tuple(dict.fromkeys((*verified.remarks, *counted.remarks))),
@@ -226,6 +228,8 @@ class SimBackend(Backend):
             counters_reason=counted.caveat,
             lines=counted.lines,
             lines_reason=counted.lines_reason,
+            model=model,
+            model_reason=why,
         )
 
     def _verify_smaller(
@@ -279,12 +283,14 @@ class SimBackend(Backend):
         link = self._links.of(compiled[one.entry], program)
         check_room(problem, shape.workspace, [program])
         memory, buffers = device_memory(problem, self.references_of(problem).inputs, shape.workspace, None)
+        watch = watch_of(self.device, shape, compiled)
         try:
             result = run_launch(
                 *(self.device, program, one, given, memory, buffers),
                 watched_loops=link.watched_loops,
                 merged_atomics=link.merged_atomics,
                 slice_steps=_MOST_SLICE_STEPS,
+                cache_watch=watch,
             )
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
@@ -292,7 +298,10 @@ class SimBackend(Backend):
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         assert result.trace is not None
         counted = self._executed_case(kernel, shape, {one.entry: program}, [link], [result], buffers)
-        return counted, result.trace
+        model = partial(
+            model_of, self.device, problem, shape, compiled, [link], [result], counted.lines, watch
+        )
+        return replace(counted, model=model), result.trace
 
     def _executed_case(
         self,
@@ -427,6 +436,7 @@ class SimBackend(Backend):
         check_room(problem, shape.workspace, programs.values())
         memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
         links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in shape.launches]
+        watch = watch_of(self.device, shape, compiled)
 
         def launch_all(
             memory: GlobalMemory = memory,
@@ -442,6 +452,7 @@ class SimBackend(Backend):
                     merged_atomics=found.merged_atomics,
                     order=order,
                     observers=observers,
+                    cache_watch=None if order else watch,
                 )
                 for one, given, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
@@ -484,6 +495,9 @@ class SimBackend(Backend):
             combined=any(buffer.combined for buffer in memory.buffers),
             again=again if outlasts_a_launch(problem, memory, buffers) else None,
             others=OtherOrders(in_order, explain, entries, result.openness, result.steps),
+            model=partial(
+                model_of, self.device, problem, shape, compiled, links, results, found.lines, watch
+            ),
         )
 
     @staticmethod

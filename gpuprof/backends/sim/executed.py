@@ -30,7 +30,7 @@ from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.results import Counter, SourceLine, Verification
+from gpuprof.results import Counter, Model, SourceLine, Verification
 
 #: Share of an output by which sums of weights may be off, which are ratios.
 _COVERAGE_SLACK = 1e-9
@@ -79,6 +79,7 @@ class ExecutedCase:
         again: Launches once more in the same memory, with other content of the problem's arrays; None where
             nothing in it can tell a launch that there was one before.
         others: The case in other orders of its warps and blocks; None where it was not launched with values.
+        model: Models its time, or tells why not.
     """
 
     buffers: Mapping[str, Buffer]
@@ -92,6 +93,7 @@ class ExecutedCase:
     followed: bool
     again: Callable[[Mapping[str, Array]], None] | None = None
     others: OtherOrders | None = None
+    model: Callable[[], tuple[Model | None, str | None]] = lambda: (None, "it was not counted")
 
     @property
     def lines_reason(self) -> str | None:
@@ -119,6 +121,7 @@ class BlocksBuildOnEachOther(Exception):
 def findings_of(proof: Proof, executed: ExecutedCase) -> Findings:
     """What a case is told to be, right or wrong, with what it counted."""
     passed = proof.verification.passed
+    model, why = executed.model() if passed else (None, "its result is wrong")
     return Findings(
         "ok" if passed else "incorrect",
         reason=None if passed else sentence_of(proof.verification, later=False),
@@ -131,6 +134,8 @@ def findings_of(proof: Proof, executed: ExecutedCase) -> Findings:
         counters_reason=executed.caveat,
         lines=executed.lines,
         lines_reason=executed.lines_reason,
+        model=model,
+        model_reason=why,
     )
 
 

@@ -22,6 +22,7 @@ from gpuprof.executor.memory.accesses import Access, Signals
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
+from gpuprof.executor.memory.cache_watch import CacheWatch
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
@@ -243,6 +244,8 @@ class Batch:
         self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         self.memo = AccessMemory()
+        #: What follows the first block's accesses into L1, if anything does.
+        self.cache_watch: CacheWatch | None = None
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The modelled time of a case that was counted."""
+
+import math
+from collections.abc import Sequence
+
+from gpuprof.backends.base import Functions
+from gpuprof.backends.sim.instructions import NoLink
+from gpuprof.devices.device import Device
+from gpuprof.devices.occupancy import theoretical_occupancy
+from gpuprof.executor import WARP, CacheWatch, LaunchResult
+from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.machine_code.linking import Link
+from gpuprof.machine_code.weighing import Executed, weigh
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Model, SourceLine
+from gpuprof.sm_model import NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
+from gpuprof.sm_model.control_words import control_words
+
+_L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
+
+
+def watch_of(device: Device, shape: LaunchShape, compiled: Functions) -> CacheWatch:
+    """What watches L1: the part of it that one block has beside its shared memory."""
+    one = shape.largest
+    resident = min(_resident(device, one, compiled), math.ceil(math.prod(one.grid) / device.sm_count))
+    shared = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
+    return CacheWatch((_L1_BYTES // max(1, resident) - shared) // _SECTOR_BYTES)
+
+
+def model_of(
+    device: Device,
+    problem: Problem,
+    shape: LaunchShape,
+    compiled: Functions,
+    links: Sequence[Link | NoLink],
+    results: Sequence[LaunchResult],
+    lines: Sequence[SourceLine] | None,
+    watch: CacheWatch,
+) -> tuple[Model | None, str | None]:
+    """Return a case's modelled time, or the reason why it has none."""
+    if lines is None:
+        return None, "its code stands in files that it includes, and is not counted by line"
+    weighed = []
+    for link, result in zip(links, results, strict=True):
+        if isinstance(link, NoLink):
+            return None, link.reason
+        counted = (result.block_warps, result.block_threads, result.block_parted)
+        warps, threads, parted = (each.tolist() for each in counted)
+        weighed.append((link, weigh(link, Executed(warps, threads, result.loop_iterations, parted))))
+    spread = {key: seen["lines"] / seen["sectors"] for key, seen in watch.seen.items()}
+    loads = {line: seen for (line, family), seen in watch.seen.items() if family == "global_load"}
+    hits = {line: seen["hits"] / seen["sectors"] for line, seen in loads.items()}
+    sites = [
+        TrafficSites(link.code, [low for low, _ in times], link.sources, spread, hits)
+        for link, times in weighed
+    ]
+    written = sum(spec.nbytes for spec in problem.outputs)
+    traffic = traffic_of(sites, lines, problem.min_bytes - written, written)
+    launches = []
+    for one, (link, times), asked in zip(shape.launches, weighed, traffic, strict=True):
+        function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
+        words = control_words(function.cubin, function.entry)
+        resident = _resident(device, one, compiled)
+        blocks = math.prod(one.grid)
+        launches.append(PlayedLaunch(link.code, words, times, asked, blocks, warps_each, resident))
+    try:
+        found = modelled(launches, device)
+    except NotModelled as why:
+        return None, str(why)
+    return Model(found.us, found.low_us, found.high_us), None
+
+
+def _resident(device: Device, one: OneLaunch, compiled: Functions) -> int:
+    function = compiled[one.entry]
+    return theoretical_occupancy(
+        device,
+        threads_per_block=math.prod(one.block),
+        registers_per_thread=function.registers_per_thread,
+        shared_bytes_per_block=function.static_shared_bytes + one.dynamic_shared_bytes,
+    ).blocks_per_sm
