@@ -94,7 +94,7 @@ def test_a_saved_call_is_rendered_like_any_other(run, tmp_path):
         timeout=120,
     )
     assert process.returncode == 0, process.stderr
-    assert "Lowest bound  1000  axpy" in process.stdout
+    assert "Fastest as modelled  1000  axpy" in process.stdout
     assert "blockIdx" in expanded((tmp_path / "again.html").read_text(encoding="utf-8"))
 
 
