@@ -39,7 +39,25 @@ def model_of(
     lines: Sequence[SourceLine] | None,
     watch: CacheWatch,
 ) -> tuple[Model | None, str | None]:
-    """Return a case's modelled time, or the reason why it has none."""
+    """Return a case's modelled time, or the reason why it has none: a verdict never depends on the model."""
+    try:
+        return _model_of(device, problem, shape, compiled, links, results, lines, watch)
+    except NotModelled as why:
+        return None, str(why)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        return None, f"the model could not play it: {type(error).__name__}: {error}"
+
+
+def _model_of(
+    device: Device,
+    problem: Problem,
+    shape: LaunchShape,
+    compiled: Functions,
+    links: Sequence[Link | NoLink],
+    results: Sequence[LaunchResult],
+    lines: Sequence[SourceLine] | None,
+    watch: CacheWatch,
+) -> tuple[Model | None, str | None]:
     if lines is None:
         return None, "its code stands in files that it includes, and is not counted by line"
     weighed = []
@@ -65,10 +83,7 @@ def model_of(
         resident = _resident(device, one, compiled)
         blocks = math.prod(one.grid)
         launches.append(PlayedLaunch(link.code, words, times, asked, blocks, warps_each, resident))
-    try:
-        found = modelled(launches, device)
-    except NotModelled as why:
-        return None, str(why)
+    found = modelled(launches, device)
     return Model(found.us, found.low_us, found.high_us), None
 
 
