@@ -67,8 +67,9 @@ def _model_of(
         counted = (result.block_warps, result.block_threads, result.block_parted)
         warps, threads, parted = (each.tolist() for each in counted)
         weighed.append((link, weigh(link, Executed(warps, threads, result.loop_iterations, parted))))
-    spread = {key: seen["lines"] / seen["sectors"] for key, seen in watch.seen.items()}
-    loads = {line: seen for (line, family), seen in watch.seen.items() if family == "global_load"}
+    looked = {key: seen for key, seen in watch.seen.items() if seen["sectors"]}
+    spread = {key: seen["lines"] / seen["sectors"] for key, seen in looked.items()}
+    loads = {line: seen for (line, family), seen in looked.items() if family == "global_load"}
     hits = {line: seen["hits"] / seen["sectors"] for line, seen in loads.items()}
     sites = [
         TrafficSites(link.code, [low for low, _ in times], link.sources, spread, hits)

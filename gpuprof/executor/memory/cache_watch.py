@@ -10,8 +10,8 @@ import numpy as np
 _SECTOR, _LINE_SECTORS = 5, 2
 #: Sectors that are looked at, of a whole launch.
 _WATCHED = 400_000
-#: Accesses that are looked at, each of which costs some forty microseconds.
-_MOST_LOOKS = 20_000
+#: Accesses of a line that are looked at, each of which costs some forty microseconds.
+_MOST_LOOKS = 1500
 
 
 class CacheWatch:
@@ -22,18 +22,18 @@ class CacheWatch:
     """
 
     def __init__(self, sectors: int) -> None:
-        self._room, self._left, self._looks = sectors, _WATCHED, _MOST_LOOKS
+        self._room, self._left = sectors, _WATCHED
         self._held: OrderedDict[int, None] = OrderedDict()
         self.seen: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
 
     def look(self, line: int, places: Any, lanes: Any, *, loads: bool) -> None:
         """Note an access of one block: addresses and lanes, each of shape (warps, 32)."""
-        if self._left <= 0 or self._looks <= 0 or not lanes.any():
+        seen = self.seen[line, "global_load" if loads else "global_store"]
+        if self._left <= 0 or seen["looks"] >= _MOST_LOOKS or not lanes.any():
             return
-        self._looks -= 1
+        seen["looks"] += 1
         row = np.nonzero(lanes)[0].astype(np.int64) << 42
         found = np.unique(row | (places[lanes].astype(np.int64) >> _SECTOR))
-        seen = self.seen[line, "global_load" if loads else "global_store"]
         seen["sectors"] += len(found)
         seen["lines"] += len(np.unique(found >> _LINE_SECTORS))
         self._left -= len(found)
