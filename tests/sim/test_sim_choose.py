@@ -67,7 +67,7 @@ def test_what_a_choice_and_its_kernel_share_is_executed_once(monkeypatch):
         launches.append(arguments)
         return launch(*arguments, **named)
 
-    monkeypatch.setattr("gpuprof.backends.sim.backend.launch", counted)
+    monkeypatch.setattr("gpuprof.backends.sim.launching.launch", counted)
     alternatives = tuple(ladder("gemm"))
     kernels = {kernel.id: kernel for kernel in alternatives}
     by_size = Case.of(kernels["by_size"], Gemm(64, 64, 64), alternatives=alternatives)
