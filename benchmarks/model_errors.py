@@ -4,7 +4,8 @@
 
 python benchmarks/model_errors.py count DIR [JOBS]          count every case on the executor, once
 python benchmarks/model_errors.py predict DIR FILE          write modelled times of all counted cases as CSV
-python benchmarks/model_errors.py table FILE RESULTS.json…  hold them against measured ones, by ladder, size
+python benchmarks/model_errors.py table FILE RESULTS.json…  hold them against measured ones, by ladder, size;
+                                                            both go to model-errors.csv beside the file
 
 Predictions come from counts, machine code and a card's constants (gpuprof/devices/constants) alone, and are
 committed before anybody compares them. The counts need what the executor does not count yet: lines that a
@@ -260,6 +261,7 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
                 measured[where] = case.timing.cold.median_us
     found: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
     silent: Counter[tuple[str, ...]] = Counter()
+    both = [["card", "operation", "kernel", "size", "modelled_us", "measured_us"]]
     with predictions.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             us = measured.get((row["card"], row["operation"], row["kernel"], row["size"]))
@@ -267,6 +269,9 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
             silent[where] += us is not None and not row["modelled_us"]
             if us is not None and row["modelled_us"]:
                 found[where].append((us, float(row["modelled_us"])))
+                both.append([*(row[name] for name in both[0][:-1]), f"{us:.6g}"])
+    with predictions.with_name("model-errors.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(both)
     print("| card | ladder | size | kernels | without | error, worst, rank, pick |")
     print("|---|---|--:|--:|--:|---|")
     for where, pairs in found.items():
