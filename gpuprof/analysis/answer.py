@@ -71,6 +71,7 @@ class Answer:
         peaks: Shares of the peak that the problem can reach, measured peak first.
         overhead: The launch overhead where that explains a short time.
         alike: Kernels and references that the figures do not tell apart from it.
+        unknown: Kernels that have no such figure, so that one of them may be faster.
         cautions: What else to know before believing it: who is as fast, who has no result.
     """
 
@@ -90,6 +91,7 @@ class Answer:
     limiter: Limiter | None = None
     overhead: Overhead | None = None
     alike: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     action: Action | None = None
     lead: str = ""
@@ -280,6 +282,7 @@ def _by_model(run: Run, ladder: SizeLadder) -> Answer | None:
         bound_us=rung.limits.least_us if rung.limits else None,
         limiter=rung.limiter,
         alike=alike,
+        unknown=without,
         cautions=(*same, *slower, *bare, *_without(run, ladder)),
         action=next(iter(rung.actions), None),
     )

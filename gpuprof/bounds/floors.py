@@ -46,7 +46,15 @@ def with_bounds(case: Measurement, device: Device) -> Measurement:
         why = case.counters_reason if case.is_reference else _NO_COUNTS
         return replace(case, bounds=bounds, bound_by=None, bounds_reason=why or _NO_COUNTS)
     most = max(bounds, key=lambda key: bounds[key].least_us)
-    return replace(case, bounds=bounds, bound_by=most, bounds_reason=None)
+    least_us, model = bounds[most].least_us, case.model
+    if model is not None:  # no modelled time is one that no launch can take
+        model = replace(
+            model,
+            median_us=max(model.median_us, least_us),
+            low_us=max(model.low_us, least_us),
+            high_us=max(model.high_us, least_us),
+        )
+    return replace(case, bounds=bounds, bound_by=most, bounds_reason=None, model=model)
 
 
 def floors(case: Measurement, device: Device) -> dict[str, Bound]:

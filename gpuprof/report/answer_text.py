@@ -39,7 +39,7 @@ _MOST_KERNELS = {1: 5, 2: 5, 3: 3}
 _MOST_ANSWERS, _MOST_REASONS, _MOST_CAUTIONS = 24, 6, 4
 _MOST_NAMED = 3
 #: Facts of an answer for which a table of answers has no room.
-_LONG_FACTS = {"launch", "as fast", "chosen by"}
+_LONG_FACTS = {"launch", "as fast", "not modelled", "chosen by"}
 #: Said by the title, the line of counts, or the reasons.
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
 _CAUTION = Mark("!", "!")
@@ -144,6 +144,8 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     if answer.alike:
         word = _TIMES[answer.kind][2]
         facts.append(("as fast", f"{word} {numbers.listed(answer.alike, 1)}"))
+    if answer.unknown:
+        facts.append(("not modelled", f"not modelled: {numbers.listed(answer.unknown, 2)}"))
     said = ", ".join(text for _, text in facts)
     if answer.alias:
         facts.append(("chosen by", answer.alias))

@@ -110,7 +110,7 @@ def test_wrong(gpuprof):
     strided, right, _ = (" ".join(section.split("____")[0].split()) for section in sections[1:])
     assert re.search(r"scale 256x1 STRIDE=33 ✓ ok \S+ µs \S+ ns \S+ 4\.50× 12\.5 %", strided)
     assert "scale 1024 256x1 STRIDE=33: cannot be faster than" in strided
-    assert re.search(r"scale 256x1 STRIDE=1 ✓ ok \S+ ns \S+ 1\.00× 100 %", right)
+    assert re.search(r"scale 256x1 STRIDE=1 ✓ ok \S+ µs \S+ ns \S+ 1\.00× 100 %", right)
     assert "STRIDE=33" not in right
     result.stdout.fnmatch_lines(["E*assert 12.5 > 90*", "E*figures of scale 1024*"])
     result.stdout.fnmatch_lines(
