@@ -63,7 +63,7 @@ class TestFirstScreen:
         page = visit("ladder")
         assert page.locator("#group-1-size-1").is_hidden()
         page.locator(".answers .size").first.click()
-        assert page.locator("#group-1-size-1").is_visible()
+        page.locator("#group-1-size-1").wait_for(state="visible")
         assert page.locator("#group-1-size-2").is_hidden()
 
 
@@ -181,6 +181,7 @@ class TestTables:
         assert rows.count() == 1
         assert page.locator(".panel:visible [role=status]").inner_text() == f"1 of {everything} rows"
         page.locator(".answers .size").first.click()
+        page.locator("#group-1-size-1").wait_for(state="visible")
         assert rows.count() == 2  # by_size chose one
         page.locator(".panel:visible .filter input").fill("")
         assert rows.count() == everything > 20
