@@ -8,21 +8,17 @@ python benchmarks/model_errors.py table FILE RESULTS.json…  hold them against 
                                                             both go to model-errors.csv beside the file
 
 Predictions come from counts, machine code and a card's constants (gpuprof/devices/constants) alone, and are
-committed before anybody compares them. The counts need what the executor does not count yet: lines that a
-request touches, and sectors that L1 holds. Both are watched here, of the first block of each batch, in an L1
-cache that drops the least recently used.
+committed before anybody compares them.
 """
 
 import csv
-import math
 import pickle
 import statistics
 import sys
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,75 +27,22 @@ import numpy as np
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.instructions import NoLink
+from gpuprof.backends.sim.modelling import played
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.device import Device
-from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import GpuprofError
-from gpuprof.executor.steps.spaces import GlobalSpace
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import choose, configure
-from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
-from gpuprof.sm_model import NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
-from gpuprof.sm_model.control_words import control_words
+from gpuprof.sm_model import NotModelled
 
 CARDS = ("h200", "h100")
 LADDERS = ("gemm", "transpose", "reduce", "softmax")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192)
 _L1_BYTES, _SECTOR, _LINE_SECTORS = 256 << 10, 5, 2
 _WATCHED_SECTORS = 400_000
-
-
-@dataclass
-class Watch:
-    """What the first block of each batch asks of global memory."""
-
-    capacity: int = 0
-    left: int = _WATCHED_SECTORS
-    held: OrderedDict[int, None] = field(default_factory=OrderedDict)
-    #: By source line and family: sectors, lines, sectors that L1 held.
-    seen: dict[tuple[int, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-
-    def look(self, line: int, manner: str, address: Any, lanes: Any) -> None:
-        """Note an access of one block: addresses and lanes, each of shape (warps, 32)."""
-        if self.left <= 0 or not lanes.any():
-            return
-        row = np.nonzero(lanes)[0].astype(np.int64) << 42
-        found = np.unique(row | (address[lanes] >> _SECTOR))
-        seen = self.seen[line, "global_load" if manner == "READ" else "global_store"]
-        seen["sectors"] += len(found)
-        seen["lines"] += len(np.unique(found >> _LINE_SECTORS))
-        self.left -= len(found)
-        if manner == "READ":
-            for sector in (found & ((1 << 42) - 1)).tolist():
-                seen["hits"] += sector in self.held
-                self.held[sector] = None
-                self.held.move_to_end(sector)
-            while len(self.held) > self.capacity:
-                self.held.popitem(last=False)
-
-
-class _Counting(SimBackend):
-    """The executor, which keeps what it found of each launch."""
-
-    found: list[dict[str, Any]]
-
-    def _executed_case(
-        self, kernel: Any, shape: Any, programs: Any, links: Any, results: Any, *rest: Any, **more: Any
-    ) -> Any:
-        self.found = []
-        for link, result in zip(links, results, strict=True):
-            if isinstance(link, NoLink):
-                self.found.append({"reason": link.reason})
-                continue
-            counted = (result.block_warps, result.block_threads, result.block_parted)
-            warps, threads, parted = (each.tolist() for each in counted)
-            times = weigh(link, Executed(warps, threads, result.loop_iterations, parted))
-            self.found.append({"code": link.code, "times": times, "sources": dict(link.sources)})
-        return super()._executed_case(kernel, shape, programs, links, results, *rest, **more)
 
 
 def sizes_of(operation: str) -> list[int]:
@@ -131,92 +74,35 @@ def count(folder: Path, jobs: int) -> None:
                 print(said, flush=True)
 
 
-_watch, _backend = Watch(), [_Counting(load_card("h200"), seed=0)]
-_plain = GlobalSpace.count
-
-
-def _watched(self: GlobalSpace, batch: Any, address: Any, mask: Any, *, in_turn: bool = False) -> Any:
-    if self.request.site is not None:
-        shape = (mask.warps, 32)
-        lanes = np.broadcast_to(mask.lanes[0], shape)
-        places = np.broadcast_to(address[0], shape) + self.request.offset
-        _watch.look(self.request.line, self.request.manner.name, places, lanes)
-    return _plain(self, batch, address, mask, in_turn=in_turn)
+_backend = SimBackend(load_card("h200"), seed=0)
 
 
 def _count(folder: Path, number: int) -> str:
     """Count a case; say how long it took, or why it cannot be."""
     operation, rung, kernel, problem = next(
-        case for at, case in enumerate(_cases(_backend[0].device)) if at == number
+        case for at, case in enumerate(_cases(_backend.device)) if at == number
     )
     file, began = _file(folder, operation, rung, problem), time.process_time()
     if file.exists():
         return ""
-    GlobalSpace.count = _watched  # type: ignore[method-assign]
     try:
-        kept = _counted(_backend[0], kernel, problem)
+        counted = _counted(kernel, problem)
     except GpuprofError as error:
         return f"{file.stem}: {error}"
-    file.write_bytes(pickle.dumps(kept))
+    file.write_bytes(pickle.dumps(counted))
     return f"{file.stem}: {time.process_time() - began:.1f} s"
 
 
-def _counted(backend: _Counting, kernel: Kernel, problem: Problem) -> dict[str, Any]:
-    device = backend.device
-    shape = configure(kernel, problem, kernel.launch.block, {}, device)
-    compiled = compile_kernel(kernel, shape, backend.compile_arch)
-    launches = []
-    for one in shape.launches:
-        function, threads = compiled[one.entry], math.prod(one.block)
-        shared = function.static_shared_bytes + one.dynamic_shared_bytes
-        resident = theoretical_occupancy(
-            device,
-            threads_per_block=threads,
-            registers_per_thread=function.registers_per_thread,
-            shared_bytes_per_block=shared,
-        ).blocks_per_sm
-        words = control_words(function.cubin, function.entry)
-        blocks = math.prod(one.grid)
-        launches.append({"words": words, "blocks": blocks, "warps": -(-threads // 32), "resident": resident})
-        if one is shape.largest:
-            at_once = min(resident, math.ceil(blocks / device.sm_count))
-            _watch.__dict__.update(Watch((_L1_BYTES // at_once - shared) >> _SECTOR).__dict__)
+def _counted(kernel: Kernel, problem: Problem) -> tuple[Any, ...]:
+    """What `played` is told of a case, but for the device."""
+    shape = configure(kernel, problem, kernel.launch.block, {}, _backend.device)
+    compiled = compile_kernel(kernel, shape, _backend.compile_arch)
     if len(shape.launches) > 1:
-        found = backend._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
+        found = _backend._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
     else:
-        found = backend.count(kernel, problem, shape, compiled)
-    for kept, launch in zip(backend.found, launches, strict=True):
-        kept.update(launch)
-    outputs = sum(spec.nbytes for spec in problem.outputs)
-    return {
-        "launches": backend.found,
-        "lines": found.lines,
-        "seen": dict(_watch.seen),
-        "read_bytes": problem.min_bytes - outputs,
-        "written_bytes": outputs,
-    }
-
-
-def _modelled(kept: dict[str, Any], device: Device) -> Any:
-    for one in kept["launches"]:
-        if "reason" in one:
-            raise NotModelled(one["reason"])
-    lines = {key: seen["lines"] / seen["sectors"] for key, seen in kept["seen"].items()}
-    loads = {line: seen for (line, family), seen in kept["seen"].items() if family == "global_load"}
-    hits = {line: seen["hits"] / seen["sectors"] for line, seen in loads.items()}
-    sites = [
-        TrafficSites(one["code"], [low for low, _ in one["times"]], one["sources"], lines, hits)
-        for one in kept["launches"]
-    ]
-    traffic = traffic_of(sites, kept["lines"] or (), kept["read_bytes"], kept["written_bytes"])
-    launches = [
-        PlayedLaunch(
-            *(one["code"], one["words"], one["times"], asked),
-            *(one["blocks"], one["warps"], one["resident"]),
-        )
-        for one, asked in zip(kept["launches"], traffic, strict=True)
-    ]
-    return modelled(launches, device)
+        found = _backend.count(kernel, problem, shape, compiled)
+    (play,) = found.model.args  # type: ignore[attr-defined]
+    return tuple(play.args[1:])
 
 
 _REASONS = ("issue", "dependency", "memory", "barrier")
@@ -233,12 +119,12 @@ def predict(folder: Path, output: Path) -> None:
             kept_file = _file(folder, operation, rung, problem)
             if not kept_file.exists():
                 continue
-            kept = pickle.loads(kept_file.read_bytes())
+            counted = pickle.loads(kept_file.read_bytes())
             for card in CARDS:
                 began = time.process_time()
                 where = (card, operation, rung.id, problem.label)
                 try:
-                    found = _modelled(kept, load_card(card))
+                    found = played(load_card(card), *counted)
                 except NotModelled as why:
                     rows.writerow((*where, *[""] * (len(_REASONS) + 2), "", str(why)))
                     continue

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
@@ -47,7 +48,7 @@ class NotModelled(GpuprofError):
     """Why a case has no modelled time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlayedLaunch:
     """A launch to be modelled.
 
@@ -68,6 +69,11 @@ class PlayedLaunch:
     blocks: int
     warps: int
     resident: int
+
+    @cached_property
+    def rare(self) -> set[int]:
+        """The blocks that are only come to by calls which may never happen: slow ways of a division."""
+        return _rare(self.code.blocks, self.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ def _check(launch: PlayedLaunch) -> float:
         Relative to what is played.
     """
     least = most = 0.0
-    rare = _rare(launch)
+    rare = launch.rare
     for number, (block, (low, high)) in enumerate(zip(launch.code.blocks, launch.times, strict=True)):
         unplayed = [one.name for one in block.instructions if one.name in _UNPLAYED]
         if high and unplayed:
@@ -139,11 +145,9 @@ def _check(launch: PlayedLaunch) -> float:
     return most / least
 
 
-def _rare(launch: PlayedLaunch) -> set[int]:
-    """Return the blocks that are only come to by calls which may never happen: slow ways of a division."""
-    blocks = launch.code.blocks
+def _rare(blocks: Sequence[Block], times: Sequence[tuple[float, float]]) -> set[int]:
     rare: set[int] = set()
-    for number, (block, (low, _)) in enumerate(zip(blocks, launch.times, strict=True)):
+    for number, (block, (low, _)) in enumerate(zip(blocks, times, strict=True)):
         if block.callee is not None and not low:
             rare.add(number)
             pending = [block.callee]
@@ -170,7 +174,7 @@ def _before(blocks: Sequence[Block]) -> dict[int, list[int]]:
 
 def _usual_times(launch: PlayedLaunch) -> list[float]:
     """Return how often each block executes, by all warps: ways beside slow ones that are not gone are."""
-    rare, blocks = _rare(launch), launch.code.blocks
+    rare, blocks = launch.rare, launch.code.blocks
     times = [low for low, _ in launch.times]
     if not rare:
         return times

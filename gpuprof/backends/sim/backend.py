@@ -39,7 +39,7 @@ from gpuprof.backends.sim.executed import (
 from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
 from gpuprof.backends.sim.launching import bound_launches, run_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
-from gpuprof.backends.sim.modelling import model_of, watch_of
+from gpuprof.backends.sim.modelling import model_of, played, watch_of
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.sim.waiting import (
@@ -298,10 +298,8 @@ class SimBackend(Backend):
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         assert result.trace is not None
         counted = self._executed_case(kernel, shape, {one.entry: program}, [link], [result], buffers)
-        model = partial(
-            model_of, self.device, problem, shape, compiled, [link], [result], counted.lines, watch
-        )
-        return replace(counted, model=model), result.trace
+        play = partial(played, self.device, problem, shape, compiled, [link], [result], counted.lines, watch)
+        return replace(counted, model=partial(model_of, play)), result.trace
 
     def _executed_case(
         self,
@@ -490,14 +488,13 @@ class SimBackend(Backend):
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
         found = self._executed_case(kernel, shape, programs, links, results, buffers, mistaken=mistaken)
         entries = [one.entry for one in shape.launches]
+        play = partial(played, self.device, problem, shape, compiled, links, results, found.lines, watch)
         return replace(
             found,
             combined=any(buffer.combined for buffer in memory.buffers),
             again=again if outlasts_a_launch(problem, memory, buffers) else None,
             others=OtherOrders(in_order, explain, entries, result.openness, result.steps),
-            model=partial(
-                model_of, self.device, problem, shape, compiled, links, results, found.lines, watch
-            ),
+            model=partial(model_of, play),
         )
 
     @staticmethod

@@ -3,7 +3,7 @@
 """The modelled time of a case that was counted."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.instructions import NoLink
@@ -15,7 +15,7 @@ from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Model, SourceLine
-from gpuprof.sm_model import NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
+from gpuprof.sm_model import Modelled, NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
 
 _L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
@@ -29,26 +29,18 @@ def watch_of(device: Device, shape: LaunchShape, compiled: Functions) -> CacheWa
     return CacheWatch((_L1_BYTES // max(1, resident) - shared) // _SECTOR_BYTES)
 
 
-def model_of(
-    device: Device,
-    problem: Problem,
-    shape: LaunchShape,
-    compiled: Functions,
-    links: Sequence[Link | NoLink],
-    results: Sequence[LaunchResult],
-    lines: Sequence[SourceLine] | None,
-    watch: CacheWatch,
-) -> tuple[Model | None, str | None]:
-    """Return a case's modelled time, or the reason why it has none: a verdict never depends on the model."""
+def model_of(play: Callable[[], Modelled]) -> tuple[Model | None, str | None]:
+    """Return what is played as a modelled time, or the reason why there is none: no verdict depends on it."""
     try:
-        return _model_of(device, problem, shape, compiled, links, results, lines, watch)
+        found = play()
     except NotModelled as why:
         return None, str(why)
     except (ArithmeticError, LookupError, ValueError) as error:
         return None, f"the model could not play it: {type(error).__name__}: {error}"
+    return Model(found.us, found.low_us, found.high_us), None
 
 
-def _model_of(
+def played(
     device: Device,
     problem: Problem,
     shape: LaunchShape,
@@ -57,13 +49,18 @@ def _model_of(
     results: Sequence[LaunchResult],
     lines: Sequence[SourceLine] | None,
     watch: CacheWatch,
-) -> tuple[Model | None, str | None]:
+) -> Modelled:
+    """Play a case on a device.
+
+    Raises:
+        NotModelled: Something of it is not modelled, or not known for certain.
+    """
     if lines is None:
-        return None, "its code stands in files that it includes, and is not counted by line"
+        raise NotModelled("its code stands in files that it includes, and is not counted by line")
     weighed = []
     for link, result in zip(links, results, strict=True):
         if isinstance(link, NoLink):
-            return None, link.reason
+            raise NotModelled(link.reason)
         counted = (result.block_warps, result.block_threads, result.block_parted)
         warps, threads, parted = (each.tolist() for each in counted)
         weighed.append((link, weigh(link, Executed(warps, threads, result.loop_iterations, parted))))
@@ -84,8 +81,7 @@ def _model_of(
         resident = _resident(device, one, compiled)
         blocks = math.prod(one.grid)
         launches.append(PlayedLaunch(link.code, words, times, asked, blocks, warps_each, resident))
-    found = modelled(launches, device)
-    return Model(found.us, found.low_us, found.high_us), None
+    return modelled(launches, device)
 
 
 def _resident(device: Device, one: OneLaunch, compiled: Functions) -> int:
