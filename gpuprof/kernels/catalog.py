@@ -59,7 +59,8 @@ class Ladder:
 
 def shipped_names() -> tuple[str, ...]:
     """Names of the operations that come with gpuprof."""
-    return tuple(sorted(path.parent.name for path in KERNEL_ROOT.glob(f"*/{FILE_NAME}")))
+    # Not by `glob`: it takes a folder that could not be listed for an empty one.
+    return tuple(sorted(path.name for path in KERNEL_ROOT.iterdir() if (path / FILE_NAME).is_file()))
 
 
 @cache
