@@ -176,8 +176,6 @@ def _usual_times(launch: PlayedLaunch) -> list[float]:
     """Return how often each block executes, by all warps: ways beside slow ones that are not gone are."""
     rare, blocks = launch.rare, launch.code.blocks
     times = [low for low, _ in launch.times]
-    if not rare:
-        return times
     before = _before(blocks)
     for number, (low, high) in enumerate(launch.times):
         if not low and high and number not in rare:

@@ -91,7 +91,7 @@ def code_of(*blocks: tuple[Sequence[str], tuple[int, ...]]) -> MachineCode:
             opcode, _, operands = name.partition(" ")
             instructions.append(SassInstruction(address, "", opcode, operands, 1))
             address += 16
-        made.append(Block(instructions, successors))
+        made.append(Block(instructions, successors, leaves="EXIT" in names))
     return MachineCode(tuple(made), complete=True)
 
 
@@ -120,6 +120,13 @@ def test_a_loop_is_played_a_few_times_and_then_multiplied() -> None:
     assert len(path) < 1000
     short, long = (modelled([launch_of(LOOP, [1, n, 1], 132)], H200).us for n in (10_000, 20_000))
     assert long - 1.2 == pytest.approx(2 * (short - 1.2), rel=0.02)
+
+
+def test_the_end_is_come_to_whether_or_not_it_was_counted() -> None:
+    counted = launch_of(LOOP, [1, 500, 1], 132)
+    end = counted.times[2][1]
+    only_bounded = replace(counted, times=[*counted.times[:2], (0.0, end)])
+    assert modelled([only_bounded], H200).us == modelled([counted], H200).us
 
 
 def test_the_rarer_way_is_gone_by_its_share() -> None:
