@@ -3,7 +3,7 @@
 """The parts of what is learnt about one case, each measured, counted or derived for itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Annotated, Any, Literal
 
@@ -327,6 +327,21 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelLine:
+    """What a source line takes of a modelled time.
+
+    Args:
+        line: The line, from 1.
+        share: Of the time: what `reasons` add up to.
+        reasons: The same by reason, as in `Model.reasons`.
+    """
+
+    line: Extent
+    share: float
+    reasons: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A predicted time: never one that was measured.
 
@@ -334,11 +349,20 @@ class Model:
         median_us: The prediction.
         low_us: Lower end of its range.
         high_us: Upper end of its range.
+        reasons: Where it goes, as shares of it that add up to 1: `issue` (instructions, or others' turn),
+            `dependency` (results of arithmetic and shared memory), `latency` (an answer of global memory on
+            its way), `bandwidth` (requests in a queue), `barrier`, `tail` (the last blocks leave SMs idle),
+            and `launch` (an empty launch, cold code and arguments). Shares of less than a thousandth are
+            left out.
+        lines: Of lines that take at least a two-hundredth of it, in the order of the source: what they add to
+            `reasons`, but for tail and launch, which belong to no line.
     """
 
     median_us: Positive
     low_us: Positive
     high_us: Positive
+    reasons: Mapping[str, float] = field(default_factory=dict)
+    lines: tuple[ModelLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from gpuprof.case_parts import Counter as Counter
 from gpuprof.case_parts import Explanation as Explanation
 from gpuprof.case_parts import LaunchRecord as LaunchRecord
 from gpuprof.case_parts import Model as Model
+from gpuprof.case_parts import ModelLine as ModelLine
 from gpuprof.case_parts import Occupancy as Occupancy
 from gpuprof.case_parts import ProblemRecord as ProblemRecord
 from gpuprof.case_parts import Resources as Resources
