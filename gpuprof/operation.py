@@ -113,8 +113,10 @@ class ReferenceDeclaration:
         title: What it is.
         idea: What to know about it.
         on_host: True when it runs on the CPU.
-        library: What computes it, for its version to be recorded: `cublas`, `numpy`, or empty for the driver.
+        library: What computes it, for its version to be recorded: `cublas`, `cublasLt`, `numpy`, or empty for
+            the driver.
         options: The operation's options that it computes with, where they are not the defaults.
+        dtypes: Types of a run that it computes in; empty for all.
     """
 
     id: str
@@ -123,6 +125,11 @@ class ReferenceDeclaration:
     on_host: bool = False
     library: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = ()
+
+    def computes_in(self, dtype: str) -> bool:
+        """Whether it is called in runs of a type."""
+        return not self.dtypes or dtype in self.dtypes
 
 
 @dataclass(frozen=True)

@@ -142,11 +142,14 @@ def _open_ahead(operation: "Operation", given: Given) -> None:
     from gpuprof.commands.texts import choose_references
     from gpuprof.measure.process import open_ahead
     from gpuprof.measure.protocol import Open
+    from gpuprof.problems.dtypes import run_type
 
     if given.run.device == "all" or "," in given.run.device:  # each has a worker of its own
         return
+    dtype = run_type(given.select.dtype) or ""
     with suppress(InputError):
-        open_ahead(Open.of(given.run, choose_references(operation, given.select.reference)))
+        chosen = choose_references(operation, given.select.reference)
+        open_ahead(Open.of(given.run, [each for each in chosen if each.computes_in(dtype)]))
 
 
 def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:

@@ -187,7 +187,7 @@ def make_request(
         blocks=tuple(dict.fromkeys(blocks)),
         dtype=kind,
         scalars=_checked_scalars(operation, scalars or {}, kind),
-        references=tuple(references),
+        references=tuple(each for each in references if each.computes_in(kind)),
     )
     _check_sizes(request)
     return request

@@ -85,7 +85,8 @@ class LibraryCall:
     """One call of a vendor's library, or of the driver's copy.
 
     Args:
-        library: `cublas`, or `driver` for a copy on the device.
+        library: `cublas`, `cublasLt`, or `driver` for a copy on the device.
+        function: Its name; that of cuBLASLt takes the arguments of cuBLAS' gemm here.
     """
 
     library: str

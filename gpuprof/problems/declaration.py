@@ -23,7 +23,7 @@ from gpuprof.operation import (
     Work,
 )
 from gpuprof.problems.coded import CODED
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, integer_range
+from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, RUN_TYPES, integer_range
 from gpuprof.problems.formulas import ExpressionError, Language, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
@@ -278,7 +278,11 @@ def _read_reference(reader: TableReader) -> ReferenceDeclaration:
         on_host=reader.take("on_host", bool, False),
         library=reader.take("library", str, ""),
         options=options,
+        dtypes=reader.strings("dtypes", []),
     )
+    for dtype in reference.dtypes:
+        if dtype not in RUN_TYPES:
+            raise reader.error("dtypes", f"has {dtype!r}, not one of {', '.join(RUN_TYPES)}")
     reader.finish()
     return reference
 

@@ -18,7 +18,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.errors import CaseSkipped
 from gpuprof.problems.behaviour import (
     Array,
     Behaviour,
@@ -31,7 +30,7 @@ from gpuprof.problems.behaviour import (
     Pointer,
     role_of,
 )
-from gpuprof.problems.dtypes import numpy_dtype, rounded
+from gpuprof.problems.dtypes import rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of
 
@@ -127,30 +126,29 @@ class GemmBehaviour(Behaviour):
 
     def library_call(self, problem: Problem, reference: str) -> LibraryCall:
         """CuBLAS computes column-major: a row-major C is C transposed, and (A @ B)^T = B^T @ A^T."""
-        if problem.dtype not in _LETTERS:
-            raise CaseSkipped(f"{reference} is called for f32 and f64 only, not {problem.dtype}.")
         m, n, k = problem.sizes
         a, b = Pointer("A"), Pointer("B")
         if _is_row_major(problem):
             m, n, a, b = n, m, b, a
+        letter = _LETTERS.get(problem.dtype)
         return LibraryCall(
-            library="cublas",
-            function=f"cublas{_LETTERS[problem.dtype]}gemm_v2",
+            library="cublas" if letter else "cublasLt",
+            function=f"cublas{letter}gemm_v2" if letter else "cublasLtMatmul",
             arguments=(
                 *(_NOT_TRANSPOSED, _NOT_TRANSPOSED, m, n, k),
-                *(HostReal(problem.scalars["alpha"]), a, m),
+                *(HostReal(problem.rounded("alpha")), a, m),
                 *(b, k),
-                *(HostReal(problem.scalars["beta"]), Pointer("C"), m),
+                *(HostReal(problem.rounded("beta")), Pointer("C"), m),
             ),
         )
 
     def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
-        """NumPy's matmul in the problem's own type."""
+        """NumPy's matmul, of halves in float32 as their sums are."""
         order = _storage_order(problem)
-        kind = numpy_dtype(problem.dtype).type
-        alpha, beta = (kind(problem.scalars[name]) for name in ("alpha", "beta"))
-        a, b = (self._matrix(problem, inputs, name) for name in "AB")
-        old = self._matrix(problem, inputs, "C") if "C" in _read(problem) else None
+        kind = np.dtype("f8" if problem.dtype == "f64" else "f4").type
+        alpha, beta = (kind(problem.rounded(name)) for name in ("alpha", "beta"))
+        a, b = (self._matrix(problem, inputs, name).astype(kind) for name in "AB")
+        old = self._matrix(problem, inputs, "C").astype(kind) if "C" in _read(problem) else None
 
         def multiply() -> Array:
             result = np.matmul(a, b)
@@ -158,7 +156,7 @@ class GemmBehaviour(Behaviour):
                 result *= alpha
             if old is not None:
                 result += beta * old
-            flat: Array = result.ravel(order=order)
+            flat: Array = rounded(result.ravel(order=order), problem.dtype)
             return flat
 
         return multiply

@@ -8,7 +8,6 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.errors import CaseSkipped
 from gpuprof.problems.behaviour import (
     Array,
     Behaviour,
@@ -85,8 +84,6 @@ class TransposeBehaviour(Behaviour):
         nx, ny = problem.sizes
         if reference == "device_copy":
             return LibraryCall("driver", "copy", (Pointer("out"), Pointer("in")))
-        if problem.dtype not in _LETTERS:
-            raise CaseSkipped(f"{reference} is called for f32 and f64 only, not {problem.dtype}.")
         return LibraryCall(
             library="cublas",
             function=f"cublas{_LETTERS[problem.dtype]}geam",

@@ -21,6 +21,13 @@ CASES = [
         for layout in ("row", "col")
     ),
     *(
+        (name, Gemm(m, n, k, dtype, layout, 1.5, 0.25))
+        for name in ("cublaslt", "numpy")
+        for m, n, k in [(64, 64, 64), (130, 70, 257), (512, 512, 4096)]
+        for dtype in ("f16", "bf16")
+        for layout in ("row", "col")
+    ),
+    *(
         ("cublas_geam", Transpose(nx, ny, dtype))
         for nx, ny in [(64, 64), (33, 130)]
         for dtype in ("f32", "f64")
@@ -43,6 +50,7 @@ def test_reference_is_correct_and_timed(backend, name, problem):
 
 
 def test_version_of_every_library_that_is_measured_is_recorded(gpu_count):
-    backend = GpuBackend(0, 0, SamplingBudget(seconds=0.01), ("cublas", "device_copy"))
-    assert re.fullmatch(r"\d+\.\d+\.\d+", backend.environment["cublas"])
+    backend = GpuBackend(0, 0, SamplingBudget(seconds=0.01), ("cublas", "cublasLt", "device_copy"))
+    for name in ("cublas", "cublasLt"):
+        assert re.fullmatch(r"\d+\.\d+\.\d+", backend.environment[name])
     assert "cublas" not in GpuBackend(0, 0, SamplingBudget(seconds=0.01), ("device_copy",)).environment

@@ -119,18 +119,21 @@ def test_overflow_that_is_right_is_no_error():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "roundoff", "smallest"),
-    [
-        ("f32", 2**-24, 2**-149),
-        ("f64", 2**-53, 2**-1074),
-        ("f16", 2**-11, 2**-24),
-        ("bf16", 2**-8, 2**-133),
-    ],
+    ("dtype", "roundoff", "smallest"), [("f32", 2**-24, 2**-149), ("f64", 2**-53, 2**-1074)]
 )
 def test_bound_counts_roundoffs_and_smallest_numbers(dtype, roundoff, smallest):
     factor = 8 * 3.0 + 4  # of a sum of nine products
     bound = Gemm(2, 2, 9, dtype).bound("C")
     assert bound == ErrorBound(factor * roundoff, factor * smallest, LARGEST[dtype])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "roundoff", "smallest"), [("f16", 2**-11, 2**-24), ("bf16", 2**-8, 2**-133)]
+)
+def test_products_of_halves_are_summed_in_f32_and_rounded_once(dtype, roundoff, smallest):
+    sums, bound = Gemm(2, 2, 9).bound("C"), Gemm(2, 2, 9, dtype).bound("C")
+    rounding = roundoff * (1 + sums.relative)
+    assert bound == ErrorBound(sums.relative, sums.absolute + smallest, LARGEST[dtype], rounding)
 
 
 def test_rounding_to_a_narrower_type_is_allowed_besides():

@@ -18,10 +18,10 @@ from gpuprof.measure.plan import plan_cases
 @pytest.mark.parametrize(
     ("op", "text", "ids"),
     [
-        ("gemm", "vendor", ["cublas"]),
+        ("gemm", "vendor", ["cublas", "cublaslt"]),
         ("gemm", "cpu", ["numpy"]),
-        ("gemm", "all", ["cublas", "numpy"]),
-        ("gemm", "vendor,cpu", ["cublas", "numpy"]),
+        ("gemm", "all", ["cublas", "cublaslt", "numpy"]),
+        ("gemm", "vendor,cpu", ["cublas", "cublaslt", "numpy"]),
         ("gemm", "none", []),
         ("transpose", "vendor", ["cublas_geam", "device_copy"]),
         ("transpose", "cpu", []),
@@ -38,6 +38,22 @@ def test_unknown_word_is_refused():
 
 def request(kernels, sizes, references):
     return build_request(shipped_ladder("gemm"), kernels, False, sizes, None, "f32", references=references)
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "ids"),
+    [
+        ("gemm", "f32", ["cublas"]),
+        ("gemm", "f64", ["cublas"]),
+        ("gemm", "bf16", ["cublaslt"]),
+        ("gemm", "float16", ["cublaslt"]),
+        ("transpose", "f64", ["cublas_geam", "device_copy"]),
+        ("transpose", "f16", ["device_copy"]),
+    ],
+)
+def test_each_reference_runs_in_its_types(op, dtype, ids):
+    made = build_request(shipped_ladder(op), [], True, "64", None, dtype, references="vendor")
+    assert [reference.id for reference in made.references] == ids
 
 
 def test_references_come_last_at_each_size_and_only_where_there_is_a_gpu():

@@ -3,22 +3,36 @@
 """What the ladder is held against on the device: the vendor's library, and the driver's own copy."""
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import GpuContext
+from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
-from gpuprof.errors import BackendUnavailable, CaseFailure
+from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped
 from gpuprof.problems.behaviour import HostReal, LibraryCall, Pointer
 
-_REAL = {"f32": ctypes.c_float, "f64": ctypes.c_double}
 _SUCCESS = 0
 #: cublasMath_t. Without a flag that allows it, SGEMM computes in FP32 on CUDA cores: no TF32, no emulation.
 _DEFAULT_MATH = 0
+#: cudaDataType_t, by element type.
+_CUDA_TYPES = {"f32": 0, "f16": 2, "bf16": 14}
+#: cublasComputeType_t: sums in FP32.
+_SUMS_IN_F32 = 68
+#: Attributes of cublasLtMatmulDesc_t and cublasLtMatmulPreference_t.
+_TRANS_A, _TRANS_B = 3, 4
+_MOST_WORKSPACE, _REDUCTIONS = 1, 3
+#: cublasLtReductionScheme_t: parts of a sum are added in FP32, never in the output's type.
+_IN_COMPUTE_TYPE = 2
+#: What NVIDIA recommends for Hopper.
+_WORKSPACE_BYTES = 32 << 20
+_MOST_ALGORITHMS = 16
+
+Launcher = Callable[[], None]
 
 
 class Libraries:
@@ -26,7 +40,7 @@ class Libraries:
 
     def __init__(self, context: GpuContext) -> None:
         self._context = context
-        self._cublas: Cublas | None = None
+        self._loaded: dict[str, Cublas | CublasLt] = {}
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """Version of each library, by its name; one that cannot be used has none: its row says why."""
@@ -35,29 +49,38 @@ class Libraries:
             if name == "numpy":
                 blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
                 versions["numpy_blas"] = f"{blas['name']} {blas['version']}"
-            if name == "cublas":
+            if name in _LIBRARIES:
                 with suppress(BackendUnavailable, CaseFailure):
-                    versions[name] = self._library().version
+                    versions[name] = self._library(name).version
         return versions
 
-    def launcher(self, made: LibraryCall, arrays: ProblemArrays) -> Callable[[], None]:
-        """What queues one execution of a library call."""
+    def launchers(self, made: LibraryCall, arrays: ProblemArrays) -> list[Launcher]:
+        """What queues one execution of a library call: a launcher for each algorithm to choose from.
+
+        Raises:
+            CaseSkipped: The library has none for this problem.
+        """
         if made.library == "driver":
             target, source = (argument.array for argument in made.arguments if isinstance(argument, Pointer))
             nbytes = arrays.problem.array(source).nbytes
             addresses = arrays.address(target), arrays.address(source)
             stream = self._context.stream
-            return lambda: call(
-                "copying on the device", driver().cuMemcpyDtoDAsync(*addresses, nbytes, stream)
-            )
-        library = self._library()
+            return [
+                lambda: call("copying on the device", driver().cuMemcpyDtoDAsync(*addresses, nbytes, stream))
+            ]
+        library = self._library(made.library)
         packed = [_packed(argument, arrays) for argument in made.arguments]
-        return lambda: library.call(made.function, *packed)
+        if isinstance(library, CublasLt):
+            types = [
+                arrays.problem.array(each.array).dtype for each in made.arguments if isinstance(each, Pointer)
+            ]
+            return library.products(types, *packed)
+        return [lambda: library.call(made.function, *packed)]
 
-    def _library(self) -> "Cublas":
-        if self._cublas is None:
-            self._cublas = Cublas(int(self._context.stream))
-        return self._cublas
+    def _library(self, name: str) -> "Cublas | CublasLt":
+        if name not in self._loaded:
+            self._loaded[name] = _LIBRARIES[name](int(self._context.stream))
+        return self._loaded[name]
 
 
 def _packed(argument: int | HostReal | Pointer, arrays: ProblemArrays) -> Any:
@@ -66,26 +89,38 @@ def _packed(argument: int | HostReal | Pointer, arrays: ProblemArrays) -> Any:
             return ctypes.c_void_p(arrays.address(array))
         case HostReal(value):
             # The pointer keeps the number alive as long as the call may be repeated.
-            return ctypes.pointer(_REAL[arrays.problem.dtype](value))
+            kind = ctypes.c_double if arrays.problem.dtype == "f64" else ctypes.c_float
+            return ctypes.pointer(kind(value))
     return argument
 
 
+def _load(name: str) -> ctypes.CDLL:
+    """A library of the nvidia-cublas package or the toolkit."""
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        found = load_nvidia_dynamic_lib(name)
+    except (DynamicLibNotFoundError, RuntimeError, OSError) as error:
+        raise BackendUnavailable(
+            "cuBLAS is not installed, so there is no vendor reference.",
+            fix="Install it with: pip install 'nvidia-cublas'",
+        ) from error
+    return ctypes.CDLL(found.abs_path)
+
+
+def _checked(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
+    status = getattr(library, function)(*arguments)
+    if status != _SUCCESS:
+        raise CaseFailure(f"{function} returned cuBLAS status {status}.")
+
+
 class Cublas:
-    """A cuBLAS handle on one stream, from the nvidia-cublas package or the toolkit."""
+    """A cuBLAS handle on one stream."""
 
     def __init__(self, stream: int) -> None:
-        from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-
-        try:
-            found = load_nvidia_dynamic_lib("cublas")
-        except (DynamicLibNotFoundError, RuntimeError, OSError) as error:
-            raise BackendUnavailable(
-                "cuBLAS is not installed, so there is no vendor reference.",
-                fix="Install it with: pip install 'nvidia-cublas'",
-            ) from error
-        self._library = ctypes.CDLL(found.abs_path)
+        self._library = _load("cublas")
         self._handle = ctypes.c_void_p()
-        self._call("cublasCreate_v2", ctypes.byref(self._handle))
+        _checked(self._library, "cublasCreate_v2", ctypes.byref(self._handle))
         self.call("cublasSetStream_v2", ctypes.c_void_p(stream))
         self.call("cublasSetMathMode", _DEFAULT_MATH)
 
@@ -94,13 +129,109 @@ class Cublas:
         """The library's version, for example `13.1.0`."""
         number = ctypes.c_int()
         self.call("cublasGetVersion_v2", ctypes.byref(number))
-        return f"{number.value // 10000}.{number.value // 100 % 100}.{number.value % 100}"
+        return _version(number.value)
 
     def call(self, function: str, *arguments: Any) -> None:
         """Call a function with the handle in front of its arguments."""
-        self._call(function, self._handle, *arguments)
+        _checked(self._library, function, self._handle, *arguments)
+
+
+class _Heuristic(ctypes.Structure):
+    """`cublasLtMatmulHeuristicResult_t`: an algorithm that cuBLASLt proposes."""
+
+    _fields_ = (
+        ("algo", ctypes.c_uint64 * 8),
+        ("workspace_bytes", ctypes.c_size_t),
+        ("state", ctypes.c_int),
+        ("waves", ctypes.c_float),
+        ("reserved", ctypes.c_int * 4),
+    )
+
+
+class CublasLt:
+    """A cuBLASLt handle, with its workspace, for one stream."""
+
+    def __init__(self, stream: int) -> None:
+        self._library = _load("cublasLt")
+        self._stream = ctypes.c_void_p(stream)
+        self._handle = ctypes.c_void_p()
+        self._call("cublasLtCreate", ctypes.byref(self._handle))
+        self._workspace = DeviceBuffer(_WORKSPACE_BYTES)
+        self._preference = self._made("cublasLtMatmulPreferenceCreate")
+        for attribute, value in (
+            (_MOST_WORKSPACE, ctypes.c_size_t(_WORKSPACE_BYTES)),
+            (_REDUCTIONS, ctypes.c_uint32(_IN_COMPUTE_TYPE)),
+        ):
+            self._set("cublasLtMatmulPreferenceSetAttribute", self._preference, attribute, value)
+
+    @property
+    def version(self) -> str:
+        """The library's version, for example `13.1.0`."""
+        self._library.cublasLtGetVersion.restype = ctypes.c_size_t
+        return _version(int(self._library.cublasLtGetVersion()))
+
+    def products(
+        self, types: Sequence[str], trans_a: int, trans_b: int, m: int, n: int, k: int, *operands: Any
+    ) -> list[Launcher]:
+        """Launchers of a column-major product, one for each algorithm that the heuristic proposes.
+
+        Args:
+            types: Element types of A, B and C.
+            trans_a: Whether A is transposed, 1 or 0.
+            trans_b: The same of B.
+            m: Rows of C.
+            n: Columns of C.
+            k: Terms of a sum.
+            operands: As of cuBLAS' gemm: alpha, A, its leading dimension, B, its own, beta, C, its own.
+        """
+        alpha, a, lda, b, ldb, beta, c, ldc = operands
+        product = self._made("cublasLtMatmulDescCreate", _SUMS_IN_F32, _CUDA_TYPES["f32"])
+        for attribute, value in ((_TRANS_A, trans_a), (_TRANS_B, trans_b)):
+            self._set("cublasLtMatmulDescSetAttribute", product, attribute, ctypes.c_int32(value))
+        shapes = ((m, k)[:: -1 if trans_a else 1], (k, n)[:: -1 if trans_b else 1], (m, n))
+        layouts = [
+            self._made(
+                "cublasLtMatrixLayoutCreate",
+                _CUDA_TYPES[dtype],
+                *map(ctypes.c_uint64, shape),
+                ctypes.c_int64(leading),
+            )
+            for dtype, shape, leading in zip(types, shapes, (lda, ldb, ldc), strict=True)
+        ]
+        found, count = (_Heuristic * _MOST_ALGORITHMS)(), ctypes.c_int()
+        status = self._library.cublasLtMatmulAlgoGetHeuristic(
+            *(self._handle, product, *layouts, layouts[2], self._preference),
+            *(_MOST_ALGORITHMS, found, ctypes.byref(count)),
+        )
+        usable = [each for each in found[: count.value] if each.state == _SUCCESS]
+        if status != _SUCCESS or not usable:
+            raise CaseSkipped(f"cuBLASLt has no algorithm for {m} x {n} x {k} (status {status}).")
+        head = (product, alpha, a, layouts[0], b, layouts[1], beta, c, layouts[2], c, layouts[2])
+        return [
+            partial(
+                self._call,
+                *("cublasLtMatmul", self._handle, *head, ctypes.byref(each.algo)),
+                *(ctypes.c_void_p(self._workspace.address), ctypes.c_size_t(_WORKSPACE_BYTES), self._stream),
+            )
+            for each in usable
+        ]
+
+    def _made(self, function: str, *arguments: Any) -> ctypes.c_void_p:
+        """A descriptor; it stays until the process ends, as the call may be repeated."""
+        made = ctypes.c_void_p()
+        self._call(function, ctypes.byref(made), *arguments)
+        return made
+
+    def _set(self, function: str, descriptor: ctypes.c_void_p, attribute: int, value: Any) -> None:
+        size = ctypes.c_size_t(ctypes.sizeof(value))
+        self._call(function, descriptor, attribute, ctypes.byref(value), size)
 
     def _call(self, function: str, *arguments: Any) -> None:
-        status = getattr(self._library, function)(*arguments)
-        if status != _SUCCESS:
-            raise CaseFailure(f"{function} returned cuBLAS status {status}.")
+        _checked(self._library, function, *arguments)
+
+
+_LIBRARIES: dict[str, type[Cublas | CublasLt]] = {"cublas": Cublas, "cublasLt": CublasLt}
+
+
+def _version(number: int) -> str:
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
