@@ -60,7 +60,6 @@ from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
-from gpuprof.executor.memory.cache_watch import CacheWatch
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.open_meetings import AccessPair
@@ -79,7 +78,6 @@ __all__ = [
     "AccessPair",
     "Argument",
     "Buffer",
-    "CacheWatch",
     "CountedTotals",
     "Deed",
     "FaultKind",

@@ -18,9 +18,8 @@ from gpuprof.executor.interleaving import Openness, Order, by_signals, run_inter
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
-from gpuprof.executor.memory.cache_watch import CacheWatch
 from gpuprof.executor.memory.global_accesses import Observer
-from gpuprof.executor.memory.global_memory import GlobalMemory
+from gpuprof.executor.memory.global_memory import GlobalMemory, Restorable
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.printed import Printed
@@ -134,7 +133,6 @@ def launch(
     slice_steps: float | None = None,
     merged_atomics: Collection[int] = (),
     order: Order | None = None,
-    cache_watch: CacheWatch | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -154,7 +152,7 @@ def launch(
         instruction_budget: Instructions a batch may take before its loop counts as endless.
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
-        observers: Who is told of accesses to global memory.
+        observers: Who is told of what threads do to memory.
         watched_loops: Basic blocks of `program.loops`, whose iterations are to be counted.
         slice_steps: Run the control slice alone, of a program that has one, in at most so many steps of
             single lanes: it counts the same, and moves no value that decides nothing.
@@ -162,7 +160,6 @@ def launch(
             code.
         order: In which other order warps and blocks run; told whether they came to their end. Reading shared
             memory that nobody has written is no fault by itself then.
-        cache_watch: What follows the accesses of each batch's first block into L1.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -177,15 +174,12 @@ def launch(
     template = LaunchTemplate(
         program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors
     )
-    template.merged_atomics, template.cache_watch = merged_atomics, cache_watch
+    template.merged_atomics = merged_atomics
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     sliced = None
     if slice_steps is not None:
         sliced, instruction_budget = SliceRun(StoreTrace(template.stored()), slice_steps), _NO_BUDGET
-    # No observer can forget what it saw of a run that is begun again.
-    forgets = not observers and sliced is None
-    ordered = program.means.in_shared and not forgets
     # What is signalled through global memory may order accesses to shared memory, too.
     in_order = program.means.in_shared or (by_signals(program, memory) and not program.means.phased)
     if order is not None:
@@ -194,17 +188,18 @@ def launch(
         )
         run.interleaved(order)
     else:
-        restore = memory.snapshot() if in_order and forgets else None
+        begun_again = in_order and sliced is None
+        restorable: list[Restorable] = [memory, *observers] if begun_again else []
+        restores = [one.snapshot() for one in restorable]
         try:
-            run = _Run(
-                template, sample, instruction_budget, progress, observers, sliced, order_shared=ordered
-            )
+            run = _Run(template, sample, instruction_budget, progress, observers, sliced)
             run.to_the_end()
         except KernelFault as fault:
-            if restore is None or not fault.is_race:
+            if not (begun_again and fault.is_race):
                 raise
-            restore()
-            run = _Run(template, sample, instruction_budget, progress, order_shared=True)
+            for restore in restores:
+                restore()
+            run = _Run(template, sample, instruction_budget, progress, observers, order_shared=True)
             run.to_the_end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
@@ -341,7 +336,7 @@ class _Run:
         batch.stored = {} if self.sample.count < self.sample.total else None
         batch.printed = self.printed
         if self.sliced is not None:
-            batch.run_slice(self.sliced, program.deciding)
+            batch.run_slice(self.sliced, program.deciding, self._observers)
         else:
             batch.join(
                 *(self._races, first),

@@ -16,7 +16,6 @@ from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
-from gpuprof.executor.memory.cache_watch import CacheWatch
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.open_meetings import OpenMeetings
@@ -137,7 +136,6 @@ class LaunchTemplate:
         #: Loops whose turns are counted, each with the basic blocks before it.
         self.loops: dict[int, tuple[int, ...]] = {}
         self.merged_atomics: Collection[int] = ()
-        self.cache_watch: CacheWatch | None = None
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
@@ -167,7 +165,6 @@ class LaunchTemplate:
         )
         batch.assume_written(self.program.own.reserved_bytes)
         batch.registers = list(self.registers)
-        batch.cache_watch = self.cache_watch
         values = self.surroundings.of_blocks(self.layout.indices_of(indices))
         for name, slot in slots.specials.items():
             if name in values:

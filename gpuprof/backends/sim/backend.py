@@ -60,6 +60,7 @@ from gpuprof.executor import (
     GlobalMemory,
     KernelFault,
     LaunchResult,
+    Observer,
     Order,
     Program,
     Sample,
@@ -120,14 +121,15 @@ class SimBackend(Backend):
     Args:
         seed: Of the problems' random inputs.
         blocks: Blocks to run of each grid; 0 for all, None to choose by the size of problem and launch.
+        models: Whether times are modelled of what is verified.
     """
 
     name: BackendName = "sim"
 
-    def __init__(self, device: Device, seed: int, blocks: int | None = None) -> None:
+    def __init__(self, device: Device, seed: int, blocks: int | None = None, *, models: bool = True) -> None:
         self.device = device
         self._seed = seed
-        self._blocks = blocks
+        self._blocks, self._models = blocks, models
         self._references: References | None = None
         self._decoded = Programs()
         self._links = Links()
@@ -261,7 +263,7 @@ class SimBackend(Backend):
     @cached_property
     def _whole_grids(self) -> list["SimBackend"]:
         """What runs smaller sizes whole."""
-        return [SimBackend(card, self._seed, 0) for card in cards_like(self.device)]
+        return [SimBackend(card, self._seed, 0, models=False) for card in cards_like(self.device)]
 
     def _count_slice(
         self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
@@ -290,7 +292,7 @@ class SimBackend(Backend):
                 watched_loops=link.watched_loops,
                 merged_atomics=link.merged_atomics,
                 slice_steps=_MOST_SLICE_STEPS,
-                cache_watch=watch,
+                observers=[watch],
             )
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
@@ -440,7 +442,7 @@ class SimBackend(Backend):
             memory: GlobalMemory = memory,
             buffers: Mapping[str, Buffer] = buffers,
             order: Order | None = None,
-            observers: Sequence[Witness] = (),
+            observers: Sequence[Observer] = (),
         ) -> list[LaunchResult]:
             return [
                 run_launch(
@@ -450,7 +452,6 @@ class SimBackend(Backend):
                     merged_atomics=found.merged_atomics,
                     order=order,
                     observers=observers,
-                    cache_watch=None if order else watch,
                 )
                 for one, given, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
@@ -473,7 +474,7 @@ class SimBackend(Backend):
 
         try:
             with timeline.span("execute", kernel.id):
-                results = launch_all()
+                results = launch_all(observers=[watch] if self._models else [])
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow_undefined:
                 raise
@@ -488,13 +489,14 @@ class SimBackend(Backend):
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
         found = self._executed_case(kernel, shape, programs, links, results, buffers, mistaken=mistaken)
         entries = [one.entry for one in shape.launches]
-        play = partial(played, self.device, problem, shape, compiled, links, results, found.lines, watch)
+        if self._models:
+            play = partial(played, self.device, problem, shape, compiled, links, results, found.lines, watch)
+            found = replace(found, model=partial(model_of, play))
         return replace(
             found,
             combined=any(buffer.combined for buffer in memory.buffers),
             again=again if outlasts_a_launch(problem, memory, buffers) else None,
             others=OtherOrders(in_order, explain, entries, result.openness, result.steps),
-            model=partial(model_of, play),
         )
 
     @staticmethod

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from gpuprof.backends.base import Functions
+from gpuprof.backends.sim.cache_watch import CacheWatch
 from gpuprof.backends.sim.instructions import NoLink
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
-from gpuprof.executor import WARP, CacheWatch, LaunchResult
+from gpuprof.executor import WARP, LaunchResult
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.weighing import Executed, weigh

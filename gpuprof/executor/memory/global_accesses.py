@@ -3,6 +3,7 @@
 """How instructions touch global memory: what observers are told, and what may not meet without order."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -100,6 +101,11 @@ class MemoryOperation:
         return self.by if self.by is not None else self._of_lanes(self.order.threads)
 
     @property
+    def strong(self) -> bool:
+        """Whether it is volatile, relaxed or atomic."""
+        return self.manner in STRONG and self.manner is not Manner.GUESS
+
+    @property
     def near(self) -> bool:
         """Whether its scope is the block."""
         return self.manner in (*NEAR_READS, Manner.NEAR_WRITE)
@@ -164,6 +170,16 @@ class Observer:
 
     def begin(self, named: Named) -> None:
         """A launch begins, of whose threads `named` tells the names."""
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what makes it forget, once, all that it is told from now on: a launch may be begun again."""
+        before = deepcopy(vars(self))
+
+        def restore() -> None:
+            vars(self).clear()
+            vars(self).update(before)
+
+        return restore
 
     def wants(self, buffer: Any) -> bool:
         """Whether it is to be told who touches a buffer: of global memory, or that of the blocks of a batch.

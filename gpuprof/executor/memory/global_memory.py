@@ -157,6 +157,10 @@ class Buffer:
         """Return what a message calls one of its bytes, and the address of that."""
         return f"element {byte // self.item_bytes} of {self.name}", self.address + byte
 
+    def __deepcopy__(self, memo: object) -> "Buffer":
+        """Return itself: what knows of a buffer means this one."""
+        return self
+
     def snapshot(self) -> Callable[[], None]:
         """Return what puts it back as it is now."""
         content, combined = self._bytes.copy(), self.combined

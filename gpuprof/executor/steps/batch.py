@@ -22,7 +22,6 @@ from gpuprof.executor.memory.accesses import Access, Signals
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
-from gpuprof.executor.memory.cache_watch import CacheWatch
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
@@ -244,8 +243,6 @@ class Batch:
         self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         self.memo = AccessMemory()
-        #: What follows the first block's accesses into L1, if anything does.
-        self.cache_watch: CacheWatch | None = None
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
@@ -303,7 +300,7 @@ class Batch:
         judges = [races] if self.shared_order is None else [races, self.shared_order]
         self.observe([*judges, *observers])
 
-    def run_slice(self, run: SliceRun, deciding: Collection[str]) -> None:
+    def run_slice(self, run: SliceRun, deciding: Collection[str], observers: Sequence[Observer] = ()) -> None:
         """Run the control slice alone, which no race is looked for in.
 
         The content of `deciding` spaces, of "shared" and "local", decides what the slice does.
@@ -317,7 +314,7 @@ class Batch:
         self.control_slice = ControlSlice(run, shared, local)
         self.races.order = self.order
         self.races.dismiss()
-        self.observe([run.trace])
+        self.observe([run.trace, *observers])
 
     def observe(self, observers: Sequence[Observer]) -> None:
         """From now on these are told who touches what they want to know of."""

@@ -191,13 +191,6 @@ class GlobalSpace:
         found = moving_footprint(moving, address, request.offset, mask, request.size)
         if request.site is not None:
             tally = batch.tally
-            if batch.cache_watch is not None:
-                shape = (mask.warps, WARP)
-                places = np.broadcast_to(address[0], shape) + request.offset
-                loads = request.manner is Manner.READ
-                batch.cache_watch.look(
-                    request.line, places, np.broadcast_to(mask.lanes[0], shape), loads=loads
-                )
             tally.add(request.site, "requests", mask.warp_count)
             if "sectors" not in request.elsewhere:
                 sectors = atomic_sectors(address, request.offset, mask) if in_turn else found.sectors
