@@ -48,6 +48,11 @@ class Ladder:
         ids = {kernel.id for kernel in self.kernels}
         return tuple(kernel for kernel in self.kernels if kernel.shape_of not in ids)
 
+    def rungs_of(self, dtype: str) -> tuple[Kernel, ...]:
+        """Its rungs for runs of a type: those that are written for it, all where none is."""
+        written = tuple(kernel for kernel in self.rungs if kernel.choices or dtype in kernel.dtypes)
+        return written if any(not kernel.choices for kernel in written) else self.rungs
+
     @property
     def _listed(self) -> str:
         """Where to find the kernels' names."""

@@ -173,7 +173,7 @@ def make_request(
         _check_extents(size, operation.dimensions)
     for block in blocks:
         _check_threads(block)
-    chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.rungs)
+    chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.rungs_of(kind))
     if not chosen:
         raise InputError(
             f"There is no {operation.name} kernel: no file that ends in .cu stands beside operation.toml.",
