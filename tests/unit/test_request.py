@@ -183,11 +183,14 @@ def test_empty_block_option_is_refused_like_any_other_empty_entry():
         build_request(shipped_ladder("gemm"), [], True, "128", "", "f32")
 
 
-def chosen(operation, texts, everything=False):
+def chosen(operation, texts, everything=False, dtype="f32"):
     """The kernels that a command line chooses."""
     shipped = shipped_ladder(operation)
     selections = make_request(
-        shipped, choose_kernels(shipped, texts, everything), [(8, 8, 8)[: len(shipped.operation.dimensions)]]
+        shipped,
+        choose_kernels(shipped, texts, everything),
+        [(8, 8, 8)[: len(shipped.operation.dimensions)]],
+        dtype=dtype,
     ).selections
     assert all(selection.params == ({},) for selection in selections)
     return tuple(selection.kernel for selection in selections)
@@ -197,9 +200,14 @@ def ids(kernels):
     return [kernel.id for kernel in kernels]
 
 
-def test_without_names_all_rungs_run_and_a_shape_when_it_is_named():
-    rungs = tuple(kernel for kernel in ladder("gemm") if not kernel.shape_of)
-    assert chosen("gemm", []) == chosen("gemm", [], True) == rungs
+def test_without_names_all_rungs_of_the_type_run_and_a_shape_when_it_is_named():
+    rungs = [kernel for kernel in ladder("gemm") if not kernel.shape_of]
+    for dtype, first in (("f32", "naive"), ("f64", "naive"), ("bf16", "wmma")):
+        written = tuple(kernel for kernel in rungs if kernel.choices or dtype in kernel.dtypes)
+        assert written[0].id == first
+        assert chosen("gemm", [], dtype=dtype) == chosen("gemm", [], True, dtype=dtype) == written
+    # Where nothing is written for a type, each row says so.
+    assert len(chosen("transpose", [], dtype="bf16")) == len(chosen("transpose", []))
     shape = next(kernel for kernel in ladder("gemm") if kernel.shape_of)
     assert chosen("gemm", [shape.id]) == (shape,)
 

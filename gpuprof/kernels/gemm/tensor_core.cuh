@@ -34,26 +34,27 @@ template <bool VECTOR> static __device__ __forceinline__ uint4 load8(const real 
     return *(const uint4 *)values;
 }
 
+// Two neighbours of a row of C as they are to be.
+static __device__ __forceinline__ unsigned scaled2(float first, float second, float alpha, float beta, const real *c)
+{
+    if (beta == 0)
+        return pack(alpha * first, alpha * second);
+    __align__(4) real old[2];
+    *(unsigned *)old = *(const unsigned *)c;
+    return pack(alpha * first + beta * (float)old[0], alpha * second + beta * (float)old[1]);
+}
 // Write two neighbours of a row of C, of which `left` exist.
 template <bool VECTOR>
 static __device__ __forceinline__ void write2(real *c, int left, float alpha, float first, float second, float beta)
 {
-    float value[2] = {alpha * first, alpha * second};
     if (VECTOR) {
-        if (left <= 0)
-            return;
-        if (beta != 0) {
-            __align__(4) real old[2];
-            *(unsigned *)old = *(const unsigned *)c;
-            value[0] += beta * (float)old[0];
-            value[1] += beta * (float)old[1];
-        }
-        *(unsigned *)c = pack(value[0], value[1]);
+        if (left > 0)
+            *(unsigned *)c = scaled2(first, second, alpha, beta, c);
     } else {
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-            if (i < left)
-                c[i] = (real)(beta == 0 ? value[i] : value[i] + beta * (float)c[i]);
+        if (left > 0)
+            c[0] = (real)(beta == 0 ? alpha * first : alpha * first + beta * (float)c[0]);
+        if (left > 1)
+            c[1] = (real)(beta == 0 ? alpha * second : alpha * second + beta * (float)c[1]);
     }
 }
 
@@ -71,6 +72,13 @@ static __device__ __forceinline__ void load_turned(unsigned (&tiles)[4], unsigne
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(tiles[0]), "=r"(tiles[1]), "=r"(tiles[2]), "=r"(tiles[3])
                  : "r"(row)
+                 : "memory");
+}
+// Four tiles of 8x8 to shared memory, as load_tiles has them.
+static __device__ __forceinline__ void store_tiles(unsigned row, const unsigned (&tiles)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(tiles[0]), "r"(tiles[1]),
+                 "r"(tiles[2]), "r"(tiles[3])
                  : "memory");
 }
 

@@ -21,6 +21,32 @@ static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap
                  "l"(map), "r"(column), "r"(row), "r"(barrier)
                  : "memory");
 }
+// The same, to the same place in each of the cluster's BLOCKS blocks, whose barriers there all hear of it.
+template <int BLOCKS>
+static __device__ __forceinline__ void copy_box_to_all(unsigned target, const TensorMap *map, int column, int row,
+                                                       unsigned barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+                 " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(target),
+                 "l"(map), "r"(column), "r"(row), "r"(barrier), "h"((unsigned short)((1 << BLOCKS) - 1))
+                 : "memory");
+}
+// Start the copy of a box in shared memory to the array, and close a group of such copies.
+static __device__ __forceinline__ void store_box(const TensorMap *map, int column, int row, unsigned source)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(column),
+                 "r"(row), "r"(source)
+                 : "memory");
+}
+static __device__ __forceinline__ void close_stores()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Wait until all groups of this thread but the last PENDING have been read from shared memory.
+template <int PENDING> static __device__ __forceinline__ void wait_for_stores()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
+}
 
 // One thread makes barriers of so many arrivals each, then lets the copy engine see them.
 static __device__ __forceinline__ void init_barrier(unsigned barrier, int arrivals)
@@ -34,6 +60,24 @@ static __device__ __forceinline__ void publish_barriers()
 static __device__ __forceinline__ void arrive_at(unsigned barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Arrive at the barrier in the same place of another block of the cluster.
+static __device__ __forceinline__ void arrive_at_block(unsigned barrier, unsigned rank)
+{
+    asm volatile("{\n"
+                 ".reg .b32 theirs;\n"
+                 "mapa.shared::cluster.u32 theirs, %0, %1;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [theirs];\n"
+                 "}" ::"r"(barrier),
+                 "r"(rank)
+                 : "memory");
+}
+// Wait for all threads of all blocks of the cluster.
+static __device__ __forceinline__ void meet_cluster()
+{
+    asm volatile("barrier.cluster.arrive;\n"
+                 "barrier.cluster.wait;" ::
+                     : "memory");
 }
 // Arrive, and have the barrier wait for so many bytes of copies too.
 static __device__ __forceinline__ void expect_bytes(unsigned barrier, int bytes)

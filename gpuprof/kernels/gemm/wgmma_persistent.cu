@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+problem = "gemm"
+dtypes = ["bf16", "f16"]
+title = "One block an SM"
+rung = 676
+idea = "As many blocks as SMs, each with a tile of C after the other. The warp that fetches goes on to the next tile while the others still write C."
+after = "wgmma_producer_128x256"
+change = "A block is begun once an SM: grid_blocks fall, and a tile's first products find their operands there."
+bottleneck = "The L2 cache: a block fetches 48 KiB for 128x256x64 products, and all SMs do so at once."
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+
+[moves]
+grid_blocks = "falls"
+
+[tensor_maps.A_map]
+array = "A"
+box = ["BK", "BM"]
+swizzle_bytes = 128
+
+[tensor_maps.B_map]
+array = "B"
+box = ["64", "BK"]
+swizzle_bytes = 128
+
+[launch]
+block = [384]
+grid = ["min(sm_count, cdiv(N, BN) * cdiv(M, BM))"]
+dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes"
+
+[constants]
+BM = 128 # rows of C per block
+BK = 64  # k per tile
+
+[parameters]
+BN = 256   # columns of C per block
+STAGES = 4 # tiles in shared memory
+
+[candidates]
+BN = [64, 128, 256]
+STAGES = [3, 4, 5, 6]
+
+[[require]]
+condition = "BN == 64 or BN == 128 or BN == 256"
+because = "{id} has products of 64, 128 and 256 columns"
+
+[[require]]
+condition = "STAGES >= 2"
+because = "{id} needs two STAGES or more: one is computed from, the others fill"
+
+[[require]]
+condition = "N % 8 == 0 and K % 8 == 0"
+because = "{id} copies 16 bytes at a time: N and K must be multiples of 8"
+
+[[require]]
+condition = "90 <= arch < 100"
+because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
+*/
+
+#define THREADS BLOCK_X
+#define A_BYTES (2 * BM * BK)
+#define B_BYTES (2 * BK * BN)
+#define STAGE (A_BYTES + B_BYTES)
+
+#include "tma.cuh"
+#include "wgmma.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    wgmma_persistent(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
+                     const __grid_constant__ TensorMap B_map, float beta, real *C)
+{
+    // Coordinates.
+    const int t = threadIdx.x;
+    const int lane = t % 32;
+    const int tiles_n = (N + BN - 1) / BN;
+    const int tiles = (M + BM - 1) / BM * tiles_n; // of C
+    const int depth = (K + BK - 1) / BK;           // tiles of k
+
+    // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
+    // that counts the warps which are done with it.
+    extern __shared__ __align__(1024) char shared[];
+    __shared__ __align__(8) unsigned long long barriers[2 * STAGES];
+    const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
+    const unsigned empty = full + 8 * STAGES;
+    if (t == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            init_barrier(full + 8 * stage, 1);
+            init_barrier(empty + 8 * stage, BM / 64 * 4);
+        }
+        publish_barriers();
+    }
+    __syncthreads();
+
+    // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
+    if (t < 128) {
+        // The warpgroup that fetches: one thread of it.
+        shrink_to<40>();
+        if (t > 0)
+            return;
+        int turn = 0;
+        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+            const int m0 = tile / tiles_n * BM;
+            const int n0 = tile % tiles_n * BN;
+            for (int k0 = 0; k0 < K; k0 += BK, ++turn) {
+                const unsigned stage = stages + turn % STAGES * STAGE;
+                const unsigned barrier = full + 8 * (turn % STAGES);
+                wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
+                expect_bytes(barrier, STAGE);
+                copy_box(stage, &A_map, k0, m0, barrier);
+                for (int n = 0; n < BN; n += ROW)
+                    copy_box(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, k0, barrier);
+            }
+        }
+        return;
+    }
+
+    // The warpgroups that multiply.
+    grow_to<232>();
+    const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
+    const auto release = [&](int turn) {
+        if (lane == 0)
+            arrive_at(empty + 8 * (turn % STAGES));
+    };
+    int turn = 0;
+#pragma unroll 1
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        float sum[BN / 2];
+#pragma unroll 1
+        for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
+            wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
+            const unsigned a_tile = stages + turn % STAGES * STAGE;
+            const unsigned b_tile = a_tile + A_BYTES;
+            begin_products();
+#pragma unroll
+            for (int k = 0; k < BK; k += 16)
+                multiply_add(sum, rows_of_k(a_tile + 2 * (m_group * ROW + k)),
+                             rows_of_columns(b_tile + 2 * k * ROW, 2 * BK * ROW), k_tile + k > 0);
+            close_products();
+            // Those of the tile before are done: its stage may fill again.
+            wait_for_products<1>();
+            if (k_tile > 0)
+                release(turn - 1);
+        }
+        wait_for_products<0>();
+        release(turn - 1);
+        write_sums(sum, tile / tiles_n * BM + m_group, tile % tiles_n * BN, M, N, alpha, beta, C);
+    }
+}
