@@ -13,7 +13,7 @@ from typing import Literal
 
 Role = Literal["in", "out", "inout"]
 Rate = Literal["flops", "bytes"]
-ScalarType = Literal["real", "f16", "bf16", "f32", "f64", "i32", "i64", "u32", "u64"]
+ScalarType = Literal["real", "sum", "f16", "bf16", "f32", "f64", "i32", "i64", "u32", "u64"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ArrayDeclaration:
         shape: Formulas of its extents, the fastest varying last; of a coded operation they may be the shape
             for its first options.
         role: Whether kernels read it, write it, or both.
-        dtype: Element type; `real` is the run's.
+        dtype: Element type; `real` is the run's, `result` that of what it computes.
         read_if: Of one that kernels read and write, the formula of dimensions and scalars that is 0 where
             they must not read it; empty where they always may.
         unread: Why not, as the rest of a sentence after `though`.
@@ -42,7 +42,7 @@ class ScalarDeclaration:
     """One number that kernels take besides the sizes; an option of the command line.
 
     Args:
-        type: `real` is the run's element type.
+        type: `real` is the run's element type, `sum` that of its sums.
         default: Its value unless another is asked for.
         neutral: The value that a kernel stands for which does not take it; None where each must.
         help: What it is, for the command line.
@@ -71,7 +71,7 @@ class OptionDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the operation needs, as formulas of dimensions, scalars and `real_bytes`.
+    """What the operation needs, as formulas of dimensions, scalars, `real_bytes` and `result_bytes`.
 
     Args:
         flops: Floating-point operations.

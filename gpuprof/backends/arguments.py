@@ -225,11 +225,12 @@ def _number(
     """A scalar: whatever the kernel takes it as, it is the number that the reference computes with."""
     kind, value = ELEMENT_TYPES[problem.scalar_type(name)], problem.rounded(name)
     if kind.roundoff:
-        # A half is a struct of its bits.
-        is_half = parameter.is_struct and parameter.nbytes == kind.nbytes == _HALF_BYTES
-        fits = (parameter.is_float and parameter.nbytes in _FLOATS) or is_half
-        if is_half:
-            content = rounded(value, problem.scalar_type(name)).tobytes()
+        # A half is a struct of its bits; it may stand for a number that it holds.
+        is_half = parameter.is_struct and parameter.nbytes == problem.real_bytes == _HALF_BYTES
+        as_half = rounded(value, problem.dtype) if is_half else None
+        fits = (parameter.is_float and parameter.nbytes in _FLOATS) or as_half == value
+        if as_half is not None:
+            content = as_half.tobytes()
         else:
             content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
     else:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from gpuprof.kernels.kernel import NO_LAUNCH, Launch, LaunchStep, Workspace
 from gpuprof.operation import Operation
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.tables import TableReader, is_integer
 
@@ -99,7 +99,7 @@ def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Wo
         shape = entry.strings("shape")
         if not shape:
             raise entry.error("shape", "must be one or more formulas")
-        dtype = entry.choice("dtype", (REAL, *ELEMENT_TYPES), REAL)
+        dtype = entry.choice("dtype", (*OF_RUN, *ELEMENT_TYPES), REAL)
         entry.finish()
         arrays[name] = Workspace(shape, dtype)
     return arrays

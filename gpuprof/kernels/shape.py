@@ -16,7 +16,7 @@ from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
 from gpuprof.kernels.macros import own_names
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.kernels.texture import Texture, make_texture
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+from gpuprof.problems.dtypes import ELEMENT_TYPES, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.text import Extent, format_extent
@@ -177,7 +177,7 @@ def _array_of(
     shape = tuple(evaluate(text, values) for text in array.shape)
     if min(shape) < 1:
         raise CaseSkipped(f"The workspace {name} of {kernel.id} would have the shape {shape}.")
-    return ArraySpec(name, shape, problem.dtype if array.dtype == REAL else array.dtype, "out")
+    return ArraySpec(name, shape, of_run(array.dtype, problem.dtype), "out")
 
 
 def _check_limits(launch: OneLaunch, kernel: Kernel, device: Device) -> None:

@@ -14,7 +14,7 @@ from gpuprof.kernels.header import LAUNCH_VARIABLES, header_end
 from gpuprof.kernels.kernel import Kernel, Launch, LaunchStep
 from gpuprof.kernels.preprocessing import OWN_MACROS
 from gpuprof.operation import Operation
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL
 from gpuprof.tables import is_identifier
 
 #: Words of C++ that are none of Python's and that a file may be called by.
@@ -208,7 +208,7 @@ def _skeleton(operation: Operation, name: str) -> str:
     for key, each in operation.arrays.items():
         const = "const " if each.role == "in" else ""
         taken.append(f"{const}{_c_type(each.dtype)} *{key}")
-    types = {each.dtype for each in operation.arrays.values()} - {REAL}
+    types = {each.dtype for each in operation.arrays.values()} - {*OF_RUN}
     headers = sorted({ELEMENT_TYPES[dtype].header for dtype in types} - {""})
     includes = "".join(f"#include <{header}>\n" for header in headers)
     index = "(long long)blockIdx.x * blockDim.x + threadIdx.x"
@@ -229,7 +229,7 @@ def _is_plain(formula: str) -> bool:
 
 
 def _c_type(dtype: str) -> str:
-    return REAL if dtype == REAL else ELEMENT_TYPES[dtype].c_type
+    return REAL if dtype in OF_RUN else ELEMENT_TYPES[dtype].c_type
 
 
 def _quoted(text: str) -> str:

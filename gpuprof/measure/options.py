@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from gpuprof.errors import InputError
+from gpuprof.problems.dtypes import RUN_TYPES
 from gpuprof.problems.sizes import NUMBER
 
 #: An environment variable of this beginning is a label too, in small letters: GPUPROF_LABEL_RACK is `rack`.
@@ -152,7 +153,7 @@ _KERNEL = (
     " parameters as reg_8x8:BK=16, or BK=8|16 for a case each."
 )
 _ALL = "All rungs of the ladder (the default without --kernel); other shapes run when they are named."
-_TYPES, _REFERENCES = ("f32", "f64", "f16", "bf16"), ("vendor", "cpu", "all", "none")
+_TYPES, _REFERENCES = tuple(RUN_TYPES), ("vendor", "cpu", "all", "none")
 _REFERENCE = "On a GPU: what to measure beside the kernels; cpu is NumPy."
 
 

@@ -14,7 +14,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shape import MAX_THREADS_PER_BLOCK, check_block
 from gpuprof.operation import Operation, ReferenceDeclaration
-from gpuprof.problems.dtypes import RUN_TYPES, largest, run_type
+from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.results import ProblemRecord, size_label
@@ -247,8 +247,7 @@ def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: st
                 f"{operation.name} has no scalar {name!r}.",
                 fix=did_you_mean(name, operation.scalars, known),
             )
-        declared = operation.scalars[name].type
-        kind = dtype if declared == "real" else declared
+        kind = of_run(operation.scalars[name].type, dtype)
         if not math.isfinite(value):
             raise InputError(f"{name} = {value} is not a finite number.")
         if abs(value) > largest(kind):

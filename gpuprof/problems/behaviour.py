@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.operation import Check, Role
-from gpuprof.problems.dtypes import REAL, is_float, numpy_dtype
+from gpuprof.problems.dtypes import is_float, numpy_dtype, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate, evaluate_arrays, evaluate_real
 from gpuprof.problems.generators import generate
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -60,7 +60,8 @@ class DeviceReference:
     """Device code of the measuring side that fills the expected values and magnitudes of every output.
 
     Args:
-        source: CUDA C++; `real` is the run's element type, and `value_of(element)` the number that one is.
+        source: CUDA C++; `real` is the run's element type, `result_type` that of its results, and
+            `value_of(element)` the number that one is.
         arguments: `int` for a long long, `float` for a double, or an address.
         has_magnitude: Whether it fills magnitudes; without, every element's is 1.
     """
@@ -75,7 +76,7 @@ class DeviceReference:
 
 @dataclass(frozen=True, slots=True)
 class HostReal:
-    """A number of the run's element type, passed by its address on the host, as BLAS libraries want it."""
+    """A number of the type of sums, passed by its address on the host, as BLAS libraries want it."""
 
     value: float
 
@@ -108,7 +109,7 @@ class Behaviour:
             shape = tuple(evaluate(text, problem.dimensions) for text in declared.shape)
             if min(shape) < 1:
                 raise ExpressionError(f"{name} would have the shape {shape}")
-            dtype = problem.dtype if declared.dtype == REAL else declared.dtype
+            dtype = of_run(declared.dtype, problem.dtype)
             specs.append(ArraySpec(name, shape, dtype, *role_of(problem, name)))
         return tuple(specs)
 

@@ -128,7 +128,7 @@ def element_type(name: str, dtype: "np.dtype[Any]") -> str:
     for key, kind in ELEMENT_TYPES.items():
         if kind.numpy == dtype.name:
             return key
-    known = ", ".join(kind.numpy for kind in ELEMENT_TYPES.values())
+    known = ", ".join(dict.fromkeys(kind.numpy for kind in ELEMENT_TYPES.values()))
     raise InputError(f"{name} holds {dtype.name}.", fix=f"Convert it to one of {known}.")
 
 
@@ -265,9 +265,9 @@ def _scalar(name: str, number: int | float, given: Any) -> ScalarDeclaration:
 def _formula(name: str, given: int | str, sizes: Mapping[str, int]) -> str:
     text = str(given)
     try:
-        for unknown in sorted(variables(text, "reals") - {*sizes, "real_bytes"}):
+        for unknown in sorted(variables(text, "reals") - {*sizes, "real_bytes", "result_bytes"}):
             raise ExpressionError(f"{unknown!r} is not a size; those are {', '.join(sizes)}")
-        if evaluate_real(text, {**sizes, "real_bytes": 1}) < 0:
+        if evaluate_real(text, {**sizes, "real_bytes": 1, "result_bytes": 1}) < 0:
             raise ExpressionError("it is negative")
     except ExpressionError as error:
         raise InputError(f"{name} = {text} cannot be used: {error}.") from error
@@ -300,4 +300,4 @@ def _tolerance(word: str, given: Tolerance, output: str) -> float | None:
 def _run_type(arrays: Mapping[str, Array]) -> str:
     """The element type that stands for `real`, and whose peak counts: of the first array that has such."""
     types = (element_type(name, array.dtype) for name, array in arrays.items())
-    return next((kind for kind in types if kind in RUN_TYPES), RUN_TYPES[0])
+    return next((kind for kind in types if kind in RUN_TYPES), "f32")

@@ -23,7 +23,7 @@ from gpuprof.operation import (
     Work,
 )
 from gpuprof.problems.coded import CODED
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, RUN_TYPES, integer_range
+from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL, RUN_TYPES, integer_range
 from gpuprof.problems.formulas import ExpressionError, Language, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
@@ -31,7 +31,10 @@ from gpuprof.tables import FilePlace, TableReader, is_identifier, read_toml
 
 FILE_NAME = "operation.toml"
 #: Names that formulas of launches and work know besides an operation's own.
-RESERVED = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch", "u", "tiny", "real")
+RESERVED = (
+    *("block_x", "block_y", "block_z", "threads", "real_bytes", "result_bytes", "sm_count", "arch"),
+    *("u", "tiny", "truncation", "real"),
+)
 #: Fields of a check that may stand beside the outputs, and then hold for all of them.
 _SHARED = ("relative", "absolute", "equal", "magnitude", "accumulate")
 _EXAMPLE = "An operation has dimensions, [arrays.NAME], [work] and [check]; see docs/operations.md."
@@ -138,8 +141,9 @@ def _read_sizes(reader: TableReader, dimensions: tuple[str, ...]) -> str:
 
 def _read_array(reader: TableReader) -> ArrayDeclaration:
     dtype = reader.take("dtype", str, REAL)
-    if dtype != REAL and dtype not in ELEMENT_TYPES:
-        raise reader.error("dtype", f"is {dtype!r}, not {REAL} or one of {', '.join(ELEMENT_TYPES)}")
+    known = (*OF_RUN, *ELEMENT_TYPES)
+    if dtype not in known:
+        raise reader.error("dtype", f"is {dtype!r}, not one of {', '.join(known)}")
     shape = reader.strings("shape")
     if not 1 <= len(shape) <= 5:
         raise reader.error("shape", "must be one to five formulas")
@@ -204,7 +208,7 @@ def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
         rate=rate,  # type: ignore[arg-type]
     )
     for key, text in (("flops", work.flops), ("bytes", work.bytes)):
-        _check_formula(reader, key, text, (*names, "real_bytes"), "reals")
+        _check_formula(reader, key, text, (*names, "real_bytes", "result_bytes"), "reals")
     if rate == "flops" and work.flops.strip() == "0":
         raise reader.error("flops", "is 0, and the operation rated by it")
     reader.finish()
@@ -261,7 +265,7 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
         if text:
             _check_formula(reader, key, text, known, "arrays")
     for key, text in (("relative", check.relative), ("absolute", check.absolute)):
-        names = (*operation.dimensions, *operation.scalars, "u", "tiny")
+        names = (*operation.dimensions, *operation.scalars, "u", "tiny", "truncation")
         _check_formula(reader, key, text, names, "reals")
     reader.finish()
     return check

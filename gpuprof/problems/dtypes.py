@@ -7,6 +7,10 @@ from typing import Any
 
 #: In declarations, the type of the run: what `--dtype` says.
 REAL = "real"
+#: And the types that go with it: of what is computed, and of its sums and scalars.
+RESULT, SUM = "result", "sum"
+#: Words that stand for another type in each run.
+OF_RUN = (REAL, RESULT, SUM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,7 @@ class ElementType:
     Args:
         roundoff: Unit roundoff; 0 for integers.
         numpy: NumPy's name of it, or that of `ml_dtypes`, which adds to NumPy what machine learning brought.
+        spare_bits: Last bits of its fraction that are 0, of a type that lies in a wider one.
     """
 
     name: str
@@ -24,6 +29,7 @@ class ElementType:
     roundoff: float
     numpy: str
     header: str = ""
+    spare_bits: int = 0
 
 
 #: By the names that headers, operations and results use.
@@ -32,6 +38,8 @@ ELEMENT_TYPES: dict[str, ElementType] = {
     "f64": ElementType("float64", 8, "double", 2.0**-53, "float64"),
     "f16": ElementType("float16", 2, "__half", 2.0**-11, "float16", "cuda_fp16.h"),
     "bf16": ElementType("bfloat16", 2, "__nv_bfloat16", 2.0**-8, "bfloat16", "cuda_bf16.h"),
+    "tf32": ElementType("tensorfloat32", 4, "float", 2.0**-11, "float32", spare_bits=13),
+    "e4m3": ElementType("float8_e4m3", 1, "__nv_fp8_e4m3", 2.0**-4, "float8_e4m3fn", "cuda_fp8.h"),
     "i8": ElementType("int8", 1, "signed char", 0.0, "int8"),
     "u8": ElementType("uint8", 1, "unsigned char", 0.0, "uint8"),
     "i16": ElementType("int16", 2, "short", 0.0, "int16"),
@@ -41,15 +49,48 @@ ELEMENT_TYPES: dict[str, ElementType] = {
     "i64": ElementType("int64", 8, "long long", 0.0, "int64"),
     "u64": ElementType("uint64", 8, "unsigned long long", 0.0, "uint64"),
 }
-#: Those that a whole run can be in.
-RUN_TYPES = ("f32", "f64", "f16", "bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class RunType:
+    """What goes with the type of a run, as the vendor's library has it.
+
+    Args:
+        result: Type of what is computed, where an operation says `result`.
+        sums: Type of sums and scalars.
+        truncation: What tensor cores drop of each term of a sum, relative to the largest one, by truncating
+            it; 0 where sums are rounded.
+    """
+
+    result: str
+    sums: str
+    truncation: float = 0.0
+
+
+#: Those that a whole run can be in. Hopper's tensor cores keep two bits below the last one of an f32 and
+#: truncate what they return; of 8-bit floats they keep 13 bits of fraction.
+RUN_TYPES: dict[str, RunType] = {
+    "f32": RunType("f32", "f32"),
+    "f64": RunType("f64", "f64"),
+    "f16": RunType("f16", "f32", 2.0**-23),
+    "bf16": RunType("bf16", "f32", 2.0**-23),
+    "tf32": RunType("f32", "f32", 2.0**-23),
+    "e4m3": RunType("bf16", "f32", 2.0**-13),
+}
 #: Those that NumPy lacks.
-_OF_ML_DTYPES = ("bf16",)
+_OF_ML_DTYPES = ("bf16", "e4m3")
 
 
 def run_type(name: str) -> str | None:
     """The type of a run that a name stands for, its own or the one that reports print; None for no such."""
     return next((kind for kind in RUN_TYPES if name in (kind, ELEMENT_TYPES[kind].name)), None)
+
+
+def of_run(declared: str, dtype: str) -> str:
+    """The element type that a declaration means in a run of a type."""
+    if declared not in OF_RUN:
+        return declared
+    return {REAL: dtype, RESULT: RUN_TYPES[dtype].result, SUM: RUN_TYPES[dtype].sums}[declared]
 
 
 def integer_range(dtype: str) -> tuple[int, int]:
@@ -81,33 +122,52 @@ def numpy_dtype(dtype: str) -> Any:
 
 
 def rounded(values: Any, dtype: str) -> Any:
-    """Floating-point numbers rounded to an element type, to nearest even; beyond its range they are infinite.
+    """Floating-point numbers rounded to an element type, to nearest even.
+
+    Beyond its range they are infinite, or NaN in a type without infinities.
 
     Returns:
         An array of that type.
     """
     import numpy as np
 
-    values = np.asarray(values)
+    values, spare = np.asarray(values), ELEMENT_TYPES[dtype].spare_bits
     with np.errstate(over="ignore", invalid="ignore"):
-        if dtype in _OF_ML_DTYPES and values.dtype == np.float64:
+        if (dtype in _OF_ML_DTYPES or spare) and values.dtype == np.float64:
             # Its conversion goes through float32. Rounded to odd there, a number that was not exact keeps
             # that in its last bit, which the second rounding sees.
             near = values.astype(np.float32)
             inexact = (values != near) & np.isfinite(near) & (near.view(np.uint32) & 1 == 0)
             beyond = np.nextafter(near, np.where(values > near, np.inf, -np.inf).astype(np.float32))
             values = np.where(inexact, beyond, near)
-        return values.astype(numpy_dtype(dtype), copy=False)
+        values = values.astype(numpy_dtype(dtype), copy=False)
+    if not spare:
+        return values
+    bits = values.view(np.uint32)
+    half = (1 << spare - 1) - 1 + (bits >> spare & 1)
+    return np.where(np.isfinite(values), (bits + half & _kept(spare)).view(values.dtype), values)
+
+
+def _kept(spare: int) -> Any:
+    """The bits of a word but the last ones."""
+    import numpy as np
+
+    return np.uint32(2**32 - 2**spare)
 
 
 def largest(dtype: str) -> float:
     """The largest finite value of an element type."""
-    return float(_float_info(dtype).max if is_float(dtype) else integer_range(dtype)[1])
+    if not is_float(dtype):
+        return float(integer_range(dtype)[1])
+    most, spare = _float_info(dtype).max, ELEMENT_TYPES[dtype].spare_bits
+    return float((most.view("u4") & _kept(spare)).view(most.dtype) if spare else most)
 
 
 def smallest(dtype: str) -> float:
     """The smallest positive value of an element type, subnormal ones included."""
-    return float(_float_info(dtype).smallest_subnormal) if is_float(dtype) else 1.0
+    if not is_float(dtype):
+        return 1.0
+    return float(_float_info(dtype).smallest_subnormal) * float(1 << ELEMENT_TYPES[dtype].spare_bits)
 
 
 def _float_info(dtype: str) -> Any:

@@ -9,6 +9,14 @@ Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5), 2019). At la
 fails about once in 1e10 elements even at K = 4096, while a single dropped term of average size exceeds the
 bound. Gradual underflow adds at most half a smallest number to each product (Higham, "Accuracy and Stability
 of Numerical Algorithms", section 2.8).
+
+Of all types but f32 and f64 the elements of A and B are numbers of the type, so that their products are
+exact in FP32; sums are FP32's, and the result is rounded once more, to its own type. Tensor cores truncate
+what they add: each term by at most `truncation`, relative to the largest term or partial sum. Partial sums of
+products of mean zero grow with sqrt(K) and the errors of K terms with sqrt(K) of that, so their share of
+sum(|a*b|) does not grow with K (Higham and Mary, "Sharper Probabilistic Backward Error Analysis for Basic
+Linear Algebra Kernels with Random Data", SIAM J. Sci. Comput. 42(5), 2020). It stays near one truncation, of
+which 8 are allowed; 32 products that are left out are off by more in many an element, up to K = 16384.
 """
 
 from collections.abc import Mapping
@@ -30,13 +38,11 @@ from gpuprof.problems.behaviour import (
     Pointer,
     role_of,
 )
-from gpuprof.problems.dtypes import rounded
+from gpuprof.problems.dtypes import SUM, numpy_dtype, of_run, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of
 
 Doubles = NDArray[np.float64]
-#: cuBLAS: operands as they are.
-_NOT_TRANSPOSED = 0
 _LETTERS = {"f32": "S", "f64": "D"}
 #: Elements of C that a block of the device reference computes, along each side.
 _TILE = 64
@@ -47,12 +53,15 @@ class GemmBehaviour(Behaviour):
 
     def arrays(self, problem: Problem) -> tuple[ArraySpec, ...]:
         """A, B and C, with rows and columns as they are stored."""
-        m, n, k = problem.sizes
-        order = 1 if _is_row_major(problem) else -1
-        return (
-            ArraySpec("A", (m, k)[::order], problem.dtype),
-            ArraySpec("B", (k, n)[::order], problem.dtype),
-            ArraySpec("C", (m, n)[::order], problem.dtype, *role_of(problem, "C")),
+        shapes, declared = _shapes(problem), problem.operation.arrays
+        return tuple(
+            ArraySpec(
+                name,
+                shape if name in _row_major(problem) else shape[::-1],
+                of_run(declared[name].dtype, problem.dtype),
+                *role_of(problem, name),
+            )
+            for name, shape in shapes.items()
         )
 
     def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
@@ -65,12 +74,12 @@ class GemmBehaviour(Behaviour):
                 values = rng.random(spec.elements, dtype=drawn)
                 values *= 2.0
                 values -= 1.0
-                arrays[spec.name] = rounded(values, problem.dtype)
+                arrays[spec.name] = rounded(values, spec.dtype)
         return arrays
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
-        order = _storage_order(problem)
+        order = _storage_order(problem, "C")
         a, b = (self._matrix(problem, inputs, name).astype(np.float64) for name in "AB")
         old = self._matrix(problem, inputs, "C").astype(np.float64) if "C" in _read(problem) else None
         values, magnitude = _scaled(problem, a @ b, np.abs(a) @ np.abs(b), old)
@@ -80,8 +89,7 @@ class GemmBehaviour(Behaviour):
         self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
     ) -> Expected:
         """As `reference`, at some elements: only their rows of A and columns of B are multiplied."""
-        m, n, _ = problem.sizes
-        row, column = divmod(indices, n) if _is_row_major(problem) else divmod(indices, m)[::-1]
+        row, column = _place(problem, indices)
         rows, row_of = np.unique(row, return_inverse=True)
         columns, column_of = np.unique(column, return_inverse=True)
         a = self._matrix(problem, inputs, "A")[rows].astype(np.float64)
@@ -92,22 +100,21 @@ class GemmBehaviour(Behaviour):
 
     def axes(self, problem: Problem, output: str) -> tuple[Axis, ...]:
         """Rows and columns of the matrix, in the order in which they are stored."""
-        order = 1 if _is_row_major(problem) else -1
-        return axes_of(2)[::order]
+        return axes_of(2)[:: 1 if "C" in _row_major(problem) else -1]
 
     def describe_element(self, problem: Problem, output: str, index: int) -> str:
         """Row and column of the matrix, in whichever order it is stored."""
-        m, n, _ = problem.sizes
-        row, column = divmod(index, n) if _is_row_major(problem) else divmod(index, m)[::-1]
+        row, column = _place(problem, index)
         return f"C[{row}, {column}]"
 
     def device_reference(self, problem: Problem) -> DeviceReference:
         """A float64 GEMM on the device, since the host's takes minutes at large sizes."""
         m, n, k = problem.sizes
 
-        def strides(rows: int, columns: int) -> tuple[int, int]:
+        def strides(name: str) -> tuple[int, int]:
             """Distances between elements of neighbouring rows and columns."""
-            return (columns, 1) if _is_row_major(problem) else (1, rows)
+            rows, columns = _shapes(problem)[name]
+            return (columns, 1) if name in _row_major(problem) else (1, rows)
 
         return DeviceReference(
             source=resources.files(__package__).joinpath("gemm_reference.cu").read_text(encoding="utf-8"),
@@ -116,9 +123,9 @@ class GemmBehaviour(Behaviour):
             block=(16, 16, 1),
             arguments=(
                 *(m, n, k, float(problem.rounded("alpha"))),
-                *(Pointer("A"), *strides(m, k)),
-                *(Pointer("B"), *strides(k, n)),
-                *(float(problem.rounded("beta")), Initial("C"), *strides(m, n)),
+                *(Pointer("A"), *strides("A")),
+                *(Pointer("B"), *strides("B")),
+                *(float(problem.rounded("beta")), Initial("C"), *strides("C")),
                 *(Pointer("expected C"), Pointer("magnitude C")),
             ),
             has_magnitude=True,
@@ -127,25 +134,27 @@ class GemmBehaviour(Behaviour):
     def library_call(self, problem: Problem, reference: str) -> LibraryCall:
         """CuBLAS computes column-major: a row-major C is C transposed, and (A @ B)^T = B^T @ A^T."""
         m, n, k = problem.sizes
-        a, b = Pointer("A"), Pointer("B")
-        if _is_row_major(problem):
-            m, n, a, b = n, m, b, a
+        left, right = "AB"
+        if "C" in _row_major(problem):
+            m, n, left, right = n, m, right, left
+        # What it takes as a matrix lies in columns.
+        turned = [(name in _row_major(problem)) != ("C" in _row_major(problem)) for name in (left, right)]
         letter = _LETTERS.get(problem.dtype)
         return LibraryCall(
             library="cublas" if letter else "cublasLt",
             function=f"cublas{letter}gemm_v2" if letter else "cublasLtMatmul",
             arguments=(
-                *(_NOT_TRANSPOSED, _NOT_TRANSPOSED, m, n, k),
-                *(HostReal(problem.rounded("alpha")), a, m),
-                *(b, k),
+                *(*map(int, turned), m, n, k),
+                *(HostReal(problem.rounded("alpha")), Pointer(left), k if turned[0] else m),
+                *(Pointer(right), n if turned[1] else k),
                 *(HostReal(problem.rounded("beta")), Pointer("C"), m),
             ),
         )
 
     def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
-        """NumPy's matmul, of halves in float32 as their sums are."""
-        order = _storage_order(problem)
-        kind = np.dtype("f8" if problem.dtype == "f64" else "f4").type
+        """NumPy's matmul in the type of sums."""
+        order = _storage_order(problem, "C")
+        kind = numpy_dtype(of_run(SUM, problem.dtype)).type
         alpha, beta = (kind(problem.rounded(name)) for name in ("alpha", "beta"))
         a, b = (self._matrix(problem, inputs, name).astype(kind) for name in "AB")
         old = self._matrix(problem, inputs, "C").astype(kind) if "C" in _read(problem) else None
@@ -156,7 +165,7 @@ class GemmBehaviour(Behaviour):
                 result *= alpha
             if old is not None:
                 result += beta * old
-            flat: Array = rounded(result.ravel(order=order), problem.dtype)
+            flat: Array = rounded(result.ravel(order=order), problem.array("C").dtype)
             return flat
 
         return multiply
@@ -164,17 +173,29 @@ class GemmBehaviour(Behaviour):
     @staticmethod
     def _matrix(problem: Problem, inputs: Mapping[str, Array], name: str) -> Array:
         """One input as rows and columns."""
-        m, n, k = problem.sizes
-        shape = {"A": (m, k), "B": (k, n), "C": (m, n)}[name]
-        return inputs[name].reshape(shape, order=_storage_order(problem))
+        return inputs[name].reshape(_shapes(problem)[name], order=_storage_order(problem, name))
 
 
-def _is_row_major(problem: Problem) -> bool:
-    return problem.options["layout"] == "row"
+def _shapes(problem: Problem) -> dict[str, tuple[int, int]]:
+    """Rows and columns of each matrix."""
+    m, n, k = problem.sizes
+    return {"A": (m, k), "B": (k, n), "C": (m, n)}
 
 
-def _storage_order(problem: Problem) -> Literal["C", "F"]:
-    return "C" if _is_row_major(problem) else "F"
+def _row_major(problem: Problem) -> str:
+    """The matrices that lie in rows; the others lie in columns."""
+    return {"row": "ABC", "col": "", "tn": "AC"}[problem.options["layout"]]
+
+
+def _storage_order(problem: Problem, name: str) -> Literal["C", "F"]:
+    return "C" if name in _row_major(problem) else "F"
+
+
+def _place(problem: Problem, index: Any) -> tuple[Any, Any]:
+    """Row and column of elements of C, by their places in memory."""
+    m, n, _ = problem.sizes
+    row, column = divmod(index, n) if "C" in _row_major(problem) else divmod(index, m)[::-1]
+    return row, column
 
 
 def _read(problem: Problem) -> set[str]:

@@ -12,7 +12,7 @@
 // Block 16x16; each thread computes 4x4 elements, 16 apart, of a 64x64 tile.
 extern "C" __global__ void reference_gemm(long long M, long long N, long long K, double alpha, const real *A, long long a_row,
                                           long long a_col, const real *B, long long b_row, long long b_col, double beta,
-                                          const real *C0, long long c_row, long long c_col, double *expected,
+                                          const result_type *C0, long long c_row, long long c_col, double *expected,
                                           double *magnitude)
 {
     __shared__ real As[TILE][STEP + 1];
@@ -29,10 +29,10 @@ extern "C" __global__ void reference_gemm(long long M, long long N, long long K,
         for (int i = thread; i < TILE * STEP; i += 256) {
             const long long row = row0 + i / STEP;
             const int a_k = k0 + i % STEP;
-            As[i / STEP][i % STEP] = row < M && a_k < K ? A[row * a_row + a_k * a_col] : (real)0;
+            As[i / STEP][i % STEP] = row < M && a_k < K ? A[row * a_row + a_k * a_col] : real();
             const long long col = col0 + i % TILE;
             const int b_k = k0 + i / TILE;
-            Bs[i / TILE][i % TILE] = col < N && b_k < K ? B[b_k * b_row + col * b_col] : (real)0;
+            Bs[i / TILE][i % TILE] = col < N && b_k < K ? B[b_k * b_row + col * b_col] : real();
         }
         __syncthreads();
         for (int k = 0; k < STEP; ++k) {

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.problems.dtypes import REAL, integer_range, is_float, numpy_dtype, rounded
+from gpuprof.problems.dtypes import OF_RUN, integer_range, is_float, numpy_dtype, rounded
 from gpuprof.problems.formulas import ExpressionError, parse_expression
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ _GENERATORS: dict[str, tuple[_Generator, int, str]] = {
 
 def default_generator(dtype: str) -> str:
     """What an array of an element type holds unless its operation says otherwise."""
-    return "uniform(-1, 1)" if dtype == REAL or is_float(dtype) else "integers(0, 100)"
+    return "uniform(-1, 1)" if dtype in OF_RUN or is_float(dtype) else "integers(0, 100)"
 
 
 def check_generator(text: str, dtype: str) -> None:
     """Refuse a text that names no content, or none of an element type."""
     name, arguments = _parse(text)
-    if dtype == REAL or is_float(dtype):
+    if dtype in OF_RUN or is_float(dtype):
         return
     least, most = integer_range(dtype)
     if name == "constant":

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.operation import Check, Operation, Role
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, is_float
+from gpuprof.problems.dtypes import ELEMENT_TYPES, RESULT, RUN_TYPES, is_float, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate_real
 from gpuprof.results import ProblemRecord, size_label
 
@@ -135,8 +135,7 @@ class Problem:
 
     def scalar_type(self, name: str) -> str:
         """Element type of a scalar."""
-        declared = self.operation.scalars[name].type
-        return self.dtype if declared == REAL else declared
+        return of_run(self.operation.scalars[name].type, self.dtype)
 
     def rounded(self, name: str) -> float | int:
         """A scalar as the kernel receives it: rounded to its type."""
@@ -225,6 +224,7 @@ class Problem:
             **self.scalars,
             "u": ELEMENT_TYPES[computed].roundoff,
             "tiny": smallest(computed),
+            "truncation": RUN_TYPES[self.dtype].truncation,
         }
         relative, absolute = (float(evaluate_real(text, values)) for text in (check.relative, check.absolute))
         if relative < 0 or absolute < 0:
@@ -255,7 +255,9 @@ class Problem:
         return self._behaviour.host_call(self, reference, inputs)
 
     def _work(self, formula: str) -> int:
-        values = {**self.dimensions, **self.scalars, "real_bytes": self.real_bytes}
+        result_bytes = ELEMENT_TYPES[of_run(RESULT, self.dtype)].nbytes
+        own = {"real_bytes": self.real_bytes, "result_bytes": result_bytes}
+        values = {**self.dimensions, **self.scalars, **own}
         return round(evaluate_real(formula, values))
 
     @property

@@ -144,7 +144,7 @@ def test_references_are_hidden_and_shown_again():
     assert (run(None, "hide", "f32", {"data": values}, [500, "data", 0])["data"] == values).all()
 
 
-TYPES = ("f32", "f64", "f16", "bf16", "i32", "u8")
+TYPES = (*RUN_TYPES, "i32", "u8")
 
 
 def result_of(dtype: str, elements: int):
@@ -233,15 +233,15 @@ GEMMS = [
     Gemm(70, 130, 33, layout="col", alpha=-0.3, beta=0.7),
     Gemm(65, 64, 16, "f64", beta=-1.0),
 ]
-HALVES = [
-    *(Gemm(33, 70, 19, dtype, alpha=0.5, beta=-2.0) for dtype in ("f16", "bf16")),
-    *(Transpose(9, 14, dtype) for dtype in ("f16", "bf16")),
+NARROW = [
+    *(Gemm(33, 70, 19, dtype, "tn", 0.5, -2.0) for dtype in ("f16", "bf16", "tf32", "e4m3")),
+    *(Transpose(9, 14, dtype) for dtype in ("f16", "bf16", "e4m3")),
 ]
 
 
 @pytest.mark.parametrize(
     "problem",
-    [*GEMMS, *HALVES, Transpose(33, 70), Transpose(33, 70, result="copy"), Transpose(5, 3, "f64")],
+    [*GEMMS, *NARROW, Transpose(33, 70), Transpose(33, 70, result="copy"), Transpose(5, 3, "f64")],
     ids=problem_id,
 )
 def test_references_on_the_device_are_those_of_numpy(problem):
@@ -295,7 +295,7 @@ def matrix(flat: np.ndarray, leading: int, columns: int) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "problem",
-    [*GEMMS, *HALVES[:2], Gemm(3, 5, 2, layout="col"), Transpose(33, 70)],
+    [*GEMMS, *NARROW[:4], Gemm(3, 5, 2, layout="col"), Transpose(33, 70)],
     ids=problem_id,
 )
 def test_library_is_called_for_what_numpy_computes(problem):

@@ -128,12 +128,21 @@ def test_bound_counts_roundoffs_and_smallest_numbers(dtype, roundoff, smallest):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "roundoff", "smallest"), [("f16", 2**-11, 2**-24), ("bf16", 2**-8, 2**-133)]
+    ("dtype", "truncation", "result", "roundoff", "smallest"),
+    [
+        ("f16", 2**-23, "f16", 2**-11, 2**-24),
+        ("bf16", 2**-23, "bf16", 2**-8, 2**-133),
+        ("tf32", 2**-23, "f32", 0, 0),
+        ("e4m3", 2**-13, "bf16", 2**-8, 2**-133),
+    ],
 )
-def test_products_of_halves_are_summed_in_f32_and_rounded_once(dtype, roundoff, smallest):
-    sums, bound = Gemm(2, 2, 9).bound("C"), Gemm(2, 2, 9, dtype).bound("C")
-    rounding = roundoff * (1 + sums.relative)
-    assert bound == ErrorBound(sums.relative, sums.absolute + smallest, LARGEST[dtype], rounding)
+def test_tensor_cores_truncate_sums_in_f32_and_a_narrow_result_is_rounded_once(
+    dtype, truncation, result, roundoff, smallest
+):
+    sums = Gemm(2, 2, 9).bound("C")
+    relative = sums.relative + 8 * truncation
+    wanted = ErrorBound(relative, sums.absolute + smallest, LARGEST[result], roundoff * (1 + relative))
+    assert Gemm(2, 2, 9, dtype).bound("C") == wanted
 
 
 def test_rounding_to_a_narrower_type_is_allowed_besides():

@@ -170,7 +170,7 @@ def test_terminal_without_the_characters_is_no_error(tmp_path):
         (["transpose", "-k", "copyrwo"], "Did you mean copyrow or copy_row or copycol?"),
         (["gemm", "-k", "qqqqqqq"], "See `gpuprof list gemm`."),
         (["gemm", "--sizes", "12x"], "--sizes '12x' is not a size.\n  Write 4096 or MxNxK, as numbers."),
-        (["gemm", "--dtype", "f8"], "Choose one of f32, f64, f16, bf16."),
+        (["gemm", "--dtype", "f8"], "Choose one of f32, f64, f16, bf16, tf32, e4m3."),
         (["gemm", "--alpha", "nan"], "alpha = nan is not a finite number."),
         (["gemm", "--all", "-k", "naive"], "--all and --kernel exclude each other."),
         (["list", "fft"], f"There is no operation 'fft'.\n  Choose one of {LADDERS}."),

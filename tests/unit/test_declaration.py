@@ -167,7 +167,7 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
             '"8x16x2"',
             "default_sizes '8x16x2' has 3 extents; this problem has 2: ROWSxCOLUMNS\\. W",
         ),
-        ('dtype = "f64"', 'dtype = "f80"', r"arrays\.y\.dtype is 'f80', not real or one of f32"),
+        ('dtype = "f64"', 'dtype = "f80"', r"arrays\.y\.dtype is 'f80', not one of real, result, sum, f32"),
         ('["rows", "columns"]\nrole', "[]\nrole", r"arrays\.y\.shape must be one to five formulas"),
         ('["rows", "columns"]\nrole', '["1", "1", "1", "1", "1", "1"]\nrole', "one to five formulas"),
         (
@@ -180,7 +180,7 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
         ("default = 4294967295", "default = 4294967296", r"scalars\.n\.default is .*which no u32 holds"),
         ("default = 4294967295", "default = -1", r"scalars\.n\.default is -1, which no u32 holds"),
         ("default = 4294967295", "default = 0.5", r"scalars\.n\.default is 0\.5, which no u32 holds"),
-        ('type = "u32"', 'type = "u8"', r"scalars\.n\.type is 'u8', not one of real, f16, bf16, f32"),
+        ('type = "u32"', 'type = "u8"', r"scalars\.n\.type is 'u8', not one of real, sum, f16, bf16, f32"),
         ('{ all = "", some = "some of it" }', "{}", r"options\.result\.values must be a table of words"),
         ('{ all = "", some = "some of it" }', "{ all = 1, some = 2 }", "values must be a table of words"),
         ('default = "some"', 'default = "none"', r"options\.result\.default is 'none', not one of all, some"),
@@ -214,7 +214,7 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
         (
             '"tiny * rows"',
             '"tiny * x"',
-            r"check\.y\.absolute uses 'x'; known are columns, n, rows, s, tiny, u",
+            r"check\.y\.absolute uses 'x'; known are columns, n, rows, s, tiny, truncation, u",
         ),
         (
             '"sum(x > 0)"',

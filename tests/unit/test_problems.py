@@ -4,6 +4,7 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 from problem_support import Gemm, Transpose
 
 from gpuprof.problems.behaviour import Initial, Pointer
-from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import Problem
 
 small = st.integers(1, 6)
@@ -30,23 +30,41 @@ def _relative(problem):
     return problem.bound(output.name).relative
 
 
-def _at(problem, rows, columns, i, j):
-    """Position of element (i, j) of a rows x columns matrix in storage order."""
-    return i * columns + j if problem.options["layout"] == "row" else j * rows + i
+def _at(problem, name, i, j):
+    """Position of element (i, j) of a matrix in storage order."""
+    m, n, k = problem.sizes
+    rows, columns = {"A": (m, k), "B": (k, n), "C": (m, n)}[name]
+    in_rows = {"row": "ABC", "col": "", "tn": "AC"}[problem.options["layout"]]
+    return i * columns + j if name in in_rows else j * rows + i
+
+
+#: NumPy's types of A and B, and of C, in each type of a run; scalars are of the type of sums.
+ELEMENTS = {
+    name: tuple(map(np.dtype, types))
+    for name, types in {
+        "f32": ("f4", "f4"),
+        "f64": ("f8", "f8"),
+        "f16": ("f2", "f2"),
+        "bf16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
+        "tf32": ("f4", "f4"),
+        "e4m3": (ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16),
+    }.items()
+}
+SUMS = {name: np.float64 if name == "f64" else np.float32 for name in ELEMENTS}
 
 
 def _gemm_by_loops(problem, inputs):
     m, n, k = problem.sizes
-    alpha, beta = (float(numpy_dtype(problem.dtype).type(value)) for value in problem.scalars.values())
+    alpha, beta = (float(SUMS[problem.dtype](value)) for value in problem.scalars.values())
     expected, magnitude = [0.0] * (m * n), [0.0] * (m * n)
     for i in range(m):
         for j in range(n):
             products = [
-                float(inputs["A"][_at(problem, m, k, i, p)]) * float(inputs["B"][_at(problem, k, n, p, j)])
+                float(inputs["A"][_at(problem, "A", i, p)]) * float(inputs["B"][_at(problem, "B", p, j)])
                 for p in range(k)
             ]
-            old = float(inputs["C"][_at(problem, m, n, i, j)]) if beta else 0.0
-            at = _at(problem, m, n, i, j)
+            old = float(inputs["C"][_at(problem, "C", i, j)]) if beta else 0.0
+            at = _at(problem, "C", i, j)
             expected[at] = alpha * math.fsum(products) + beta * old
             magnitude[at] = abs(alpha) * math.fsum(map(abs, products)) + abs(beta) * abs(old)
     return expected, magnitude
@@ -57,8 +75,8 @@ gemms = st.builds(
     small,
     small,
     small,
-    st.sampled_from(["f32", "f64"]),
-    st.sampled_from(["row", "col"]),
+    st.sampled_from(list(ELEMENTS)),
+    st.sampled_from(["row", "col", "tn"]),
     scalars,
     scalars,
 )
@@ -97,9 +115,12 @@ def test_gemm_arrays_and_inputs_agree(problem):
     assert {spec.name for spec in problem.arrays if spec.is_read} == set(inputs)
     for name, values in inputs.items():
         assert values.shape == (sizes[name],)
-        assert values.dtype == (np.float32 if problem.dtype == "f32" else np.float64)
-        assert (np.abs(values) <= 1).all()
-    assert problem.array_bytes == sum(sizes.values()) * (4 if problem.dtype == "f32" else 8)
+        operand, result = ELEMENTS[problem.dtype]
+        assert values.dtype == (result if name == "C" else operand)
+        assert (np.abs(values.astype(np.float64)) <= 1).all()
+    assert problem.array_bytes == sum(
+        sizes[name] * ELEMENTS[problem.dtype][name == "C"].itemsize for name in sizes
+    )
 
 
 @pytest.mark.parametrize("problem", [Gemm(16, 16, 16, beta=1.0), Transpose(16, 16)])
@@ -214,6 +235,8 @@ def test_old_content_is_never_read_without_beta():
         (Gemm(4096, 4096, 4096), 137_438_953_472, 3 * 4096 * 4096 * 4),
         (Gemm(2, 3, 5), 60, 4 * (10 + 15 + 6)),
         (Gemm(2, 3, 5, "f64"), 60, 8 * (10 + 15 + 6)),
+        (Gemm(2, 3, 5, "tf32"), 60, 4 * (10 + 15 + 6)),
+        (Gemm(2, 3, 5, "e4m3", beta=1.0), 60, 10 + 15 + 2 * 2 * 6),
         (Gemm(2, 3, 5, beta=1.0), 60, 4 * (10 + 15 + 2 * 6)),
         (Transpose(2048, 1024), 0, 2 * 2048 * 1024 * 4),
         (Transpose(3, 5, "f64", "copy"), 0, 2 * 15 * 8),
@@ -230,7 +253,13 @@ def test_moving_data_must_not_change_it():
 
 @pytest.mark.parametrize(
     "problem",
-    [Gemm(5, 3, 2, beta=0.5), Gemm(5, 3, 2, layout="col"), Gemm(5, 3, 2, "bf16"), Transpose(5, 3)],
+    [
+        Gemm(5, 3, 2, beta=0.5),
+        Gemm(5, 3, 2, layout="col"),
+        Gemm(5, 3, 2, "bf16"),
+        Gemm(5, 3, 2, "e4m3", "tn"),
+        Transpose(5, 3),
+    ],
 )
 def test_library_and_device_reference_name_arrays_that_the_problem_has(problem):
     names = {spec.name for spec in problem.arrays}
@@ -267,6 +296,7 @@ def test_label_is_what_a_user_types(problem, label):
         (Gemm(3, 5, 2), 7, "C[1, 2]"),
         (Gemm(3, 5, 2, layout="col"), 7, "C[1, 2]"),
         (Gemm(3, 5, 2, layout="col"), 4, "C[1, 1]"),
+        (Gemm(3, 5, 2, layout="tn"), 7, "C[1, 2]"),
         (Transpose(3, 5), 7, "out[1, 2]"),
         (Transpose(3, 5, result="copy"), 7, "out[2, 1]"),
         (Transpose(3, 5), 14, "out[2, 4]"),

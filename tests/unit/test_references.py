@@ -18,10 +18,10 @@ from gpuprof.measure.plan import plan_cases
 @pytest.mark.parametrize(
     ("op", "text", "ids"),
     [
-        ("gemm", "vendor", ["cublas", "cublaslt"]),
+        ("gemm", "vendor", ["cublas", "cublaslt", "cublaslt_tn"]),
         ("gemm", "cpu", ["numpy"]),
-        ("gemm", "all", ["cublas", "cublaslt", "numpy"]),
-        ("gemm", "vendor,cpu", ["cublas", "cublaslt", "numpy"]),
+        ("gemm", "all", ["cublas", "cublaslt", "cublaslt_tn", "numpy"]),
+        ("gemm", "vendor,cpu", ["cublas", "cublaslt", "cublaslt_tn", "numpy"]),
         ("gemm", "none", []),
         ("transpose", "vendor", ["cublas_geam", "device_copy"]),
         ("transpose", "cpu", []),
@@ -47,6 +47,8 @@ def request(kernels, sizes, references):
         ("gemm", "f64", ["cublas"]),
         ("gemm", "bf16", ["cublaslt"]),
         ("gemm", "float16", ["cublaslt"]),
+        ("gemm", "tf32", ["cublaslt"]),
+        ("gemm", "e4m3", ["cublaslt_tn"]),
         ("transpose", "f64", ["cublas_geam", "device_copy"]),
         ("transpose", "f16", ["device_copy"]),
     ],

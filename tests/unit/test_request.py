@@ -276,7 +276,9 @@ def test_block_that_no_kernel_can_take_is_refused():
         make_request(Ladder(shipped_operation("gemm"), kernels), sizes=[(8, 8, 8)], blocks=[(16, 16, 1)])
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [("float32", "f32"), ("float64", "f64"), ("bfloat16", "bf16")])
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("float32", "f32"), ("float64", "f64"), ("bfloat16", "bf16"), ("float8_e4m3", "e4m3")]
+)
 def test_type_is_taken_as_reports_print_it(dtype, kind):
     assert request("gemm", ["naive"], dtype=dtype) == request("gemm", ["naive"], dtype=kind)
 
@@ -303,7 +305,7 @@ def test_lists_of_rows_are_blocks():
 def test_unknown_type_is_refused(dtype):
     with pytest.raises(InputError) as caught:
         request("gemm", dtype=dtype)
-    fix = "Did you mean f32?" if dtype == "F32" else "Choose one of f32, f64, f16, bf16."
+    fix = "Did you mean f32 or tf32?" if dtype == "F32" else "Choose one of f32, f64, f16, bf16, tf32, e4m3."
     assert str(caught.value) == f"{dtype!r} is not a type of a run. {fix}"
 
 

@@ -128,17 +128,23 @@ static __device__ long long picked(long long i, long long elements, long long pi
 }
 
 // Another number than the element's, of an ordinary size and so not to be told from a result.
-static __device__ real spoiled(real element)
+static __device__ half_bits spoiled(half_bits element)
 {
-#if defined(HALF)
-    return element & 0x7fff ? (real)(element ^ 0x8200) : (real)0x3c00;
-#elif defined(BFLOAT)
-    return element & 0x7fff ? (real)(element ^ 0x8040) : (real)0x3f80;
-#else
-    if ((real)0.5 == (real)0) // integers
-        return element + (real)1;
-    return element == (real)0 ? (real)1 : -element - element / (real)2;
-#endif
+    return {(unsigned short)(element.bits & 0x7fff ? element.bits ^ 0x8200 : 0x3c00)};
+}
+static __device__ bfloat_bits spoiled(bfloat_bits element)
+{
+    return {(unsigned short)(element.bits & 0x7fff ? element.bits ^ 0x8040 : 0x3f80)};
+}
+static __device__ e4m3_bits spoiled(e4m3_bits element)
+{
+    return {(unsigned char)(element.bits & 0x7f ? element.bits ^ 0x84 : 0x38)};
+}
+template <typename T> static __device__ T spoiled(T element)
+{
+    if ((T)0.5 == (T)0) // integers
+        return element + (T)1;
+    return element == (T)0 ? (T)1 : -element - element / (T)2;
 }
 
 // Before a timed launch: puts other numbers in the picked elements, so that a launch that leaves out its work shows.

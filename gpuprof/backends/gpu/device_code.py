@@ -10,7 +10,7 @@ from typing import Any
 from gpuprof import timeline
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import Arguments, GpuContext, LoadedFunction, LoadedModule
-from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.dtypes import ELEMENT_TYPES, RESULT, RUN_TYPES, of_run
 from gpuprof.text import Extent
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
@@ -22,8 +22,8 @@ _BLOCK = (256, 1, 1)
 #: How the functions of a source begin.
 _FUNCTION = re.compile(r'^extern "C" __global__ void (\w+)\(', re.MULTILINE)
 
-#: Types that device code takes as bits, and the macro that tells it which.
-_HALVES = {"f16": "HALF", "bf16": "BFLOAT"}
+#: Types that device code takes as bits: what values.cu calls them.
+_AS_BITS = {"f16": "half_bits", "bf16": "bfloat_bits", "e4m3": "e4m3_bits"}
 
 
 class DeviceCode:
@@ -79,7 +79,7 @@ def device_source(source: str | None = None) -> str:
 
 
 def device_macros(dtype: str) -> list[tuple[str, str]]:
-    """`real` as device code sees it; halves need no header as long as only their bits are moved."""
-    if dtype in _HALVES:
-        return [("real", "unsigned short"), (_HALVES[dtype], "1")]
-    return [("real", ELEMENT_TYPES[dtype].c_type)]
+    """`real` as device code sees it, and the type of what a run of `real` computes."""
+    result = of_run(RESULT, dtype) if dtype in RUN_TYPES else dtype
+    named = (("real", dtype), ("result_type", result))
+    return [(name, _AS_BITS.get(kind) or ELEMENT_TYPES[kind].c_type) for name, kind in named]

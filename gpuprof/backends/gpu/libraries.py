@@ -15,16 +15,18 @@ from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped
 from gpuprof.problems.behaviour import HostReal, LibraryCall, Pointer
+from gpuprof.problems.dtypes import SUM, of_run
 
 _SUCCESS = 0
 #: cublasMath_t. Without a flag that allows it, SGEMM computes in FP32 on CUDA cores: no TF32, no emulation.
 _DEFAULT_MATH = 0
 #: cudaDataType_t, by element type.
-_CUDA_TYPES = {"f32": 0, "f16": 2, "bf16": 14}
-#: cublasComputeType_t: sums in FP32.
-_SUMS_IN_F32 = 68
-#: Attributes of cublasLtMatmulDesc_t and cublasLtMatmulPreference_t.
-_TRANS_A, _TRANS_B = 3, 4
+_CUDA_TYPES = {"f32": 0, "tf32": 0, "f16": 2, "bf16": 14, "e4m3": 28}
+#: cublasComputeType_t: sums in FP32, of FP32 operands as they are and rounded to TF32.
+_SUMS_IN_F32, _OF_TF32 = 68, 77
+#: Attributes of cublasLtMatmulDesc_t and cublasLtMatmulPreference_t. Fast accumulation leaves sums of 8-bit
+#: floats to the tensor cores.
+_TRANS_A, _TRANS_B, _FAST_ACCUMULATION = 3, 4, 25
 _MOST_WORKSPACE, _REDUCTIONS = 1, 3
 #: cublasLtReductionScheme_t: parts of a sum are added in FP32, never in the output's type.
 _IN_COMPUTE_TYPE = 2
@@ -89,7 +91,7 @@ def _packed(argument: int | HostReal | Pointer, arrays: ProblemArrays) -> Any:
             return ctypes.c_void_p(arrays.address(array))
         case HostReal(value):
             # The pointer keeps the number alive as long as the call may be repeated.
-            kind = ctypes.c_double if arrays.problem.dtype == "f64" else ctypes.c_float
+            kind = ctypes.c_double if of_run(SUM, arrays.problem.dtype) == "f64" else ctypes.c_float
             return ctypes.pointer(kind(value))
     return argument
 
@@ -185,9 +187,14 @@ class CublasLt:
             operands: As of cuBLAS' gemm: alpha, A, its leading dimension, B, its own, beta, C, its own.
         """
         alpha, a, lda, b, ldb, beta, c, ldc = operands
-        product = self._made("cublasLtMatmulDescCreate", _SUMS_IN_F32, _CUDA_TYPES["f32"])
-        for attribute, value in ((_TRANS_A, trans_a), (_TRANS_B, trans_b)):
-            self._set("cublasLtMatmulDescSetAttribute", product, attribute, ctypes.c_int32(value))
+        compute = _OF_TF32 if "tf32" in types else _SUMS_IN_F32
+        product = self._made("cublasLtMatmulDescCreate", compute, _CUDA_TYPES["f32"])
+        for attribute, value in (
+            (_TRANS_A, ctypes.c_int32(trans_a)),
+            (_TRANS_B, ctypes.c_int32(trans_b)),
+            (_FAST_ACCUMULATION, ctypes.c_int8("e4m3" in types)),
+        ):
+            self._set("cublasLtMatmulDescSetAttribute", product, attribute, value)
         shapes = ((m, k)[:: -1 if trans_a else 1], (k, n)[:: -1 if trans_b else 1], (m, n))
         layouts = [
             self._made(

@@ -32,7 +32,7 @@ from gpuprof.problems.problem import ArraySpec, Problem
 #: What PTX calls the types that tensor maps have; of narrow integers it does not tell the sign.
 _PTX_TYPES = {
     **{name: name for name in ("f16", "bf16", "f32", "f64", "u8", "u16", "u32", "u64")},
-    **{"i8": "u8", "i16": "u16", "i32": "s32", "i64": "s64"},
+    **{"i8": "u8", "i16": "u16", "i32": "s32", "i64": "s64", "tf32": "f32", "e4m3": "u8"},
 }
 
 

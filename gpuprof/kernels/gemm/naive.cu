@@ -10,7 +10,7 @@ idea = "Each thread computes one element of C and walks K alone; x walks the col
 change = "The first rung: the triple loop with its two outer loops spread over threads."
 bottleneck = "Load instructions: two loads feed each FMA, and every operand comes from the L1 or L2 cache."
 reference = "Study A, gemmOnGPU2D"
-dtypes = ["f32", "f64"]
+dtypes = ["f32", "f64", "tf32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
 [launch]
