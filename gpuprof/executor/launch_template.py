@@ -163,7 +163,6 @@ class LaunchTemplate:
             tally,
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
-        batch.assume_written(self.program.own.reserved_bytes)
         batch.registers = list(self.registers)
         values = self.surroundings.of_blocks(self.layout.indices_of(indices))
         for name, slot in slots.specials.items():

@@ -179,15 +179,12 @@ class BlockBarriers:
     def _settle(self, blocks: Bools, line: int) -> None:
         """All threads of these blocks have met: what they did is settled for their block."""
         batch = self.batch
-        batch.order.barrier(None if blocks.all() else blocks)
+        batch.events.barrier(None if blocks.all() else blocks)
         if self._arrivals:
             self._end_phases_that_nobody_waits_for(blocks)
-        if not batch.layout.several:
-            batch.races.barrier(None if blocks.all() else blocks)
-            return
-        shape = (batch.blocks, batch.warps, WARP)
-        lanes = np.broadcast_to(batch.layout.in_batch(blocks), shape)
-        batch.races.record(Access.MEET, batch.signals.of(lanes, _phase_of(0, 0)), line)
+        if batch.layout.several:
+            lanes = np.broadcast_to(batch.layout.in_batch(blocks), (batch.blocks, batch.warps, WARP))
+            batch.events.synchronise(Access.MEET, batch.signals.of(lanes, _phase_of(0, 0)), line)
 
     def _end_phases_that_nobody_waits_for(self, blocks: Bools) -> None:
         """All threads of these blocks know of each other's arrivals: a barrier that got its count is over."""
@@ -203,7 +200,7 @@ class BlockBarriers:
         for rank in range(batch.layout.blocks):
             part = in_batch(lanes, batch) & (batch.layout.rank_of_warp == rank)
             if part.any():
-                batch.races.record(access, batch.signals.of(part, _phase_of(identity, rank)), line)
+                batch.events.synchronise(access, batch.signals.of(part, _phase_of(identity, rank)), line)
 
     def _require_one_place(self, group: list[Waiting], within: Bools) -> None:
         """Refuse lanes of a warp that came one by one to different barriers, where they must be together."""

@@ -60,13 +60,13 @@ class ClusterWaits:
         """Threads go on past the barrier of their cluster: what was done before it is settled for them."""
         batch, barrier = self.batch, self.batch.cluster_barrier
         live = in_batch(batch.live.lanes, batch)
-        quiet = barrier.quiet(lanes, live, batch.races.recorded)
+        quiet = barrier.quiet(lanes, live, batch.events.accesses)
         for parity, phase in enumerate(CLUSTER_PHASES):
             part = lanes & barrier.parity(parity)
             if part.any():
-                batch.races.record(Access.ACQUIRE, batch.signals.of(part, phase), line)
+                batch.events.synchronise(Access.ACQUIRE, batch.signals.of(part, phase), line)
         if quiet.any():
-            batch.races.barrier(None if quiet.all() else quiet)
+            batch.events.settle(None if quiet.all() else quiet)
         barrier.wait(lanes)
 
     def describe(self) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
-from gpuprof.executor.lanes.masks import Bools
-from gpuprof.executor.lanes.scalars import uniform_blocks
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.meetings import LaneBits
+from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern, next_serial
 from gpuprof.executor.memory.warp_clocks import Phase
@@ -104,6 +105,37 @@ class Entry:
     pattern: SharedPattern | ChunkPattern | Signal
     line: int
     changed: Bools | None = None
+
+
+class Judge:
+    """What hears of accesses to one batch's shared memory, and of what orders its threads: see `Events`."""
+
+    def touch(
+        self,
+        access: Access,
+        pattern: SharedPattern | ChunkPattern,
+        line: int,
+        values: Lanes | None = None,
+    ) -> None:
+        """Threads access shared memory, or a copy for them."""
+
+    def touch_all(self, reads: list[Entry]) -> None:
+        """Lanes make several reads."""
+
+    def synchronise(self, access: Access, signal: Signal, line: int) -> None:
+        """Threads arrive somewhere, or go on past it."""
+
+    def barrier(self, blocks: Bools | None) -> None:
+        """All threads of some blocks have met; None for all."""
+
+    def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None) -> None:
+        """Lanes of warps have met."""
+
+    def fence(self, mask: Mask, *, near: bool) -> None:
+        """Threads execute a fence."""
+
+    def settle(self, blocks: Bools | None) -> None:
+        """What was done so far is to be judged now."""
 
 
 #: A granule that an access touches: its row among the access's threads, and its place in that thread's bytes.

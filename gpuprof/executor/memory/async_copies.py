@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_flights import CopyGroups, Flight, GlobalFlights, LanePlaces
-from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
 
@@ -41,14 +41,10 @@ class _Copy:
 class AsyncCopies:
     """The copies in flight of one batch."""
 
-    def __init__(
-        self, shared: SharedMemory, races: RaceDetector, flights: GlobalFlights, tell: Callable[..., None]
-    ) -> None:
+    def __init__(self, shared: SharedMemory, flights: GlobalFlights, events: Events) -> None:
         self.shared = shared
         self.flights = flights
-        self.races = races
-        #: Tells observers of accesses to shared memory.
-        self._tell = tell
+        self._events = events
         self._flying: list[_Copy] = []
         self._groups = CopyGroups()
         self.commit = self._groups.close
@@ -56,8 +52,7 @@ class AsyncCopies:
 
     def start(self, pattern: SharedPattern, values: Lanes, line: int, source: LanePlaces) -> None:
         """Put the copy of `values`, as read from its source, to the pattern's offsets in flight."""
-        self.races.record(Access.COPY, pattern, line)
-        self._tell("write", pattern, values, line=line, manner=Manner.WRITE)
+        self._events.touch(Access.COPY, pattern, line, values, manner=Manner.WRITE)
         flight = self.flights.add(Flight(source, line, pattern.mask.lanes))
         self._flying.append(_Copy(pattern, values, self._groups.open, flight))
 
@@ -77,10 +72,8 @@ class AsyncCopies:
             lanes = due(copy)
             if lanes.any():
                 pattern, line = self._part(copy.pattern, lanes), copy.flight.line
-                self._tell("write", pattern, copy.values, line=line, manner=Manner.WRITE)
+                self._events.touch(Access.LANDED, pattern, line, copy.values, manner=Manner.WRITE)
                 self.shared.store(pattern, copy.values)
-                self.races.judge_collisions(self.shared, pattern, copy.values, line, self.races.report)
-                self.races.record(Access.LANDED, pattern, line)
                 copy.flight.waiting = copy.flight.waiting & ~lanes
         self._flying = [copy for copy in self._flying if copy.flight.waiting.any()]
         self.flights.settle()

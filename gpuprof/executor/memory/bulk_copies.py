@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Signal, Signals
+from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_flights import BulkPlaces, Flight, GlobalFlights
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
-from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
@@ -76,14 +76,14 @@ class BulkCopies:
     def __init__(
         self,
         shared: SharedMemory,
-        races: RaceDetector,
+        events: Events,
         barriers: Mbarriers,
         warps: int,
         flights: GlobalFlights,
     ) -> None:
         self.shared = shared
         self.flights = flights
-        self.races = races
+        self.events = events
         self.barriers = barriers
         self._shape = (barriers.blocks, warps, WARP)
         self._loads: list[_Load] = []
@@ -111,14 +111,14 @@ class BulkCopies:
         def land() -> None:
             self.shared.store_chunks(pattern, values)
 
-        self.races.record(Access.BULK, pattern, line)
+        self.events.touch(Access.BULK, pattern, line)
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
         copy = self._begin(pattern, land, pattern.bytes_moved, column, line)
         copy.flight = self.flights.add(Flight(source, line, lanes))
-        if self.races.order is not None:
-            # Who sees the copy's bytes arrive is behind what it has read of global memory.
-            for phase, part in self._by_parity(column, lanes):
-                self.races.order.hear(Access.RELEASE, self._signal(self._whole_warps(part), phase))
+        # Who sees the copy's bytes arrive is behind what it has read of global memory.
+        for phase, part in self._by_parity(column, lanes):
+            signal = self._signal(self._whole_warps(part), phase)
+            self.events.order.synchronise(Access.RELEASE, signal, line)
 
     def load_shared(
         self, pattern: ChunkPattern, source: ChunkPattern, values: Lanes, column: int, line: int
@@ -127,17 +127,17 @@ class BulkCopies:
 
         def land() -> None:
             self.shared.store_chunks(pattern, values)
-            self.races.record(Access.SOURCED, source, line)
+            self.events.touch(Access.SOURCED, source, line)
 
-        self.races.record(Access.SOURCE, source, line)
-        self.races.record(Access.BULK, pattern, line)
+        self.events.touch(Access.SOURCE, source, line)
+        self.events.touch(Access.BULK, pattern, line)
         self._begin(pattern, land, pattern.bytes_moved, column, line)
 
     def store_async(
         self, pattern: SharedPattern, land: Callable[[], None], column: int, line: int, *, reduces: bool
     ) -> None:
         """Put what lanes store to other blocks in flight; `land` brings it there."""
-        self.races.record(Access.REDUCTION if reduces else Access.BULK, pattern, line)
+        self.events.touch(Access.REDUCTION if reduces else Access.BULK, pattern, line)
         self._begin(pattern, land, pattern.mask.thread_count * pattern.size, column, line)
 
     def _begin(
@@ -219,9 +219,11 @@ class BulkCopies:
 
     def _observe(self, column: int, lanes: Bools, live: Bools, line: int) -> None:
         for (_, parity), part in self._by_parity(column, lanes):  # the phase before has ended
-            self.races.record(Access.ACQUIRE, self._signal(uniform_blocks(part), (column, 1 - parity)), line)
+            self.events.synchronise(
+                Access.ACQUIRE, self._signal(uniform_blocks(part), (column, 1 - parity)), line
+            )
         phase = self.barriers.phase[:, column]
-        if not self.races.judges:
+        if not self.events.judges:
             self._loads = [copy for copy in self._loads if not copy.arrived]
         kept: list[_Load] = []
         for copy in self._loads:
@@ -232,7 +234,7 @@ class BulkCopies:
                 if new.any() and not copy.replaced:
                     copy.observers = copy.observers | seen
                     signal = self._signal(seen, (column, 0), copy.pattern, live)
-                    self.races.record(Access.OBSERVED, signal, line)
+                    self.events.synchronise(Access.OBSERVED, signal, line)
                 if not (live & ~copy.observers).any():
                     continue
             kept.append(copy)
@@ -245,7 +247,7 @@ class BulkCopies:
                 lanes = mask.lanes & (columns == column) & ((phases & 1) == parity)
                 if lanes.any():
                     signal = self._signal(self._whole_warps(lanes), (column, parity))
-                    self.races.record(Access.RELEASE, signal, line)
+                    self.events.synchronise(Access.RELEASE, signal, line)
 
     def _by_parity(self, column: int, lanes: Bools) -> Iterator[tuple[Phase, Bools]]:
         """Divide lanes by the phase that a barrier is in, in their block."""
@@ -270,7 +272,7 @@ class BulkCopies:
 
     def fence(self, mask: Mask, line: int) -> None:
         """The threads in `mask` make what is ordered before them visible to copies."""
-        self.races.record(Access.FENCE, self._signal(self._whole_warps(mask.lanes), (0, 0)), line)
+        self.events.synchronise(Access.FENCE, self._signal(self._whole_warps(mask.lanes), (0, 0)), line)
 
     def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:
         """Return for each chunk the number, in the batch, of the thread that asked for it."""

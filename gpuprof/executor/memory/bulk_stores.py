@@ -50,7 +50,7 @@ class SourceReads:
 
     def start(self, pattern: ChunkPattern, line: int) -> SourceRead:
         """A read begins."""
-        self._copies.races.record(self._begins, pattern, line)
+        self._copies.events.touch(self._begins, pattern, line)
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
         read = SourceRead(pattern, line, self._groups.open, lanes)
         self._flying.append(read)
@@ -67,7 +67,7 @@ class SourceReads:
             if due.any():
                 whole = np.array_equal(due, np.broadcast_to(read.pattern.mask.lanes, self._shape))
                 pattern = read.pattern if whole else self._copies.part(read.pattern, due)
-                self._copies.races.record(self._ends, pattern, read.line)
+                self._copies.events.touch(self._ends, pattern, read.line)
                 read.reading = read.reading & ~due
         self._flying = [read for read in self._flying if read.reading.any()]
 
@@ -105,14 +105,10 @@ class _Store:
 
 
 class BulkStores:
-    """The copies from shared memory in flight of one batch, of whose threads `first` is the first.
+    """The copies from shared memory in flight of one batch."""
 
-    `tell` is that of the batch.
-    """
-
-    def __init__(self, copies: BulkCopies, warps: int, tell: Callable[..., None], first: int) -> None:
+    def __init__(self, copies: BulkCopies, warps: int) -> None:
         self._copies = copies
-        self._tell, self._first = tell, first
         self._shape = (copies.barriers.blocks, warps, WARP)
         self._reads = SourceReads(copies, warps, Access.SOURCE, Access.SOURCED)
         self.commit = self._reads.commit
@@ -164,7 +160,8 @@ class BulkStores:
         rows = self._shape[0] if pattern.leading == 1 else 1
         values = np.broadcast_to(copy.values, (rows, len(pattern.start))).reshape(-1)
         pieces = self._per_piece(pattern, due).reshape(-1)
-        threads = self._copies.threads(pattern).reshape(-1) + self._first
+        order, tell = self._copies.events.order, self._copies.events.tell
+        threads = self._copies.threads(pattern).reshape(-1) + order.first * order.block_threads
         told: dict[str, Any] = {"line": line, "address_only": copy.address_only, "mask": None}
         for buffer, which, places in copy.targets:
             chosen = pieces[which]
@@ -172,7 +169,7 @@ class BulkStores:
             given, who, size = values[piece], threads[piece], pattern.size
             if combine is None:
                 told |= {"index": place, "by": who, "size": size, "manner": Manner.WRITE}
-                self._tell("write", buffer, given, **told)
+                tell("write", buffer, given, **told)
                 if not copy.address_only:
                     buffer.store(place, given, size)
                 continue
@@ -180,7 +177,7 @@ class BulkStores:
             place = (place[:, None] * each + np.arange(each)).reshape(-1)
             given = np.ascontiguousarray(given)[:, None].view(combine.dtype).reshape(-1)
             told |= {"index": place, "by": np.repeat(who, each), "size": combine.dtype.itemsize}
-            self._tell("update", buffer, **told, manner=Manner.STRONG_WRITE)
+            tell("update", buffer, **told, manner=Manner.STRONG_WRITE)
             buffer.combined = True
             if not copy.address_only:
                 _combine(buffer, place, given, combine)

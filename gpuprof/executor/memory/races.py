@@ -28,6 +28,7 @@ from gpuprof.executor.memory.accesses import (
     Access,
     Entry,
     Hit,
+    Judge,
     Owners,
     Signal,
     Touch,
@@ -35,8 +36,13 @@ from gpuprof.executor.memory.accesses import (
     name_of,
     warp_of,
 )
-from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern, differ
-from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.memory.shared_memory import (
+    ChunkPattern,
+    SharedMemory,
+    SharedPattern,
+    differ,
+    overwritten,
+)
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
@@ -54,11 +60,11 @@ _Piece = tuple[tuple[Access, int], ...]
 Report = Callable[[FaultKind, str, int, tuple[int, int, int], int], None]
 
 
-class RaceDetector:
+class RaceDetector(Judge):
     """Judges the shared-memory accesses of one batch of blocks.
 
     All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers;
-    by default nothing but barriers orders accesses. `recorded` accesses were logged so far, signals apart.
+    by default nothing but barriers orders accesses.
 
     What a piece of the log does follows from the state that it starts from, and in a loop those states come
     again too. So states are numbered, by all that can matter later, and a piece that is known from the state
@@ -68,22 +74,17 @@ class RaceDetector:
 
     def __init__(
         self,
-        blocks: int,
-        size: int,
+        shared: SharedMemory,
         granule: int,
         report: Report,
         interval: "type[Interval] | None" = None,
         layout: ClusterLayout = LONE_BLOCK,
     ) -> None:
-        self.blocks = blocks
+        self.blocks = len(shared.content)
         self.granule = granule
         self.report = report
         self.layout = layout
-        self.recorded = 0
-        #: What else follows the order of threads, where somebody judges global memory.
-        self.order: ThreadOrder | None = None
-        #: Whether accesses are still looked at.
-        self.judges = True
+        self._shared = shared
         self.log: list[Entry] = []
         #: The states that came so far, their numbers by their digests, and what led from one to the next.
         self._states: list[Interval] = []
@@ -92,7 +93,9 @@ class RaceDetector:
         self._bytes = self._vain = 0
         #: The state that is reached: its number, or what is being changed.
         self._reached = 0
-        self._interval: Interval | None = (interval or Interval)(size // granule + 1, granule, report, layout)
+        self._interval: Interval | None = (interval or Interval)(
+            shared.size // granule + 1, granule, report, layout
+        )
 
     def assume_written(self, start: int, count: int) -> None:
         """Say before anything is logged that some bytes hold something already."""
@@ -107,45 +110,52 @@ class RaceDetector:
         changed: Bools | None = None,
     ) -> None:
         """Log one access, or a signal."""
-        if not isinstance(pattern, Signal):
-            self.recorded += 1
-        elif self.order is not None:
-            self.order.hear(access, pattern)
-        if self.judges:
-            self.log.append(Entry(access, pattern, line, changed))
-            self._judge_long()
+        self.log.append(Entry(access, pattern, line, changed))
+        self._judge_long()
 
-    def record_reads(self, entries: list[Entry]) -> None:
-        """Log several reads that no other access comes between."""
-        self.recorded += len(entries)
-        if self.judges:
-            self.log += entries
-            self._judge_long()
-
-    def judge_collisions(
-        self, shared: SharedMemory, pattern: SharedPattern, values: Lanes, line: int, report: Report
+    def touch(
+        self,
+        access: Access,
+        pattern: SharedPattern | ChunkPattern,
+        line: int,
+        values: Lanes | None = None,
     ) -> None:
-        """Report where the value that a lane has just stored was overwritten by another lane."""
-        if not pattern.collides:
-            return
-        lost = differ(shared.load(pattern), values) & pattern.mask.lanes
+        """As a judge."""
+        changed = None
+        if values is not None and isinstance(pattern, SharedPattern):
+            if access is Access.WRITE:
+                changed = differ(self._shared.load(pattern), values)
+            if access in (Access.WRITE, Access.LANDED) and pattern.collides:
+                self._judge_collisions(pattern, values, line)
+        self.record(access, pattern, line, changed)
+
+    def touch_all(self, reads: list[Entry]) -> None:
+        """As a judge."""
+        self.log += reads
+        self._judge_long()
+
+    def synchronise(self, access: Access, signal: Signal, line: int) -> None:
+        """As a judge."""
+        self.record(access, signal, line)
+
+    def barrier(self, blocks: Bools | None = None) -> None:
+        """As a judge: of blocks of clusters a signal tells."""
+        if not self.layout.several:
+            self.settle(blocks)
+
+    def _judge_collisions(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
+        """Report where the value that a lane is about to store is overwritten by another lane."""
+        lost = overwritten(pattern, values)
         if lost.any():
             position = first_true(lost)
             where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
             detail = f"writes {where}, and so does another thread, with another value"
-            report(FaultKind.SHARED_RACE, detail, line, position, start)
+            self.report(FaultKind.SHARED_RACE, detail, line, position, start)
 
-    def dismiss(self) -> None:
-        """From now on judge nothing: what happened so far is judged, what is going on is not."""
-        self.barrier()
-        self.judges = False
-
-    def barrier(self, released: Bools | None = None) -> None:
-        """End the interval: of all blocks, or of those that are true in `released`, of shape (blocks,)."""
-        if not self.judges:
-            return
-        if released is not None:
-            self._judge().forget(released)
+    def settle(self, blocks: Bools | None = None) -> None:
+        """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
+        if blocks is not None:
+            self._judge().forget(blocks)
         elif self._interval is not None:
             interval = self._judge()
             interval.settle()

@@ -296,6 +296,22 @@ class SharedBlocks:
         return self._layout.byte(byte % self._shared.block_bytes)
 
 
+def overwritten(pattern: SharedPattern, values: Lanes) -> Bools:
+    """Return the lanes in whose place another one stores last, in one instruction, and another value."""
+    lanes = pattern.mask.lanes
+    shape = np.broadcast_shapes(pattern.address.shape, values.shape, lanes.shape)
+    chosen = np.broadcast_to(lanes, shape)
+    block = np.nonzero(chosen)[0]
+    place = block << 32 | np.broadcast_to(pattern.address, shape)[chosen]
+    stored = np.broadcast_to(values, shape)[chosen]
+    _, which = np.unique(place, return_inverse=True)
+    last = np.zeros(len(place), dtype=np.intp)
+    last[which] = np.arange(len(place))
+    result = np.zeros(shape, dtype=np.bool_)
+    result[chosen] = differ(stored[last[which]], stored)
+    return result
+
+
 def differ(a: Lanes, b: Lanes) -> Bools:
     """Compare raw elements bit by bit: shape as they broadcast."""
     if a.dtype.itemsize < 16:

@@ -16,7 +16,7 @@ import numpy as np
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
-from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Signal
+from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Judge, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
     OF_CLUSTER,
@@ -34,7 +34,7 @@ from gpuprof.executor.memory.releases import AcquiredPlace, Knowledge, Releases
 from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 
-class ThreadOrder:
+class ThreadOrder(Judge):
     """The order of what the threads of one batch do, among themselves and after what earlier batches did.
 
     `blocks` are clusters of the batch, which a block by itself also is; `first` blocks of the launch ran in
@@ -73,21 +73,21 @@ class ThreadOrder:
         """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
         return self.timeline.now == 1 and self.knowledge is None
 
-    def barrier(self, complete: Bools | None = None) -> None:
-        """All threads of the blocks that are true in `complete`, of shape (blocks,), met; None for all."""
+    def barrier(self, blocks: Bools | None = None) -> None:
+        """All threads of the blocks that are true, of shape (blocks,), met; None for all."""
         if self._untouched:
             return
         now, before = self.timeline.advance(), self.settled.blocks
-        after = np.full_like(before, now) if complete is None else np.where(complete, now, before)
+        after = np.full_like(before, now) if blocks is None else np.where(blocks, now, before)
         self.settled = replace(self.settled, blocks=after)
         if self.layout.several:  # what their warps learnt of other blocks, they tell each other
-            met = np.ones_like(before, dtype=np.bool_) if complete is None else complete
+            met = np.ones_like(before, dtype=np.bool_) if blocks is None else blocks
             self.clocks.meet(self.layout.in_batch(met)[..., 0], self.clocks.view(now), self.layout.blocks)
             self.settled = replace(self.settled, met=self.clocks.known)
         if self.knowledge is not None:
-            self.knowledge.share(complete)
+            self.knowledge.share(blocks)
 
-    def hear(self, access: Access, signal: Signal) -> None:
+    def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """Threads arrive at an mbarrier, at a barrier of some warps or of a cluster, or go on past it.
 
         A relaxed arrival releases what was fenced before.

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,10 @@ from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import Footprint
+from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
-from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
+from gpuprof.executor.memory.global_accesses import LocalLanes, Observer
 from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, SharedOrder
@@ -42,10 +43,6 @@ from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, Sh
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.program.shared_layout import SharedLayout
 from gpuprof.executor.steps.control_slice import ControlSlice, SliceRun
-
-#: What threads do to memory, by the name of the method of `Observer` that is told.
-Event = Literal["read", "write", "update"]
-
 
 #: Registers that tell the time, and which bits of it.
 CLOCKS: dict[str, tuple[int, np.dtype[Any]]] = {
@@ -223,14 +220,9 @@ class Batch:
         self.meeting: Meeting | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        interval = PhasedInterval if means.phased or means.partial or layout.several else None
-        self.races = RaceDetector(self.blocks, shared_bytes, own.granule, self.report, interval, layout)
+        self._own = own
         #: Who touches the shared memory of other blocks; None where there are no clusters of several.
         self.remote = RemoteAccesses(self.blocks, layout, strict=not means.fences) if layout.several else None
-        #: What happens before what in global memory.
-        self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
-        #: Who is told of accesses to a buffer, by its address: also to shared and local memory.
-        self.observers: dict[int, list[Observer]] = {}
         self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:
@@ -239,16 +231,18 @@ class Batch:
             self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
         self.flights = GlobalFlights()
         self.reads_unwritten = False
-        self.copies = AsyncCopies(self.shared, self.races, self.flights, self.tell_shared)
         self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
+        order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
+        blocks, local = SharedBlocks(self.shared, layout), LocalLanes(self.local.size)
+        self.events = Events(order, blocks, local, tally)
+        self.copies = AsyncCopies(self.shared, self.flights, self.events)
         self.memo = AccessMemory()
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
-        #: Where the batch runs its control slice alone; and whether the present step moves no values.
+        #: Where the batch runs its control slice alone.
         self.control_slice: ControlSlice | None = None
-        self.address_only = False
 
     def settle(self) -> None:
         """Add to the tally what was counted apart from it."""
@@ -259,14 +253,6 @@ class Batch:
         if self.control_slice is not None:
             for group in self.control_slice.groups.values():
                 group.settle(self.tally)
-
-    def assume_written(self, count: int) -> None:
-        """Say before the launch that the first bytes of each block hold something already: zeros."""
-        for rank in range(self.layout.blocks):
-            start = rank * self.layout.stride
-            self.races.assume_written(start, count)
-            if isinstance(self.shared, FollowedSharedMemory):
-                self.shared.bits.content[:, start : start + count] = 0
 
     def close(self) -> None:
         """Let go of everything: parts refer back here, and Python looks for such rings only now and then."""
@@ -292,13 +278,21 @@ class Batch:
         If `order_shared`, accesses to shared memory are judged one by one, too. Loads in `polled` lines are
         repeated until they find what they wait for.
         """
-        self.order = self.races.order = races.order(
-            first * self.layout.blocks, self.blocks, self.warps, self.layout
-        )
+        layout, means, events = self.layout, self.means, self.events
+        events.order = races.order(first * layout.blocks, self.blocks, self.warps, layout)
+        interval = PhasedInterval if means.phased or means.partial or layout.several else None
+        detector = RaceDetector(self.shared, self._own.granule, self.report, interval, layout)
+        events.judges = [events.order, detector]
+        listening: list[Observer] = [races, *observers]
         if order_shared:
-            self.shared_order = SharedOrder(self.shared_blocks, races, polled)
-        judges = [races] if self.shared_order is None else [races, self.shared_order]
-        self.observe([*judges, *observers])
+            self.shared_order = SharedOrder(SharedBlocks(self.shared, layout), races, polled)
+            listening.insert(1, self.shared_order)
+        events.observe(listening, self.memory.buffers)
+        for rank in range(layout.blocks):  # what belongs to the system holds zeros
+            start, count = rank * layout.stride, self._own.reserved_bytes
+            detector.assume_written(start, count)
+            if isinstance(self.shared, FollowedSharedMemory):
+                self.shared.bits.content[:, start : start + count] = 0
 
     def run_slice(self, run: SliceRun, deciding: Collection[str], observers: Sequence[Observer] = ()) -> None:
         """Run the control slice alone, which no race is looked for in.
@@ -312,52 +306,7 @@ class Batch:
         if "local" in deciding:
             local = np.zeros_like(self.local)
         self.control_slice = ControlSlice(run, shared, local)
-        self.races.order = self.order
-        self.races.dismiss()
-        self.observe([run.trace, *observers])
-
-    def observe(self, observers: Sequence[Observer]) -> None:
-        """From now on these are told who touches what they want to know of."""
-        of_blocks: list[Buffer | SharedBlocks | LocalLanes] = [self.shared_blocks, self.local_lanes]
-        for buffer in (*self.memory.buffers, *of_blocks):
-            if wanting := [one for one in observers if one.wants(buffer)]:
-                self.observers[buffer.address] = wanting
-
-    def tell(
-        self, event: Event, buffer: Buffer | SharedBlocks | LocalLanes, *more: Lanes | None, **access: Any
-    ) -> None:
-        """Tell those who listen that threads access a buffer.
-
-        What else an event says is `more`: the values that are stored, or the lanes whose comparison failed.
-        `access` is what a `MemoryOperation` says.
-        """
-        observers = self.observers.get(buffer.address)
-        if observers is not None:
-            given = {"address_only": self.address_only, "tally": self.tally, **access}
-            one = MemoryOperation(self.order, **given)
-            for observer in observers:
-                getattr(observer, event)(buffer, one, *more)
-
-    def tell_shared(self, event: Event, pattern: SharedPattern, *more: Lanes | None, **access: Any) -> None:
-        """Tell those who listen that lanes access shared memory, as `tell` does."""
-        blocks = self.shared_blocks
-        if self.is_told(blocks):
-            index = blocks.index(pattern)
-            self.tell(event, blocks, *more, index=index, mask=pattern.mask, size=pattern.size, **access)
-
-    def is_told(self, buffer: Buffer | SharedBlocks | LocalLanes) -> bool:
-        """Whether anybody listens to accesses to a buffer."""
-        return buffer.address in self.observers
-
-    @cached_property
-    def local_lanes(self) -> LocalLanes:
-        """The local memory of all lanes, as observers see it."""
-        return LocalLanes(self.local.size)
-
-    @cached_property
-    def shared_blocks(self) -> SharedBlocks:
-        """The shared memory of all blocks, as observers see it."""
-        return SharedBlocks(self.shared, self.layout)
+        self.events.observe([run.trace, *observers], self.memory.buffers)
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
@@ -382,13 +331,12 @@ class Batch:
     @cached_property
     def bulk(self) -> BulkCopies:
         """What the copy engine moves to shared memory."""
-        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, self.flights)
+        return BulkCopies(self.shared, self.events, self.mbarriers, self.warps, self.flights)
 
     @cached_property
     def bulk_stores(self) -> BulkStores:
         """What the copy engine moves to global memory."""
-        first = self.order.first * self.order.block_threads
-        return BulkStores(self.bulk, self.warps, self.tell, first)
+        return BulkStores(self.bulk, self.warps)
 
     @cached_property
     def products(self) -> SourceReads:

@@ -201,15 +201,16 @@ def _judge(
     wanted: Bools | None,
 ) -> None:
     """Look for races of the threads that asked for a copy with those that wrote what it reads."""
-    if not batch.is_told(buffer):
+    if not batch.events.is_told(buffer):
         return
-    who = batch.bulk.threads(pattern) + batch.order.first * batch.order.block_threads
+    order = batch.events.order
+    who = batch.bulk.threads(pattern) + order.first * order.block_threads
     who = who.reshape(*who.shape, *(1,) * (addresses.ndim - who.ndim))
     shape = np.broadcast_shapes(who.shape, addresses.shape)
     who, place = np.broadcast_to(who, shape), np.broadcast_to((addresses - buffer.address) // size, shape)
     chosen = np.ones(shape, dtype=np.bool_) if wanted is None else np.broadcast_to(wanted, shape)
     place, who = place[chosen], who[chosen]
-    batch.tell("read", buffer, index=place, mask=None, by=who, size=size, line=line)
+    batch.events.tell("read", buffer, index=place, mask=None, by=who, size=size, line=line)
 
 
 def outside(

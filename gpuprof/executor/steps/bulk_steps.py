@@ -120,7 +120,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
-        if batch.address_only:
+        if batch.events.address_only:
             batch.bulk.bring(columns, mask, length)
             return
         for column, part in by_number(columns, mask):
@@ -147,7 +147,7 @@ def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         start = in_shared(batch, item.line, mask, start, length)
-        if batch.address_only:
+        if batch.events.address_only:
             batch.bulk.bring(columns, mask, length)
             return
         for column, part in by_number(columns, mask):
@@ -168,7 +168,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
         columns = barrier.counting(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
-            if batch.address_only:
+            if batch.events.address_only:
                 batch.bulk.bring(columns, of_map, length)
                 continue
             for column, part in by_number(columns, of_map):

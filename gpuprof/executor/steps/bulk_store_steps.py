@@ -118,7 +118,7 @@ def _send(
     for buffer, which, _ in targets:
         block = pattern.block[which] if pattern.leading > 1 else which // len(pattern.start)
         batch.count_stored(buffer, np.bincount(block, minlength=batch.blocks) * pattern.size)
-    batch.bulk_stores.start(pattern, targets, places, line, combine, address_only=batch.address_only)
+    batch.bulk_stores.start(pattern, targets, places, line, combine, address_only=batch.events.address_only)
 
 
 def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresses) -> Targets:

@@ -32,8 +32,8 @@ def arrive(coder: Coder, item: Instruction) -> Step:
             part = lanes & (barrier.phase & 1 == parity)[:, None, None]
             if part.any():
                 access = Access.RELAXED if relaxed else Access.RELEASE
-                batch.races.record(access, batch.signals.of(part, phase), line)
-        barrier.arrive(lanes, batch.races.recorded, relaxed=relaxed)
+                batch.events.synchronise(access, batch.signals.of(part, phase), line)
+        barrier.arrive(lanes, batch.events.accesses, relaxed=relaxed)
         if batch.remote is not None:
             batch.remote.arrive(lanes)
         end_phases(batch, line)
@@ -52,7 +52,7 @@ def end_phases(batch: Batch, line: int) -> None:
     for parity, phase in enumerate(CLUSTER_PHASES):
         ended = ~live & (complete & (before & 1 == parity))[:, None, None]
         if ended.any():
-            batch.races.record(Access.RELEASE, batch.signals.of(ended, phase), line)
+            batch.events.synchronise(Access.RELEASE, batch.signals.of(ended, phase), line)
     if batch.remote is not None:
         batch.remote.met(complete)
 
@@ -66,7 +66,7 @@ def release_by_fence(batch: Batch, mask: Mask, line: int, *, near: bool = False)
     if (batch.means.phased or batch.means.partial) and not mask.empty:
         lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))
         phase = NEAR_FENCE_PHASE if near else FENCE_PHASE
-        batch.races.record(Access.FENCED, batch.signals.of(lanes, phase), line)
+        batch.events.synchronise(Access.FENCED, batch.signals.of(lanes, phase), line)
 
 
 def _require_whole_warps(batch: Batch, mask: Mask, line: int) -> None:
@@ -94,7 +94,7 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        batch.order.fence(mask, near=near)
+        batch.events.fence(mask, near=near)
         release_by_fence(batch, mask, line, near=near)
 
     return step

@@ -66,7 +66,7 @@ class BarrierOperand:
         """Lanes use their barriers, set up in order before: return where they lie, and their numbers."""
         pattern = self.pattern(batch, mask, rank)
         columns = self.numbers(batch, mask, pattern)
-        batch.races.record(Access.MBARRIER, pattern, self.line)
+        batch.events.touch(Access.MBARRIER, pattern, self.line)
         return pattern, columns
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
@@ -89,7 +89,7 @@ def _initialise(coder: Coder, item: Instruction) -> Step:
     def run(batch: Batch, mask: Mask) -> None:
         pattern, counts = place.pattern(batch, mask), count(batch)
         _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
-        batch.races.record(Access.WRITE, pattern, item.line)
+        batch.events.touch(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
 
     return where_active(coder, item, run)
@@ -101,7 +101,7 @@ def _invalidate(coder: Coder, item: Instruction) -> Step:
     def run(batch: Batch, mask: Mask) -> None:
         pattern = place.pattern(batch, mask)
         place.numbers(batch, mask, pattern)
-        batch.races.record(Access.WRITE, pattern, item.line)
+        batch.events.touch(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, np.zeros((1, 1, 1), dtype=np.int64))
 
     return where_active(coder, item, run)
@@ -217,7 +217,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
         write(batch, done, mask)
         passed = done & mask.lanes
         if passed.any():
-            batch.races.record(Access.MBARRIER, pattern, item.line)
+            batch.events.touch(Access.MBARRIER, pattern, item.line)
             if not relaxed:
                 batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
             if batch.remote is not None:

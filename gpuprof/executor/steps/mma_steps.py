@@ -36,7 +36,7 @@ def multiply(coder: Coder, item: Instruction) -> Step:
 
     def multiply(batch: Batch, mask: Mask) -> None:
         count(batch, mask, 1)
-        if batch.address_only:
+        if batch.events.address_only:
             return
         values = [[read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c)]
         for write, value in zip(writes, product.compute(*values), strict=True):

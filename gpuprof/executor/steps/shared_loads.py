@@ -100,7 +100,7 @@ class SharedLoads:
         known = batch.memo.shared_loads.get(self)
         if known is None:
             known = batch.memo.shared_loads[self] = Remembered(_REMEMBERED_TIMES, _REMEMBERED_ELEMENTS)
-        made = known.find(operands, mask) if not batch.is_told(batch.shared_blocks) else None
+        made = known.find(operands, mask) if not batch.events.shared_is_told else None
         if made is None:
             patterns = [
                 space.examine(batch, operands[number], mask)
@@ -112,7 +112,7 @@ class SharedLoads:
             if not made.repeated.times:
                 batch.memo.repeated.append(made.repeated)
             made.repeated.times += 1
-            batch.races.record_reads(made.entries)
+            batch.events.touch_all(made.entries)
         return made.places
 
     def _made(self, operands: Sequence[Lanes], mask: Mask, patterns: list[SharedPattern]) -> _Made:

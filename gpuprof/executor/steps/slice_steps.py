@@ -16,11 +16,11 @@ def address_only(step: Step) -> Step:
     """Return what runs a step without letting values move."""
 
     def run(batch: Batch) -> None:
-        batch.address_only = True
+        batch.events.address_only = True
         try:
             step(batch)
         finally:
-            batch.address_only = False
+            batch.events.address_only = False
 
     return run
 

@@ -133,7 +133,7 @@ class GlobalSpace:
             return self._read_several(batch, address, mask)
         index = self._index(buffer, address, mask)
         self._judge_read(batch, buffer, index, mask)
-        if batch.address_only:
+        if batch.events.address_only:
             return nothing(self.request.size)
         return buffer.view(self.request.size).take(index)
 
@@ -148,11 +148,11 @@ class GlobalSpace:
             places, request = self._index(target, address, part), self.request
             if target.read_only:
                 changed = _differs(target.view(request.size).take(places), values) & part.lanes
-                if changed.any() and not batch.address_only:
+                if changed.any() and not batch.events.address_only:
                     self._fault(batch, address, changed, "writes", "which is read-only")
                 continue  # what is stored stands there already: no card can tell
-            batch.tell("write", target, values, **request.access(places, part))
-            if not batch.address_only:
+            batch.events.tell("write", target, values, **request.access(places, part))
+            if not batch.events.address_only:
                 index, chosen = scatter(places, values, part)
                 target.store(index, chosen, self.request.size)
             if batch.stored is not None:
@@ -174,12 +174,12 @@ class GlobalSpace:
             index = np.broadcast_to(places, old.shape)[lanes]
             buffer.combined = True
             failed = None
-            if not batch.address_only:
+            if not batch.events.address_only:
                 content = buffer.changeable(self.request.size)
                 old[lanes] = apply(content, index, lanes, True).view(old.dtype)
                 buffer.store(index, content[index], self.request.size)
                 failed = _failed(old, lanes, expected)
-            batch.tell("update", buffer, failed, **self.request.access(places, part))
+            batch.events.tell("update", buffer, failed, **self.request.access(places, part))
         return old
 
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
@@ -242,7 +242,7 @@ class GlobalSpace:
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         buffer.loaded = True
-        batch.tell("read", buffer, **self.request.access(index, mask))
+        batch.events.tell("read", buffer, **self.request.access(index, mask))
 
     def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))
@@ -325,33 +325,29 @@ class SharedSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
         pattern = self.examine(batch, address, mask)
-        return nothing(self.request.size) if batch.address_only else batch.shared.load(pattern)
+        return nothing(self.request.size) if batch.events.address_only else batch.shared.load(pattern)
 
     def examine(self, batch: Batch, address: Lanes, mask: Mask) -> SharedPattern:
         """Do all that a load does but to bring the data."""
         pattern = self.pattern(batch, address, mask, load=True)
-        if batch.address_only:
+        if batch.events.address_only:
             return pattern
         if batch.control_slice is not None:
             batch.control_slice.load_shared(pattern, self.request.line)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
-            batch.races.record(Access.READ, read, self.request.line)
-            batch.tell_shared("read", read, **self.request.how)
+            batch.events.touch(Access.READ, read, **self.request.how)
         return pattern
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
         if batch.control_slice is not None:
-            batch.control_slice.store_shared(pattern, valueless=batch.address_only)
-        if batch.address_only:
+            batch.control_slice.store_shared(pattern, valueless=batch.events.address_only)
+        if batch.events.address_only:
             return
-        batch.tell_shared("write", pattern, values, **self.request.how)
-        changed = differ(batch.shared.load(pattern), values)
+        batch.events.touch(Access.WRITE, pattern, values=values, **self.request.how)
         batch.shared.store(pattern, values)
-        batch.races.record(Access.WRITE, pattern, self.request.line, changed)
-        batch.races.judge_collisions(batch.shared, pattern, values, self.request.line, batch.fault)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
@@ -359,16 +355,15 @@ class SharedSpace:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
         if batch.control_slice is not None:
-            if batch.address_only:
+            if batch.events.address_only:
                 batch.control_slice.store_shared(pattern, valueless=True)
                 return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
             batch.control_slice.load_shared(pattern, self.request.line)
-        batch.races.record(Access.ATOMIC, pattern, self.request.line)
-        if batch.means.phased and batch.means.fences:
-            self._hand_on(batch, pattern)
         old = batch.shared.update(pattern, apply)
         failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)
-        batch.tell_shared("update", pattern, failed, **self.request.how)
+        batch.events.touch(Access.ATOMIC, pattern, values=failed, **self.request.how)
+        if batch.means.phased and batch.means.fences:
+            self._hand_on(batch, pattern)
         return old
 
     def _hand_on(self, batch: Batch, pattern: SharedPattern) -> None:
@@ -384,7 +379,7 @@ class SharedSpace:
         for warp in np.flatnonzero(lanes.any(axis=(0, 2))).tolist():
             signal = batch.signals.of(lanes & (np.arange(batch.warps) == warp)[:, None], phase)
             for access in (Access.RELAXED, Access.ACQUIRE):
-                batch.races.record(access, signal, self.request.line)
+                batch.events.synchronise(access, signal, self.request.line)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Count an access and return its pattern."""
@@ -438,11 +433,11 @@ class LocalSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather, each lane from its own bytes."""
         index = self._index(batch, address, mask)
-        if batch.address_only:
+        if batch.events.address_only:
             return nothing(self.request.size)
         if batch.control_slice is not None:
             batch.control_slice.load_local(index, self.request.size, mask, self.request.line)
-        batch.tell("read", batch.local_lanes, **self.request.access(index, mask))
+        batch.events.local("read", **self.request.access(index, mask))
         return batch.local.view(moved_dtype(self.request.size)).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
@@ -450,10 +445,10 @@ class LocalSpace:
         places = self._index(batch, address, mask)
         index, chosen = scatter(places, values, mask)
         if batch.control_slice is not None:
-            batch.control_slice.store_local(index, self.request.size, valueless=batch.address_only)
-        if batch.address_only:
+            batch.control_slice.store_local(index, self.request.size, valueless=batch.events.address_only)
+        if batch.events.address_only:
             return
-        batch.tell("write", batch.local_lanes, values, **self.request.access(places, mask))
+        batch.events.local("write", values, **self.request.access(places, mask))
         batch.local.view(moved_dtype(self.request.size))[index] = chosen
 
     def update(
@@ -464,12 +459,12 @@ class LocalSpace:
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
         old = content[index]
-        if not batch.address_only:
+        if not batch.events.address_only:
             if batch.control_slice is not None:
                 batch.control_slice.load_local(index, self.request.size, mask, self.request.line)
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
             failed = _failed(old, lanes, expected)
-            batch.tell("update", batch.local_lanes, failed, **self.request.access(index, mask))
+            batch.events.local("update", failed, **self.request.access(index, mask))
         return old
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:

@@ -48,7 +48,7 @@ def load(coder: Coder, item: Instruction) -> Step:
         result: Lanes = np.zeros((batch.blocks, batch.warps, 32, access.size), dtype=np.uint8)
         for place in access.places(batch, mask, "reads"):
             if not place.mask.empty:
-                batch.tell("read", place.buffer, **place.access(0, item.line))
+                batch.events.tell("read", place.buffer, **place.access(0, item.line))
             lanes = np.broadcast_to(place.mask.lanes, result.shape[:-1])
             for part in range(access.size // place.granule):
                 index = np.broadcast_to(place.index(part), lanes.shape)
@@ -104,7 +104,9 @@ def update(coder: Coder, item: Instruction) -> Step:
                 raise UnsupportedInstruction(item.name, item.line, batch.names(place.mask.first()))
             lanes = np.broadcast_to(place.mask.lanes, shape)
             index = np.broadcast_to(place.index(0), shape)[lanes]
-            batch.tell("update", place.buffer, **place.access(0, item.line), manner=Manner.STRONG_WRITE)
+            batch.events.tell(
+                "update", place.buffer, **place.access(0, item.line), manner=Manner.STRONG_WRITE
+            )
             content = place.buffer.view(access.size)
             place.buffer.combined = True
             apply_in_turn(content.view(operation.dtype), index, operation.in_global, [values[lanes]])
@@ -141,7 +143,7 @@ class _Place:
     def write(self, batch: Batch, part: int, values: Lanes, line: int) -> None:
         """Store a piece of each lane."""
         access = self.access(part, line)
-        batch.tell("write", self.buffer, values, **access, manner=Manner.WRITE)
+        batch.events.tell("write", self.buffer, values, **access, manner=Manner.WRITE)
         where, chosen = scatter(access["index"], values, self.mask)
         self.buffer.store(where, chosen, self.granule)
         if batch.stored is not None:

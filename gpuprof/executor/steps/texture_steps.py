@@ -292,7 +292,7 @@ class _Reader:
             batch.fault(FaultKind.GLOBAL_RACE, detail, self.line, position, start)
         if used.any():
             index, mask = np.where(used, where, 0), self.mask.of(used)
-            batch.tell("read", buffer, index=index, mask=mask, size=size, line=self.line)
+            batch.events.tell("read", buffer, index=index, mask=mask, size=size, line=self.line)
 
     def _point(self, place: Sequence[Integers]) -> list[Lanes]:
         index, inside = self._texel(place)

@@ -313,8 +313,8 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             if pattern is None:
                 pattern = SharedPattern(nowhere, 0, settled, 4, batch.shared.block_bytes, load=False)
                 known.add((nowhere,), settled, pattern)
-            batch.races.record(Access.SYNCWARP, pattern, item.line)
-        batch.order.sync_warp(mask, batch.live.lanes, group)
+            batch.events.touch(Access.SYNCWARP, pattern, item.line)
+        batch.events.sync_warp(mask, batch.live.lanes, group)
 
     return where_active(coder, item, step)
 

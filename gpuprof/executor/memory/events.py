@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the interpreter tells of a batch while it runs: who touches what, and what orders threads.
+
+It knows nobody who listens: *observers* hear of accesses to the buffers that they want to know of, and of
+shared and local memory in the same way; *judges* hear of shared memory as it is accessed, by patterns, and of
+what orders threads.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.meetings import LaneBits
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.memory.accesses import Access, Entry, Judge, Signal
+from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
+from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedBlocks, SharedPattern
+from gpuprof.executor.memory.thread_order import ThreadOrder
+
+#: What threads do to memory, by the name of the method of `Observer` that is told.
+Event = Literal["read", "write", "update"]
+#: What accesses to shared memory are to observers; the others move no values of lanes.
+_EVENTS: dict[Access, Event] = {
+    Access.READ: "read",
+    Access.WRITE: "write",
+    Access.COPY: "write",
+    Access.LANDED: "write",
+    Access.ATOMIC: "update",
+}
+
+
+class Events:
+    """Tells those who listen to one batch.
+
+    Attributes:
+        order: Whose the threads are, and what happens before what.
+        accesses: How many accesses to shared memory there were.
+    """
+
+    def __init__(self, order: ThreadOrder, shared: SharedBlocks, local: LocalLanes, tally: Tally) -> None:
+        self.order = order
+        self.accesses = 0
+        #: Whether the present step moves no values.
+        self.address_only = False
+        self.judges: list[Judge] = []
+        self._shared, self._local, self._tally = shared, local, tally
+        #: By the address of a buffer.
+        self._observers: dict[int, list[Observer]] = {}
+
+    def observe(self, observers: Sequence[Observer], buffers: Sequence[Buffer]) -> None:
+        """From now on these are told who touches what they want to know of."""
+        everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self._local]
+        for buffer in everything:
+            if wanting := [one for one in observers if one.wants(buffer)]:
+                self._observers.setdefault(buffer.address, []).extend(wanting)
+
+    def is_told(self, buffer: Buffer) -> bool:
+        """Whether anybody listens to accesses to a buffer."""
+        return buffer.address in self._observers
+
+    @property
+    def shared_is_told(self) -> bool:
+        """Whether an observer listens to accesses to shared memory."""
+        return self._shared.address in self._observers
+
+    def tell(
+        self, event: Event, buffer: Buffer | SharedBlocks | LocalLanes, *more: Lanes | None, **access: Any
+    ) -> None:
+        """Tell those who listen that threads access a buffer.
+
+        What else an event says is `more`: the values that are stored, or the lanes whose comparison failed.
+        `access` is what a `MemoryOperation` says.
+        """
+        observers = self._observers.get(buffer.address)
+        if observers is not None:
+            given = {"address_only": self.address_only, "tally": self._tally, **access}
+            one = MemoryOperation(self.order, **given)
+            for observer in observers:
+                getattr(observer, event)(buffer, one, *more)
+
+    def local(self, event: Event, *more: Lanes | None, **access: Any) -> None:
+        """Lanes access their own local memory; see `tell`."""
+        self.tell(event, self._local, *more, **access)
+
+    def touch(
+        self,
+        access: Access,
+        pattern: SharedPattern | ChunkPattern,
+        line: int,
+        values: Lanes | None = None,
+        **how: Any,
+    ) -> None:
+        """Threads, or the copy engine for them, access shared memory.
+
+        `values` are those that are about to be stored, of a copy also when it starts; or of an atomic
+        operation, which is over, the lanes whose comparison failed.
+        """
+        self.accesses += 1
+        if self._shared.address in self._observers and isinstance(pattern, SharedPattern):
+            event = _EVENTS.get(access)
+            if event is not None and (event != "write" or values is not None):
+                more = () if event == "read" else (values,)
+                where = {"index": self._shared.index(pattern), "mask": pattern.mask, "size": pattern.size}
+                self.tell(event, self._shared, *more, line=line, **where, **how)
+        for judge in self.judges:
+            judge.touch(access, pattern, line, values)
+
+    def touch_all(self, reads: list[Entry]) -> None:
+        """Lanes make several reads that no other access comes between, and no observer listens to."""
+        self.accesses += len(reads)
+        for judge in self.judges:
+            judge.touch_all(reads)
+
+    def synchronise(self, access: Access, signal: Signal, line: int) -> None:
+        """Threads arrive at a barrier, mbarrier or fence, or go on past it."""
+        for judge in self.judges:
+            judge.synchronise(access, signal, line)
+
+    def barrier(self, blocks: Bools | None) -> None:
+        """All threads of the blocks that are true, of shape (blocks,), have met; None for all."""
+        for judge in self.judges:
+            judge.barrier(blocks)
+
+    def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None) -> None:
+        """Lanes of warps meet at `__syncwarp`: see `ThreadOrder`."""
+        for judge in self.judges:
+            judge.sync_warp(mask, live, group)
+
+    def fence(self, mask: Mask, *, near: bool) -> None:
+        """Threads execute a fence, which reaches their own block alone if it is `near`."""
+        for judge in self.judges:
+            judge.fence(mask, near=near)
+
+    def settle(self, blocks: Bools | None = None) -> None:
+        """What was done so far is to be judged now, all of it or that of some blocks.
+
+        It is in order with what comes, or something else would be reported first.
+        """
+        for judge in self.judges:
+            judge.settle(blocks)
