@@ -20,14 +20,15 @@ from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory, Restorable
+from gpuprof.executor.memory.global_races import SharedOrder
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.printed import Printed
-from gpuprof.executor.memory.store_trace import StoreTrace
+from gpuprof.executor.memory.store_trace import StoredBytes, StoreTrace
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
-from gpuprof.executor.steps.control_slice import SliceRun
+from gpuprof.executor.steps.control_slice import SliceRun, ValuelessBytes
 from gpuprof.executor.steps.special_registers import remark_on
 from gpuprof.executor.totals import CountedTotals, Totals, names_of
 
@@ -192,7 +193,7 @@ def launch(
         restorable: list[Restorable] = [memory, *observers] if begun_again else []
         restores = [one.snapshot() for one in restorable]
         try:
-            run = _Run(template, sample, instruction_budget, progress, observers, sliced)
+            run = _Run(template, sample, instruction_budget, progress, observers, sliced=sliced)
             run.to_the_end()
         except KernelFault as fault:
             if not (begun_again and fault.is_race):
@@ -228,6 +229,16 @@ def launch(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Running:
+    """Blocks that run together, and what watches them if it is asked for."""
+
+    scheduler: Scheduler
+    blocks: BlockList
+    stored: StoredBytes | None
+    shared_order: SharedOrder | None
+
+
 class _Run:
     """One launch's batches, one by one; those that wait for blocks of others stay until these have come.
 
@@ -242,8 +253,8 @@ class _Run:
         budget: int,
         progress: Callable[[int, int], None] | None,
         observers: Sequence[Observer] = (),
-        sliced: SliceRun | None = None,
         *,
+        sliced: SliceRun | None = None,
         order: Order | None = None,
         order_shared: bool = False,
     ) -> None:
@@ -270,8 +281,9 @@ class _Run:
         self._observers = observers
         for observer in observers:
             observer.begin(named)
-        self._waiting: list[tuple[Scheduler, BlockList]] = []
+        self._waiting: list[_Running] = []
         self._done = 0
+        self._order = order
 
     def to_the_end(self) -> None:
         """Run all blocks of the sample."""
@@ -306,16 +318,11 @@ class _Run:
         batches = -(-count // self.template.blocks_per_batch())
         pieces, parts = order.divided(count, batches, self.template.geometry.warps * layout.blocks)
         limits = [count * piece // pieces for piece in range(pieces + 1)]
-        going: list[tuple[Scheduler, BlockList]] = []
-        for first, last in pairwise(limits):
-            batch, running = self._batch(first, last)
-            batch.reads_unwritten = True
-            warps = WarpTurns(batch, order.number, parts)
-            going.append((Scheduler(self.template.program, batch, self.budget, warps), running))
+        going = [self._begun(first, last, parts) for first, last in pairwise(limits)]
         with np.errstate(all="ignore"):
-            run_interleaved([scheduler for scheduler, _ in going], order)
-        for scheduler, running in going:
-            self._count(scheduler, running)
+            run_interleaved([running.scheduler for running in going], order)
+        for running in going:
+            self._count(running)
         self._races.finish()
 
     def _until_few_wait(self, most: int) -> None:
@@ -324,51 +331,54 @@ class _Run:
             # Lanes part from those of their warp only where no other block is of any help.
             _ = self._go_round(Help.OTHERS) or self._go_round(Help.OWN_WARP) or self._go_round(Help.NOBODY)
 
-    def _begun(self, first: int, last: int) -> tuple[Scheduler, BlockList]:
-        batch, running = self._batch(first, last)
-        return Scheduler(self.template.program, batch, self.budget), running
-
-    def _batch(self, first: int, last: int) -> tuple[Batch, BlockList]:
+    def _begun(self, first: int, last: int, parts: int = 0) -> _Running:
+        """Begin blocks, in another order their warps in so many parts."""
         template, program = self.template, self.template.program
         running = self.sample.blocks(first, last)
         tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
         batch = template.batch(running.indices, tally)
-        batch.stored = {} if self.sample.count < self.sample.total else None
         batch.printed = self.printed
+        stored = StoredBytes() if self.sample.count < self.sample.total else None
+        observers = [*self._observers, *([stored] if stored else [])]
+        shared_order = None
         if self.sliced is not None:
-            batch.run_slice(self.sliced, program.deciding, self._observers)
+            batch.control_slice = self.sliced
+            observers += [self.sliced.trace, ValuelessBytes(program.deciding)]
+            batch.events.observe(observers, template.memory.buffers)
         else:
-            batch.join(
-                *(self._races, first),
+            shared_order = template.watch(
+                *(batch, first, self._races, observers),
                 order_shared=self.order_shared,
-                polled=program.means.polled,
-                observers=self._observers,
+                reads_poison=self._order is not None,
             )
-        return batch, running
+        warps = WarpTurns(batch, self._order.number, parts) if self._order is not None else None
+        return _Running(Scheduler(program, batch, self.budget, warps), running, stored, shared_order)
 
     def _go_round(self, help_from: Help) -> bool:
         """Let every batch go on that has not ended; return whether any got further."""
         further = False
-        for scheduler, running in reversed(self._waiting.copy()):
+        for running in reversed(self._waiting.copy()):
+            scheduler = running.scheduler
             before = scheduler.progress
             with np.errstate(all="ignore"):
                 ended = scheduler.run(help_from)
             if ended:
-                self._waiting.remove((scheduler, running))
-                self._count(scheduler, running)
+                self._waiting.remove(running)
+                self._count(running)
             further |= scheduler.progress > before
         return further
 
-    def _count(self, scheduler: Scheduler, running: BlockList) -> None:
+    def _count(self, running: _Running) -> None:
+        scheduler, blocks = running.scheduler, running.blocks
         batch = scheduler.batch
         self.executed += scheduler.lane_instructions
         self.steps += scheduler.steps
         batch.settle()
-        self.totals.add(batch.tally, running)
-        for name, per_block in (batch.stored or {}).items():
-            every = Stored(float(per_block.sum()), float(per_block @ running.weights))
+        self.totals.add(batch.tally, blocks)
+        for name, per_block in (running.stored.by_name if running.stored else {}).items():
+            every = Stored(float(per_block.sum()), float(per_block @ blocks.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
-        self.remark = self.remark or _remark(batch) or self._remark_on_luck(batch)
+        self.remark = self.remark or _remark(batch) or self._remark_on_luck(running.shared_order)
         if batch.remote is not None:
             self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
         of_cluster = batch.layout.blocks
@@ -377,9 +387,9 @@ class _Run:
         if self.progress is not None:
             self.progress(self._done, self.sample.count * of_cluster)
 
-    def _remark_on_luck(self, batch: Batch) -> str:
+    def _remark_on_luck(self, order: SharedOrder | None) -> str:
         """Say where lanes of a warp find what the card's order of them decides; empty where they do not."""
-        lucky = batch.shared_order and batch.shared_order.lucky
+        lucky = order and order.lucky
         if not lucky:
             return ""
         thread, block = self.template.named(self.sample, lucky.thread)

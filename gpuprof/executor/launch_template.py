@@ -5,7 +5,7 @@
 import math
 import struct
 from collections.abc import Collection, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,13 @@ from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.memory.global_accesses import Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces, SharedOrder
 from gpuprof.executor.memory.open_meetings import OpenMeetings
+from gpuprof.executor.memory.phased_races import PhasedInterval
+from gpuprof.executor.memory.races import Interval, RaceDetector
+from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.texture_objects import surfaces_of
 from gpuprof.executor.memory.windows import RANK_SHIFT
 from gpuprof.executor.program.ptx import Variable
@@ -172,6 +176,42 @@ class LaunchTemplate:
             for slot in slots.in_shared:
                 batch.registers[slot] = batch.registers[slot] + (self.layout.rank_of_warp << RANK_SHIFT)
         return batch
+
+    def watch(
+        self,
+        batch: Batch,
+        first: int,
+        races: GlobalRaces,
+        observers: Sequence[Observer],
+        *,
+        order_shared: bool,
+        reads_poison: bool,
+    ) -> SharedOrder | None:
+        """Let a batch, whose first block is number `first` of the launch, tell those that watch it.
+
+        Its races are looked for. If `order_shared`, accesses to shared memory are judged one by one, too:
+        what does that is returned. To read what nobody has written is no fault by itself if that
+        `reads_poison`, or if it is followed.
+        """
+        layout, program, events = self.layout, self.program, batch.events
+        means, shared = program.means, None
+        if order_shared:
+            shared = SharedOrder(SharedBlocks(batch.shared, layout), races, means.polled)
+        passed_on = {FaultKind.UNINITIALISED_SHARED} if reads_poison or batch.followed is not None else set()
+        passed_on |= {FaultKind.SHARED_RACE} if order_shared else set()
+
+        def report(kind: FaultKind, *found: Any) -> None:
+            if kind not in passed_on:
+                batch.fault(kind, *found)
+
+        interval = PhasedInterval if means.phased or means.partial or layout.several else Interval
+        detector = RaceDetector(batch.shared, program.own.granule, report, interval, layout)
+        for part in program.own.reserved(layout):
+            detector.assume_written(part)
+        events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)
+        events.judges = [events.order, detector]
+        events.observe([races, *([shared] if shared else []), *observers], self.memory.buffers)
+        return shared
 
     def races(self, sample: Sample, meetings: OpenMeetings) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""

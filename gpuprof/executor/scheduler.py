@@ -183,7 +183,7 @@ class Scheduler:
                 if self.steps > self.budget:
                     self._endless(block, strand.mask)
                 if batch.control_slice is not None:
-                    batch.control_slice.run.spend(len(block.sliced) * strand.mask.total_threads)
+                    batch.control_slice.spend(len(block.sliced) * strand.mask.total_threads)
                 steps = iter(self._steps(block))
             else:
                 steps = iter(self._resumed(block, strand))

@@ -17,7 +17,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import FaultKind
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.accesses import Access, Signal
-from gpuprof.executor.memory.races import RaceDetector
+from gpuprof.executor.memory.races import Interval, RaceDetector
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
 
 SHARED_BYTES = 64
@@ -121,7 +121,7 @@ class History:
         def report(kind, _detail, line, _position, _address):
             self.found.append((line, kind))
 
-        self.detector = RaceDetector(SharedMemory(self.blocks, SHARED_BYTES), 4, report)
+        self.detector = RaceDetector(SharedMemory(self.blocks, SHARED_BYTES), 4, report, Interval)
 
     def play(self) -> tuple[tuple[int, FaultKind] | None, ...]:
         """What the detector reports first, and what the rule finds: which access, and its kind."""

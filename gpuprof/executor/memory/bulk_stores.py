@@ -163,6 +163,7 @@ class BulkStores:
         order, tell = self._copies.events.order, self._copies.events.tell
         threads = self._copies.threads(pattern).reshape(-1) + order.first * order.block_threads
         told: dict[str, Any] = {"line": line, "address_only": copy.address_only, "mask": None}
+        copy.flight.waiting = copy.flight.waiting & ~due
         for buffer, which, places in copy.targets:
             chosen = pieces[which]
             piece, place = which[chosen], places[chosen]
@@ -181,7 +182,6 @@ class BulkStores:
             buffer.combined = True
             if not copy.address_only:
                 _combine(buffer, place, given, combine)
-        copy.flight.waiting = copy.flight.waiting & ~due
 
     def _per_piece(self, pattern: ChunkPattern, lanes: Bools) -> Bools:
         """Return for each piece whether its lane is true."""

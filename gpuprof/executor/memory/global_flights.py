@@ -6,14 +6,20 @@ Threads of the copy's own block are ordered with the one that started it, though
 blocks meet it without any order, which the search for races finds too.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.faults import FaultKind, Index
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.events import Events
+from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.shared_memory import ChunkPattern
 
 Addresses = NDArray[np.int64]
@@ -124,29 +130,76 @@ class Flight:
     writes: bool = False
 
 
-class GlobalFlights:
-    """The copies in flight of one batch."""
+class GlobalFlights(Observer):
+    """The copies in flight of one batch.
 
-    def __init__(self) -> None:
+    Nobody may write what one may still read, nor touch what it may write. It listens from the first copy on.
+    `fault` raises what is wrong, as that of a batch does; `names` tells the thread and block of a (block,
+    warp, lane).
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        memory: GlobalMemory,
+        fault: Callable[..., NoReturn],
+        names: Callable[[tuple[int, int, int]], tuple[Index, Index]],
+    ) -> None:
+        self._events, self._memory = events, memory
+        self._fault, self._names = fault, names
         self._flying: list[Flight] = []
-        #: Whether any of them writes.
-        self.writing = False
-
-    @property
-    def any(self) -> bool:
-        """Whether there are any."""
-        return bool(self._flying)
+        self._listens = self._writing = False
 
     def add(self, flight: Flight) -> Flight:
         """Follow a copy; return it."""
+        if not self._listens:
+            self._listens = True
+            self._events.observe([self], self._memory.buffers)
         self._flying.append(flight)
-        self.writing |= flight.writes
+        self._writing |= flight.writes
         return flight
 
     def settle(self) -> None:
         """Forget those that no lane waits for any more."""
         self._flying = [flight for flight in self._flying if flight.waiting.any()]
-        self.writing = any(flight.writes for flight in self._flying)
+        self._writing = any(flight.writes for flight in self._flying)
+
+    def read(self, buffer: Buffer, one: MemoryOperation) -> None:
+        """As an observer."""
+        if self._writing:
+            self._require_apart(buffer, one, writes=False)
+
+    def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
+        """As an observer."""
+        if self._flying:
+            self._require_apart(buffer, one, writes=True)
+
+    def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """As an observer."""
+        if self._flying:
+            self._require_apart(buffer, one, writes=True)
+
+    def _require_apart(self, buffer: Buffer, one: MemoryOperation, *, writes: bool) -> None:
+        order = one.order
+        threads = one.who - order.first * order.block_threads
+        where = np.stack(np.unravel_index(threads, order.threads.shape), axis=1)
+        self.require_apart(buffer.address + one.place * one.size, one.size, where, one.line, writes=writes)
+
+    def require_apart(
+        self, start: Addresses, size: int, where: NDArray[np.intp], line: int, *, writes: bool
+    ) -> None:
+        """Refuse accesses that meet a copy: of each `start` is the address, a row of `where` who makes it."""
+        met = self.met(start, size, where[:, 0], writes=writes) if len(start) else None
+        if met is None:
+            return
+        number, flight, position = met
+        thread, block = self._names(position)
+        place = int(start[number])
+        did, may = ("writes" if writes else "reads"), ("write" if flight.writes else "read")
+        detail = f"{did} {size} bytes of global memory at {place:#x}, which a copy that thread {thread}"
+        detail += f" of block {block} started in line {flight.line} may still {may}"
+        of_block, warp, lane = where[number].tolist()
+        self._fault(FaultKind.ASYNC_COPY, detail, line, (of_block, warp, lane), place)
 
     def met(
         self, start: Addresses, size: int, blocks: NDArray[np.intp], *, writes: bool

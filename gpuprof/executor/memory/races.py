@@ -63,8 +63,7 @@ Report = Callable[[FaultKind, str, int, tuple[int, int, int], int], None]
 class RaceDetector(Judge):
     """Judges the shared-memory accesses of one batch of blocks.
 
-    All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers;
-    by default nothing but barriers orders accesses.
+    All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers.
 
     What a piece of the log does follows from the state that it starts from, and in a loop those states come
     again too. So states are numbered, by all that can matter later, and a piece that is known from the state
@@ -77,7 +76,7 @@ class RaceDetector(Judge):
         shared: SharedMemory,
         granule: int,
         report: Report,
-        interval: "type[Interval] | None" = None,
+        interval: "type[Interval]",
         layout: ClusterLayout = LONE_BLOCK,
     ) -> None:
         self.blocks = len(shared.content)
@@ -93,14 +92,12 @@ class RaceDetector(Judge):
         self._bytes = self._vain = 0
         #: The state that is reached: its number, or what is being changed.
         self._reached = 0
-        self._interval: Interval | None = (interval or Interval)(
-            shared.size // granule + 1, granule, report, layout
-        )
+        self._interval: Interval | None = interval(shared.size // granule + 1, granule, report, layout)
 
-    def assume_written(self, start: int, count: int) -> None:
+    def assume_written(self, part: slice) -> None:
         """Say before anything is logged that some bytes hold something already."""
         assert self._interval is not None
-        self._interval.written[:, start // self.granule : (start + count) // self.granule] = True
+        self._interval.written[:, part.start // self.granule : part.stop // self.granule] = True
 
     def record(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import Bools, Counts
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
@@ -68,3 +68,20 @@ class StoreTrace(Observer):
         elements = buffer.size // buffer.item_bytes
         marks = self._marks.get(buffer.address)
         return np.zeros(elements, np.bool_) if marks is None else marks[:elements] != 0
+
+
+class StoredBytes(Observer):
+    """Bytes that each block of a batch stores, not by atomics: shape (blocks,), by the buffer's name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Counts] = {}
+
+    def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
+        """As an observer."""
+        order = one.order
+        if one.mask is not None:
+            per_block = np.zeros(order.blocks, dtype=np.int64) + one.mask.thread_count
+        else:
+            clusters = (one.who // order.block_threads - order.first) // order.layout.blocks
+            per_block = np.bincount(clusters, minlength=order.blocks)
+        self.by_name[buffer.name] = self.by_name.get(buffer.name, 0) + one.size * per_block

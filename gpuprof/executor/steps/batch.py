@@ -3,7 +3,7 @@
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn
@@ -27,22 +27,20 @@ from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
-from gpuprof.executor.memory.global_accesses import LocalLanes, Observer
+from gpuprof.executor.memory.global_accesses import LocalLanes
 from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.global_races import GlobalRaces, SharedOrder
 from gpuprof.executor.memory.landing import Landing
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
-from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
-from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.remembered import Moving, Remembered
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
+from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.program.shared_layout import SharedLayout
-from gpuprof.executor.steps.control_slice import ControlSlice, SliceRun
+from gpuprof.executor.steps.control_slice import SliceRun
 
 #: Registers that tell the time, and which bits of it.
 CLOCKS: dict[str, tuple[int, np.dtype[Any]]] = {
@@ -128,6 +126,7 @@ class AccessMemory:
     footprints: dict[object, Moving[Footprint]] = field(default_factory=dict)
     landings: dict[object, Moving[Landing]] = field(default_factory=dict)
     shared_loads: dict[object, Any] = field(default_factory=dict)
+    shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
     repeated: list[RepeatedLoads] = field(default_factory=list)
 
 
@@ -172,6 +171,11 @@ class OwnMemory:
     reserved_bytes: int
     unmet_alignments: dict[str, tuple[int, int]]
 
+    def reserved(self, layout: ClusterLayout) -> list[slice]:
+        """Return where what belongs to the system lies, in each block of a cluster: it holds zeros."""
+        starts = [rank * layout.stride for rank in range(layout.blocks)]
+        return [slice(start, start + self.reserved_bytes) for start in starts]
+
 
 class Batch:
     """The state of the thread blocks that run together.
@@ -187,7 +191,6 @@ class Batch:
             the program.
         followed: What is undefined, if the program follows that; then reading what nobody has written is no
             fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
-        reads_unwritten: Whether that is no fault though nobody follows it: it reads poison.
     """
 
     def __init__(
@@ -220,29 +223,26 @@ class Batch:
         self.meeting: Meeting | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        self._own = own
         #: Who touches the shared memory of other blocks; None where there are no clusters of several.
         self.remote = RemoteAccesses(self.blocks, layout, strict=not means.fences) if layout.several else None
         self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:
             self.shared = shared = FollowedSharedMemory(self.blocks, shared_bytes)
+            for start in own.reserved(layout):
+                shared.bits.content[:, start] = 0
             registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
             self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
-        self.flights = GlobalFlights()
-        self.reads_unwritten = False
-        self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
         blocks, local = SharedBlocks(self.shared, layout), LocalLanes(self.local.size)
         self.events = Events(order, blocks, local, tally)
+        self.flights = GlobalFlights(self.events, memory, self.fault, self.names)
         self.copies = AsyncCopies(self.shared, self.flights, self.events)
         self.memo = AccessMemory()
-        #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
-        self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
         #: Where the batch runs its control slice alone.
-        self.control_slice: ControlSlice | None = None
+        self.control_slice: SliceRun | None = None
 
     def settle(self) -> None:
         """Add to the tally what was counted apart from it."""
@@ -250,63 +250,12 @@ class Batch:
             for site, counts in enumerate(loads.counts, loads.first_site):
                 for event, per_block in counts.items():
                     self.tally.add(site, event, loads.times * per_block)
-        if self.control_slice is not None:
-            for group in self.control_slice.groups.values():
-                group.settle(self.tally)
+        for group in self.memo.shared_groups.values():
+            group.settle(self.tally)
 
     def close(self) -> None:
         """Let go of everything: parts refer back here, and Python looks for such rings only now and then."""
         vars(self).clear()
-
-    def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
-        """Count bytes stored to a buffer, of shape (blocks or 1,), if anybody wants to know."""
-        if self.stored is not None:
-            before = self.stored.get(buffer.name, np.zeros(self.blocks, dtype=np.int64))
-            self.stored[buffer.name] = before + per_block
-
-    def join(
-        self,
-        races: GlobalRaces,
-        first: int,
-        *,
-        order_shared: bool = False,
-        polled: Collection[int] = (),
-        observers: Sequence[Observer] = (),
-    ) -> None:
-        """Take part in a launch, as the blocks from number `first` on: its races are looked for.
-
-        If `order_shared`, accesses to shared memory are judged one by one, too. Loads in `polled` lines are
-        repeated until they find what they wait for.
-        """
-        layout, means, events = self.layout, self.means, self.events
-        events.order = races.order(first * layout.blocks, self.blocks, self.warps, layout)
-        interval = PhasedInterval if means.phased or means.partial or layout.several else None
-        detector = RaceDetector(self.shared, self._own.granule, self.report, interval, layout)
-        events.judges = [events.order, detector]
-        listening: list[Observer] = [races, *observers]
-        if order_shared:
-            self.shared_order = SharedOrder(SharedBlocks(self.shared, layout), races, polled)
-            listening.insert(1, self.shared_order)
-        events.observe(listening, self.memory.buffers)
-        for rank in range(layout.blocks):  # what belongs to the system holds zeros
-            start, count = rank * layout.stride, self._own.reserved_bytes
-            detector.assume_written(start, count)
-            if isinstance(self.shared, FollowedSharedMemory):
-                self.shared.bits.content[:, start : start + count] = 0
-
-    def run_slice(self, run: SliceRun, deciding: Collection[str], observers: Sequence[Observer] = ()) -> None:
-        """Run the control slice alone, which no race is looked for in.
-
-        The content of `deciding` spaces, of "shared" and "local", decides what the slice does.
-        """
-        shared = local = None
-        if "shared" in deciding:
-            shared = SharedMemory(self.blocks, self.shared.size)
-            shared.content[:] = 0
-        if "local" in deciding:
-            local = np.zeros_like(self.local)
-        self.control_slice = ControlSlice(run, shared, local)
-        self.events.observe([run.trace, *observers], self.memory.buffers)
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
@@ -362,47 +311,12 @@ class Batch:
             kind, detail, kernel=self.kernel, source_line=line, block=block, thread=thread, address=address
         )
 
-    def require_apart(
-        self,
-        start: NDArray[np.int64],
-        size: int,
-        where: NDArray[np.intp],
-        line: int,
-        *,
-        writes: bool,
-    ) -> None:
-        """Nobody may touch global memory that a copy may still write, nor write what one may still read.
-
-        Of each access `start` is the address, and a row of `where` its (block, warp, lane).
-        """
-        met = self.flights.met(start, size, where[:, 0], writes=writes) if len(start) else None
-        if met is not None:
-            number, flight, position = met
-            thread, block = self.names(position)
-            place = int(start[number])
-            did, may = ("writes" if writes else "reads"), ("write" if flight.writes else "read")
-            detail = f"{did} {size} bytes of global memory at {place:#x}, which a copy that thread {thread}"
-            detail += f" of block {block} started in line {flight.line} may still {may}"
-            of_block, warp, lane = where[number].tolist()
-            self.fault(FaultKind.ASYNC_COPY, detail, line, (of_block, warp, lane), place)
-
     def names(self, position: tuple[int, int, int]) -> tuple[Index, Index]:
         """Return threadIdx and blockIdx of the lane at `position` (block, warp, lane)."""
         block, warp, lane = position
         x, y, z = (int(i) for i in self.indices[block])
         rank, inside = divmod(warp, self.geometry.warps)
         return self.geometry.thread_index(inside, lane), self.layout.index_of((x, y, z), rank)
-
-    def report(
-        self, kind: FaultKind, detail: str, line: int, position: tuple[int, int, int], address: int
-    ) -> None:
-        """Raise what the race detector found, unless something else knows better: see `__init__`, `join`."""
-        passed_on = self.followed is not None or self.reads_unwritten
-        if passed_on and kind is FaultKind.UNINITIALISED_SHARED:
-            return
-        if self.shared_order is not None and kind is FaultKind.SHARED_RACE:
-            return
-        self.fault(kind, detail, line, position, address)
 
 
 def existing_lanes(geometry: Geometry, blocks: int = 1) -> NDArray[np.bool_]:

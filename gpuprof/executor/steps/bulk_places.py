@@ -170,8 +170,6 @@ def gathered(batch: Batch, line: int, places: BulkPlaces) -> Lanes:
     pattern, addresses, size, wanted = places.pattern, places.start, places.size, places.inside
     if not addresses.size:
         return np.zeros(addresses.shape, dtype=moved_dtype(size))
-    if batch.flights.writing:
-        batch.require_apart(*places.accesses(batch.blocks), line, writes=False)
     used = addresses if wanted is None else addresses[wanted]
     buffer = batch.memory.holding(int(used.min()), int(used.max()) + size)
     shift = size.bit_length() - 1

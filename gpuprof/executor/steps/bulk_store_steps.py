@@ -112,12 +112,8 @@ def _send(
 ) -> None:
     """Put pieces of shared memory on their way to addresses of shape (blocks or 1, pieces)."""
     places = BulkPlaces(pattern, addresses, pattern.size)
-    if batch.flights.any:
-        batch.require_apart(*places.accesses(batch.blocks), line, writes=True)
+    batch.flights.require_apart(*places.accesses(batch.blocks), line, writes=True)
     targets = _targets(batch, line, pattern, addresses)
-    for buffer, which, _ in targets:
-        block = pattern.block[which] if pattern.leading > 1 else which // len(pattern.start)
-        batch.count_stored(buffer, np.bincount(block, minlength=batch.blocks) * pattern.size)
     batch.bulk_stores.start(pattern, targets, places, line, combine, address_only=batch.events.address_only)
 
 

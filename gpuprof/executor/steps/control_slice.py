@@ -1,17 +1,16 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A batch that runs its control slice alone: where its memory has no value, because none was moved there."""
+"""A launch of control slices, which move only the values that decide where threads go and what they touch."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.shared_groups import SharedGroup
-from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
+from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
+from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.store_trace import StoreTrace, ValueNeeded
 
 
@@ -37,50 +36,39 @@ class SliceRun:
             raise TooMuchWork
 
 
-class ControlSlice:
-    """One batch of such a launch; it has marks of the spaces, of "shared" and "local", that decide anything.
+class ValuelessBytes(Observer):
+    """Which bytes of one batch's memory a control slice has left without their value.
 
-    Attributes:
-        groups: What address-only accesses to shared memory cost, by the site of each group.
+    Of the `spaces`, of "shared" and "local", whose content decides anything.
     """
 
-    def __init__(self, run: SliceRun, shared: SharedMemory | None, local: NDArray[np.uint8] | None) -> None:
-        self.run = run
-        self.groups: dict[int, SharedGroup] = {}
-        self._shared, self._local = shared, local
+    def __init__(self, spaces: Collection[str]) -> None:
+        self._spaces = spaces
+        self._marks: dict[int, NDArray[np.bool_]] = {}
 
-    def store_shared(self, pattern: SharedPattern, *, valueless: bool) -> None:
-        """Lanes store to shared memory, with values or without."""
-        if self._shared is not None:
-            self._shared.store(pattern, marks(pattern.size, set_to=valueless))
+    def wants(self, buffer: Any) -> bool:
+        """As an observer."""
+        return isinstance(buffer, SharedBlocks | LocalLanes) and buffer.space in self._spaces
 
-    def load_shared(self, pattern: SharedPattern, line: int) -> None:
-        """Lanes load what decides something.
+    def read(self, buffer: Any, one: MemoryOperation) -> None:
+        """As an observer.
 
         Raises:
-            ValueNeeded: A store has left it out.
+            ValueNeeded: The value decides something, and a store has left it out.
         """
-        if self._shared is not None:
-            found = self._shared.load(pattern)
-            if (
-                (found.view(np.uint8).reshape(*found.shape, -1) != 0).any(axis=-1) & pattern.mask.lanes
-            ).any():
-                raise ValueNeeded("shared memory", line)
+        if not one.address_only and self._of(buffer, one.size)[one.place].any():
+            raise ValueNeeded(f"{buffer.space} memory", one.line)
 
-    def store_local(self, places: NDArray[np.intp], size: int, *, valueless: bool) -> None:
-        """Lanes store to local memory, at places in units of `size` bytes."""
-        if self._local is not None:
-            self._local.reshape(-1, size)[places] = valueless
+    def write(self, buffer: Any, one: MemoryOperation, values: Any) -> None:
+        """As an observer."""
+        self._of(buffer, one.size)[one.place] = one.address_only
 
-    def load_local(self, places: NDArray[np.intp], size: int, mask: Mask, line: int) -> None:
-        """As `load_shared`."""
-        if (
-            self._local is not None
-            and (self._local.reshape(-1, size)[places].any(axis=-1) & mask.lanes).any()
-        ):
-            raise ValueNeeded("local memory", line)
+    def update(self, buffer: Any, one: MemoryOperation, failed: Any = None) -> None:
+        """As an observer."""
+        self.read(buffer, one)
+        self.write(buffer, one, failed)
 
-
-def marks(size: int, *, set_to: bool) -> Lanes:
-    """Return an element of `size` bytes that are all marked, or none of them."""
-    return np.full(size, 0xFF if set_to else 0, dtype=np.uint8).view(moved_dtype(size)).reshape(1, 1, 1)
+    def _of(self, buffer: Any, size: int) -> NDArray[np.bool_]:
+        if buffer.address not in self._marks:
+            self._marks[buffer.address] = np.zeros(buffer.size, dtype=np.bool_)
+        return self._marks[buffer.address].reshape(-1, size)

@@ -38,8 +38,7 @@ def shared_accesses(coder: Coder, group: Accesses) -> Step:
     read = address_reader(coder, first, Mem(group.base))
 
     def step(batch: Batch) -> None:
-        assert batch.control_slice is not None
-        address, mask, groups = read(batch), batch.mask, batch.control_slice.groups
+        address, mask, groups = read(batch), batch.mask, batch.memo.shared_groups
         if number not in groups:
             groups[number] = SharedGroup(members, batch.shared.size)
         if not groups[number].count(address, mask):

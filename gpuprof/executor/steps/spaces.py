@@ -126,8 +126,6 @@ class GlobalSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from the buffer that holds the addresses."""
         print_of = self.count(batch, address, mask)
-        if batch.flights.writing:
-            self._check_copies(batch, address, mask, writes=False)
         buffer = self._holding(batch, print_of)
         if buffer is None:
             return self._read_several(batch, address, mask)
@@ -142,8 +140,6 @@ class GlobalSpace:
         print_of = self.count(batch, address, mask)
         buffer = self._holding(batch, print_of)
         parts = [(buffer, mask)] if buffer else self.parts(batch, address, mask, "writes")
-        if batch.flights.any:
-            self._check_copies(batch, address, mask, writes=True)
         for target, part in parts:
             places, request = self._index(target, address, part), self.request
             if target.read_only:
@@ -155,8 +151,6 @@ class GlobalSpace:
             if not batch.events.address_only:
                 index, chosen = scatter(places, values, part)
                 target.store(index, chosen, self.request.size)
-            if batch.stored is not None:
-                batch.count_stored(target, part.thread_count * self.request.size)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
@@ -164,8 +158,6 @@ class GlobalSpace:
         """Change elements in place, counted as one access."""
         self.count(batch, address, mask, in_turn=True)
         old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
-        if batch.flights.any:
-            self._check_copies(batch, address, mask, writes=True)
         for buffer, part in self.parts(batch, address, mask, "updates"):
             if buffer.read_only:
                 self._fault(batch, address, part.lanes, "updates", "which is read-only")
@@ -233,12 +225,6 @@ class GlobalSpace:
         shift = self.request.size.bit_length() - 1
         index = (address - (buffer.address - self.request.offset)) >> shift
         return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
-
-    def _check_copies(self, batch: Batch, address: Lanes, mask: Mask, *, writes: bool) -> None:
-        shape = (batch.blocks, *np.broadcast_shapes(address.shape, mask.lanes.shape)[1:])
-        where = np.argwhere(np.broadcast_to(mask.lanes, shape))
-        start = np.broadcast_to(address, shape)[tuple(where.T)].astype(np.int64) + self.request.offset
-        batch.require_apart(start, self.request.size, where, self.request.line, writes=writes)
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         buffer.loaded = True
@@ -332,8 +318,6 @@ class SharedSpace:
         pattern = self.pattern(batch, address, mask, load=True)
         if batch.events.address_only:
             return pattern
-        if batch.control_slice is not None:
-            batch.control_slice.load_shared(pattern, self.request.line)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.events.touch(Access.READ, read, **self.request.how)
@@ -342,25 +326,20 @@ class SharedSpace:
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
-        if batch.control_slice is not None:
-            batch.control_slice.store_shared(pattern, valueless=batch.events.address_only)
-        if batch.events.address_only:
-            return
         batch.events.touch(Access.WRITE, pattern, values=values, **self.request.how)
-        batch.shared.store(pattern, values)
+        if not batch.events.address_only:
+            batch.shared.store(pattern, values)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
     ) -> Lanes:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
-        if batch.control_slice is not None:
-            if batch.events.address_only:
-                batch.control_slice.store_shared(pattern, valueless=True)
-                return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
-            batch.control_slice.load_shared(pattern, self.request.line)
-        old = batch.shared.update(pattern, apply)
-        failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)
+        old: Lanes = np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
+        failed = None
+        if not batch.events.address_only:
+            old = batch.shared.update(pattern, apply)
+            failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)
         batch.events.touch(Access.ATOMIC, pattern, values=failed, **self.request.how)
         if batch.means.phased and batch.means.fences:
             self._hand_on(batch, pattern)
@@ -435,8 +414,6 @@ class LocalSpace:
         index = self._index(batch, address, mask)
         if batch.events.address_only:
             return nothing(self.request.size)
-        if batch.control_slice is not None:
-            batch.control_slice.load_local(index, self.request.size, mask, self.request.line)
         batch.events.local("read", **self.request.access(index, mask))
         return batch.local.view(moved_dtype(self.request.size)).take(index)
 
@@ -444,12 +421,9 @@ class LocalSpace:
         """Scatter, each lane to its own bytes."""
         places = self._index(batch, address, mask)
         index, chosen = scatter(places, values, mask)
-        if batch.control_slice is not None:
-            batch.control_slice.store_local(index, self.request.size, valueless=batch.events.address_only)
-        if batch.events.address_only:
-            return
         batch.events.local("write", values, **self.request.access(places, mask))
-        batch.local.view(moved_dtype(self.request.size))[index] = chosen
+        if not batch.events.address_only:
+            batch.local.view(moved_dtype(self.request.size))[index] = chosen
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
@@ -458,13 +432,11 @@ class LocalSpace:
         index = self._index(batch, address, mask)
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
-        old = content[index]
+        old, failed = content[index], None
         if not batch.events.address_only:
-            if batch.control_slice is not None:
-                batch.control_slice.load_local(index, self.request.size, mask, self.request.line)
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
             failed = _failed(old, lanes, expected)
-            batch.events.local("update", failed, **self.request.access(index, mask))
+        batch.events.local("update", failed, **self.request.access(index, mask))
         return old
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:

@@ -146,8 +146,6 @@ class _Place:
         batch.events.tell("write", self.buffer, values, **access, manner=Manner.WRITE)
         where, chosen = scatter(access["index"], values, self.mask)
         self.buffer.store(where, chosen, self.granule)
-        if batch.stored is not None:
-            batch.count_stored(self.buffer, self.mask.thread_count * self.granule)
 
     def fault(self, batch: Batch, line: int, verb: str, where: str) -> None:
         """Raise the fault of the first lane."""
