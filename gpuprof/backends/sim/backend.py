@@ -39,7 +39,8 @@ from gpuprof.backends.sim.executed import (
 from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
 from gpuprof.backends.sim.launching import bound_launches, run_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
-from gpuprof.backends.sim.modelling import model_of, played, watch_of
+from gpuprof.backends.sim.modelling import model_of, played
+from gpuprof.backends.sim.observers import watching
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.sim.waiting import (
@@ -285,14 +286,14 @@ class SimBackend(Backend):
         link = self._links.of(compiled[one.entry], program)
         check_room(problem, shape.workspace, [program])
         memory, buffers = device_memory(problem, self.references_of(problem).inputs, shape.workspace, None)
-        watch = watch_of(self.device, shape, compiled)
+        watch, observers = watching(self.device, shape, compiled)
         try:
             result = run_launch(
                 *(self.device, program, one, given, memory, buffers),
                 watched_loops=link.watched_loops,
                 merged_atomics=link.merged_atomics,
                 slice_steps=_MOST_SLICE_STEPS,
-                observers=[watch],
+                observers=observers,
             )
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
@@ -436,7 +437,7 @@ class SimBackend(Backend):
         check_room(problem, shape.workspace, programs.values())
         memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
         links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in shape.launches]
-        watch = watch_of(self.device, shape, compiled)
+        watch, observers = watching(self.device, shape, compiled)
 
         def launch_all(
             memory: GlobalMemory = memory,
@@ -474,7 +475,7 @@ class SimBackend(Backend):
 
         try:
             with timeline.span("execute", kernel.id):
-                results = launch_all(observers=[watch] if self._models else [])
+                results = launch_all(observers=observers if self._models else [])
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow_undefined:
                 raise

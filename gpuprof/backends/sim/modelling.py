@@ -6,28 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 
 from gpuprof.backends.base import Functions
-from gpuprof.backends.sim.cache_watch import CacheWatch
 from gpuprof.backends.sim.instructions import NoLink
+from gpuprof.backends.sim.observers import CacheWatch, resident_blocks
 from gpuprof.devices.device import Device
-from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.executor import WARP, LaunchResult
-from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.shape import LaunchShape
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Model, SourceLine
 from gpuprof.sm_model import Modelled, NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
-
-_L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
-
-
-def watch_of(device: Device, shape: LaunchShape, compiled: Functions) -> CacheWatch:
-    """What watches L1: the part of it that one block has beside its shared memory."""
-    one = shape.largest
-    resident = min(_resident(device, one, compiled), math.ceil(math.prod(one.grid) / device.sm_count))
-    shared = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
-    return CacheWatch((_L1_BYTES // max(1, resident) - shared) // _SECTOR_BYTES)
 
 
 def model_of(play: Callable[[], Modelled]) -> tuple[Model | None, str | None]:
@@ -79,17 +68,7 @@ def played(
     for one, (link, times), asked in zip(shape.launches, weighed, traffic, strict=True):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
-        resident = _resident(device, one, compiled)
+        resident = resident_blocks(device, one, compiled)
         blocks = math.prod(one.grid)
         launches.append(PlayedLaunch(link.code, words, times, asked, blocks, warps_each, resident))
     return modelled(launches, device)
-
-
-def _resident(device: Device, one: OneLaunch, compiled: Functions) -> int:
-    function = compiled[one.entry]
-    return theoretical_occupancy(
-        device,
-        threads_per_block=math.prod(one.block),
-        registers_per_thread=function.registers_per_thread,
-        shared_bytes_per_block=function.static_shared_bytes + one.dynamic_shared_bytes,
-    ).blocks_per_sm

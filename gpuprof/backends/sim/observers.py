@@ -1,14 +1,24 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What the first block of each batch finds in L1: a cache that drops the least recently used sector."""
+"""Who watches a case that is counted, beside what the executor counts itself.
 
+What follows L1 tells what the first block of each batch finds there: a cache that drops the least recently
+used sector.
+"""
+
+import math
 from collections import Counter, OrderedDict, defaultdict
 from typing import Any
 
 import numpy as np
 
+from gpuprof.backends.base import Functions
+from gpuprof.devices.device import Device
+from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.executor import Buffer, MemoryOperation, Observer
+from gpuprof.kernels.shape import LaunchShape, OneLaunch
 
+_L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
 _SECTOR, _LINE_SECTORS = 5, 2
 #: Sectors that are looked at, of a whole launch.
 _WATCHED = 400_000
@@ -62,3 +72,23 @@ class CacheWatch(Observer):
         self._left -= len(found)
         sectors: list[int] = (found & ((1 << 42) - 1)).tolist()
         return sectors
+
+
+def watching(device: Device, shape: LaunchShape, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
+    """Return what watches the part of L1 that one block has beside its shared memory, and all that watch."""
+    one = shape.largest
+    resident = min(resident_blocks(device, one, compiled), math.ceil(math.prod(one.grid) / device.sm_count))
+    shared = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
+    watch = CacheWatch((_L1_BYTES // max(1, resident) - shared) // _SECTOR_BYTES)
+    return watch, [watch]
+
+
+def resident_blocks(device: Device, one: OneLaunch, compiled: Functions) -> int:
+    """How many blocks of a launch a multiprocessor holds."""
+    function = compiled[one.entry]
+    return theoretical_occupancy(
+        device,
+        threads_per_block=math.prod(one.block),
+        registers_per_thread=function.registers_per_thread,
+        shared_bytes_per_block=function.static_shared_bytes + one.dynamic_shared_bytes,
+    ).blocks_per_sm
