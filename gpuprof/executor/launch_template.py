@@ -205,7 +205,7 @@ class LaunchTemplate:
                 batch.fault(kind, *found)
 
         interval = PhasedInterval if means.phased or means.partial or layout.several else Interval
-        detector = RaceDetector(batch.shared, program.own.granule, report, interval, layout)
+        detector = RaceDetector(batch.shared, program.own.granule, report, interval, layout, batch.fault)
         for part in program.own.reserved(layout):
             detector.assume_written(part)
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)

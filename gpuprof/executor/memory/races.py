@@ -64,6 +64,7 @@ class RaceDetector(Judge):
     """Judges the shared-memory accesses of one batch of blocks.
 
     All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers.
+    What is wrong in whatever order it is told to `refuse`.
 
     What a piece of the log does follows from the state that it starts from, and in a loop those states come
     again too. So states are numbered, by all that can matter later, and a piece that is known from the state
@@ -78,12 +79,13 @@ class RaceDetector(Judge):
         report: Report,
         interval: "type[Interval]",
         layout: ClusterLayout = LONE_BLOCK,
+        refuse: Report | None = None,
     ) -> None:
         self.blocks = len(shared.content)
         self.granule = granule
         self.report = report
         self.layout = layout
-        self._shared = shared
+        self._shared, self._refuse = shared, refuse or report
         self.log: list[Entry] = []
         #: The states that came so far, their numbers by their digests, and what led from one to the next.
         self._states: list[Interval] = []
@@ -147,7 +149,7 @@ class RaceDetector(Judge):
             position = first_true(lost)
             where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
             detail = f"writes {where}, and so does another thread, with another value"
-            self.report(FaultKind.SHARED_RACE, detail, line, position, start)
+            self._refuse(FaultKind.SHARED_RACE, detail, line, position, start)
 
     def settle(self, blocks: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
