@@ -171,13 +171,13 @@ class Resources:
         registers_per_thread: Registers of a thread.
         static_shared_bytes: Shared memory of a block that the source declares.
         dynamic_shared_bytes: Shared memory of a block that the launch asks for.
-        spill_bytes: Registers spilled to local memory, of one thread.
+        spill_bytes: Registers spilled to local memory, of one thread; null where machine code alone is known.
     """
 
     registers_per_thread: Count
     static_shared_bytes: Count
     dynamic_shared_bytes: Count
-    spill_bytes: Count
+    spill_bytes: Count | None
 
     @property
     def shared_bytes(self) -> int:

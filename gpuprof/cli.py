@@ -73,12 +73,12 @@ _add_ladder_commands()
 app.command("run", cls=ConfiguredCommand)(
     measuring_command(
         _ladder_of,
-        "Measure kernels of your own: a folder with an operation.toml, or .cu files.",
+        "Measure kernels of your own: a folder with an operation.toml, or .cu, .ptx and .cubin files.",
         paths=(
             Annotated[
                 list[Path],
                 typer.Argument(
-                    metavar="PATH…", help="A folder with operation.toml and kernels, or .cu files."
+                    metavar="PATH…", help="A folder with operation.toml and kernels, or kernel files."
                 ),
             ],
             ...,

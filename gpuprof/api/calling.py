@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
 from gpuprof.files import read_input
+from gpuprof.kernels.built_files import BuiltFile, built_of_ptx, read_built
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.compiler_options import joined
@@ -25,6 +26,7 @@ from gpuprof.kernels.texture import texture_specs
 from gpuprof.measure.request import Request, Selection, make_request, select
 from gpuprof.operation import Operation
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
+from gpuprof.results import KERNEL_ENDINGS
 from gpuprof.text import Extent
 
 if TYPE_CHECKING:
@@ -128,40 +130,47 @@ def launched(
 
 
 def _bare_ladder(
-    files: Mapping[Path, str],
+    files: Mapping[Path, str | BuiltFile],
     launch: BareLaunch,
     operation: Operation,
     dtype: str,
     arguments: tuple[str, ...],
 ) -> Ladder:
     made = [
-        _bare(path, text, rung, launch, operation, dtype, arguments)
-        for rung, (path, text) in enumerate(files.items())
+        _bare(path, content, rung, launch, operation, dtype, arguments)
+        for rung, (path, content) in enumerate(files.items())
     ]
     return Ladder(operation, tuple(made))
 
 
-def _read(sources: Sequence[Path | Source]) -> dict[Path, str]:
-    """The text of each file."""
-    files: dict[Path, str] = {}
+def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
+    """What each file holds."""
+    files: dict[Path, str | BuiltFile] = {}
     for source in sources:
         path = source.path if isinstance(source, Source) else source
         if path.stem in (other.stem for other in files):
             raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
         try:
-            text = source.text if isinstance(source, Source) else read_input(path)
+            text = _content(source, path)
         except PATH_ERRORS as error:
             what = f"Cannot read the kernel file {path}: {reason(error)}."
             raise InputError(what, fix=nearest_file(path)) from error
         files[path] = text
     if not files:
-        raise InputError("There is nothing to run.", fix="Name a .cu file.")
+        raise InputError("There is nothing to run.", fix="Name a kernel file.")
     return files
+
+
+def _content(source: Path | Source, path: Path) -> str | BuiltFile:
+    """CUDA C++, or what a file of another kind holds."""
+    if isinstance(source, Source):
+        return built_of_ptx(source.text, path) if source.ending == ".ptx" else source.text
+    return read_built(path) if path.suffix in KERNEL_ENDINGS[1:] else read_input(path)
 
 
 def _bare(
     path: Path,
-    text: str,
+    content: str | BuiltFile,
     rung: int,
     launch: BareLaunch,
     operation: Operation,
@@ -173,20 +182,29 @@ def _bare(
     for name in parameters:
         if not name.isidentifier() or name in (*LAUNCH_VARIABLES, *operation.argument_names):
             raise InputError(f"{name!r} cannot be a parameter.", fix="Choose a name that means nothing else.")
+    built = None if isinstance(content, str) else content.built
+    text = content if isinstance(content, str) else content.source
+    if not isinstance(content, str) and (parameters or launch.said.get("compile_options")):
+        raise InputError(
+            f"{path.name} is compiled already, and takes neither params nor compile_options.",
+            fix="Leave them out; the launch may be told in numbers.",
+        )
+    default = sole_entry(content, path.stem) if isinstance(content, str) else content.default_entry(path.stem)
     return Kernel(
         id=path.stem,
-        file_name=f"{path.stem}.cu",
+        file_name=path.name if built else f"{path.stem}.cu",
         source=text,
         operation=operation.name,
         title=path.stem,
         dtypes=(dtype,),
-        entry=launch.said.get("entry") or sole_entry(text, path.stem),
+        entry=launch.said.get("entry") or default,
         arguments=arguments,
         launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.said.get("cooperative", False)),
         rung=rung,
         parameters=parameters,
         compile_options=joined(launch.said.get("compile_options", ())),
-        headers=carried_files(text, path, ()),
+        headers={} if built else carried_files(text, path, ()),
+        built=built,
         textures=texture_specs(
             launch.textures,
             launch.surfaces,

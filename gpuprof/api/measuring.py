@@ -24,6 +24,7 @@ from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
+from gpuprof.results import KERNEL_ENDINGS
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
@@ -90,10 +91,10 @@ def profile(
 
     Args:
         what: An operation that comes with gpuprof, such as `"gemm"`; or a folder with an `operation.toml`,
-            `.cu` files or `Source` texts, or several of these.
+            `.cu`, `.ptx` or `.cubin` files or `Source` texts, or several of these.
         operation: Of files that do not say it themselves: the name of an operation that comes with gpuprof,
             an `operation.toml`, or its folder.
-        kernels: Which of them: ids, published names or further `.cu` files; or these with values for their
+        kernels: Which of them: ids, published names or further files; or these with values for their
             parameters, `{"reg_8x8": {"BK": [8, 16]}}`. All when empty.
         params: Values for parameters of all of these, one or several each: `{"BM": [64, 128]}`. Every
             combination is a case. Of a kernel without a header they are its parameters, and the first value
@@ -305,7 +306,7 @@ def _operation(what: str | Path | None) -> Operation:
 def _ladder(what: Sequence[What], operation: str | Path | None) -> Ladder:
     first = what[0] if what else None
     if isinstance(first, str) and len(what) == 1 and operation is None:
-        named = not Path(first).exists() and Path(first).suffix != ".cu"
+        named = not Path(first).exists() and Path(first).suffix not in KERNEL_ENDINGS
         if named or first in shipped_names():
             return shipped_ladder(first)
     return ladder_of(_files(what), None if operation is None else _operation(operation))

@@ -16,8 +16,9 @@ from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, ElementType, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.text import format_extent
 from gpuprof.toolchain.nvrtc import CompiledKernel
-from gpuprof.toolchain.signature import Declared, Parameter, declared_parameters, parameters_of
+from gpuprof.toolchain.signature import Declared, Parameter, declared_parameters
 
 _C_FLOATS = {"float": 4, "double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "nv_bfloat16": 2}
 _SIZED = re.compile(r"(?:std::|cuda::std::)?(?P<sign>u?)int(?P<bits>8|16|32|64)_t\Z")
@@ -111,11 +112,16 @@ def bind_arguments(
     Raises:
         CaseFailure: The kernel's parameters do not fit; the message names each that does not.
     """
-    parameters = parameters_of(compiled.ptx, compiled.entry)
+    parameters = compiled.parameters
     declared = declared_parameters(
         (kernel.source, *kernel.headers.values()), launch.entry, dict(shape.defines)
     )
     names, function = list(map(str, launch.arguments)), base_name(launch.entry)
+    if complaint := compiled.block_limits.complaint(launch.block):
+        raise CaseFailure(
+            f"The block of {function} {complaint}; the launch has {format_extent(launch.block)}.",
+            fix="Make block in the header what the kernel was compiled for.",
+        )
     if declared is None or len(declared) != len(parameters):
         declared = tuple(Declared("", "", "") for _ in parameters)
     if len(names) != len(parameters):
@@ -135,6 +141,8 @@ def bind_arguments(
         if isinstance(name, int):
             argument: Argument | None
             argument, wanted = _size(str(name), name, parameter, written)
+            if not name and _is_pointer(parameter, written):  # the null pointer
+                argument = ValueArgument("0", bytes(parameter.nbytes))
         elif name in maps:
             argument = maps[name] if _takes_map(parameter) else None
             wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"

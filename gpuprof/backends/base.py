@@ -23,6 +23,7 @@ from gpuprof.results import (
     TimingPair,
     Verification,
 )
+from gpuprof.toolchain.assembling import Assembler
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
 #: Why a case that a GPU ran has no counts by line until the executor has counted it too.
@@ -79,6 +80,9 @@ class Backend(ABC):
     def compile_arch(self) -> str:
         """Architecture that kernels are compiled for, for example `sm_90`: the device's exact one."""
         return self.device.arch
+
+    #: Makes machine code of PTX where no ptxas can; None where the backend cannot either.
+    assemble: Assembler | None = None
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -7,19 +7,31 @@ from gpuprof.backends.base import Functions
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.toolchain.assembling import Assembler, load_cubin, load_ptx, runs_on
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 _REAL = "gpuprof/real.h"
 
 
-def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
+def compile_kernel(
+    kernel: Kernel, shape: LaunchShape, arch: str, assemble: Assembler | None = None
+) -> Functions:
     """A kernel as one case needs it: its functions by their entries, all of one module.
+
+    `assemble` makes machine code of PTX where no ptxas can.
 
     Raises:
         CompileError: NVRTC rejected it.
         BackendUnavailable: NVRTC is not installed.
     """
+    if (built := kernel.built) is not None:
+        with timeline.span("compile", kernel.id):
+            if built.cubin and (not built.ptx or runs_on(built.cubin, arch)):
+                loaded = load_cubin(built.cubin, shape.entries, arch, kernel.file_name, built.ptx)
+            else:
+                loaded = load_ptx(built.ptx, shape.entries, arch, kernel.file_name, assemble)
+        return dict(zip(shape.entries, loaded, strict=True))
     target = target_of(arch, (kernel.source, *kernel.headers.values()))
     macros = dict(shape.defines)
     headers = {**kernel.headers, **_declaring(macros.pop("real", ""))}

@@ -11,6 +11,7 @@ import typer
 
 from gpuprof.errors import GpuprofError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.results import KERNEL_ENDINGS
 
 #: Extents that are tried most.
 _USUAL_EXTENTS = (128, 256, 512, 1024, 2048, 4096, 8192)
@@ -100,7 +101,7 @@ def _kernel_files(incomplete: str) -> Iterator[Path]:
     """Kernel files and folders that begin so."""
     folder = Path(incomplete).parent if incomplete else Path()
     with suppress(OSError, ValueError):
-        yield from sorted(path for path in folder.iterdir() if path.suffix == ".cu")
+        yield from sorted(path for path in folder.iterdir() if path.suffix in KERNEL_ENDINGS)
 
 
 def _in_list(offered: Iterable[tuple[str, str]], incomplete: str) -> Offer:

@@ -16,6 +16,7 @@ from typing import IO
 from gpuprof.errors import PATH_ERRORS, InputError, ToolError
 from gpuprof.kernels.catalog import shipped_names
 from gpuprof.problems.declaration import FILE_NAME
+from gpuprof.results import KERNEL_ENDINGS
 
 #: Where gpuprof's own ladders stand in a checkout of it.
 _OWN_LADDERS = Path("gpuprof", "kernels")
@@ -56,7 +57,7 @@ class Repository:
         for path in wanted:
             if not path.exists():
                 raise InputError(
-                    f"There is no {path}.", fix="Name a folder with operation.toml, or .cu files."
+                    f"There is no {path}.", fix="Name a folder with operation.toml, or kernel files."
                 )
             resolved = path.resolve()
             root = _root_of(resolved if resolved.is_dir() else resolved.parent)
@@ -88,7 +89,7 @@ class Repository:
         Files are as git keeps them: no filter runs. Links that lead out of the version are left out. The
         repository knows nothing of it: a kill leaves nothing behind there.
         """
-        kernels = (path.parent if path.suffix == ".cu" else path for path in self.paths)
+        kernels = (path.parent if path.suffix in KERNEL_ENDINGS else path for path in self.paths)
         wanted = [PurePosixPath(path) for path in (*kernels, *folders)]
         with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
             _write_version(self.root, commit, wanted, Path(scratch))

@@ -26,6 +26,7 @@ from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
 from gpuprof.files import NotOwn, read_input
 from gpuprof.measure.options import GROUPS, only_measuring
+from gpuprof.results import KERNEL_ENDINGS
 
 FILE_NAME = "pyproject.toml"
 _TABLE = "tool.gpuprof"
@@ -242,8 +243,9 @@ def _kernels_below(path: Path, key: str, text: str) -> str:
     """Names of kernels, those that name a file as a file of the project's."""
     items = []
     for item in text.split(","):
-        stem, ending, parameters = item.rpartition(".cu")
-        items.append(_below(path, key, stem.strip() + ending) + parameters if ending else item)
+        name, colon, parameters = item.partition(":")
+        is_file = name.strip().endswith(KERNEL_ENDINGS)
+        items.append(_below(path, key, name.strip()) + colon + parameters if is_file else item)
     return ",".join(items)
 
 

@@ -20,7 +20,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.options import Given, OutputOptions, SelectOptions
-from gpuprof.results import Measurement, ProblemRecord, Run
+from gpuprof.results import KERNEL_ENDINGS, Measurement, ProblemRecord, Run
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.continuing import Continued, find_earlier
 from gpuprof.tuning.search_plan import Plan, read_budget
@@ -88,15 +88,14 @@ def make_plan(given: Given, what: Sequence[str]) -> tuple[Plan, dict[str, Path]]
     blocks = parse_blocks(select.block) if select.block is not None else ()
     wanted = Wanted(parse_values(given.tune.values or []), blocks)
     space = make_space(request.selections, wanted, named=bool(kernels))
-    own = [
-        Path(name) for text in kernels for name in text.split(",") if name.partition(":")[0].endswith(".cu")
-    ]
+    named = (name for text in kernels for name in text.split(","))
+    own = [Path(name) for name in named if name.partition(":")[0].endswith(KERNEL_ENDINGS)]
     return Plan(request, space, given.run, budget), files_of(request.ladder.kernels, [*paths, *own])
 
 
 def files_of(kernels: Sequence[Kernel], paths: Sequence[Path]) -> dict[str, Path]:
     """The file of each kernel, where it is among the user's own."""
-    files = [file for path in paths for file in (sorted(path.glob("*.cu")) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
     return {kernel.id: file for kernel in kernels for file in files if file.name == kernel.file_name}
 
 
@@ -105,7 +104,7 @@ def find_ladder(
 ) -> tuple[Ladder, list[str], list[Path]]:
     """The ladder, the kernels to search of it, and paths of the user's own."""
     kernels = list(select.kernel or ())
-    if all(text.endswith(".cu") or Path(text).exists() for text in what):
+    if all(text.endswith(KERNEL_ENDINGS) or Path(text).exists() for text in what):
         paths = [Path(text) for text in what]
         return ladder_of(paths, command=command), kernels, paths
     (name, *others) = what

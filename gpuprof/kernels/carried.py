@@ -65,6 +65,11 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
     return {**{name: f'#include "{names[place]}"\n' for name, place in aliases.items()}, **texts}
 
 
+def file_below(folder: Path, name: str) -> Path | None:
+    """A file of a folder, unless it is hidden or a link leads out; None where there is none."""
+    return _Finder(folder, ())._find(name, (folder,))
+
+
 class _Finder:
     """Finds included files, in some folders and below alone."""
 

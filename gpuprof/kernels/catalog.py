@@ -11,12 +11,13 @@ from pathlib import Path
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
 from gpuprof.files import read_input
+from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
-from gpuprof.results import KernelRecord
+from gpuprof.results import KERNEL_ENDINGS, KernelRecord
 
 KERNEL_ROOT = Path(__file__).parent
 _STUDIES = "studies.toml"
@@ -59,7 +60,11 @@ class Ladder:
         if self.operation.name in shipped_names():
             return f"See `gpuprof list {self.operation.name}`."
         known = ", ".join(kernel.id for kernel in self.kernels)
-        return f"There are {known}." if known else "There is none yet: -k takes the path of a .cu file too."
+        return (
+            f"There are {known}."
+            if known
+            else "There is none yet: -k takes the path of a .cu, .ptx or .cubin file too."
+        )
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -90,7 +95,7 @@ def shipped_ladder(name: str) -> Ladder:
 
 
 def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty: bool = False) -> Ladder:
-    """The ladder of a folder: its `operation.toml` and every `.cu` file beside it.
+    """The ladder of a folder: its `operation.toml` and every kernel file beside it.
 
     Raises:
         HeaderError: A file is faulty, computes something else, or the folder holds no kernel; two kernels
@@ -100,13 +105,13 @@ def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty:
     operation = load_operation(folder / FILE_NAME)
     studies = _load_studies(folder)
     kernels: list[Kernel] = []
-    for path in sorted(folder.glob("*.cu")):
+    for path in sorted(path for path in folder.glob("*.*") if path.suffix in KERNEL_ENDINGS):
         file = load_kernels(path, operation, command)
         if file.operation != operation:
             raise HeaderError(f"{path} is a {file.operation.name} kernel; {folder} holds {operation.name}.")
         kernels += [_cited(kernel, studies) for kernel in file.kernels]
     if not kernels and not may_be_empty:
-        raise HeaderError(f"{folder} holds no kernel, no file that ends in .cu.")
+        raise HeaderError(f"{folder} holds no kernel, no file that ends in .cu, .ptx or .cubin.")
     check_ladder(kernels, str(folder))
     return Ladder(operation, in_order(kernels))
 
@@ -117,6 +122,9 @@ def load_kernels(path: Path, asked: Operation | None = None, command: Preprocess
     Raises:
         HeaderError: The file cannot be read or its header is faulty.
     """
+    if path.suffix != ".cu":
+        built = read_built(path)
+        return read_kernels(built.source, path, shipped_operation, asked, command, built)
     try:
         source = read_input(path)
     except PATH_ERRORS as error:

@@ -17,6 +17,7 @@ from typing import cast, get_args
 from gpuprof.counters import COUNTERS
 from gpuprof.cuda_source.masking import uncommented
 from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.built_files import BuiltFile
 from gpuprof.kernels.candidates import read_candidates
 from gpuprof.kernels.compiler_options import ALLOWED_TEXT, joined, refused_option
 from gpuprof.kernels.entries import default_entry, entry_complaint
@@ -64,6 +65,10 @@ MOVABLE = (*dict.fromkeys((*COUNTERS, *RESOURCES)),)
 #: Rung of a kernel that names none: above every shipped one.
 _LAST_RUNG = 1000.0
 
+#: What a header says of a source only, and what to do where there is none.
+_OF_A_SOURCE = ("choose", "parameters", "candidates", "include", "define", "compile_options")
+_COMPILED_FIX = "Integers for formulas stand in [constants]; to try others, measure the source."
+
 #: The smallest header that brings its operation along, for a file of which no operation is known.
 _WHOLE_HEADER = """/*gpuprof
 operation = "my_copy"
@@ -93,42 +98,57 @@ class KernelFile:
     operation: Operation
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The TOML text of a header, which begins on a line of a file."""
+
+    text: str
+    path: Path
+    line: int
+
+    def place_of(self, formula: str) -> str:
+        """The file and the first line of the header that holds a formula."""
+        at = self.text.find(formula)
+        return f"{self.path}:{self.line + self.text.count(chr(10), 0, at)}" if at >= 0 else str(self.path)
+
+
 def read_kernels(
     source: str,
     path: Path,
     find_operation: FindOperation,
     asked: Operation | None = None,
     command: Preprocessing = NOTHING,
+    built: BuiltFile | None = None,
 ) -> KernelFile:
     """Read a kernel file's header; one that names no operation is of the one that was asked for.
+
+    Of a file that is not CUDA C++, `built` is what it holds.
 
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
     """
-    found = header_span(source)
-    if found is None:
-        if (line := _open_header(source)) is not None:
-            raise HeaderError(
-                f"{path}:{line}: the header that starts here has no end.",
-                fix="Write */ on a line of its own between the header and the code.",
-            )
-        raise HeaderError(
-            f"{path} has no /*gpuprof … */ header at its top.", fix=_how_to_start(asked, find_operation)
-        )
+    if built is not None and (command.include or command.define):
+        raise InputError(f"-I and -D are for CUDA C++; {path} is compiled already.", fix="Leave them out.")
+    header = _header_of(source, path, built, asked, find_operation)
     fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
-    begin, end = found
-    line = source[:begin].count("\n") + 1
-    text = source[begin:end]
-    reader = TableReader(read_toml(text, str(path), line), FilePlace(str(path), text, line), fix=fix)
+    where = str(header.path)
+    table = read_toml(header.text, where, header.line)
+    reader = TableReader(table, FilePlace(where, header.text, header.line), fix=fix)
     # `options` once meant the compiler's; an operation in a header has a table of that name.
     old = not isinstance(reader.table.get("options", {}), dict)
     if "choose" in reader:
         _refuse_what_the_chosen_brings(reader, (*_OF_THE_CHOSEN, *(["options"] if old else ())))
+    if built is not None:
+        for name in (*_OF_A_SOURCE, *(["options"] if old else ())):
+            if name in reader:
+                raise reader.error(name, "is for CUDA C++, and this is compiled already", _COMPILED_FIX)
     compile_options = _read_compile_options(reader, "options" if old else "compile_options")
     preprocessing = read_preprocessing(reader, path.parent)
     operation = _read_operation(reader, find_operation, asked)
-    kernel = replace(_read_kernel(reader, source, path, operation), compile_options=compile_options)
-    if not kernel.choices:
+    kernel = replace(_read_kernel(reader, source, path, operation, built), compile_options=compile_options)
+    if built is not None:
+        kernel = replace(kernel, built=built.built)
+    elif not kernel.choices:
         kernel = prepared(kernel, path, preprocessing, command)
     variants = tuple(
         _read_variant(entry, kernel, operation, command.define) for entry in reader.sections("variants")
@@ -138,13 +158,38 @@ def read_kernels(
     for variant in variants:
         if ids.count(variant.id) > 1:
             raise HeaderError(f"{path}: two variants are called {variant.id!r}.")
-        _check_formulas(variant, path, operation)
-    if kernel.choices and uncommented(source[end + len("*/") :]).strip():
+        if variant.built is not None and variant.defines:
+            raise HeaderError(f"{path}: {variant.id} has macros, and is compiled already.", fix=_COMPILED_FIX)
+        _check_formulas(variant, header, operation)
+    if kernel.choices and uncommented(source[header_end(source) :]).strip():
         raise HeaderError(
             f"{path} has code below a header that chooses: it would never run.",
             fix="Put the code into a file of its own, or leave out choose.",
         )
     return KernelFile(variants, operation)
+
+
+def _header_of(
+    source: str,
+    path: Path,
+    built: BuiltFile | None,
+    asked: Operation | None,
+    find_operation: FindOperation,
+) -> Header:
+    text, where = (source, path) if built is None else (built.header, built.header_path)
+    found = header_span(text)
+    if found is not None:
+        return Header(text[slice(*found)], where, text.count("\n", 0, found[0]) + 1)
+    if (line := _open_header(text)) is not None:
+        raise HeaderError(
+            f"{where}:{line}: the header that starts here has no end.",
+            fix="Write */ on a line of its own between the header and the code.",
+        )
+    beside = "" if built is None else f" A file {path.with_suffix('.toml').name} beside it may hold it too."
+    top = "" if path.suffix == ".cubin" else " at its top"
+    raise HeaderError(
+        f"{path} has no /*gpuprof … */ header{top}.", fix=_how_to_start(asked, find_operation) + beside
+    )
 
 
 def _how_to_start(asked: Operation | None, find_operation: FindOperation) -> str:
@@ -243,7 +288,9 @@ def _read_operation(reader: TableReader, find_operation: FindOperation, asked: O
     return operation
 
 
-def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operation) -> Kernel:
+def _read_kernel(
+    reader: TableReader, source: str, path: Path, operation: Operation, built: BuiltFile | None
+) -> Kernel:
     choices = _read_choices(reader)
     launches = read_launches(reader)
     launch = NO_LAUNCH if choices or launches else read_launch(reader.section("launch"))
@@ -258,7 +305,11 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         operation=operation.name,
         title=path.stem,
         dtypes=() if choices else ("f32",),
-        entry="" if several else default_entry(source, path.stem, parameters),
+        entry=""
+        if several
+        else built.default_entry(path.stem)
+        if built
+        else default_entry(source, path.stem, parameters),
         arguments=(),
         launch=launch,
         rung=_LAST_RUNG,
@@ -343,7 +394,7 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
             raise reader.error(f"constants.{name}", "is a parameter too")
         if name in operation.argument_names or name in LAUNCH_VARIABLES:
             raise reader.error(f"parameters.{name}", "is the name of something else")
-    if found := clash(kernel.source, integers):
+    if found := None if kernel.built else clash(kernel.source, integers):
         name, line = found
         raise reader.error(
             f"parameters.{name}",
@@ -476,7 +527,7 @@ def _read_published(reader: TableReader) -> PublishedFigure:
     return figure
 
 
-def _check_formulas(kernel: Kernel, path: Path, operation: Operation) -> None:
+def _check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None:
     """Refuse a formula with an unknown name when the file is read, not when it is first launched."""
     shared = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
     own = shared | {*LAUNCH_VARIABLES}
@@ -486,29 +537,21 @@ def _check_formulas(kernel: Kernel, path: Path, operation: Operation) -> None:
     texts += [text for spec in maps for listed in spec.lists.values() for text in listed]
     texts += [text for array in kernel.workspace.values() for text in array.shape]
     # Where there are several launches, each has a block of its own: nothing else knows one.
-    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, kernel, path)
+    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, header)
     names = {*operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
     for step in kernel.steps:
         numbers = [text for text in step.arguments if text not in names]
-        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, kernel, path)
+        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, header)
 
 
-def _refuse_unknown(texts: Sequence[str], known: set[str], kernel: Kernel, path: Path) -> None:
+def _refuse_unknown(texts: Sequence[str], known: set[str], header: Header) -> None:
     for text in texts:
         try:
             unknown = sorted(variables(text) - known)
         except ExpressionError as error:
-            raise HeaderError(f"{_place_of(text, kernel, path)}: {error}.") from error
+            raise HeaderError(f"{header.place_of(text)}: {error}.") from error
         if unknown:
             names = ", ".join(sorted(known))
             raise HeaderError(
-                f"{_place_of(text, kernel, path)}: the expression {text!r} uses {unknown[0]!r};"
-                f" known are {names}."
+                f"{header.place_of(text)}: the expression {text!r} uses {unknown[0]!r}; known are {names}."
             )
-
-
-def _place_of(formula: str, kernel: Kernel, path: Path) -> str:
-    """The file and the first line of its header that holds a formula."""
-    begin, end = header_span(kernel.source) or (0, 0)
-    at = kernel.source.find(formula, begin, end)
-    return f"{path}:{kernel.source.count(chr(10), 0, at) + 1}" if at >= 0 else str(path)

@@ -74,6 +74,21 @@ class Study:
     url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a compiler has made of a kernel already, in the place of a source that NVRTC compiles.
+
+    Args:
+        ptx: Empty where only machine code is known.
+        cubin: Machine code of one architecture; empty where it is to be made of the PTX.
+        by: The compiler that made it of the kernel's source, with its version; empty where that is not known.
+    """
+
+    ptx: str = ""
+    cubin: bytes = b""
+    by: str = ""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One kernel: what its file says of it, and the file's text.
@@ -94,6 +109,7 @@ class Kernel:
             one's block.
         poison_inout: Whether an array that it must not read, though it may for other scalars, is poisoned for
             it, so that reading it shows; without, it holds numbers, and the case says so.
+        built: What is run where it does not come as CUDA C++; `source` is then what its lines are of.
     """
 
     id: str
@@ -130,6 +146,7 @@ class Kernel:
     workspace: Mapping[str, Workspace] = field(default_factory=dict)
     poison_inout: bool = True
     candidates: Candidates = field(default_factory=Candidates)
+    built: Built | None = None
 
     @property
     def steps(self) -> tuple[LaunchStep, ...]:
@@ -157,6 +174,8 @@ class Kernel:
         texts = [self.source]
         for given in (self.headers, self.defines):
             texts += [text for pair in sorted(given.items()) for text in pair]
+        if self.built is not None and not self.built.by:
+            texts += [self.built.ptx, self.built.cubin.hex()]
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def record(self) -> KernelRecord:

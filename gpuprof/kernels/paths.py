@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal
 
 from gpuprof.errors import HeaderError, InputError, nearest_file
+from gpuprof.kernels.built_files import built_of_ptx
 from gpuprof.kernels.catalog import (
     Ladder,
     check_choices,
@@ -21,19 +23,21 @@ from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.operation import Operation
+from gpuprof.results import KERNEL_ENDINGS
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kernel file that exists as text only; it stands wherever a `.cu` file may."""
+    """A kernel file that exists as text only; it stands wherever a `.cu` file may, or a `.ptx` file."""
 
     text: str
     name: str
+    ending: Literal[".cu", ".ptx"] = ".cu"
 
     @property
     def path(self) -> Path:
         """What the file would be called."""
-        return Path(f"{self.name}.cu")
+        return Path(f"{self.name}{self.ending}")
 
     def is_dir(self) -> bool:
         """It is no folder."""
@@ -67,7 +71,7 @@ def ladder_of(
             if kernels.setdefault(kernel.id, kernel) != kernel:
                 raise InputError(f"Two kernels have the id {kernel.id!r}.", fix="Rename one of the files.")
     if operation is None:
-        raise InputError("There is nothing to run.", fix="Name a folder or a .cu file.")
+        raise InputError("There is nothing to run.", fix="Name a folder or a kernel file.")
     for kernel in kernels.values():
         check_choices(kernel, kernels.values())
     return Ladder(operation, in_order(kernels.values()))
@@ -75,11 +79,12 @@ def ladder_of(
 
 def _load(path: Path | Source, operation: Operation | None, command: Preprocessing) -> Ladder:
     if isinstance(path, Source):
-        text = read_kernels(path.text, path.path, shipped_operation, operation, command)
+        built = built_of_ptx(path.text, path.path) if path.ending == ".ptx" else None
+        text = read_kernels(path.text, path.path, shipped_operation, operation, command, built)
         return Ladder(text.operation, text.kernels)
     if path.is_dir():
         return load_ladder(path, command, may_be_empty=True)
-    if path.suffix != ".cu":
+    if path.suffix not in KERNEL_ENDINGS:
         raise InputError(f"{path} is no folder and no kernel file.", fix=_instead_of(path))
     file = load_kernels(path, operation, command)
     return Ladder(file.operation, file.kernels)
@@ -89,4 +94,4 @@ def _instead_of(path: Path) -> str:
     """What to name instead of a path that leads to no kernels."""
     if near := get_close_matches(str(path), shipped_names(), n=1):
         return f"Did you mean `gpuprof {near[0]}`, which comes with gpuprof?"
-    return nearest_file(path) or "Name a folder with operation.toml, or .cu files."
+    return nearest_file(path) or "Name a folder with operation.toml, or .cu, .ptx or .cubin files."

@@ -140,6 +140,8 @@ def configure(
     macros |= {name: str(value) for name, value in parameters.items()}
     defined = {**macros, **kernel.defines}
     launches = tuple(replace(launch, entry=with_values(launch.entry, defined)) for launch in launches)
+    if kernel.built is not None:
+        return LaunchShape(launches, (), tensor_maps, workspace, textures, tuple(params.items()))
     # A macro that the source never mentions would only split the compile cache.
     texts = (*kernel.headers.values(), *kernel.defines.values())
     words = _words(kernel.source).union(*map(_words, texts)) - own_names(kernel.source)

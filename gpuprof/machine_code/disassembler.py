@@ -66,8 +66,10 @@ def _of_one_kind(cubins: Sequence[bytes]) -> list[str]:
     return [disassemble(cubin) for cubin in cubins]
 
 
-def disassemble(cubin: bytes) -> str:
+def disassemble(cubin: bytes, *, lines: bool = True) -> str:
     """Return a cubin's machine code as text, with the line of the PTX that each instruction came from.
+
+    Without `lines` it is for people to read.
 
     Raises:
         BackendUnavailable: nvdisasm is missing, or cannot read the file.
@@ -79,7 +81,7 @@ def disassemble(cubin: bytes) -> str:
             file.write(cubin)
             file.flush()
             # Without the flow of data, which takes long and changes nothing that is printed here.
-            options = ("--print-code", "--print-line-info-ptx", "--no-dataflow")
+            options = ["--print-code", "--no-dataflow", *(["--print-line-info-ptx"] if lines else [])]
             done = subprocess.run(
                 [nvdisasm, *options, f"/proc/self/fd/{file.fileno()}"],
                 pass_fds=[file.fileno()],

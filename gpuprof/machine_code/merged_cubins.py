@@ -10,16 +10,12 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
+from gpuprof.cubin_file import HEADER, SECTION, SYMBOL, CubinFile, FileSection, Symbol, name_at
+
 _RELOCATION = struct.Struct("<QQq")
 #: The same where what is added stands in the place itself, as in files for sm_80 and older ones.
 _SHORT_RELOCATION = struct.Struct("<QQ")
-#: ELF files of 64 bits, little-endian.
-_MAGIC = b"\x7fELF\x02\x01"
 _PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS, _REL = 1, 2, 3, 4, 8, 9
 _INFO_LINK = 0x40
 #: From here on the number of a symbol's section says something else.
@@ -32,32 +28,6 @@ _LINES = ".nv_debug_line_sass"
 #: Every merged file begins with: nothing, names of sections, names of symbols, symbols, lines, relocations.
 _SYMBOLS, _FIRST_OF_CODE = 3, 6
 _TITLE = re.compile(r"^//-+ \.text\.cubin(\d+)\..*$", re.MULTILINE)
-
-
-class _Section(NamedTuple):
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
-
-
-class _Symbol(NamedTuple):
-    name: int
-    info: int
-    other: int
-    section: int
-    value: int
-    size: int
-
-    @property
-    def is_local(self) -> bool:
-        return self.info >> 4 == 0
 
 
 @dataclass
@@ -73,41 +43,11 @@ class _Strings:
         return place
 
 
-class _Cubin:
-    """One cubin, read."""
-
-    def __init__(self, content: bytes) -> None:
-        if not content.startswith(_MAGIC):
-            raise ValueError("not an ELF file of 64 bits")
-        self.header = _HEADER.unpack_from(content)
-        first, count, names = self.header[6], self.header[12], self.header[13]
-        sections = [_Section(*_SECTION.unpack_from(content, first + i * _SECTION.size)) for i in range(count)]
-        self.content = [self._bytes(content, section) for section in sections]
-        self.sections = [(_name(self.content[names], section.name), section) for section in sections]
-        table = [section.kind for section in sections].index(_SYMTAB)
-        self.symbols = [_Symbol(*each) for each in _SYMBOL.iter_unpack(self.content[table])]
-        self.names = self.content[sections[table].link]
-
-    @staticmethod
-    def _bytes(content: bytes, section: _Section) -> bytes:
-        if section.kind == _NOBITS:
-            return b""
-        return content[section.offset : section.offset + section.size]
-
-    def of_code(self) -> Iterator[int]:
-        """Yield the numbers of the sections that come along."""
-        for number, (name, section) in enumerate(self.sections):
-            if name.startswith(_OF_CODE) and (section.size or section.kind not in (_RELA, _REL)):
-                yield number
-
-    def named(self, wanted: str) -> bytes:
-        """Return the content of the section of a name; nothing if there is none."""
-        found = (number for number, (name, _) in enumerate(self.sections) if name == wanted)
-        return next((self.content[number] for number in found), b"")
-
-
-def _name(table: bytes, place: int) -> str:
-    return table[place : table.index(b"\0", place)].decode()
+def _of_code(cubin: CubinFile) -> Iterator[int]:
+    """Yield the numbers of the sections that come along."""
+    for number, (name, section) in enumerate(cubin.sections):
+        if name.startswith(_OF_CODE) and (section.size or section.kind not in (_RELA, _REL)):
+            yield number
 
 
 def _titled(name: str, which: int) -> str:
@@ -119,29 +59,29 @@ def _titled(name: str, which: int) -> str:
 
 def kind_of(cubin: bytes) -> tuple[object, ...]:
     """Return what merged files have in common: what their headers say of machine and architecture."""
-    if len(cubin) < _HEADER.size:
+    if len(cubin) < HEADER.size:
         return ()
-    header = _HEADER.unpack_from(cubin)
+    header = HEADER.unpack_from(cubin)
     return (*header[:4], header[7])
 
 
 def merged(cubins: Sequence[bytes]) -> bytes:
     """Return one ELF file with the code of several cubins of one kind; ValueError if one is no cubin."""
     try:
-        return _Merger([_Cubin(cubin) for cubin in cubins]).file()
+        return _Merger([CubinFile(cubin) for cubin in cubins]).file()
     except (struct.error, LookupError) as error:
         raise ValueError("a damaged ELF file") from error
 
 
 class _Merger:
-    def __init__(self, cubins: Sequence[_Cubin]) -> None:
+    def __init__(self, cubins: Sequence[CubinFile]) -> None:
         self._cubins = cubins
         self._section_names, self._symbol_names = _Strings(), _Strings()
-        kept = [(which, number) for which, cubin in enumerate(cubins) for number in cubin.of_code()]
+        kept = [(which, number) for which, cubin in enumerate(cubins) for number in _of_code(cubin)]
         #: The new numbers of sections, and of symbols, by the cubin's and the old number.
         self._sections = {place: _FIRST_OF_CODE + i for i, place in enumerate(kept)}
         self._symbols: dict[tuple[int, int], int] = {}
-        self._placed: list[tuple[_Section, bytes]] = []
+        self._placed: list[tuple[FileSection, bytes]] = []
 
     def file(self) -> bytes:
         """Return the merged file."""
@@ -150,7 +90,7 @@ class _Merger:
         # The names of sections come first: they are put in once all are known.
         self._add(b".shstrtab", _STRTAB, b"")
         self._add(b".strtab", _STRTAB, bytes(self._symbol_names.content))
-        self._add(b".symtab", _SYMTAB, symbols, link=2, info=first_global, align=8, entry_size=_SYMBOL.size)
+        self._add(b".symtab", _SYMTAB, symbols, link=2, info=first_global, align=8, entry_size=SYMBOL.size)
         self._add(_LINES.encode(), _PROGBITS, lines)
         relocated = {"flags": _INFO_LINK, "link": _SYMBOLS, "align": 8, "entry_size": _RELOCATION.size}
         self._add(f".rela{_LINES}".encode(), _RELA, places, info=4, **relocated)
@@ -161,7 +101,7 @@ class _Merger:
 
     def _merged_symbols(self) -> tuple[bytes, int]:
         """Return the table of symbols, those of a file only first, and how many these are."""
-        table = [_SYMBOL.pack(0, 0, 0, 0, 0, 0)]
+        table = [SYMBOL.pack(0, 0, 0, 0, 0, 0)]
         first_global = 0
         for local in (True, False):
             for which, cubin in enumerate(self._cubins):
@@ -172,13 +112,13 @@ class _Merger:
             first_global = first_global or len(table)
         return b"".join(table), first_global
 
-    def _merged_symbol(self, which: int, symbol: _Symbol) -> bytes:
-        name = _titled(_name(self._cubins[which].names, symbol.name), which).encode()
+    def _merged_symbol(self, which: int, symbol: Symbol) -> bytes:
+        name = _titled(name_at(self._cubins[which].names, symbol.name), which).encode()
         section = symbol.section
         if section < _RESERVED:  # the symbols of what does not come along are nowhere
             section = self._sections.get((which, section), 0)
         place = self._symbol_names.add(name) if name else 0
-        return _SYMBOL.pack(place, symbol.info, symbol.other, section, symbol.value, symbol.size)
+        return SYMBOL.pack(place, symbol.info, symbol.other, section, symbol.value, symbol.size)
 
     def _merged_lines(self) -> tuple[bytes, bytes]:
         """Return the tables of lines, one behind the other, and their relocations."""
@@ -236,21 +176,23 @@ class _Merger:
         entry_size: int = 0,
     ) -> None:
         place = self._section_names.add(name)
-        self._placed.append((_Section(place, kind, flags, 0, 0, 0, link, info, align, entry_size), content))
+        self._placed.append(
+            (FileSection(place, kind, flags, 0, 0, 0, link, info, align, entry_size), content)
+        )
 
     def _laid_out(self) -> bytes:
         """Return the header, the sections and their table."""
-        body, table = bytearray(_HEADER.size), bytearray(_SECTION.size)
+        body, table = bytearray(HEADER.size), bytearray(SECTION.size)
         for section, content in self._placed:
             body += bytes(-len(body) % max(1, section.align))
-            table += _SECTION.pack(*section._replace(offset=len(body), size=len(content)))
+            table += SECTION.pack(*section._replace(offset=len(body), size=len(content)))
             body += content
         body += bytes(-len(body) % 8)
         header = list(self._cubins[0].header)
         # No table of segments; then where that of the sections is, how long, and which of them has the names.
         header[5], header[9], header[10] = 0, 0, 0
         header[6], header[12], header[13] = len(body), len(self._placed) + 1, 1
-        body[: _HEADER.size] = _HEADER.pack(*header)
+        body[: HEADER.size] = HEADER.pack(*header)
         return bytes(body + table)
 
 

@@ -20,6 +20,7 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import LaunchRecord, Measurement, Occupancy, Resources, Throughput
+from gpuprof.toolchain.assembling import NO_PTXAS, Assembler
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
 Compile = Callable[[Kernel, LaunchShape], Functions]
@@ -28,8 +29,14 @@ Compile = Callable[[Kernel, LaunchShape], Functions]
 class Compiler:
     """Compiles for one architecture, ahead of need in threads where asked."""
 
-    def __init__(self, arch: str, on_ahead: Callable[[Functions], None] | None = None) -> None:
+    def __init__(
+        self,
+        arch: str,
+        on_ahead: Callable[[Functions], None] | None = None,
+        assemble: Assembler | None = None,
+    ) -> None:
         self._arch = arch
+        self._assemble = assemble
         self._on_ahead = on_ahead
         self._pool = ThreadPoolExecutor(max_workers=min(8, usable_cores()))
         self._ahead: dict[Any, Future[Functions]] = {}
@@ -52,11 +59,11 @@ class Compiler:
         return compiled
 
     def _compile(self, kernel: Kernel, shape: LaunchShape) -> Functions:
-        return compile_kernel(kernel, shape, self._arch)
+        return compile_kernel(kernel, shape, self._arch, self._assemble)
 
 
 def _key(kernel: Kernel, shape: LaunchShape) -> tuple[object, ...]:
-    return kernel.id, shape.entries, shape.defines
+    return kernel.id, kernel.built, shape.entries, shape.defines
 
 
 def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:
@@ -129,9 +136,13 @@ def _with_resources(
     result: Measurement, backend: Backend, shape: LaunchShape, compiled: Functions
 ) -> Measurement:
     """What the compiler says; of several launches the largest stands for the case."""
+    first = compiled[shape.launches[0].entry]
+    if not first.registers_per_thread:
+        return replace(
+            result, resources_reason=NO_PTXAS, occupancy_reason=NO_PTXAS, compile_options=first.options
+        )
     records = [_launch_record(launch, compiled[launch.entry], backend.device) for launch in shape.launches]
     main = records[shape.launches.index(shape.largest)]
-    first = compiled[shape.launches[0].entry]
     return replace(
         result,
         resources=main.resources,

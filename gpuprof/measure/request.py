@@ -17,7 +17,7 @@ from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
-from gpuprof.results import ProblemRecord, size_label
+from gpuprof.results import KERNEL_ENDINGS, ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
 from gpuprof.text import Extent, format_extent
 
@@ -84,7 +84,7 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
         InputError: There is none.
         HeaderError: The file is faulty or computes something else.
     """
-    if not name.endswith(".cu"):
+    if not name.endswith(KERNEL_ENDINGS):
         return (ladder.find(name),)
     file = load_kernels(Path(name), ladder.operation, command)
     if file.operation != ladder.operation:
@@ -108,6 +108,8 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
             known = ", ".join(f"{key} (now {value})" for key, value in kernel.parameters.items())
             fix = f"It has {known}." if known else NO_PARAMETERS
             fix = did_you_mean(parameter, kernel.parameters, fix)
+            if kernel.built is not None:
+                fix = f"{kernel.file_name} is compiled already: measure its source with other values."
             if parameter in kernel.constants:
                 fix = f"{parameter} is a constant of its source. {fix}"
             raise InputError(f"{kernel.id} has no parameter {parameter!r}.", fix=fix)
@@ -176,7 +178,7 @@ def make_request(
     chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.rungs_of(kind))
     if not chosen:
         raise InputError(
-            f"There is no {operation.name} kernel: no file that ends in .cu stands beside operation.toml.",
+            f"There is no {operation.name} kernel: no kernel file stands beside operation.toml.",
             fix="Name one with -k; gpuprof new writes one to start from.",
         )
     _check_blocks([selection.kernel for selection in chosen], blocks, chosen=bool(selections))

@@ -10,6 +10,7 @@ import os
 import select
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 from gpuprof.backends.gpu.ahead import Ahead
@@ -17,6 +18,7 @@ from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.loaded_case import LoadedCase
+from gpuprof.backends.gpu.ptx_linker import link_ptx
 from gpuprof.backends.gpu.query import query_device
 from gpuprof.errors import CaseFailure, GpuprofError
 from gpuprof.kernels.entries import function_name
@@ -35,7 +37,7 @@ class ProfiledGpu:
         self._journal = journal
         self._context = GpuContext(device_ordinal)
         self._device = query_device(device_ordinal)
-        self._compile = Compiler(self._device.arch)
+        self._compile = Compiler(self._device.arch, assemble=partial(link_ptx, self._context.context))
         self._arrays = ArrayKeeper(self._context, self._device.arch, seed, Ahead())
 
     def run(self, task: Task) -> bool:

@@ -9,7 +9,7 @@ from typing import TextIO
 from gpuprof.report.answer_text import answer_document
 from gpuprof.report.run_text import run_report
 from gpuprof.report.terminal import print_document
-from gpuprof.results import Run
+from gpuprof.results import KERNEL_ENDINGS, Run
 
 _NAMING = ("-k", "--kernel")
 
@@ -40,4 +40,4 @@ def _named(argv: tuple[str, ...]) -> frozenset[str]:
     given = [value for option, value in pairwise(argv) if option in _NAMING]
     given += [text.partition("=")[2] for text in argv if text.startswith("--kernel=")]
     names = (name.partition(":")[0] for text in given for name in text.split(","))
-    return frozenset(PurePath(name).stem if name.endswith(".cu") else name for name in names)
+    return frozenset(PurePath(name).stem if name.endswith(KERNEL_ENDINGS) else name for name in names)

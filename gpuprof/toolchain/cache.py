@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -60,26 +60,33 @@ def compile_entries_cached(
         included = included_files((program.source, *program.headers.values()), program.options)
     except UnknownInclude:
         return compile_entries(program, file_name, entries)
-    folder = open_cache()
-    if folder is None:
-        return compile_entries(program, file_name, entries)
     files = [[str(path), hashlib.sha256(content).hexdigest()] for path, content in sorted(included.items())]
     cuda = program.cuda_headers
     texts = [program.source, *map(list, program.headers.items())]
     # CUDA's own headers do not change under their version: they are too many to read each time.
     foreign = [*cuda.options, *cuda.versions] if cuda else []
     identity = [version, file_name, list(entries), list(program.options), texts, files, foreign]
+    return kept(identity, len(entries), lambda: compile_entries(program, file_name, entries))
+
+
+def kept(
+    identity: Sequence[Any], count: int, make: Callable[[], tuple[CompiledKernel, ...]]
+) -> tuple[CompiledKernel, ...]:
+    """So many kernels that were made before, or that are made now, of what `identity` says in full."""
+    folder = open_cache()
+    if folder is None:
+        return make()
     key = _digest(identity)
     with folder:
-        made = _read(folder, f"{key}.json", len(entries))
+        made = _read(folder, f"{key}.json", count)
         if made is not None:
             folder.touch(f"{key}.json")
             return made
         # Another worker, or another run, may be making it: it takes the same seconds once, not twice.
         with folder.locked(f"{key}.lock", _PATIENCE_S):
-            made = _read(folder, f"{key}.json", len(entries))
+            made = _read(folder, f"{key}.json", count)
             if made is None:
-                made = compile_entries(program, file_name, entries)
+                made = make()
                 _write(folder, f"{key}.json", made)
         return made
 

@@ -13,10 +13,12 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
+from gpuprof.cubin_file import kernels_in
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.includes import folders_of
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram, make_program
+from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(?<!\d)(\d+) bytes smem")
@@ -29,12 +31,14 @@ _WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """What NVRTC made of one source.
+    """What a compiler made of one source.
 
     Args:
         entry: Name of the kernel function in the machine code, mangled where C++ does so.
+        cubin: Empty where only its PTX is known; the figures are then nothing.
+        ptx: Empty where only its machine code is known.
         static_shared_bytes: Shared memory declared in the source, per block.
-        spill_bytes: Bytes of spill stores plus spill loads per thread.
+        spill_bytes: Bytes of spill stores plus spill loads per thread; None where nothing tells.
     """
 
     entry: str
@@ -43,9 +47,24 @@ class CompiledKernel:
     ptx: str
     registers_per_thread: int
     static_shared_bytes: int
-    spill_bytes: int
+    spill_bytes: int | None
     log: str
     options: tuple[str, ...]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What it takes, in order."""
+        if self.ptx:
+            return parameters_of(self.ptx, self.entry)
+        return tuple(map(untyped, kernels_in(self.cubin)[self.entry].parameter_bytes))
+
+    @property
+    def block_limits(self) -> BlockLimits:
+        """What it says of the blocks that it may be launched with."""
+        if self.ptx:
+            return block_limits_of(self.ptx, self.entry)
+        held = kernels_in(self.cubin)[self.entry]
+        return BlockLimits(held.reqntid, held.maxntid)
 
 
 @cache
@@ -185,7 +204,7 @@ def compile_entries(
     made = (cubin, ptx, log, options)
     compiled = []
     for entry, (_, name) in zip(entries, lowered, strict=True):
-        report = _ptxas_report(log, name.decode()) if name else None
+        report = ptxas_report(log, name.decode()) if name else None
         if report is None:
             raise no_such_kernel(program, file_name, entry, log)
         compiled.append(_compiled_kernel(name.decode(), report, *made))
@@ -209,7 +228,6 @@ def _compiled_kernel(
     """One kernel of a compiled file, with what ptxas reports of it."""
     arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
     shared = _SHARED.search(report)
-    spills = _SPILLS.search(report)
     registers = _REGISTERS.search(report)
     if registers is None:
         raise CompileError(f"ptxas reported no register count for {entry}.", log=log)
@@ -220,13 +238,19 @@ def _compiled_kernel(
         ptx=ptx,
         registers_per_thread=int(registers[1]),
         static_shared_bytes=int(shared[1]) if shared else 0,
-        spill_bytes=int(spills[1]) + int(spills[2]) if spills else 0,
+        spill_bytes=spilled_bytes(report),
         log=log.strip("\0 \n"),
         options=options,
     )
 
 
-def _ptxas_report(log: str, entry: str) -> str | None:
+def spilled_bytes(report: str) -> int:
+    """Bytes of spill stores and loads that ptxas reports of one kernel."""
+    spills = _SPILLS.search(report)
+    return int(spills[1]) + int(spills[2]) if spills else 0
+
+
+def ptxas_report(log: str, entry: str) -> str | None:
     """The part of ptxas' verbose output that belongs to one kernel."""
     parts = re.split(r"Compiling entry function '([^']*)'", log)
     for name, text in zip(parts[1::2], parts[2::2], strict=True):

@@ -5,15 +5,21 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.functions import kernel_functions
+from gpuprof.text import Extent, format_extent
 
 _PARAMETER = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s*(?P<pointer>\.ptr\b[^\w$%]*(?:\.\w+\s*\d*\s*)*)?"
     r"(?P<name>[\w$%]+)\s*(?:\[(?P<count>\d+)\])?\s*\Z"
 )
 _ADDRESS_SIZE = 8
+#: In the place of a type: machine code has none, only bytes.
+_UNTYPED = "?"
+_VALUE_BYTES = (1, 2, 4, 8)
+_BLOCK_LIMIT = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +39,19 @@ class Parameter:
     @property
     def is_integer(self) -> bool:
         """Whether it may hold an integer."""
-        return not self.is_struct and self.type[0] in "usb" and not self.is_pointer
+        return not self.is_struct and self.type[0] in f"usb{_UNTYPED}" and not self.is_pointer
 
     @property
     def is_float(self) -> bool:
         """Whether it holds a floating-point number."""
-        return not self.is_struct and self.type[0] == "f"
+        return not self.is_struct and self.type[0] in f"f{_UNTYPED}"
 
     @property
     def may_be_pointer(self) -> bool:
         """Whether an address fits and nothing says that it is none."""
         return (
             not self.is_struct
-            and self.type[0] in "usb"
+            and self.type[0] in f"usb{_UNTYPED}"
             and self.nbytes == _ADDRESS_SIZE
             and self.is_pointer is not False
         )
@@ -57,8 +63,39 @@ class Parameter:
             return f"a struct of {self.nbytes} bytes"
         if self.is_pointer:
             return "a pointer"
-        kind = "float" if self.is_float else "integer"
+        kind = "value" if self.type == _UNTYPED else "float" if self.is_float else "integer"
         return f"{'an' if self.nbytes == 8 else 'a'} {self.nbytes}-byte {kind}"
+
+
+def untyped(nbytes: int) -> Parameter:
+    """A parameter of which only the size is known."""
+    return Parameter(_UNTYPED, nbytes, is_pointer=None, is_struct=nbytes not in _VALUE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLimits:
+    """Blocks that a kernel may be launched with: exactly one, and up to so many threads."""
+
+    required: Extent | None = None
+    largest: Extent | None = None
+
+    def complaint(self, block: Extent) -> str:
+        """Why a block cannot be, as the rest of a sentence; empty where it can."""
+        if self.required is not None and block != self.required:
+            return f"must be {format_extent(self.required)}: its .reqntid"
+        if self.largest is not None and prod(block) > prod(self.largest):
+            return f"holds at most {prod(self.largest)} threads: its .maxntid"
+        return ""
+
+
+def block_limits_of(ptx: str, entry: str) -> BlockLimits:
+    """What PTX says of a kernel's blocks, between its parameters and its body."""
+    match = re.search(rf"\.entry\s+{re.escape(entry)}\b\s*(?:\([^)]*\))?([^{{]*)\{{", ptx)
+    found = {
+        name: tuple(int(extent or 1) for extent in extents)
+        for name, *extents in _BLOCK_LIMIT.findall(match[1] if match else "")
+    }
+    return BlockLimits(found.get("reqntid"), found.get("maxntid"))  # type: ignore[arg-type]
 
 
 def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:

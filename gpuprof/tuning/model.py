@@ -82,7 +82,7 @@ def _of_launch(one: BuiltPoint, device: Device) -> tuple[float, ...]:
         math.log2(blocks),
         resources.registers_per_thread / 32,
         math.log2(1 + resources.shared_bytes / 1024),
-        math.log2(1 + resources.spill_bytes),
+        math.log2(1 + (resources.spill_bytes or 0)),
         math.log2(resident),
         math.log2(resident * math.ceil(threads / WARP_LANES)),
         _unevenness(blocks, device.sm_count),

@@ -66,7 +66,7 @@ class SizeSearch:
         elif measurement.occupancy is None:
             lacking = _lacking(measurement.occupancy_reason)
             rule_out(self._ruled_out, f"No block fits on an SM: too little {lacking}.")
-        elif resources.spill_bytes > MOST_SPILL_BYTES and candidate.point not in self._defaults:
+        elif (resources.spill_bytes or 0) > MOST_SPILL_BYTES and candidate.point not in self._defaults:
             rule_out(self._ruled_out, _SPILLS)
         else:
             self._built[candidate.point] = BuiltPoint(candidate, measurement)

@@ -215,6 +215,12 @@ def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> Input
             fix="Tune those that it names.",
         )
     (kernel, *others) = (kernel for kernel in kernels if not kernel.choices)
+    if kernel.built is not None:
+        what = kernel.built.by or "a compiler"
+        return InputError(
+            f"{kernel.id} has nothing to search: {kernel.file_name} is what {what} has made of it already.",
+            fix="Tune the source that it was compiled from, or measure several such files side by side.",
+        )
     if others and not named:
         return InputError(
             "None of the kernels declares candidates.",

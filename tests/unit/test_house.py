@@ -31,6 +31,7 @@ HOUSE: dict[str, str] = {
     "texture_units": "Facts about CUDA's textures and surfaces that both backends and headers need.",
     "counters": "The one table of counters.",
     "operation": "What an operation declares, as data.",
+    "cubin_file": "Machine code as a file: its sections, and what they say of each kernel.",
     "cuda_source": "CUDA C++ read as text: functions, includes, what is for the host.",
     "console": "Everything that is printed goes through it.",
     "files": "Writing files whole or not at all.",

@@ -182,8 +182,10 @@ def test_what_is_said_to_be_next_runs_while_the_folder_holds_no_kernel(tmp_path)
     none = gpuprof("run", "saxpy", cwd=tmp_path)
     assert none.returncode == 2
     assert none.stderr == (
-        "gpuprof: There is no saxpy kernel: no file that ends in .cu stands beside operation.toml.\n"
+        "gpuprof: There is no saxpy kernel: no kernel file stands beside operation.toml.\n"
         "  Name one with -k; gpuprof new writes one to start from.\n"
     )
     unknown = gpuprof("run", "saxpy", "-k", "first", cwd=tmp_path)
-    assert unknown.stderr.endswith("There is none yet: -k takes the path of a .cu file too.\n")
+    assert unknown.stderr.endswith(
+        "There is none yet: -k takes the path of a .cu, .ptx or .cubin file too.\n"
+    )

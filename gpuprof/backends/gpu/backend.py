@@ -26,6 +26,7 @@ from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
 from gpuprof.backends.gpu.proof import BACK_TO_BACK, BACK_TO_BACK_OF_LONG, verify_again, verify_first
+from gpuprof.backends.gpu.ptx_linker import link_ptx
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, compiled_rates, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
@@ -147,6 +148,7 @@ class GpuBackend(Backend):
         #: Before anything of ours runs, so that a load is somebody else's.
         self.conditions = tuple(conditions(self.bus_id))
         self._clocks = ClockReader(self.bus_id)
+        self.assemble = partial(link_ptx, self._context.context)
         self._arrays = ArrayKeeper(self._context, self._arch, seed, self._ahead)
         self._libraries = Libraries(self._context)
         with timeline.span("libraries"):

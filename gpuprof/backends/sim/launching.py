@@ -3,7 +3,8 @@
 """One launch of a case: what it is given, what the driver would refuse, and how the executor runs it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from gpuprof.backends.arguments import Argument as BoundArgument
@@ -12,11 +13,12 @@ from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.device_memory import arguments_of
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
-from gpuprof.errors import CaseFailure
+from gpuprof.errors import CaseFailure, CaseSkipped, foreign
 from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.problems.problem import Problem
+from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
 
@@ -50,6 +52,29 @@ def run_launch(
         multiprocessors=device.sm_count,
         **how,
     )
+
+
+def check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
+    """Refuse machine code, which the executor does not run."""
+    if not all(function.ptx for function in compiled.values()):
+        raise CaseSkipped(
+            f"{kernel.file_name} is machine code: nothing of it is counted, for the executor runs PTX.",
+            fix="Measure the PTX that it was made of.",
+        )
+
+
+@contextmanager
+def unchecked(kernel: Kernel, compiled: Functions) -> Iterator[None]:
+    """PTX that no ptxas has looked at may break any rule of its syntax."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, AttributeError, AssertionError) as error:
+        if kernel.built is None or any(function.cubin for function in compiled.values()):
+            raise
+        raise CaseFailure(
+            f"The PTX of {kernel.file_name} cannot be read: {foreign(error)}.",
+            fix=f"ptxas tells where it is wrong: {PTXAS_FIX}",
+        ) from error
 
 
 def check_launch(device: Device, name: str, one: OneLaunch, compiled: CompiledKernel) -> None:

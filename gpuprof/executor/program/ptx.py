@@ -201,7 +201,7 @@ _SPECIAL = re.compile(
 
 
 def parse(text: str) -> Module:
-    """Parse one PTX module as NVRTC prints it.
+    """Parse one PTX module as compilers print it; without a `.loc` its lines are those of the text.
 
     Raises:
         UnsupportedInstruction: The text uses syntax that the executor does not model.
@@ -209,6 +209,7 @@ def parse(text: str) -> Module:
     text = _COMMENT.sub(lambda comment: " " + "\n" * comment[0].count("\n"), text)
     target = _TARGET.search(text)
     module = Module(int(target[1]) if target else 0)
+    own_lines = ".loc" not in text
     position = 0
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
     while found := statement.match(text, position):
@@ -221,7 +222,7 @@ def parse(text: str) -> Module:
             function = _function_header(head)
             if stop == "{":
                 end = _matching_brace(text, position)
-                _Body(function, text[position:end], text.count("\n", 0, position) + 1).read()
+                _Body(function, text[position:end], text.count("\n", 0, position) + 1, own_lines).read()
                 module.functions[function.name] = function
                 position = end + 1
         elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
@@ -326,7 +327,7 @@ def _literal(text: str) -> Imm | None:
 class _Body:
     """Reads one function body, renaming what nested scopes declare so that every name is unique."""
 
-    def __init__(self, function: Function, text: str, first_line: int) -> None:
+    def __init__(self, function: Function, text: str, first_line: int, own_lines: bool) -> None:
         self.function = function
         self.text = text
         self.ptx_line = first_line
@@ -336,6 +337,7 @@ class _Body:
         self.scope_count = 0
         self.line = 0
         self.own_file = 0
+        self.own_lines = own_lines
 
     def read(self) -> None:
         """Fill the function's registers, variables and body."""
@@ -444,7 +446,8 @@ class _Body:
         mnemonic, tabbed, more = mnemonic.partition("\t")
         rest = (more + " " + rest) if tabbed else rest
         operands = tuple(self._operand(part) for part in _split(rest))
-        return Instruction(_opcode(mnemonic.strip()), operands, guard, negated, self.line, self.ptx_line)
+        line = self.ptx_line if self.own_lines else self.line
+        return Instruction(_opcode(mnemonic.strip()), operands, guard, negated, line, self.ptx_line)
 
     def _operand(self, text: str) -> Operand:
         if len(self.scopes) > 1:  # where names may have another meaning than elsewhere

@@ -1,0 +1,251 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""PTX and cubins that come compiled: held against what they are to run on, and PTX assembled by ptxas."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from gpuprof.cubin_file import architecture_in, function_of, kernels_in
+from gpuprof.errors import CompileError
+from gpuprof.toolchain.cache import kept
+from gpuprof.toolchain.nvrtc import CompiledKernel, ptxas_report, spilled_bytes
+
+_PACKAGE = "nvidia-cuda-nvcc"
+_TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
+_DEFAULT_TOOLKIT = "/usr/local/cuda"
+#: Where PTX has no machine code: why, and what to do about it.
+PTXAS_FIX = f"pip install {_PACKAGE}"
+NO_PTXAS = f"there is no ptxas here to assemble its PTX: {PTXAS_FIX}"
+_TIMEOUT_S = 300.0
+_RELEASE = re.compile(r"release (\d+)\.(\d+)")
+_VERSION = re.compile(r"^[ \t]*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+_TARGET = re.compile(r"^[ \t]*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+_TOO_NEW = "Unsupported .version"
+
+#: Assembles PTX, of a file of that name: returns the cubin and what was said of it.
+Assembler = Callable[[str, str], tuple[bytes, str]]
+
+
+def ptx_entries(ptx: str) -> tuple[str, ...]:
+    """The kernels that a PTX text defines."""
+    return tuple(_ENTRY.findall(ptx))
+
+
+def check_target(ptx: str, arch: str, name: str) -> None:
+    """Refuse PTX that is for another architecture.
+
+    Raises:
+        CompileError: It can never run there; the message says for what to compile it instead.
+    """
+    target = _TARGET.search(ptx)
+    if target is None or _VERSION.search(ptx) is None:
+        raise CompileError(f"{name} is no PTX: it has no .version and .target.", log="")
+    wanted, own = int(target[1]), int(arch.removeprefix("sm_"))
+    if wanted > own or (target[2] and wanted != own):
+        only = "runs on that architecture alone" if target[2] else "is newer"
+        raise CompileError(
+            f"{name} has the target sm_{target[1]}{target[2]}, which {only}; this card is {arch}.",
+            log="",
+            fix=f"Compile it for compute_{own} or lower.",
+        )
+
+
+def load_ptx(
+    ptx: str, entries: Sequence[str], arch: str, name: str, assemble: Assembler | None = None
+) -> tuple[CompiledKernel, ...]:
+    """Kernels of a PTX text, with the machine code that the newest ptxas makes of them, if there is one.
+
+    `assemble` is asked where no ptxas can.
+
+    Raises:
+        CompileError: The text is for another architecture, is refused, or lacks one of the kernels.
+    """
+    check_target(ptx, arch, name)
+    names = tuple(_entry_named(entry, ptx_entries(ptx), name) for entry in entries)
+    target = f"{arch}{_specific(ptx)}"
+    refusals: list[CompileError] = []
+    for path, release in found_ptxas():
+        said = ("ptxas {}.{}".format(*release), f"--gpu-name={target}")
+        identity = [*said, name, *names, hashlib.sha256(ptx.encode()).hexdigest()]
+
+        def make(path: Path = path, said: tuple[str, ...] = said) -> tuple[CompiledKernel, ...]:
+            return _kernels(ptx, names, arch, *assemble_with(path, ptx, target, name), said)
+
+        try:
+            return kept(identity, len(names), make)
+        except CompileError as error:
+            if _TOO_NEW not in error.log:
+                raise
+            refusals.append(error)
+    if assemble is not None:
+        return _kernels(ptx, names, arch, *assemble(ptx, name), ("the driver's linker",))
+    if refusals:
+        raise refusals[0]
+    return _kernels(ptx, names, arch, b"", "", ())
+
+
+def _kernels(
+    ptx: str, names: Sequence[str], arch: str, cubin: bytes, log: str, said: tuple[str, ...]
+) -> tuple[CompiledKernel, ...]:
+    """Kernels with what their machine code and ptxas' report say of them; without code, nothing."""
+    held = kernels_in(cubin) if cubin else {}
+    reports = {name: ptxas_report(log, name) for name in names}
+    return tuple(
+        CompiledKernel(
+            entry=name,
+            arch=arch,
+            cubin=cubin,
+            ptx=ptx,
+            registers_per_thread=held[name].registers_per_thread if held else 0,
+            static_shared_bytes=held[name].static_shared_bytes if held else 0,
+            spill_bytes=None if (report := reports[name]) is None else spilled_bytes(report),
+            log=log.strip(),
+            options=said,
+        )
+        for name in names
+    )
+
+
+def load_cubin(
+    cubin: bytes, entries: Sequence[str], arch: str, name: str, ptx: str = ""
+) -> tuple[CompiledKernel, ...]:
+    """Kernels of a cubin, perhaps with the PTX that it was made of.
+
+    Raises:
+        CompileError: It is damaged, for another architecture, or lacks one of the kernels.
+    """
+    try:
+        kernels = kernels_in(cubin)
+    except ValueError as error:
+        raise CompileError(f"{name} is no cubin: {error}.", log="") from error
+    if not runs_on(cubin, arch):
+        raise CompileError(
+            f"{name} is machine code for sm_{architecture_in(cubin)}, which does not run on {arch}.",
+            log="",
+            fix=f"Compile it for {arch}, or name its PTX.",
+        )
+    made = []
+    for entry in (_entry_named(entry, tuple(kernels), name) for entry in entries):
+        held = kernels[entry]
+        made.append(
+            CompiledKernel(
+                entry=entry,
+                arch=arch,
+                cubin=cubin,
+                ptx=ptx,
+                registers_per_thread=held.registers_per_thread,
+                static_shared_bytes=held.static_shared_bytes,
+                # Nothing is spilled where a thread has no local memory; else a cubin does not tell what for.
+                spill_bytes=None if held.frame_bytes else 0,
+                log="",
+                options=(),
+            )
+        )
+    return tuple(made)
+
+
+def runs_on(cubin: bytes, arch: str) -> bool:
+    """Whether machine code does: on its own architecture, and on later ones of the same generation."""
+    own, wanted = architecture_in(cubin), int(arch.removeprefix("sm_"))
+    return own // 10 == wanted // 10 and own <= wanted
+
+
+def _entry_named(wanted: str, entries: Sequence[str], name: str) -> str:
+    """A kernel by its name in the source, or as the compiler mangled it."""
+    found = [entry for entry in entries if entry == wanted]
+    found = found or [entry for entry in entries if function_of(entry) == wanted.rpartition("::")[2]]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(entries) or "none"
+    raise CompileError(
+        f"{name} has {len(found) or 'no'} kernel{'s' * (len(found) > 1)} called {wanted}; it holds {listed}.",
+        log="",
+        fix=f'Set entry in the header, for example entry = "{entries[0]}".' if entries else "",
+    )
+
+
+def _specific(ptx: str) -> str:
+    target = _TARGET.search(ptx)
+    return target[2] if target else ""
+
+
+@cache
+def found_ptxas() -> tuple[tuple[Path, tuple[int, int]], ...]:
+    """Every ptxas of this machine with its release, the newest first."""
+    places = [Path(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place]
+    toolkits = [os.environ[name] for name in _TOOLKITS if name in os.environ]
+    places += [Path(toolkit, "bin") for toolkit in (*toolkits, _DEFAULT_TOOLKIT)]
+    try:
+        files = distribution(_PACKAGE).files or ()
+        places += [Path(str(file.locate())).parent for file in files if file.name == "ptxas"]
+    except PackageNotFoundError:
+        pass
+    known: dict[tuple[int, int], Path] = {}
+    for place in places:
+        found = shutil.which("ptxas", path=str(place))
+        release = _release_of(Path(found)) if found else None
+        if found and release:
+            known.setdefault(release, Path(found))
+    return tuple((known[release], release) for release in sorted(known, reverse=True))
+
+
+def _release_of(path: Path) -> tuple[int, int] | None:
+    try:
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _RELEASE.search(done.stdout)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def assemble_with(path: Path, ptx: str, target: str, name: str) -> tuple[bytes, str]:
+    """A cubin made by one ptxas, and its report.
+
+    Raises:
+        CompileError: It refused the text, or took too long.
+    """
+    # Files without a folder, which go with the last process that has them open.
+    with (
+        os.fdopen(os.memfd_create("kernel.ptx"), "wb") as source,
+        os.fdopen(os.memfd_create("kernel.cubin"), "rb") as made,
+    ):
+        source.write(ptx.encode())
+        source.flush()
+        files = [f"/proc/self/fd/{file.fileno()}" for file in (source, made)]
+        options = (f"--gpu-name={target}", "--verbose", "--generate-line-info", "--output-file")
+        try:
+            done = subprocess.run(
+                [path, *options, files[1], files[0]],
+                pass_fds=[source.fileno(), made.fileno()],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CompileError(f"ptxas took longer than {_TIMEOUT_S:g} s for {name}.", log="") from error
+        except OSError as error:
+            raise CompileError(f"{path} cannot be run: {error}.", log="") from error
+        log = done.stderr.decode(errors="replace").replace(files[0], name)
+        cubin = made.read()
+    if done.returncode or not cubin:
+        raise _refused(path, name, log)
+    return cubin, log
+
+
+def _refused(path: Path, name: str, log: str) -> CompileError:
+    first = next((line for line in log.splitlines() if "error" in line or "fatal" in line), "it says nothing")
+    fix = ""
+    if _TOO_NEW in log:
+        fix = f"A newer ptxas takes it: pip install -U {_PACKAGE}. Or compile it with an older toolkit."
+    return CompileError(f"ptxas refuses {name}: {first.removeprefix('ptxas ').strip()}.", log=log, fix=fix)

@@ -1,0 +1,313 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""PTX and machine code where a `.cu` file may stand: read, checked, executed, and what is said of it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import gpuprof
+from gpuprof.cubin_file import architecture_in, function_of, kernels_in
+from gpuprof.errors import CompileError, HeaderError, InputError
+from gpuprof.executor import load_program
+from gpuprof.kernels.built_files import read_built
+from gpuprof.kernels.paths import ladder_of
+from gpuprof.toolchain import assembling
+from gpuprof.toolchain.assembling import check_target, found_ptxas, load_cubin, load_ptx
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+
+HEADER = """
+operation = "scale_rows"
+dimensions = ["n"]
+arguments = ["y", "x", "a", "n"]
+entry = "scale"
+[arrays]
+x = { shape = ["n"] }
+y = { shape = ["n"], role = "out" }
+[scalars.a]
+type = "f32"
+default = 3.0
+[work]
+bytes = "8 * n"
+[check]
+y = "a * x"
+relative = "4 * u"
+[launch]
+block = [64]
+grid = ["cdiv(n, block_x)"]
+"""
+SOURCE = """__global__ void __launch_bounds__(64) scale(float *y, const float *x, float a, int n) {
+    __shared__ float held[64];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    held[threadIdx.x] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    if (i < n)
+        y[i] = a * held[threadIdx.x];
+}
+"""
+
+
+def compiled(arch="sm_90", source=SOURCE, entry="scale"):
+    return compile_source(source, "scale.cu", entry, compiler_options(arch))
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return compiled()
+
+
+@pytest.fixture
+def without_ptxas(monkeypatch):
+    monkeypatch.setattr(assembling, "found_ptxas", lambda: ())
+
+
+def written(folder, kernel, ending, header=HEADER, text=None):
+    """A file of PTX with its header in a comment, or of machine code with one beside it."""
+    path = folder / f"mine{ending}"
+    if ending == ".ptx":
+        path.write_text(f"/*gpuprof{header}*/\n{text or kernel.ptx}")
+    else:
+        path.write_bytes(kernel.cubin)
+        path.with_suffix(".toml").write_text(header)
+    return path
+
+
+def case_of(path):
+    return recorded(gpuprof.profile(path, sizes=1000, device="sim:h200"))
+
+
+def recorded(run):
+    """The one case as a results file has it."""
+    (case,) = run.record.cases
+    return case
+
+
+def test_ptx_runs_and_its_lines_are_its_own(tmp_path, kernel):
+    path = written(tmp_path, kernel, ".ptx")
+    run = gpuprof.profile(path, sizes=1000, device="sim:h200")
+    (case,) = run.cases
+    assert case.outcome == "ok"
+    assert run.record.kernels[0].source == path.read_text()
+    lines = path.read_text().splitlines()
+    stores = [line.line for line in recorded(run).lines if "global_store_requests" in line.counters]
+    assert [lines[number - 1].split()[0] for number in stores] == ["st.global.f32"]
+
+
+def test_ptx_has_the_lines_of_the_file_that_it_names_where_that_is_beside_it(tmp_path, kernel):
+    (tmp_path / "scale.cu").write_text(SOURCE)
+    ptx = kernel.ptx
+    assert '.file\t1 "scale.cu"' in ptx or "scale.cu" in ptx
+    path = written(tmp_path, kernel, ".ptx")
+    run = gpuprof.profile(path, sizes=1000, device="sim:h200")
+    assert run.record.kernels[0].source == SOURCE
+    assert {line.line for line in recorded(run).lines} >= {4, 7}
+
+
+@pytest.mark.parametrize("name", ["../outside.cu", "/etc/hostname", ".hidden.cu"])
+def test_no_file_elsewhere_is_read_for_its_lines(tmp_path, kernel, name):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (tmp_path / "outside.cu").write_text("secret")
+    (folder / ".hidden.cu").write_text("secret")
+    (folder / "linked.cu").symlink_to(tmp_path / "outside.cu")
+    for named in (name, "linked.cu"):
+        path = written(folder, kernel, ".ptx", text=kernel.ptx.replace("scale.cu", named))
+        assert read_built(path).source == path.read_text()
+
+
+def test_machine_code_is_given_its_resources_and_says_why_nothing_is_counted(tmp_path, kernel):
+    path = written(tmp_path, kernel, ".cubin")
+    case = case_of(path)
+    assert case.outcome == "skipped"
+    assert "mine.cubin is machine code" in case.reason
+    held = case.resources
+    found = held.registers_per_thread, held.static_shared_bytes, held.spill_bytes
+    assert found == (kernel.registers_per_thread, kernel.static_shared_bytes, kernel.spill_bytes)
+    assert "STG" in gpuprof.profile(path, sizes=10, device="none").record.kernels[0].source
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_a_cubin_tells_what_ptxas_reports(arch):
+    kernel = compiled(arch)
+    held = kernels_in(kernel.cubin)[kernel.entry]
+    assert f"sm_{architecture_in(kernel.cubin)}" == arch
+    assert held.registers_per_thread == kernel.registers_per_thread
+    assert held.static_shared_bytes == kernel.static_shared_bytes == 256
+    assert held.parameter_bytes == (8, 8, 4, 4)
+    assert held.maxntid == (64, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("gemm", "gemm"),
+        ("_Z4gemmPKfS0_Pf", "gemm"),
+        ("_ZN2ns4gemmEv", "gemm"),
+        ("_Zz", "_Zz"),
+        ("k_0", "k_0"),
+    ],
+)
+def test_a_mangled_name_is_known_by_the_function(symbol, name):
+    assert function_of(symbol) == name
+
+
+#: What a header says instead, and what is told of it: while it is read, or of the case.
+REFUSED = {
+    "block = [64]": ("block = [128]", "holds at most 64 threads: its .maxntid"),
+    'arguments = ["y", "x", "a", "n"]': ('arguments = ["y", "x", "a"]', "names 3 arguments"),
+    'entry = "scale"': ('entry = "scala"', "has no kernel called scala; it holds _Z5scale"),
+}
+UNREAD = {
+    "[parameters]\nT = 4\n[launch]": "parameters is for CUDA C++",
+    "[define]\nT = 4\n[launch]": "define is for CUDA C++",
+    '[[variants]]\nid = "b"\n[variants.define]\nT = 4\n[launch]': "compiled already",
+}
+
+
+@pytest.mark.parametrize("ending", [".ptx", ".cubin"])
+@pytest.mark.parametrize("old", REFUSED)
+def test_header_is_held_against_what_is_compiled(tmp_path, kernel, ending, old):
+    new, told = REFUSED[old]
+    path = written(tmp_path, kernel, ending, HEADER.replace(old, new))
+    case = case_of(path)
+    assert case.outcome in ("failed", "skipped")
+    if ending == ".cubin" and "entry" not in old:
+        return  # what is not launched is not held against its arguments
+    assert told in case.reason
+
+
+@pytest.mark.parametrize("new", UNREAD)
+def test_what_is_for_a_source_is_refused(tmp_path, kernel, new):
+    path = written(tmp_path, kernel, ".ptx", HEADER.replace("[launch]", new))
+    with pytest.raises(HeaderError, match=UNREAD[new]):
+        ladder_of([path])
+
+
+@pytest.mark.parametrize("ending", [".ptx", ".cubin"])
+def test_a_file_without_a_header_says_where_it_may_stand(tmp_path, kernel, ending):
+    path = written(tmp_path, kernel, ending)
+    path.with_suffix(".toml").unlink(missing_ok=True)
+    if ending == ".ptx":
+        path.write_text(kernel.ptx)
+    with pytest.raises(HeaderError, match=r"mine\.toml beside it may hold it"):
+        ladder_of([path])
+
+
+def test_a_broken_header_beside_is_told_with_its_own_line(tmp_path, kernel):
+    path = written(tmp_path, kernel, ".cubin", HEADER + "grid = nothing\n")
+    with pytest.raises(HeaderError, match=rf"mine\.toml: .*line {HEADER.count(chr(10)) + 1},"):
+        ladder_of([path])
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no ELF", b"\x7fELF\x02\x01" + bytes(200), b"\x7fELF\x02\x01\xff" * 99]
+)
+def test_what_is_no_machine_code_is_told(tmp_path, content):
+    path = tmp_path / "mine.cubin"
+    path.write_bytes(content)
+    with pytest.raises(HeaderError, match=r"mine\.cubin"):
+        ladder_of([path])
+
+
+def test_every_damaged_cubin_is_refused_or_read(kernel):
+    """No byte of a stranger's makes another error than the one that is told."""
+    for place in range(0, len(kernel.cubin), 7):
+        damaged = bytearray(kernel.cubin)
+        damaged[place] ^= 0xFF
+        try:
+            kernels_in(bytes(damaged))
+        except ValueError:
+            continue
+
+
+TARGETS = {
+    "sm_80": "",
+    "sm_90": "",
+    "sm_90a": "",
+    "sm_80a": "alone",
+    "sm_100": "newer",
+    "sm_100a": "alone",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_target_is_held_against_the_card(target):
+    ptx = f".version 8.0\n.target {target}\n"
+    if not TARGETS[target]:
+        return check_target(ptx, "sm_90", "mine.ptx")
+    with pytest.raises(CompileError, match=f"target {target}.*{TARGETS[target]}.*compute_90"):
+        check_target(ptx, "sm_90", "mine.ptx")
+
+
+def test_machine_code_of_another_generation_is_refused(kernel):
+    with pytest.raises(CompileError, match="machine code for sm_90, which does not run on sm_80"):
+        load_cubin(kernel.cubin, ["scale"], "sm_80", "mine.cubin")
+
+
+def test_ptx_is_executed_where_there_is_no_ptxas(tmp_path, kernel, without_ptxas):
+    (made,) = load_ptx(kernel.ptx, ["scale"], "sm_90", "mine.ptx")
+    assert (made.cubin, made.entry) == (b"", kernel.entry)
+    assert [parameter.nbytes for parameter in made.parameters] == [8, 8, 4, 4]
+    assembled = [(b"made", "by the driver")]
+    with pytest.raises(ValueError, match="ELF"):  # what the driver made is read as machine code
+        load_ptx(kernel.ptx, ["scale"], "sm_90", "mine.ptx", lambda ptx, name: assembled[0])
+
+
+@pytest.mark.skipif(not found_ptxas(), reason="there is no ptxas here")
+def test_ptxas_makes_the_machine_code_of_ptx(kernel):
+    plain = kernel.ptx.replace(f".version {kernel.ptx.split('.version ')[1].split()[0]}", ".version 8.0")
+    (made,) = load_ptx(plain, ["scale"], "sm_90", "mine.ptx")
+    assert made.registers_per_thread > 0
+    assert made.static_shared_bytes == 256
+    assert made.options[0].startswith("ptxas ")
+    with pytest.raises(CompileError, match=r"ptxas refuses mine\.ptx"):
+        load_ptx(plain.replace("st.global.f32", "st.global.f99"), ["scale"], "sm_90", "mine.ptx")
+    with pytest.raises(CompileError, match=r"Unsupported \.version") as told:
+        load_ptx(plain.replace(".version 8.0", ".version 99.0"), ["scale"], "sm_90", "mine.ptx")
+    assert "pip install -U nvidia-cuda-nvcc" in told.value.fix
+
+
+def test_a_program_measures_ptx_without_a_header(tmp_path, kernel):
+    x = np.arange(100, dtype=np.float32)
+    call = {
+        "args": {"y": None, "x": x, "a": np.float32(2), "n": 100},
+        "expect": {"y": 2 * x},
+        "grid": 2,
+        "block": 64,
+        "device": "sim",
+    }
+    path = tmp_path / "mine.ptx"
+    path.write_text(kernel.ptx)
+    for what in (path, gpuprof.Source(kernel.ptx, "mine", ".ptx")):
+        assert gpuprof.profile(what, **call).cases[0].outcome == "ok"
+    wrong = gpuprof.Source(kernel.ptx.replace("mul.f32", "add.f32"), "mine", ".ptx")
+    assert gpuprof.profile(wrong, **call).cases[0].outcome == "incorrect"
+    with pytest.raises(InputError, match="compiled already"):
+        gpuprof.profile(path, params={"T": 4}, **call)
+
+
+def test_a_folder_holds_files_of_every_kind_and_a_case_travels_whole(tmp_path, kernel):
+    tables, launch = HEADER.split("[launch]")
+    operation = tables.replace('operation = "scale_rows"', 'name = "scale_rows"')
+    operation = operation.replace('arguments = ["y", "x", "a", "n"]\nentry = "scale"\n', "")
+    (tmp_path / "operation.toml").write_text('title = "Scale"\ndefault_sizes = "100"\n' + operation)
+    header = f'arguments = ["y", "x", "a", "n"]\nentry = "scale"\n[launch]{launch}'
+    (tmp_path / "a.cu").write_text(f"/*gpuprof\n{header}*/\n{SOURCE}")
+    (tmp_path / "b.ptx").write_text(f"/*gpuprof\n{header}*/\n{kernel.ptx}")
+    (tmp_path / "c.cubin").write_bytes(kernel.cubin)
+    (tmp_path / "c.toml").write_text(header)
+    run = gpuprof.profile(tmp_path, device="sim:h200", save=tmp_path / "results.json")
+    assert [case.outcome for case in run.cases] == ["ok", "ok", "skipped"]
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert [record["file_name"] for record in kept["kernels"]] == ["a.cu", "b.ptx", "c.cubin"]
+
+
+def test_lines_of_ptx_without_locations_are_its_own(kernel):
+    plain = "\n".join(line for line in kernel.ptx.splitlines() if ".loc" not in line)
+    program = load_program(plain, kernel.entry)
+    lines = plain.splitlines()
+    assert {lines[site.line - 1].split()[0] for site in program.sites if site.family == "global"} <= {
+        "ld.global.f32",
+        "st.global.f32",
+    }
