@@ -308,6 +308,7 @@ _TENSOR = (
             ("f16", "fp16", "; sm_90 makes 8-bit floats of `mma.sync` into such operands"),
             ("bf16", "bf16_dst_fp32", ""),
             ("tf32", "tf32_dst_fp32", ""),
+            ("e4m3", "fp8", "; e5m2 ones are counted here too"),
             ("f64", "fp64", ""),
             ("i8", "int8", ""),
         )

@@ -14,6 +14,7 @@ from gpuprof.analysis import counts
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
+from gpuprof.analysis.speed import peak_compute, tensor_source
 from gpuprof.bounds.parts import BULK_READS, BULK_WRITES, DRAM_BYTES, READS, SECTOR_BYTES, WRITES
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import theoretical
@@ -70,7 +71,10 @@ def build_roofline(run: Run, group: Group) -> Roofline | None:
     What ran on the CPU does not stand under the GPU's roofs.
     """
     device = run.devices[group.device]
-    peak = device.peak_gflops(group.dtype)
+    cases = [case for size in group.sizes for case in size.cases]
+    # A rung on tensor cores raises the roof for all: without it, it would stand above.
+    peaks = [peak_compute(case.problem, device, tensor_source(case)) for case in cases]
+    peak = max(filter(None, peaks), default=None)
     if peak is None or device.peak_bandwidth_gbps is None:
         return None
     ladders = [build_ladder(run, size) for size in group.sizes]

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from gpuprof.analysis.counts import value
 from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.memo import remembered
-from gpuprof.devices.device import Device
+from gpuprof.devices.device import CUDA_CORE_TYPES, TENSOR_TYPES, Device
 from gpuprof.results import Measurement, ProblemRecord, Run, Throughput, Timing
 
 #: Half width of the median's 95 % confidence interval, relative to the median, above which a time is noisy.
 NOISE_LIMIT = 0.005
-#: Types of operands by which tensor operations are counted.
-_TENSOR_SOURCES = ("f16", "bf16", "tf32", "f64", "i8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +50,25 @@ class Speed:
 
 def tensor_source(case: Measurement) -> str | None:
     """The type of the operands that a case's tensor cores multiply most; None where none were counted."""
-    counted = {source: value(case, f"tensor_{source}_operations") or 0 for source in _TENSOR_SOURCES}
+    counted = {source: value(case, f"tensor_{source}_operations") or 0 for source in TENSOR_TYPES}
     most = max(counted, key=counted.__getitem__)
     return most if counted[most] else None
 
 
 def peak_compute(problem: ProblemRecord, device: Device, source: str | None) -> float | None:
-    """The theoretical arithmetic peak that a case is held against: of tensor cores where it used them."""
-    return device.peak_gflops(problem.dtype) if source is None else device.peak_tensor_gflops(source)
+    """The theoretical arithmetic peak that a case is held against: of tensor cores where it used them.
+
+    A run in a type of tensor cores is held against the peak of that type, whatever they multiplied.
+    """
+    kind = _multiplied(problem, device, source)
+    return device.peak_gflops(problem.dtype) if kind is None else device.peak_tensor_gflops(kind)
+
+
+def _multiplied(problem: ProblemRecord, device: Device, source: str | None) -> str | None:
+    """The operands whose tensor-core rate counts; None where that of CUDA cores does."""
+    if problem.dtype in CUDA_CORE_TYPES:
+        return source
+    return problem.dtype if source or device.peak_tensor_gflops(problem.dtype) else None
 
 
 def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
@@ -68,15 +77,17 @@ def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) 
     `source` is what tensor cores multiply for it. None where the peaks are unknown.
     """
     compute = peak_compute(problem, device, source) if problem.flops else None
-    peak = "compute" if source is None else f"tensor {source}"
+    kind = _multiplied(problem, device, source)
+    peak = f"tensor {kind}" if kind else "compute"
     return _roof(problem, compute, device.peak_bandwidth_gbps, (peak, "bandwidth"))
 
 
 def measured_limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
-    """The same roof of the rates that small kernels reached on this device, no tensor cores."""
+    """The same roof of the rates that small kernels reached on this device."""
     rates = device.measured_rates
-    precision = "f64" if problem.dtype == "f64" else "f32"
-    compute = rates.get(f"fma_{precision}_gflops") if problem.flops and source is None else None
+    kind = _multiplied(problem, device, source)
+    part = f"tensor_{kind}" if kind else "fma_f64" if problem.dtype == "f64" else "fma_f32"
+    compute = rates.get(f"{part}_gflops") if problem.flops else None
     memory = [rates[key] for key in ("dram_read_gbps", "dram_copy_gbps") if key in rates]
     names = ("compute", "bandwidth")
     return _roof(problem, compute, max(memory, default=None), names)

@@ -5,6 +5,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gpuprof.devices.device import TENSOR_TYPES
+
 WARP_LANES = 32
 SECTOR_BYTES = 32
 #: What an SM's L1 data path carries in one pass, in sectors.
@@ -96,7 +98,7 @@ SM_PARTS = (
             f"Matrix products of {kind} operands.",
             (_of(f"tensor_{kind}_operations", each=1 / _OPERATIONS),),
         )
-        for kind in ("f16", "bf16", "tf32", "f64", "i8")
+        for kind in TENSOR_TYPES
     ),
     Part(
         "l1",

@@ -37,11 +37,15 @@ _FMA_PER_CYCLE: dict[tuple[int, int], tuple[int, int]] = {
 }
 
 
+#: Types of runs for which CUDA cores are made; tensor cores have most of the others' peak.
+CUDA_CORE_TYPES = ("f32", "f64")
+#: Types of operands that tensor cores multiply; `e4m3` stands for every 8-bit float.
+TENSOR_TYPES = ("f16", "bf16", "tf32", "e4m3", "f64", "i8")
 #: Multiply-adds per clock cycle and SM of tensor cores, by type of the operands: the whitepapers on the A100
 #: and H100 Tensor Core GPU architectures, without sparsity. Elsewhere they are a matter of the product.
 _TENSOR_FMA_PER_CYCLE: dict[tuple[int, int], dict[str, int]] = {
     (8, 0): {"f16": 1024, "bf16": 1024, "tf32": 512, "f64": 64, "i8": 2048},
-    (9, 0): {"f16": 2048, "bf16": 2048, "tf32": 1024, "f64": 128, "i8": 4096},
+    (9, 0): {"f16": 2048, "bf16": 2048, "tf32": 1024, "e4m3": 4096, "f64": 128, "i8": 4096},
 }
 
 
@@ -138,14 +142,19 @@ class Device:
         return f"sm_{major}{minor}"
 
     def peak_gflops(self, dtype: str) -> float | None:
-        """Theoretical peak rate, in GFLOP/s, of CUDA cores for `f32` or `f64`."""
-        return self.peak_fp64_gflops if dtype == "f64" else self.peak_fp32_gflops
+        """Theoretical peak rate of runs in a type, in GFLOP/s.
+
+        That of CUDA cores for `f32` and `f64`, and of tensor cores for narrower types where it is known.
+        """
+        if dtype in CUDA_CORE_TYPES:
+            return self.peak_fp64_gflops if dtype == "f64" else self.peak_fp32_gflops
+        return self.peak_tensor_gflops(dtype) or self.peak_fp32_gflops
 
     def peak_tensor_gflops(self, source: str) -> float | None:
         """Theoretical peak rate of tensor cores, in 10^9 operations per second.
 
         Args:
-            source: Type of the operands: `f16`, `bf16`, `tf32`, `f64` or `i8`.
+            source: Type of the operands, one of `TENSOR_TYPES`.
 
         Returns:
             None where gpuprof does not know the rate.

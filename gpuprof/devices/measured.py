@@ -32,9 +32,15 @@ class RateInfo:
     meaning: str
 
 
+#: Operands of tensor cores whose rate is measured, where a card has `wgmma`.
+TENSOR_TYPES_MEASURED = ("f16", "bf16", "tf32", "e4m3")
 _ROWS = (
     ("fma_f32_gflops", "FMA (f32)", "GFLOP/s", "Chains of single-precision multiply-adds in registers."),
     ("fma_f64_gflops", "FMA (f64)", "GFLOP/s", "The same in double precision."),
+    *(
+        (f"tensor_{kind}_gflops", f"Tensor cores ({kind})", "GFLOP/s", f"Products of random {kind} matrices.")
+        for kind in TENSOR_TYPES_MEASURED
+    ),
     ("alu_gips", "Integer and logic", "10⁹ warp instructions/s", "Chains of three-input logic."),
     ("xu_gips", "Special functions", "10⁹ warp instructions/s", "Chains of reciprocal square roots."),
     ("shared_gbps", "Shared memory", "GB/s", "Loads of 16 bytes a thread without bank conflicts."),
@@ -72,6 +78,7 @@ MEASURED_RATES: Mapping[str, RateInfo] = {row[0]: RateInfo(*row) for row in _ROW
 _OF_SM_PART = {
     "fma": ("fma_f32_gflops", _FLOPS),
     "fp64": ("fma_f64_gflops", _FLOPS),
+    **{f"tensor_{kind}": (f"tensor_{kind}_gflops", 2) for kind in TENSOR_TYPES_MEASURED},
     "alu": ("alu_gips", 1),
     "xu": ("xu_gips", 1),
     "barrier": ("barriers_gips", 1),

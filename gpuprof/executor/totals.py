@@ -52,6 +52,7 @@ WORK = (
     "tensor_f16_operations",
     "tensor_bf16_operations",
     "tensor_tf32_operations",
+    "tensor_e4m3_operations",
     "tensor_f64_operations",
     "tensor_i8_operations",
 )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from gpuprof.analysis import numbers
-from gpuprof.devices.device import Device
+from gpuprof.devices.device import TENSOR_TYPES, Device
 from gpuprof.devices.measured import MEASURED_RATES, theoretical
 from gpuprof.report.document import Cell, Column, Row, Table
 from gpuprof.results import Run
@@ -73,6 +73,11 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
         ),
         ("Theoretical float32 peak", _known(device.peak_fp32_gflops, numbers.gflops)),
         ("Theoretical float64 peak", _known(device.peak_fp64_gflops, numbers.gflops)),
+        *(
+            (f"Theoretical peak of tensor cores, {kind}", numbers.gflops(peak))
+            for kind in TENSOR_TYPES
+            if (peak := device.peak_tensor_gflops(kind))
+        ),
         *((("Measured rates", device.measured_rates_reason),) if device.measured_rates_reason else ()),
     )
 

@@ -8,6 +8,7 @@ The launches stand in `warpgroups/`; NumPy says here what each must do, and test
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from executor_harness import compile_cuda
@@ -21,6 +22,7 @@ from wgmma_runs import executed
 
 pytestmark = pytest.mark.deep
 
+_EIGHT_BITS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 _FLOATS = {"f16": np.float16, "f32": np.float32}
 
 
@@ -28,6 +30,8 @@ def numbers(bits: np.ndarray, kind: str) -> np.ndarray:
     """What bits stand for, in float64, or in int64."""
     if kind in ("s8", "u8", "s32"):
         return bits.view({"s8": np.int8, "u8": np.uint8, "s32": np.int32}[kind]).astype(np.int64)
+    if kind in _EIGHT_BITS:
+        return bits.view(_EIGHT_BITS[kind]).astype(np.float64)
     if kind == "tf32":
         bits = bits & ~np.uint32(0x1FFF)
     if kind == "bf16":
@@ -51,7 +55,7 @@ def test_products_of_whole_numbers_are_exact(name):
     expected = exact(product).astype({"s32": np.int32, **_FLOATS}[product.sums])
     unsigned = expected.view(np.uint16 if product.sums == "f16" else np.uint32)
     np.testing.assert_array_equal(words, product.threads(unsigned))
-    kind = {"s8": "i8", "u8": "i8"}.get(product.kind, product.kind)
+    kind = {"s8": "i8", "u8": "i8", "e5m2": "e4m3"}.get(product.kind, product.kind)
     operations = result.counters[f"tensor_{kind}_operations"]
     assert operations == 2 * 64 * product.columns * product.depth
     assert "hmma_instructions" in result.hidden
@@ -68,6 +72,8 @@ def test_other_sums_are_as_close_as_their_type(name):
     bits = exact(product)
     kind = _FLOATS[product.sums]
     bound = (a @ b.T + c) * 2.0**-20 + np.abs(bits) * np.finfo(kind).eps
+    if product.kind in _EIGHT_BITS:  # each term is truncated 13 bits below the largest one's first
+        bound = (a @ b.T + c) * 2.0**-9
     got = words.view(kind).astype(np.float64)
     spread = [
         product.threads(x.astype(kind).view(np.uint16 if kind is np.float16 else np.uint32)).view(kind)

@@ -121,6 +121,33 @@ class TestSpeed:
         found = speed(replace(run("gpu", [], [case]), devices=(unknown,)), case)
         assert (found.limit, found.pct_of_peak_compute) == (None, None)
 
+    def test_a_run_in_a_type_of_tensor_cores_is_held_against_that_type_whatever_was_counted(self) -> None:
+        hopper = load_card("h200")
+        hopper = replace(hopper, measured_rates={"tensor_e4m3_gflops": 1.5e6, "dram_read_gbps": 4000.0})
+        as_halves = {"tensor_f16_operations": Counter(2 * 4096**3, "operations", "executor")}
+        peak = 2 * 4096 * hopper.sm_count * hopper.sm_clock_mhz / 1e3
+        for counted in ({}, as_halves):
+            case = replace(gemm_case("naive", LARGE, 500.0), counters=counted)
+            case = replace(case, problem=replace(case.problem, dtype="e4m3"))
+            measured = replace(run("gpu", [], [case]), devices=(hopper,))
+            found = speed(measured, case)
+            assert found.limit is not None
+            assert (found.limit.name, found.limit.gflops) == ("tensor e4m3", pytest.approx(peak))
+            assert found.pct_of_peak_compute == pytest.approx(100 * found.gflops / peak)
+            assert found.pct_of_measured_limit == pytest.approx(100 * found.gflops / 1.5e6)
+            roofline = build_roofline(measured, groups(measured)[0])
+            assert roofline is not None
+            assert roofline.peak_gflops == pytest.approx(peak)
+
+    def test_a_rung_on_tensor_cores_raises_the_roof_of_its_ladder(self) -> None:
+        hopper = load_card("h200")
+        counted = {"tensor_tf32_operations": Counter(6 * 4096**3, "operations", "executor")}
+        split = replace(gemm_case("split", LARGE, 1200.0), counters=counted)
+        measured = replace(run("gpu", [], [gemm_case("naive", LARGE, 31_900.0), split]), devices=(hopper,))
+        roofline = build_roofline(measured, groups(measured)[0])
+        assert roofline is not None
+        assert roofline.peak_gflops == hopper.peak_tensor_gflops("tf32")
+
     def test_an_unknown_peak_leaves_the_rate_and_drops_the_share(self) -> None:
         device = replace(DEVICE, peak_bandwidth_gbps=None, peak_fp32_gflops=None)
         blind = replace(gemm_run(), devices=(device,))

@@ -16,11 +16,12 @@ from gpuprof import timeline
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
-from gpuprof.devices.measured import MEASURED_RATES
+from gpuprof.devices.measured import MEASURED_RATES, TENSOR_TYPES_MEASURED
+from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.statistics import percentile
 from gpuprof.text import Extent
 from gpuprof.toolchain.cache import compile_entries_cached, open_cache
-from gpuprof.toolchain.nvrtc import compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
 _THREADS = 256
 _WARP_LANES = 32
@@ -46,6 +47,12 @@ _KERNELS = (
 )
 
 
+#: Products of a warpgroup: in a round; floating-point operations of each k; bytes of all k. A block has two
+#: warpgroups.
+_PRODUCTS, _PRODUCT_FLOPS_OF_K, _PRODUCT_BYTES, _WARPGROUPS = 8, 2 * 64 * 256, 32, 2
+_WGMMA = (9, 0)
+
+
 class RateMeter:
     """Measures one open device."""
 
@@ -61,6 +68,7 @@ class RateMeter:
         with self._buffer(1 << 22) as sink:
             found = {
                 **self._arithmetic(sink),
+                **self._tensor_cores(sink),
                 **self._caches(sink),
                 **self._atomics(sink),
                 **self._dram(sink),
@@ -114,6 +122,19 @@ class RateMeter:
             "xu_gips": self._per_us("xu", 32, 4 * _UNROLL / _WARP_LANES, [pointer]) / 1e3,
             "barriers_gips": self._per_us("barriers", 128, _UNROLL / _WARP_LANES, []) / 1e3,
         }
+
+    def _tensor_cores(self, sink: DeviceBuffer) -> dict[str, float]:
+        """Products of warpgroups, as wide as there are; other architectures have other instructions."""
+        if self._device.capability != _WGMMA:
+            return {}
+        rounds, found = 256, {}
+        for kind in TENSOR_TYPES_MEASURED:
+            arguments = [ctypes.c_int(rounds), _pointer(sink)]
+            launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count)
+            depth = _PRODUCT_BYTES // ELEMENT_TYPES[kind].nbytes
+            flops = rounds * _PRODUCTS * _WARPGROUPS * depth * _PRODUCT_FLOPS_OF_K
+            found[f"tensor_{kind}_gflops"] = self._device.sm_count * flops / self._warm_us(launch) / 1e3
+        return found
 
     def _caches(self, sink: DeviceBuffer) -> dict[str, float]:
         pointer = _pointer(sink)
@@ -189,8 +210,11 @@ def ring_of(nbytes: int, apart: int) -> Any:
 
 def compiled_rates(arch: str) -> bytes:
     """The machine code of the kernels."""
+    text = source()
+    target = target_of(arch, (text,))
+    names = (*_KERNELS, *(f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED if target != arch))
     with timeline.span("compile", "rates.cu"):
-        return compile_entries_cached(source(), "rates.cu", _KERNELS, compiler_options(arch))[0].cubin
+        return compile_entries_cached(text, "rates.cu", names, compiler_options(target))[0].cubin
 
 
 def source() -> str:

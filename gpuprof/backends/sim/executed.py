@@ -46,7 +46,7 @@ _MEASURED_TENSOR_CORES = (9, 0)
 _SUMS_AS_MEASURED = (
     "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
 )
-_ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32")
+_ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32", "e4m3")
 _NO_ACCESS = "there was no such access"
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 

@@ -205,3 +205,5 @@ FORMATS = {
     "e4m3": FloatFormat("e4m3", 1, -14),
     "e5m2": FloatFormat("e5m2", 1, -14),
 }
+#: The same as `wgmma` multiplies them, which does not unpack them.
+AS_THEY_ARE = {**FORMATS, "e4m3": FloatFormat("e4m3", 1, -6)}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.formats import FORMATS
+from gpuprof.executor.arithmetic.formats import AS_THEY_ARE, FORMATS
 from gpuprof.executor.arithmetic.fragments import (
     GROUPS,
     LANES,
@@ -32,6 +32,7 @@ from gpuprof.executor.arithmetic.tensor_sums import (
     eight_bit_sum,
     float_sum,
     integer_sum,
+    warpgroup_eight_bit_sum,
 )
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -65,7 +66,8 @@ _ELEMENTS: dict[str, Elements] = {
 class Product:
     """D = A B + C, with 8 columns.
 
-    `rows` is 8 or 16, of A, C and D; `bitwise` is what is done with bits, one of `BITWISE`.
+    `rows` is 8 or 16, of A, C and D; `bitwise` is what is done with bits, one of `BITWISE`. A `warpgroup`
+    multiplies 8-bit floats as they are; other products unpack them to f16.
     """
 
     rows: int
@@ -75,6 +77,7 @@ class Product:
     accumulator: str
     saturates: bool = False
     bitwise: str = ""
+    warpgroup: bool = False
 
     @classmethod
     def of(
@@ -91,7 +94,7 @@ class Product:
     def source(self) -> str:
         """The element type that the tensor core multiplies, as Nsight Compute sorts operations."""
         if self.a in _EIGHT_BIT:
-            return "f16"
+            return "e4m3" if self.warpgroup else "f16"
         return "i8" if self.a in (*_INTEGERS, *_FOUR_BIT) else self.a
 
     @property
@@ -169,7 +172,11 @@ class Product:
         if self.a in (*_INTEGERS, *_FOUR_BIT):
             return partial(integer_sum, saturates=self.saturates)
         form = eight_bit_sum if self.a in _EIGHT_BIT else float_sum
-        return partial(form, a_format=FORMATS[self.a], b_format=FORMATS[self.b])
+        formats = FORMATS
+        if self.warpgroup:
+            form = warpgroup_eight_bit_sum if self.a in _EIGHT_BIT else float_sum
+            formats = AS_THEY_ARE
+        return partial(form, a_format=formats[self.a], b_format=formats[self.b])
 
 
 _ROWS = 16

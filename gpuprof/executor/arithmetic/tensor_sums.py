@@ -15,6 +15,7 @@ f64 is a chain of fused multiply-adds in the order of k. Integers are exact and 
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,10 @@ from gpuprof.executor.arithmetic.formats import NOT_FINITE, FloatFormat, exponen
 from gpuprof.executor.arithmetic.nans import canonical
 from gpuprof.executor.lanes.scalars import Lanes
 
-#: Fraction bits that a term keeps, counted from the largest exponent.
-_KEPT_BITS = 25
+#: Fraction bits that a term keeps, counted from the largest exponent, and those of a sum.
+_KEPT_BITS, _F32_BITS = 25, 23
+#: Both, of 8-bit floats that are not unpacked.
+_EIGHT_BIT_FRACTION = 13
 #: Warps computed at once: what they need fits the CPU's cache.
 _AT_ONCE = 128
 _F32_LOWEST = -126
@@ -43,7 +46,15 @@ def by_warps(compute: Callable[..., Lanes], a: Lanes, b: Lanes, c: Lanes) -> Lan
     return np.concatenate(parts, axis=-1)
 
 
-def float_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format: FloatFormat) -> Lanes:
+def float_sum(
+    a: Lanes,
+    b: Lanes,
+    c: Lanes,
+    a_format: FloatFormat,
+    b_format: FloatFormat,
+    kept_bits: int = _KEPT_BITS,
+    fraction_bits: int = _F32_BITS,
+) -> Lanes:
     """Return A B + C of one tensor-core instruction.
 
     A, (k, m, warps), and B, (k, n, warps), are unsigned bits; C and D are float32 or float16.
@@ -55,18 +66,18 @@ def float_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format: Flo
         top = c_exponent.copy()
         for i in range(len(x)):
             np.maximum(top, x_exponent[i, :, None] + y_exponent[i, None], out=top)
-        total = _aligned_sum(x, y, addend, np.maximum(top, 2 * _F32_LOWEST).astype(np.int64))
-        result = _rounded(total, c.dtype)
+        total = _aligned_sum(x, y, addend, np.maximum(top, 2 * _F32_LOWEST).astype(np.int64), kept_bits)
+        result = _rounded(total, c.dtype, fraction_bits)
         if (top >= NOT_FINITE).any():
             _replace_not_finite(result, x, y, addend)
     return result
 
 
-def _aligned_sum(x: Lanes, y: Lanes, addend: Lanes, top: NDArray[np.int64]) -> Lanes:
+def _aligned_sum(x: Lanes, y: Lanes, addend: Lanes, top: NDArray[np.int64], kept_bits: int) -> Lanes:
     """Return the exact sum of all terms, each cut off below 2^(top - kept bits), in float64."""
-    scale = _power_of_two(_KEPT_BITS - top)
+    scale = _power_of_two(kept_bits - top)
     x, y = x.astype(np.float64), y.astype(np.float64)
-    # At most 16 products below 4 x 2^25, less than 2^31 together: no significand is as large as 2.
+    # 16 products below 4 x 2^25, or 32 below 4 x 2^13: less than 2^31, as no significand is as large as 2.
     units = np.zeros(addend.shape, dtype=np.int32)
     term, whole = np.empty(addend.shape), np.empty(addend.shape, dtype=np.int32)
     for i in range(len(x)):
@@ -75,18 +86,18 @@ def _aligned_sum(x: Lanes, y: Lanes, addend: Lanes, top: NDArray[np.int64]) -> L
         np.copyto(whole, term, casting="unsafe")  # towards zero
         units += whole
     total = np.trunc(addend * scale) + units
-    return np.asarray(total * _power_of_two(top - _KEPT_BITS))
+    return np.asarray(total * _power_of_two(top - kept_bits))
 
 
 def _power_of_two(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
     return ((exponent + 1023) << 52).view(np.float64)
 
 
-def _rounded(value: Lanes, dtype: np.dtype[np.floating]) -> Lanes:
+def _rounded(value: Lanes, dtype: np.dtype[np.floating], fraction_bits: int) -> Lanes:
     """Round float64 to f32 towards zero, overflow to infinity included, or to f16 to nearest."""
     if dtype == np.float16:
         return np.asarray(value.astype(np.float16) + np.float16(0))  # + 0: a zero is positive
-    cut = (value.view(np.int64) & ~np.int64((1 << 29) - 1)).view(np.float64)
+    cut = (value.view(np.int64) & ~np.int64((1 << 52 - fraction_bits) - 1)).view(np.float64)
     small = np.abs(value) < 2.0**_F32_LOWEST
     if small.any():
         cut[small] = np.trunc(value[small] * 2.0**149) * 2.0**-149
@@ -103,6 +114,10 @@ def _replace_not_finite(result: Lanes, x: Lanes, y: Lanes, addend: Lanes) -> Non
     result[..., warps] = np.where(
         np.isfinite(total), result[..., warps], canonical(total.astype(result.dtype))
     )
+
+
+#: A B + C of 8-bit floats by `wgmma`: terms and the sum keep 13 bits of fraction.
+warpgroup_eight_bit_sum = partial(float_sum, kept_bits=_EIGHT_BIT_FRACTION, fraction_bits=_EIGHT_BIT_FRACTION)
 
 
 def eight_bit_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format: FloatFormat) -> Lanes:

@@ -8,7 +8,7 @@ then.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,8 @@ _WARPGROUP, _ROWS, _COLUMNS_OF_TILE = 4, 16, 8
 _I64 = ARITHMETIC["s64"]
 #: Types whose operands may be transposed, and negated.
 _TRANSPOSED = ("f16", "bf16")
-_SIGNED = ("f16", "bf16", "tf32")
-_DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32}
+_SIGNED = ("f16", "bf16", "tf32", "e4m3", "e5m2")
+_DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32}
 
 
 _CORE_BYTES, _CORE_ROWS = 16, 8
@@ -132,6 +132,7 @@ class _WgmmaForm:
         if isinstance(item.operands[1], Vec):
             turns = [0, *turns]
         a, b = (sign != 1 for sign in signs)
+        product = replace(product, warpgroup=True)
         return cls(product, columns, (a, b), (bool(turns and turns[0]), bool(turns and turns[-1])))
 
 

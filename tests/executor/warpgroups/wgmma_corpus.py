@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+import ml_dtypes
 import numpy as np
 
 #: Where B begins, in the image; both operands fit below.
 B_OFFSET = 16384
 IMAGE_BYTES = 65536
 _ROW_BYTES = {0: 16, 1: 128, 2: 64, 3: 32}
-_DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32}
-_ITEM_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1}
+_DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 32)}
+_ITEM_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 1)}
 _KERNEL = """extern "C" __global__ void {name}({word} *out, const unsigned *image, const unsigned *of_a,
                                  const {word} *of_c, unsigned long long a, unsigned long long b)
 {{
@@ -85,7 +86,7 @@ class Wgmma:
         shape = f"m64n{self.columns}k{self.depth}"
         opcode = f"wgmma.mma_async.sync.aligned.{shape}.{self.sums}.{self.kind}.{self.kind}"
         numbers = ""
-        if self.kind in ("f16", "bf16", "tf32"):
+        if self.kind in ("f16", "bf16", "tf32", "e4m3", "e5m2"):
             numbers = "".join(f", {-1 if sign else 1}" for sign in self.negated)
         if self.kind in ("f16", "bf16"):
             turns = self.transposed if self.layouts[0] is not None else self.transposed[1:]
@@ -200,6 +201,11 @@ def _bits(rng: np.random.Generator, kind: str, shape: tuple[int, int], *, exact:
         numbers = (rng.normal(size=shape) * 2.0 ** rng.integers(-6, 7, shape)).astype(np.float32)
     if kind == "f16":
         return numbers.astype(np.float16).view(np.uint16)
+    if kind in ("e4m3", "e5m2"):
+        # Any exponents: subnormal ones, and exponents far apart.
+        finite = rng.integers(0, 0x7F if kind == "e4m3" else 0x7C, shape) | rng.integers(0, 2, shape) << 7
+        eight_bit = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[kind]
+        return numbers.astype(eight_bit).view(np.uint8) if exact else finite.astype(np.uint8)
     if kind == "bf16":
         return (numbers.view(np.uint32) >> 16).astype(np.uint16)
     return numbers.view(np.uint32)
@@ -211,12 +217,26 @@ def _products() -> Iterator[Wgmma]:
             for turned in (False, True):
                 name = f"{kind}_layout{layout}{'_turned' * turned}"
                 yield Wgmma(name, kind, "f32", 64, (layout, layout), (turned, turned))
-    for kind, sums in (("tf32", "f32"), ("s8", "s32"), ("u8", "s32"), ("f16", "f16")):
+    for kind, sums in (
+        ("tf32", "f32"),
+        ("s8", "s32"),
+        ("u8", "s32"),
+        ("f16", "f16"),
+        ("e4m3", "f32"),
+        ("e5m2", "f32"),
+    ):
         for layout in (0, 1, 3):
             yield Wgmma(f"{kind}_{sums}_layout{layout}", kind, sums, 32, (layout, layout))
     for columns in (8, 24, 128, 256):
         yield Wgmma(f"f16_columns{columns}", "f16", "f32", columns, (1, 1))
-    for kind, sums in (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("tf32", "f32"), ("s8", "s32")):
+    for kind, sums in (
+        ("f16", "f32"),
+        ("f16", "f16"),
+        ("bf16", "f32"),
+        ("tf32", "f32"),
+        ("s8", "s32"),
+        ("e4m3", "f32"),
+    ):
         yield Wgmma(f"{kind}_{sums}_registers", kind, sums, 16, (None, 1))
     yield Wgmma("f16_registers_turned", "f16", "f32", 64, (None, 1), (False, True))
     yield Wgmma("bf16_mixed", "bf16", "f32", 64, (1, 1), (False, True))
@@ -224,7 +244,14 @@ def _products() -> Iterator[Wgmma]:
     yield Wgmma("tf32_negated", "tf32", "f32", 16, (1, 1), negated=(True, True))
     yield Wgmma("bf16_fresh", "bf16", "f32", 16, (1, 1), adds=False)
     yield Wgmma("s8_fresh", "s8", "s32", 16, (1, 1), adds=False)
-    for kind, sums in (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("tf32", "f32")):
+    for kind, sums in (
+        ("f16", "f32"),
+        ("f16", "f16"),
+        ("bf16", "f32"),
+        ("tf32", "f32"),
+        ("e4m3", "f32"),
+        ("e5m2", "f32"),
+    ):
         for number in range(4):
             yield Wgmma(f"{kind}_{sums}_random{number}", kind, sums, 64, (1, 1), exact=False)
 
