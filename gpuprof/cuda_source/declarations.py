@@ -108,6 +108,8 @@ def _cut(code: str) -> Iterator[Declaration]:
             begin, body, ends_with_brace = end, -1, False
     if opened or namespaces:
         raise _Unbalanced
+    if code[begin:].strip():  # calls of macros, which nothing need end
+        yield Declaration(begin, len(code), code[begin:], code[begin:], ())
 
 
 def _entered(head: str) -> tuple[str, ...] | None:

@@ -5,15 +5,17 @@
 NVRTC compiles device code and refuses all other. People keep both in one file: wrappers that launch, `main`,
 helpers that check errors. A function that is not marked as one of the device cannot be called by kernels, so
 that leaving it out changes nothing for them. Types, variables and `constexpr` functions are left out where
-they speak of the host: of the CUDA runtime, of containers and streams of the standard library, or of what was
-left out before.
+they speak of the host: of the CUDA runtime, of tensors, of containers and streams of the standard library, or
+of what was left out before; and variables that no kernel may use, whatever they hold. So are calls of macros
+that make nothing but such declarations.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations
 from gpuprof.cuda_source.functions import annotations
 from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked
@@ -27,7 +29,12 @@ _HOST = re.compile(
     r"|(?:unordered_)?(?:multi)?(?:map|set)|queue|stack|(?:unique|shared|weak)_ptr|make_(?:unique|shared)"
     r"|function|thread|mutex|atomic|future|chrono|random\w*|mt19937\w*|\w*_distribution|\w*exception|\w*_error"
     r"|filesystem|any|variant|optional|regex)\b"
+    # Of tensors, all but the element types, which `toolchain.host_headers` knows.
+    r"|\b(?:torch|at|c10|py|pybind11)\s*::\s*(?!Half\b|BFloat16\b)\w|\bPyObject\b"
+    r"|\b(?:pid_t|pthread_\w+|MPI_\w+|nccl[A-Z]\w*|nvtx\w+|GL(?:enum|uint|int|float)|lrand48)\b"
 )
+#: Macros of other projects that make functions of the host of what follows in braces.
+_HOST_BLOCK = re.compile(r"(?:PYBIND11|TORCH|STABLE_TORCH|BENCHMARK|TEST)(?:_[A-Z0-9_]+)?")
 #: Words in front of a function's name that hide no mark of the device.
 _HARMLESS = re.compile(
     r"FILE|__(?:host|inline|forceinline|noinline|restrict|attribute|declspec)(?:__)?|[A-Z]"
@@ -36,9 +43,28 @@ _HARMLESS = re.compile(
 _MAY_BE_A_MARK = re.compile(r"[A-Z][A-Z0-9_]*|__\w+")
 _NAME = re.compile(r"(?<![\w:])(?P<name>[A-Za-z_][\w:]*)\s*(?:<[^()]*>\s*)?\Z")
 _TYPE_NAME = re.compile(r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using)\s+(?P<name>\w+)")
-_VARIABLE = re.compile(r"\b(?P<name>\w+)\s*(?:[=\[{].*)?;?\s*\Z", re.DOTALL)
+_VARIABLE = re.compile(r"\b(?P<name>\w+)\s*\Z")
+_BEFORE_VALUE = re.compile(r"[=\[{;]")
 #: Declarations of neither a function nor a variable.
 _NO_OBJECT = re.compile(r"\s*(?:using|typedef|namespace|static_assert|enum)\b")
+#: What keeps a declaration from being a variable of the host alone.
+_KEPT = re.compile(
+    r"\s*(?:(?:extern|static|inline)\b\s*)*"
+    r"(?:template|typedef|using|class|struct|union|enum|namespace|asm|static_assert|friend)\b"
+)
+_CONSTANT = re.compile(r"\bconst(?:expr|init)?\b")
+#: An initial value that calls what is not computed while compiling.
+_CALLED_FIRST = (
+    r"(?:sqrt|pow|ceil|floor|round|log2?|log10|exp2?|sin|cos|tan|fabs|rand|atoi|atof|time|clock|[mc]alloc"
+    r"|getenv|strlen)f?\s*\("
+)
+_INTEGER_TYPE = r"(?:unsigned|signed|int|long|short|char|bool|u?int\d+_t|size_t|uint)\b"
+#: A constant that no constant expression may name.
+_FLOAT_CONSTANT = re.compile(rf"\s*(?:static\s+)?const\s+(?!{_INTEGER_TYPE})\w+\s+(?P<name>\w+)\s*=")
+_FUNCTION_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)\([^)\n]{0,500}\)(?P<body>(?:[^\\\n]|\\.)*)", re.M | re.S
+)
+_CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\(")
 #: The longest name, with a template's arguments, that anybody writes.
 _LONGEST_NAME = 1000
 #: Rounds in which what was left out may make more be left out.
@@ -66,14 +92,16 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     """
     code = "\n".join(map(masked, texts.values()))
     device = re.compile(rf"\b(?:{'|'.join(map(re.escape, annotations(code, _DEVICE_WORDS)))})\b")
-    pending = {name: list(_candidates(text, device)) for name, text in texts.items()}
+    made = _host_macros(code, device)
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
+    pending = {name: list(_candidates(text, device, made, left_out[name])) for name, text in texts.items()}
+    computed = _computed(one for candidates in pending.values() for one in candidates)
     known: dict[str, str] = {}
     for _ in range(_ROUNDS):
         before = len(known)
         used = re.compile(rf"\b(?:{'|'.join(known.values())})") if known else None
         for name, candidates in pending.items():
-            found, pending[name] = _split(candidates, used)
+            found, pending[name] = _split(candidates, used, computed)
             left_out[name] += found
             for declaration in found:
                 known |= _use_of(declaration)
@@ -87,22 +115,68 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     )
 
 
-def _candidates(text: str, device: "re.Pattern[str]") -> Iterator[Declaration]:
-    """Declarations that are not marked for the device."""
+def _candidates(
+    text: str, device: "re.Pattern[str]", made: frozenset[str], left_out: list[Declaration]
+) -> Iterator[Declaration]:
+    """Declarations that are not marked for the device; calls of such macros before one are left out."""
     for declaration in declarations(text) or ():
+        rest = 0
+        for begin, end in _calls(declaration.head, made):
+            called = declaration.code[begin:end]
+            left_out.append(
+                Declaration(declaration.begin + begin, declaration.begin + end, called, called, ())
+            )
+            rest = end
+        if rest:
+            head, code = declaration.head[rest:], declaration.code[rest:]
+            declaration = replace(declaration, begin=declaration.begin + rest, head=head, code=code)
         marked = declaration.head if declaration.is_function else declaration.code
         if declaration.code.strip(" \n\t;") and not device.search(marked):
             yield declaration
 
 
+def _calls(head: str, made: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where a declaration's beginning calls macros of these names; it may call others too."""
+    position = 0
+    while made and (match := _CALL.match(head, position)) and (end := end_of(head, match.end() - 1)):
+        if match["name"] in made:
+            yield position, end
+        position = end
+
+
+def _host_macros(code: str, device: "re.Pattern[str]") -> frozenset[str]:
+    """Macros that make nothing but functions of the host."""
+    names: list[str] = []
+    for match in _FUNCTION_MACRO.finditer(code):
+        body = match["body"].replace("\\\n", "\n").replace("##", "_").replace("#", " ").strip()
+        cut = declarations(body if body.endswith((";", "}")) else f"{body};") or ()
+        makes = [one for one in cut if one.code.strip(" \n\t;")]
+        if makes and all(
+            one.is_function and "{" in one.code and not device.search(one.code) and _is_of_the_host(one, None)
+            for one in makes
+        ):
+            names.append(match["name"])
+    return frozenset(names)
+
+
 def _split(
-    candidates: list[Declaration], used: "re.Pattern[str] | None"
+    candidates: list[Declaration], used: "re.Pattern[str] | None", computed: "re.Pattern[str]"
 ) -> tuple[list[Declaration], list[Declaration]]:
     """Declarations that are for the host, and the others."""
     found: tuple[list[Declaration], list[Declaration]] = ([], [])
     for declaration in candidates:
-        found[0 if _is_of_the_host(declaration, used) else 1].append(declaration)
+        host = _is_of_the_host(declaration, used)
+        if not (host or declaration.is_function):
+            host = computed.search(declaration.code.partition("=")[2]) is not None
+        found[0 if host else 1].append(declaration)
     return found
+
+
+def _computed(cut: Iterable[Declaration]) -> "re.Pattern[str]":
+    """Finds a constant whose value is computed when a program starts, which no kernel may use."""
+    floats = [match["name"] for one in cut if (match := _FLOAT_CONSTANT.match(one.code))]
+    names = "".join(rf"|{name}\b" for name in floats)
+    return re.compile(rf"\b(?:{_CALLED_FIRST}{names})")
 
 
 def _is_of_the_host(declaration: Declaration, used: "re.Pattern[str] | None") -> bool:
@@ -112,15 +186,25 @@ def _is_of_the_host(declaration: Declaration, used: "re.Pattern[str] | None") ->
         *words, name = found
         if name in ("main", "static_assert"):
             return name == "main"
+        if not words and _HOST_BLOCK.fullmatch(name):
+            return True
         if words == ["template"] or (not words and "::" not in name):
             return False  # a macro that stands for who knows what
-        if any(_MAY_BE_A_MARK.fullmatch(word) and not _HARMLESS.fullmatch(word) for word in words):
-            return False
+        if _may_be_marked(words):
+            return bool(_HOST.search(declaration.code))
         if not {"constexpr", "consteval"}.intersection(words):
             return True
+    elif not (_KEPT.match(declaration.head) or _CONSTANT.search(declaration.head)):
+        before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
+        if not _may_be_marked(re.findall(r"\w+", before)[:-1]):
+            return True  # a variable, which kernels may use only if it is constant
     if _HOST.search(declaration.code):
         return True
     return bool(used and used.search(declaration.code))
+
+
+def _may_be_marked(words: list[str]) -> bool:
+    return any(_MAY_BE_A_MARK.fullmatch(word) and not _HARMLESS.fullmatch(word) for word in words)
 
 
 def _use_of(declaration: Declaration) -> dict[str, str]:
@@ -129,7 +213,8 @@ def _use_of(declaration: Declaration) -> dict[str, str]:
         match = _NAME.search(declaration.outline.partition("(")[0][-_LONGEST_NAME:])
         use = r"\s*[(<]"
     else:
-        match = _TYPE_NAME.search(declaration.head) or _VARIABLE.search(declaration.head)
+        before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
+        match = _TYPE_NAME.search(declaration.head) or _VARIABLE.search(before[-_LONGEST_NAME:])
         use = r"\b"
     name = match["name"].rpartition("::")[2] if match else ""
     return {name: re.escape(name) + use} if name else {}

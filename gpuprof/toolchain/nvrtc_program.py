@@ -11,7 +11,7 @@ from gpuprof.cuda_source.host_code import device_parts
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import masked
 from gpuprof.toolchain.cuda_headers import CudaHeaders, find_cuda_headers
-from gpuprof.toolchain.host_headers import GIVEN, GIVEN_BY_NVCC, GIVEN_NAMES, HOST_HEADERS, USES_STD
+from gpuprof.toolchain.host_headers import GIVEN_BY_NVCC, HOST_HEADERS, USES_STD, stand_ins
 
 #: Options with which a file says itself that everything in it is for the device.
 DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
@@ -54,18 +54,19 @@ def make_program(
     # Last, for what is left out leaves other lines.
     texts = confined(texts, options, carried)
     names = set(_names_in(texts.values()))
-    headers = {name: text for name, text in HOST_HEADERS.items() if names}
     code = [masked(text) for text in texts.values()]
+    made = stand_ins(names - carried.keys(), "\n".join(code))
+    headers = {**HOST_HEADERS, **made} if names or made else {}
     uses_std = any(re.search(r"\bstd\s*::", text) for text in code)
     if uses_std and names:
         options.append(f"-D{USES_STD}")
     if any("__int128" in text for text in code):
         options.append("--device-int128")  # as nvcc does
-    if any(GIVEN_NAMES.intersection(re.findall(r"\w+", text)) for text in code):
-        headers = {**HOST_HEADERS, **GIVEN}
+    if GIVEN_BY_NVCC in made:
         options.append(f"--pre-include={GIVEN_BY_NVCC}")
     names |= {match[1] for option in options if (match := _PRE_INCLUDE.match(option))}
-    foreign = names - carried.keys() - HOST_HEADERS.keys() - {GIVEN_BY_NVCC}
+    names |= set(_names_in(made.values()))
+    foreign = names - carried.keys() - headers.keys()
     forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)
     found = find_cuda_headers(cuda_major) if foreign or forwarded else None
     source = texts.pop("")

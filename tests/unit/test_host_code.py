@@ -42,6 +42,13 @@ def left(source):
         "namespace host { void run() { cudaDeviceSynchronize(); } }",
         "inline void check(cudaError_t e, const char *f = __FILE__) { if (e) exit(1); }",
         "dim3 grid(1, 2);",
+        "int MAX_TILES = 4 * sizeof(float);",
+        "float fx = 1.0f, table[3] = {1, 2, 3}, *host_x;",
+        "const float root = sqrt(3.0f);",
+        "torch::Tensor forward(torch::Tensor x) { return x; }",
+        "static auto registry = torch::RegisterOperators();",
+        'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run); }',
+        "EXPORT void run(float *x) { k<<<1, 256>>>(x); }",
         'auto text = "}{" /* { */; void f() { puts("}"); } // {',
     ],
 )
@@ -81,6 +88,21 @@ def test_host_code_is_left_out_and_the_kernel_stays(host):
 )
 def test_what_kernels_can_use_stays(device):
     assert " ".join(left(device + "\n" + KERNEL)) == " ".join((device + " " + KERNEL).split("\n"))
+
+
+def test_calls_of_macros_that_make_host_code_are_left_out():
+    define = "#define BIND(name, T) \\\n  void run_##name(T x) { \\\n    k<<<1, 1>>>(x); \\\n  }"
+    make = "#define KERNEL(name) __global__ void name() {}\n#define TYPE(T) struct Of##T { T x; };"
+    source = (
+        f"{define}\n{make}\nBIND(f, float)\nBIND(d, double);\n{KERNEL}\nTYPE(int)\nKERNEL(a)\nBIND(i, int)"
+    )
+    kept = [line for line in left(source)[6:] if line != ";"]
+    assert kept == [KERNEL, "TYPE(int)", "KERNEL(a)"]
+
+
+def test_constant_that_is_computed_from_a_float_is_left_out():
+    source = "const float a = 1.9f;\nconst float b = a * a;\nconst int c = 2;\nconst int d = c * c;"
+    assert left(source) == ["const float a = 1.9f;", "const int c = 2;", "const int d = c * c;"]
 
 
 def test_what_uses_something_left_out_is_left_out_too():
@@ -139,4 +161,4 @@ def test_file_whose_brackets_do_not_match_is_left_as_it_is(source):
 def test_only_what_is_marked_needs_no_default():
     assert not device_parts({"": KERNEL + "\nusing A = int;\n__device__ int f();"}).unmarked
     assert device_parts({"": KERNEL + "\nconstexpr int f() { return 1; }"}).unmarked
-    assert device_parts({"": "int n = 3;"}).unmarked
+    assert device_parts({"": "const int n = 3;"}).unmarked

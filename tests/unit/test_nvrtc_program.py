@@ -122,6 +122,59 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
     assert "_Z1k" in compiled(includes + body).entry
 
 
+@pytest.mark.parametrize(
+    ("source", "mangled"),
+    [
+        ("#include <bits/stdc++.h>\n__global__ void k(int64_t *x) { *x = std::max(INT_MAX, 3); }", "_Z1kPx"),
+        (
+            "#include <torch/extension.h>\n__global__ void k(half *x, at::BFloat16 *y) {}",
+            "_Z1kP6__halfP13__nv_bfloat16",
+        ),
+        (
+            "#include <ATen/cuda/CUDAContext.h>\nC10_HOST_DEVICE int f() { return 1; }\n"
+            "C10_LAUNCH_BOUNDS_1(256) __global__ void k(c10::Half *x)\n"
+            "{ CUDA_KERNEL_LOOP(i, f()) x[i] = x[0]; }",
+            "_Z1kP6__half",
+        ),
+        ("#include <cublas_v2.h>\n__global__ void k(__nv_bfloat162 *x) {}", "_Z1kP14__nv_bfloat162"),
+        ("#include <cuda_fp16.h>\n__global__ void k(uint32_t *u, ulong n) {}", "_Z1kPjm"),
+        ("#include <cstdio>\ntypedef unsigned long uint64_t;\n__global__ void k(uint64_t *u) {}", "_Z1kPm"),
+        (
+            "#include <vector>\ntemplate <class T>\n"
+            "using If = std::enable_if_t<std::is_same<T, int>::value, T>;\n"
+            "__global__ void k(If<int> *x) { *x = std::numeric_limits<int>::max(); }",
+            "_Z1kPi",
+        ),
+        (
+            "#include <helper_math.h>\n"
+            "__global__ void k(float3 *x) { *x = normalize(2.0f * x[0] - x[1]) / 3; }",
+            "_Z1kP6float3",
+        ),
+        (
+            "#include <cub/cub.cuh>\n"
+            "__global__ void k(int *x) { __shared__ cub::BlockReduce<int, 32>::TempStorage s;"
+            " *x = cub::BlockReduce<int, 32>(s).Sum(*x); }",
+            "_Z1kPi",
+        ),
+        (
+            "#include <sys/syscall.h>\n#include <thrust/device_ptr.h>\n"
+            "#include <nvtx3/other.h>\n__global__ void k() {}",
+            "_Z1kv",
+        ),
+    ],
+)
+def test_what_headers_of_the_host_bring_along_is_there(source, mangled):
+    assert compiled(source).entry == mangled
+
+
+def test_a_file_of_ones_own_comes_before_a_stand_in():
+    text = "#define N 3\n"
+    program = make_program(
+        '#include "torch/types.h"\n__global__ void k(int *x) { *x = N; }', {"torch/types.h": text}, (), 13
+    )
+    assert program.headers["torch/types.h"] == text
+
+
 def test_what_nvcc_gives_without_being_asked_is_there():
     source = (
         "__global__ void k(uint *u, ushort s) { *u = s + (M_PI > 3 && INFINITY > 1) + isnan(NAN) + INT_MAX; }"
@@ -178,7 +231,7 @@ def nowhere(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "header", ["cuda_fp16.h", "cooperative_groups.h", "mma.h", "cuda/std/limits", "cub/cub.cuh"]
+    "header", ["cuda_fp16.h", "cooperative_groups.h", "mma.h", "cuda/std/limits", "cub/block/block_scan.cuh"]
 )
 def test_missing_header_of_cudas_is_named_with_the_fix(nowhere, header):
     error = refusal(f"#include <{header}>\n{KERNEL}")
