@@ -12,6 +12,9 @@ def main() -> None:
         from gpuprof import signals
 
         signals.install()
+        from gpuprof.measure.starting import start_for
+
+        start_for(sys.argv[1:])
         from gpuprof.cli import main as run_command_line
 
         run_command_line()

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Timing statistics without assumptions on the distribution, and when to stop sampling."""
+"""Timing statistics, and when to stop sampling: from six samples on no distribution is assumed."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import stdev
 
 from gpuprof.devices.device import Device
 from gpuprof.results import Measurement, Throughput, Timing, TimingPair
@@ -14,6 +15,8 @@ _Z95 = 1.959963984540054
 #: Samples that an interval of the median needs, and those of a launch of which these take too long, in
 #: microseconds of kernel time.
 _FEWEST, _FEWEST_OF_LONG, _LONG_US = 6, 3, 10e6
+#: Two-sided 95 % quantiles of Student's t distribution for as many samples.
+_STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
@@ -42,6 +45,19 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
     return ordered[low - 1], ordered[high - 1]
 
 
+def half_width(ordered: Sequence[float]) -> float | None:
+    """Half of a 95 % confidence interval of the median.
+
+    That of `median_interval`; of three to five samples Student's, for which they scatter normally; None of
+    fewer.
+    """
+    interval = median_interval(ordered)
+    if interval is not None:
+        return (interval[1] - interval[0]) / 2
+    quantile = _STUDENT.get(len(ordered))
+    return None if quantile is None else quantile * stdev(ordered) / math.sqrt(len(ordered))
+
+
 def summarise(
     samples: Sequence[float], dropped: int = 0, launches_per_sample: int = 1, throttled: int = 0
 ) -> Timing:
@@ -51,12 +67,12 @@ def summarise(
     """
     ordered = sorted(samples)
     median = percentile(ordered, 0.5)
-    interval = median_interval(ordered)
+    reach = half_width(ordered)
     return Timing(
         median_us=median,
         p05_us=percentile(ordered, 0.05),
         p95_us=percentile(ordered, 0.95),
-        ci95_rel=(interval[1] - interval[0]) / 2 / median if interval and median else None,
+        ci95_rel=reach / median if reach is not None and median else None,
         rounds_us=(tuple(samples),),
         dropped=dropped,
         launches_per_sample=launches_per_sample,
@@ -139,6 +155,7 @@ class SamplingBudget:
         target_ci95_rel: Wanted half width of the median's 95 % interval, relative to the median.
         seconds: Kernel time after which sampling stops all the same, unless the median has no interval yet.
         min_samples: Fewest samples, unless they alone would spend the budget.
+        slow_us: Kernel time of a sample from which three are enough that hardly differ.
         max_samples: Most samples, however noisy.
         long_us: Kernel time of the samples that an interval needs, beyond which half as many are enough.
     """
@@ -146,6 +163,7 @@ class SamplingBudget:
     target_ci95_rel: float = 0.005
     seconds: float = 0.25
     min_samples: int = 7
+    slow_us: float = 5000.0
     max_samples: int = 2000
     long_us: float = _LONG_US
 
@@ -175,25 +193,30 @@ def sample_until(
     taken = 0
     spent_us = 0.0
     sample_us = max(first * launches_per_sample, 1.0)
-    batch = max(budget.min_samples, min(max_batch, int(20_000 / sample_us)))
     fewest = fewest_samples(sample_us, budget.long_us)
+    batch = max(budget.min_samples, min(max_batch, int(20_000 / sample_us)))
     batch = max(fewest, min(batch, int(budget.seconds * 1e6 / sample_us)))
+    if sample_us >= budget.slow_us:
+        batch = _FEWEST_OF_LONG
     while True:
         samples, clean = take(min(batch, max_batch, budget.max_samples - taken))
         (kept if clean else disturbed).extend(samples)
         spent_us += sum(samples) * launches_per_sample
         taken = len(kept) + len(disturbed)
-        interval = median_interval(sorted(kept))
+        ordered = sorted(kept)
+        reach = half_width(ordered)
+        # The estimate may be wrong: a kernel's first launch may be slow on purpose.
+        sample_us = max(spent_us / taken, 1e-3)
+        enough = _FEWEST_OF_LONG if sample_us >= budget.slow_us else budget.min_samples
         precise = False
-        if interval is not None and len(kept) >= budget.min_samples:
-            half_width = (interval[1] - interval[0]) / 2
-            precise = half_width <= budget.target_ci95_rel * percentile(sorted(kept), 0.5)
+        if reach is not None and len(kept) >= enough:
+            precise = reach <= budget.target_ci95_rel * percentile(ordered, 0.5)
         missing = fewest - len(kept)
         # A GPU that is disturbed all the time is not waited for.
         spent = spent_us >= budget.seconds * 1e6 and (missing <= 0 or taken >= 2 * fewest)
         if precise or spent or taken >= budget.max_samples:
             break
         # A batch that would by itself spend what is left is cut to what still fits.
-        left = (budget.seconds * 1e6 - spent_us) / max(spent_us / taken, 1e-3)
-        batch = max(1, missing, min(batch, int(left)))
+        left = (budget.seconds * 1e6 - spent_us) / sample_us
+        batch = max(1, missing, min(max(batch, enough), int(left)))
     return Samples(kept, dropped=len(disturbed)) if kept else Samples(disturbed, throttled=len(disturbed))

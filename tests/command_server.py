@@ -125,18 +125,18 @@ def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], parent: s
 
 def _fork_workers() -> None:
     """Have a command fork its first worker, as long as it has no thread that might hold a lock."""
-    from gpuprof.measure import process
+    from gpuprof.measure import starting
 
-    start = process._worker_process
+    start = starting.worker_process
 
     def forked():
         if threading.active_count() > 1:
             return start()
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         command = [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())]
-        return _ForkedWorker(command, text=True, encoding="utf-8", env=process.child_environment(), **pipes)
+        return _ForkedWorker(command, text=True, encoding="utf-8", env=starting.child_environment(), **pipes)
 
-    process._worker_process = forked
+    starting.worker_process = forked
 
 
 def _load() -> None:

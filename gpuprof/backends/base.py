@@ -76,6 +76,10 @@ class Backend(ABC):
     #: What a GPU's driver told of its state before anything ran.
     conditions: tuple[Condition, ...] = ()
 
+    def measured_device(self) -> Device:
+        """What it runs on, with what a GPU reaches."""
+        return self.device
+
     @property
     def compile_arch(self) -> str:
         """Architecture that kernels are compiled for, for example `sm_90`: the device's exact one."""

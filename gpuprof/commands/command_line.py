@@ -32,6 +32,7 @@ from gpuprof.measure.options import (
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
+    from gpuprof.measure.request import Request
     from gpuprof.operation import Operation
 
 #: A parameter of a command: its annotation, and its default.
@@ -127,7 +128,7 @@ def measuring_command(
     handler = partial(_measure, find_ladder, operation is not None)
 
     def measured(given: Given, **own: Any) -> int:
-        from gpuprof.measure.process import started_ahead
+        from gpuprof.measure.starting import started_ahead
 
         with started_ahead() if given.run.cluster is None else nullcontext():
             if operation is not None:
@@ -140,8 +141,8 @@ def measuring_command(
 def _open_ahead(operation: "Operation", given: Given) -> None:
     """Have the device opened while kernels are read; a word that is no reference is told where it is used."""
     from gpuprof.commands.texts import choose_references
-    from gpuprof.measure.process import open_ahead
-    from gpuprof.measure.protocol import Open
+    from gpuprof.measure.protocol import Open, encode
+    from gpuprof.measure.starting import open_ahead
     from gpuprof.problems.dtypes import run_type
 
     if given.run.device == "all" or "," in given.run.device:  # each has a worker of its own
@@ -149,7 +150,8 @@ def _open_ahead(operation: "Operation", given: Given) -> None:
     dtype = run_type(given.select.dtype) or ""
     with suppress(InputError):
         chosen = choose_references(operation, given.select.reference)
-        open_ahead(Open.of(given.run, [each for each in chosen if each.computes_in(dtype)]))
+        request = Open.of(given.run, [each for each in chosen if each.computes_in(dtype)])
+        open_ahead(request, encode(request))
 
 
 def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:
@@ -172,7 +174,20 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
         {name: value for name, value in scalars.items() if value is not None},
         select.reference,
     )
+    if given.run.cluster is None:
+        _start_executors(request, given.run)
     return profile(request, given, gates)
+
+
+def _start_executors(request: "Request", options: RunOptions) -> None:
+    """Start what will count, or execute, beside the first worker while that one opens its device."""
+    from gpuprof.measure.counting import processes
+    from gpuprof.measure.plan import plan_cases
+    from gpuprof.measure.starting import start_ahead
+
+    kind = options.device.partition(":")[0]
+    if kind == "sim" or (options.lines and kind not in ("all", "none") and "," not in kind):
+        start_ahead(1 + processes(plan_cases(request, references=False), cards=1))
 
 
 def _check_own_kernels(select: SelectOptions) -> None:

@@ -158,11 +158,12 @@ def _measured_devices() -> Iterator[tuple[Device, dict[str, float], list[str]]]:
         backend = GpuBackend(ordinal, 0, SamplingBudget(0.1))
         constants: dict[str, float] = {}
         reasons = []
-        if backend.device.measured_rates:
+        device = backend.measured_device()
+        if device.measured_rates:
             for group, found, reason in backend.model_constants():
                 constants |= found
                 reasons += [f"Not measured, {group}: {reason}"] if reason else []
-        yield backend.device, constants, reasons
+        yield device, constants, reasons
 
 
 def _cards() -> dict[str, Device]:

@@ -65,7 +65,7 @@ class Counting:
         self._seconds = seconds
         self._jobs: dict[Hashable, _Job] = {}
         self._open = 0  # cases that were measured and are not counted yet
-        self._pool = ExecutorPool(self._request, _processes(expected, cards), ahead=True)
+        self._pool = ExecutorPool(self._request, processes(expected, cards), ahead=True)
         self.paused = self._pool.paused
         self.close = self._pool.close
         for case in expected:
@@ -146,7 +146,7 @@ def is_uncounted(measurement: Measurement) -> bool:
     return not measurement.executor_counters and measurement.lines_reason == NOT_COUNTED
 
 
-def _processes(expected: Sequence[Case], cards: int) -> int:
+def processes(expected: Sequence[Case], cards: int) -> int:
     """How many processes count: the one that measures wants a core of its own, and memory has an end."""
     largest = max((case.problem.array_bytes for case in expected), default=0)
     room = available_memory_bytes() // (_PROCESS_BYTES + _COPIES * largest)

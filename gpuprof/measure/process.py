@@ -6,11 +6,8 @@ import itertools
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
@@ -18,6 +15,7 @@ from typing import Any
 from gpuprof import signals, timeline
 from gpuprof.errors import BackendUnavailable
 from gpuprof.machine import kills_for_memory
+from gpuprof.measure import starting
 from gpuprof.measure.protocol import (
     OUT_OF_MEMORY,
     Compiled,
@@ -44,75 +42,9 @@ _MOST_PRINTED = 1 << 16
 _ALLOCATION_FAILED = re.compile("std::bad_alloc|LLVM ERROR: out of memory|OpenBLAS error: Memory allocation")
 
 
-#: Processes that no worker has taken yet, each with what it was asked already.
-_ahead: list[tuple[subprocess.Popen[str], Open | None]] = []
-
-
-@contextmanager
-def started_ahead() -> Iterator[None]:
-    """Start the process of the worker that is opened next, which loads its code meanwhile.
-
-    One that nobody has taken by the end of the block is ended.
-    """
-    process = _worker_process()
-    _ahead.append((process, None))
-    try:
-        yield
-    finally:
-        for entry in [entry for entry in _ahead if entry[0] is process]:
-            _ahead.remove(entry)
-            _end(process)
-
-
-def open_ahead(request: Open) -> None:
-    """Let the process that is started ahead open what the next worker is expected to open."""
-    if _ahead:
-        process, _ = _ahead.pop()
-        with suppress(OSError):  # told of the worker that takes it
-            _write(process, request)
-        _ahead.append((process, request))
-
-
-def _write(process: subprocess.Popen[str], request: Any) -> None:
-    assert process.stdin is not None
-    process.stdin.write(encode(request))
-    process.stdin.flush()
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
-
-
-def _worker_process() -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env=child_environment(),
-    )
-
-
 def worth_another_try(error: BaseException, tries: int) -> bool:
     """Whether what ended a request may have nothing to do with it: its process was taken from outside."""
     return isinstance(error, WorkerDied) and error.taken and tries < TRIES_WHEN_TAKEN
-
-
-def child_environment() -> dict[str, str]:
-    """The environment in which a child finds the modules that this process finds, and no others.
-
-    What an import hook left on the path leads nowhere, and Python does not start with it where the working
-    directory is gone.
-    """
-    path = os.pathsep.join(filter(os.path.exists, sys.path))
-    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}
 
 
 class WorkerProcess:
@@ -139,12 +71,7 @@ class WorkerProcess:
 
     def _start(self, request: Open | OpenExecutor) -> None:
         self._kills_before = kills_for_memory()
-        process, asked = _ahead.pop() if _ahead else (None, None)
-        if process is not None and asked not in (None, request):
-            _end(process)
-            process = None
-        self._process = process or _worker_process()
-        self._is_asked = process is not None and asked is not None
+        self._process, self._is_asked = starting.take(request)
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._printed = b""
         Thread(target=self._read, daemon=True).start()
@@ -189,7 +116,7 @@ class WorkerProcess:
     def tell(self, request: Any) -> None:
         """Send a request that has no answer."""
         try:
-            _write(self._process, request)
+            starting.tell(self._process, encode(request))
         except OSError as error:
             signals.check()
             raise self._death() from error
@@ -201,7 +128,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         """End the process and free its files."""
-        _end(self._process)
+        starting.end(self._process)
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -82,9 +82,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Bytes for each problem asked for."""
+    """Bytes for each problem asked for, and the device with what was measured of it."""
 
     bytes_needed: tuple[int, ...]
+    device: Device
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,6 +237,7 @@ class Measuring:
                     worker or transports[0](card.request),
                     replace(card.request, explain=self._options.explain and number == 0),
                     done,
+                    prepared=worker is not None,
                     on_start=started,
                     transports=transports,
                     memory_bytes=self._cards.memory_bytes(card),

@@ -9,7 +9,7 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 from gpuprof import timeline
@@ -68,7 +68,8 @@ class WorkerSide:
                 return self._open_executor(request)
             case Size():
                 self._backend.foresee(request.problems)
-                return Sized(tuple(map(self._backend.problem_bytes, request.problems)))
+                sizes = tuple(map(self._backend.problem_bytes, request.problems))
+                return Sized(sizes, self._backend.measured_device())
             case Prepare():
                 for case in request.cases:
                     self._prepare(case)
@@ -177,7 +178,7 @@ class WorkerSide:
             return
 
 
-def serve(requests: TextIO, answers: TextIO) -> None:
+def serve(requests: Iterable[str], answers: TextIO) -> None:
     """Answer requests until the input ends or the device context is lost."""
 
     def tell(message: Any) -> None:
@@ -217,13 +218,13 @@ def _collect_rarely() -> None:
     gc.set_threshold(100_000, 20, 20)
 
 
-def main() -> None:
-    """Serve on the process's own streams."""
+def main(requests: Iterable[str]) -> None:
+    """Answer requests on the process's own standard output."""
     _collect_rarely()
     # A kernel's printf and a library's chatter go to standard output too: keep them off the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    serve(sys.stdin, answers)
+    serve(requests, answers)
     answers.flush()
     # A lost context, or threads still compiling, must not delay the end.
     os._exit(0)

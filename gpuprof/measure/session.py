@@ -47,6 +47,7 @@ def run_cases(
     request: Open,
     on_done: OnCase,
     *,
+    prepared: bool = False,
     on_start: Callable[[int], None] = lambda index: None,
     transports: tuple[Transport, ...] = (HERE,),
     memory_bytes: int = 0,
@@ -60,6 +61,7 @@ def run_cases(
     Args:
         cases: What to measure.
         first: A worker that the first transport opened already; it is closed at the end.
+        prepared: Whether it was told of the cases.
         request: What every worker opens.
         on_done: Called with a case's index and measurement when it is done, from one thread at a time.
         on_start: Called with a case's index when it begins.
@@ -78,8 +80,9 @@ def run_cases(
     """
     pending = Pending(cases, first.opened.device)
     lock = threading.Lock()
-    with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
-        first.tell(Prepare(tuple(cases)))
+    if not prepared:
+        with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
+            first.tell(Prepare(tuple(cases)))
     counting = None
     if on_counted is not None and first.opened.backend == "gpu":
         expected = [*cases, *(case for _, case, _ in uncounted)]

@@ -20,6 +20,7 @@ from gpuprof.measure.protocol import (
     Open,
     Opened,
     PlaceLost,
+    Prepare,
     Size,
     Transport,
     Worker,
@@ -177,6 +178,7 @@ class Cards:
         try:
             cases = plan_cases(self._request, references=worker.opened.backend == "gpu")
             problems = list(dict.fromkeys(case.problem for case in cases))
+            worker.tell(Prepare(tuple(cases)))
             sized = worker.ask(Size(tuple(problems)), self._timeout_s)
             check_memory(problems, sized.bytes_needed, worker.opened.memory_budget_bytes)
         except (WorkerDied, WorkerTimeout) as error:
@@ -188,7 +190,8 @@ class Cards:
             worker.close()
             raise
         most = max(sized.bytes_needed, default=0)
-        return OpenCard(0, site, request, worker.opened, cases, most, worker)
+        opened = replace(worker.opened, device=sized.device)
+        return OpenCard(0, site, request, opened, cases, most, worker)
 
     def _judge(self, sites: Sequence[CardSite], outcomes: Sequence[object], *, may_lack: bool) -> None:
         """Raise what keeps the run from beginning, and note what it begins without."""

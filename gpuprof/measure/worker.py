@@ -6,10 +6,15 @@ Run as `python -m gpuprof.measure.worker PARENT`, with that one's process id.
 """
 
 import ctypes
+import itertools
+import json
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
 
 from gpuprof import signals
 
@@ -28,9 +33,23 @@ def main() -> None:
     end_with_parent(int(sys.argv[1]))
     # Ctrl-C and its like are the parent's to handle: it ends the worker when it has saved what is there.
     signals.disregard()
+    first: SimpleQueue[str] = SimpleQueue()
+    Thread(target=_receive_first, args=(first,), daemon=True).start()
     from gpuprof.measure.serving import main as serve
 
-    serve()
+    serve(itertools.chain(iter([first.get()]), sys.stdin))
+
+
+def _receive_first(received: "SimpleQueue[str]") -> None:
+    """Take the first request while code is loaded, and begin with what of it needs none."""
+    line = sys.stdin.readline()
+    received.put(line)
+    with suppress(ValueError, AttributeError):
+        device = json.loads(line).get("device")
+        if device == "auto" or (isinstance(device, str) and re.fullmatch("[0-9]{1,3}", device)):
+            from gpuprof.backends.gpu.waking import wake
+
+            wake(0 if device == "auto" else int(device))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gpuprof import signals
 from gpuprof.errors import reason
-from gpuprof.measure.process import child_environment
+from gpuprof.measure.starting import child_environment
 from gpuprof.ncu.diagnosis import NcuError
 from gpuprof.ncu.find import Ncu
 from gpuprof.ncu.journal import Job, JournalEvent, read_journal, write_job

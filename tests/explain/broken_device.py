@@ -43,4 +43,4 @@ if __name__ == "__main__":
         main()
     else:
         serving.open_backend = fake_worker.open_backend
-        serving.main()
+        serving.main(sys.stdin)

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from gpuprof import signals
 from gpuprof.backends.base import CompileOnlyBackend, Findings
 from gpuprof.errors import CaseFailure, CaseSkipped
-from gpuprof.measure import process, serving
+from gpuprof.measure import serving, starting
 from gpuprof.measure.worker import end_with_parent
 from gpuprof.results import Condition, TimingPair, Verification
 from gpuprof.statistics import summarise
@@ -116,7 +116,7 @@ def take_the_workers_place(patch=setattr):
         assert command[1:] == ["-m", "gpuprof.measure.worker", str(os.getpid())]
         return subprocess.Popen([command[0], __file__], **options)
 
-    patch(process, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
+    patch(starting, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
 
 
 if __name__ == "__main__":
@@ -129,4 +129,4 @@ if __name__ == "__main__":
         end_with_parent(os.getppid())
         signals.disregard()
         serving.open_backend = open_backend
-        serving.main()
+        serving.main(sys.stdin)

@@ -51,7 +51,7 @@ def test_inputs_are_begun_where_the_host_has_room(monkeypatch, room, is_begun):
 
     monkeypatch.setattr(Problem, "inputs", inputs)
     problem = Gemm(32, 32, 32)
-    begun.begin_inputs(problem, 7)
+    begun.begin_inputs(Problem.inputs, problem, 7)
     found = begun.result(Problem.inputs, problem, 7)
     assert {name: array.tobytes() for name, array in found.items()} == {
         name: array.tobytes() for name, array in made(problem, 7).items()

@@ -23,9 +23,9 @@ from gpuprof.measure.cluster import connection as connections
 from gpuprof.measure.cluster import local
 from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.workers import WorkerSlot
-from gpuprof.measure.process import child_environment
 from gpuprof.measure.run import measure
 from gpuprof.measure.sites import checked_software, sites_in
+from gpuprof.measure.starting import child_environment
 from gpuprof.reading import read_run
 
 pytestmark = pytest.mark.deep

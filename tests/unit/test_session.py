@@ -25,7 +25,7 @@ from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import WorkerProcess
-from gpuprof.measure.protocol import Open, Size, Sized, WorkerTimeout
+from gpuprof.measure.protocol import Open, Size, WorkerTimeout
 from gpuprof.measure.run import measure
 from gpuprof.reading import read_run
 
@@ -361,7 +361,7 @@ def test_worker_says_what_it_opened(worker):
 
 def test_worker_answers_in_order(worker):
     for n in (10, 20, 30):
-        assert worker.ask(Size((Transpose(n, n), Transpose(1, 1))), 30) == Sized((8 * n * n, 8))
+        assert worker.ask(Size((Transpose(n, n), Transpose(1, 1))), 30).bytes_needed == (8 * n * n, 8)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_worker_leaves_ctrl_c_to_the_run_that_started_it(worker):
     """A terminal sends it to both; what the run has measured is the run's to save."""
     worker._process.send_signal(signal.SIGINT)
     time.sleep(0.1)
-    assert worker.ask(Size((Transpose(1, 1),)), 30) == Sized((8,))
+    assert worker.ask(Size((Transpose(1, 1),)), 30).bytes_needed == (8,)
 
 
 def test_worker_that_gives_no_answer_is_killed(worker):

@@ -15,7 +15,7 @@ from unit_support import DEVICE
 
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure import counting, executors, process
+from gpuprof.measure import counting, executors, process, starting
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
@@ -37,20 +37,20 @@ CASE = SimpleNamespace(name="k", kernel=SimpleNamespace(id="k"))
 TILED = shipped_ladder("gemm").find("smem_tiled")
 
 
-def starting(monkeypatch, ends, times):
+def started_processes(monkeypatch, ends, times):
     """Replace the first processes by programs that end so.
 
     Returns:
         What was started so far.
     """
     started = []
-    popen = process.subprocess.Popen
+    popen = starting.subprocess.Popen
 
     def start(command, **options):
         started.append(command)
         return popen([sys.executable, "-c", ends] if len(started) <= times else command, **options)
 
-    monkeypatch.setattr(process, "subprocess", SimpleNamespace(Popen=start, PIPE=process.subprocess.PIPE))
+    monkeypatch.setattr(starting, "subprocess", SimpleNamespace(Popen=start, PIPE=starting.subprocess.PIPE))
     return started
 
 
@@ -58,7 +58,7 @@ KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
 
 
 def test_worker_that_is_taken_while_it_starts_is_replaced(monkeypatch):
-    started = starting(monkeypatch, KILLED, TRIES_WHEN_TAKEN - 1)
+    started = started_processes(monkeypatch, KILLED, TRIES_WHEN_TAKEN - 1)
     worker = WorkerProcess(NONE)
     assert worker.opened.backend == "none"
     assert len(started) == TRIES_WHEN_TAKEN
@@ -66,32 +66,32 @@ def test_worker_that_is_taken_while_it_starts_is_replaced(monkeypatch):
 
 
 def test_process_that_is_started_ahead_is_the_next_worker_and_ends_where_nobody_wants_it(monkeypatch):
-    started = starting(monkeypatch, KILLED, 0)
-    with process.started_ahead():
+    started = started_processes(monkeypatch, KILLED, 0)
+    with starting.started_ahead():
         worker = WorkerProcess(NONE)
         assert len(started) == 1
     assert worker.ask(Size(()), 60.0).bytes_needed == ()
     worker.close()
     children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
     before = children.read_text()
-    with process.started_ahead():
+    with starting.started_ahead():
         assert children.read_text() != before
     assert children.read_text() == before
 
 
 @pytest.mark.parametrize(("ahead", "processes"), [(NONE, 1), (replace(NONE, arch="sm_90"), 2)])
 def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahead, processes):
-    started = starting(monkeypatch, KILLED, 0)
+    started = started_processes(monkeypatch, KILLED, 0)
     asked = []
     monkeypatch.setattr(process, "encode", lambda message: asked.append(message) or encode(message))
-    with process.started_ahead():
-        process.open_ahead(ahead)
+    with starting.started_ahead():
+        starting.open_ahead(ahead, encode(ahead))
         worker = WorkerProcess(NONE)
     assert worker.opened.device.arch == "sm_86"
     assert worker.ask(Size(()), 60.0).bytes_needed == ()
     worker.close()
     assert len(started) == processes
-    assert asked == [*dict.fromkeys((ahead, NONE)), Size(())]
+    assert asked == [*([NONE] if ahead != NONE else []), Size(())]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahea
     [(KILLED, TRIES_WHEN_TAKEN, "killed by SIGKILL"), ("raise SystemExit('no driver')", 1, "status 1")],
 )
 def test_worker_that_never_starts_is_an_environment_error(monkeypatch, ends, tries, words):
-    started = starting(monkeypatch, ends, 99)
+    started = started_processes(monkeypatch, ends, 99)
     with pytest.raises(BackendUnavailable, match=f"could not start: .*{words}"):
         WorkerProcess(NONE)
     assert len(started) == tries

@@ -5,10 +5,12 @@
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpuprof.machine import available_memory_bytes
-from gpuprof.problems.problem import Problem
+
+if TYPE_CHECKING:
+    from gpuprof.problems.problem import Problem
 
 T = TypeVar("T")
 #: Compilations and inputs side by side.
@@ -30,10 +32,10 @@ class Ahead:
         if key not in self._begun:
             self._begun[key] = self._threads.submit(work, *arguments)
 
-    def begin_inputs(self, problem: Problem, seed: int) -> None:
-        """Make a problem's inputs, `Problem.inputs`, where the host has room for what nobody needs yet."""
+    def begin_inputs(self, make: "Callable[[Problem, int], Any]", problem: "Problem", seed: int) -> None:
+        """Make what comes of a problem's inputs where the host has room for what nobody needs yet."""
         if problem.array_bytes <= _MEMORY_SHARE * available_memory_bytes():
-            self.begin(Problem.inputs, problem, seed)
+            self.begin(make, problem, seed)
 
     def result(self, work: Callable[..., T], *arguments: Hashable) -> T:
         """What a function returns: from the background, once, or called now where that failed."""

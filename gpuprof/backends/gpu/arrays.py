@@ -16,10 +16,11 @@ from gpuprof import timeline
 from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, GpuContext, queue_copy
-from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
+from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
 from gpuprof.backends.gpu.opaque_arguments import CaseTextures, encode_tensor_map
+from gpuprof.backends.gpu.own_code import compiled_code
 from gpuprof.backends.verification import worst
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.tensor_map import TensorMap
@@ -32,6 +33,10 @@ _LONG = ctypes.c_longlong
 _POINTER = ctypes.c_void_p
 _WORD = ctypes.c_ulonglong
 _HANDLE = ctypes.c_uint64
+#: Problems that keep their arrays while another one's kernels are measured (a ladder has kernels for matrices
+#: by rows and by columns, and a library takes either), where that one takes no more of the free memory.
+_MOST_KEPT = 1
+_MEMORY_SHARE = 0.125
 
 
 class ProblemArrays:
@@ -268,7 +273,7 @@ class ProblemArrays:
 
 
 class ArrayKeeper:
-    """The arrays of one problem at a time, and the device functions that they need."""
+    """The arrays of the last problems, and the device functions that they need."""
 
     def __init__(self, context: GpuContext, arch: str, seed: int, ahead: Ahead) -> None:
         self._context = context
@@ -277,7 +282,7 @@ class ArrayKeeper:
         self._ahead = ahead
         self._coming: list[Problem] = []
         self._code: dict[tuple[str, str | None], DeviceCode] = {}
-        self._arrays: ProblemArrays | None = None
+        self._kept: dict[Problem, ProblemArrays] = {}
 
     def code(self, dtype: str, source: str | None = None) -> DeviceCode:
         """Device functions for an element type, of a source or the measuring side's own."""
@@ -302,21 +307,21 @@ class ArrayKeeper:
         """Begin to make the inputs of the problem that comes behind one, where the host has room for them."""
         behind = self._coming.index(problem) + 1 if problem in self._coming else 0
         for coming in self._coming[behind : behind + 1]:
-            self._ahead.begin_inputs(coming, self._seed)
+            self._ahead.begin_inputs(Problem.inputs, coming, self._seed)
 
     def of(self, problem: Problem) -> ProblemArrays:
-        """The arrays of a problem; those of another are given back first."""
-        if self._arrays is None or self._arrays.problem != problem:
-            self.forget()
+        """The arrays of a problem; where room is scarce those of others are given back first."""
+        arrays = self._kept.pop(problem, None)
+        if arrays is None:
+            room = _MEMORY_SHARE * self._context.free_bytes()
+            self.forget(_MOST_KEPT if ProblemArrays.device_bytes(problem) <= room else 0)
             with timeline.span("arrays", problem.label):
-                self._arrays = ProblemArrays(
-                    self.code, problem, self._seed, self._context.free_bytes, self._ahead
-                )
+                arrays = ProblemArrays(self.code, problem, self._seed, self._context.free_bytes, self._ahead)
             self._begin_next(problem)
-        return self._arrays
+        self._kept[problem] = arrays
+        return arrays
 
-    def forget(self) -> None:
-        """Give the device memory back."""
-        if self._arrays is not None:
-            self._arrays.free()
-            self._arrays = None
+    def forget(self, most: int = 0) -> None:
+        """Give device memory back until no more problems than so many have some."""
+        while len(self._kept) > most:
+            self._kept.pop(next(iter(self._kept))).free()

@@ -15,21 +15,22 @@ import numpy as np
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
-from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext
-from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
+from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.launch_checks import LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
-from gpuprof.backends.gpu.proof import BACK_TO_BACK, BACK_TO_BACK_OF_LONG, verify_again, verify_first
+from gpuprof.backends.gpu.own_code import compiled_rates
+from gpuprof.backends.gpu.proof import verify_again, verify_first
 from gpuprof.backends.gpu.ptx_linker import link_ptx
 from gpuprof.backends.gpu.query import driver_versions, query_device
-from gpuprof.backends.gpu.rate_meter import RateMeter, compiled_rates, kept_rates
+from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
+from gpuprof.backends.gpu.waking import ahead, begin_compiling
 from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
@@ -108,14 +109,15 @@ _TRIALS = 5
 #: Bytes of each side of the copy that measures the reachable bandwidth; many times any L2 cache.
 _COPY_BYTES = 1 << 30
 _COPY_SAMPLES = 9
-#: From here on a launch needs no warm-up, its first timing is taken from the verified launch, and fewer
-#: launches prove it.
-_LONG_LAUNCH_US = 5000.0
-#: Samples that tell whether a kernel is faster where it finds its own memory as it left it, and what is
-#: faster: this part of the time, and beyond what two events differ by.
-_FEW_SAMPLES = 16
+#: Launches that follow each other with nothing between but what changes the outputs; of a long one fewer, and
+#: they are its warm times: what the L2 cache holds makes no difference to it.
+_BACK_TO_BACK, _BACK_TO_BACK_OF_LONG = 4, 2
+#: Samples that tell whether a kernel is faster where it finds its own memory as it left it, what they may
+#: take as a part of what cold ones may, and what is faster: this part of the time, and beyond what two events
+#: differ by.
+_FEW_SAMPLES, _FEW_SHARE = 16, 1 / 16
 _MUCH_FASTER = 0.8
-#: What those may take of kernel time, and warm launches too, as a part of what cold ones may.
+#: What warm launches may take of kernel time, as a part of what cold ones may.
 _ASIDE = 0.25
 #: What one launch may take with inputs that the kernel has not seen, of nearly the slowest with others.
 _SLOWER = 1.25
@@ -135,13 +137,11 @@ class GpuBackend(Backend):
     ) -> None:
         self._seed = seed
         self._budget = budget
-        self._ahead = Ahead()
-        self._ahead.begin(supported_archs)  # loads the compiler
+        self._ahead = ahead
         with timeline.span("context"):
             device = query_device(ordinal)
             self._arch = device.arch
-            self._ahead.begin(compiled_code, self._arch, "f32", None)
-            self._ahead.begin(compiled_rates, self._arch)
+            begin_compiling(self._arch)
             self._context = GpuContext(ordinal)
         _check_arch(device, self._ahead.result(supported_archs))
         self.bus_id = self._context.pci_bus_id
@@ -161,8 +161,7 @@ class GpuBackend(Backend):
         with timeline.span("calibrate"):
             self._timer.calibrate()
         self._event_floor_us = self._measure_event_floor()
-        with timeline.span("rates"):
-            self.device = self._with_measured_rates(self._with_copy_bandwidth(device))
+        self.device = device
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -182,6 +181,13 @@ class GpuBackend(Backend):
     def problem_bytes(self, problem: Problem) -> int:
         """Arrays, reference and magnitudes on the device."""
         return ProblemArrays.device_bytes(problem)
+
+    def measured_device(self) -> Device:
+        """The device with what a copy and small kernels reach."""
+        if self.device.measured_copy_bandwidth_gbps is None:
+            with timeline.span("rates"):
+                self.device = self._with_measured_rates(self._with_copy_bandwidth(self.device))
+        return self.device
 
     def foresee(self, problems: Sequence[Problem]) -> None:
         """Begin with what the problems need of the host."""
@@ -279,12 +285,19 @@ class GpuBackend(Backend):
                 f" {cold.median_us:.4g} us, so it reuses earlier results"
             )
 
-        is_long = timing.cold is not None and timing.cold.median_us > _LONG_LAUNCH_US
-        back_to_back = BACK_TO_BACK_OF_LONG if is_long else BACK_TO_BACK
-        with timeline.span("verify again"):
-            again, untried = verify_again(
-                arrays, checks, launch, launch_once, launch_timed, proof.unread, back_to_back
+        follow_us: list[float] = []
+
+        def follow() -> None:
+            count = _BACK_TO_BACK_OF_LONG if is_long else _BACK_TO_BACK
+            follow_us[:] = self._timer.warm(
+                launch, count, group=1, launches=launches, settle=0, around=checks.around_whole
             )
+
+        is_long = timing.cold is not None and timing.cold.median_us >= self._budget.slow_us
+        with timeline.span("verify again"):
+            again, untried = verify_again(arrays, checks, follow, launch_once, launch_timed, proof.unread)
+        if is_long and not faster and follow_us:
+            timing = replace(timing, warm=summarise(follow_us))
         if self._flush.written_to() and again.passed:
             again = replace(again, detail="the kernel wrote to memory that it was not given", array="")
         if not again.passed:
@@ -311,7 +324,7 @@ class GpuBackend(Backend):
         most = timer.max_batch(launches, checks.around)
         # The host's clock tells a long launch well enough; a short one is lost in it.
         first = estimate_us
-        if first <= _LONG_LAUNCH_US:
+        if first < self._budget.slow_us:
             first = timer.cold(launch, 1, settle=1, launches=launches)[0]
         cold_with = partial(timer.cold, launch, settle=2 if first < 1000.0 else 0, launches=launches)
 
@@ -321,9 +334,8 @@ class GpuBackend(Backend):
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
         if checks.remembers:
-            few = max(
-                1, min(most, _FEW_SAMPLES, int(1e6 * _ASIDE * self._budget.seconds / max(estimate, 0.5)))
-            )
+            few_s = _FEW_SHARE * self._budget.seconds
+            few = max(1, min(most, _FEW_SAMPLES, int(1e6 * few_s / max(estimate, 0.5))))
             keeping = cold_with(few, around=checks.around_keeping)
             kept_us = percentile(sorted(keeping), 0.5)
             if kept_us < _MUCH_FASTER * estimate - 2 * (self._event_floor_us + self._timer.pair_us):
@@ -334,13 +346,13 @@ class GpuBackend(Backend):
                 return TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None), (
                     remark,
                 )
+        if estimate >= self._budget.slow_us:
+            return TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None), ()
         most = timer.max_batch(launches)
         group = max(1, min(most, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
-        settle = 0 if estimate > _LONG_LAUNCH_US else 1
 
         def take_warm(count: int) -> tuple[list[float], bool]:
-            times = timer.warm(launch, count, group=group, launches=launches, settle=settle)
-            return times, self._undisturbed()
+            return timer.warm(launch, count, group=group, launches=launches), self._undisturbed()
 
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
         warm_budget = replace(self._budget, seconds=aside_s, long_us=1e6 * aside_s)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from gpuprof import timeline
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
-from gpuprof.backends.gpu.rate_meter import compiled_rates, ring_of
+from gpuprof.backends.gpu.own_code import compiled_rates
+from gpuprof.backends.gpu.rate_meter import ring_of
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure

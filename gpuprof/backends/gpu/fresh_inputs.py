@@ -25,12 +25,16 @@ from gpuprof.results import Verification
 
 #: Elements of an output that are looked at; each is read by itself, and a GEMM's cost a row and a column.
 _PICKS = 256
+#: An output that is copied whole in less time than its elements that are looked at.
+_FEW_BYTES = 1 << 20
 #: Part of the free device memory that other inputs may take: a kernel's workspace has to find room too.
 _MEMORY_SHARE = 0.25
 #: Longest that the references of the first inputs may have taken the host for others to be computed.
 _SECONDS = 20.0
 _NO_ROOM = "Not tried with other inputs: the device has no room for them"
 
+#: Some elements of an output, and what belongs there; None where only all of the reference tells.
+Picks = tuple[NDArray[np.intp], Expected | None]
 #: Device functions for an element type, of a source or of the measuring side's own.
 CodeFor = Callable[[str, str | None], DeviceCode]
 
@@ -55,7 +59,7 @@ class FreshInputs:
     def begin(self) -> None:
         """Begin to make the inputs, unless they are there."""
         if self._missing is None:
-            self._ahead.begin_inputs(self._problem, self._seed)
+            self._ahead.begin_inputs(with_picks, self._problem, self._seed)
 
     def make_ready(self, free_bytes: int, reference_seconds: float) -> str:
         """Make inputs and references, unless they are there.
@@ -85,7 +89,10 @@ class FreshInputs:
         """Compare some elements of an output that was computed from them."""
         indices, expected = self._picks[spec.name]
         dtype = numpy_dtype(spec.dtype)
-        values = np.concatenate([got.download(dtype, count=1, offset=int(place)) for place in indices])
+        if spec.nbytes <= _FEW_BYTES:
+            values = got.download(dtype, count=spec.elements)[indices]
+        else:
+            values = np.concatenate([got.download(dtype, count=1, offset=int(place)) for place in indices])
         found = _compare_some(self._problem, spec, values, expected, indices)
         if found.passed:
             return found
@@ -95,7 +102,7 @@ class FreshInputs:
 
     def free(self) -> None:
         """Give the memory back."""
-        self._ahead.forget(Problem.inputs, self._problem, self._seed)
+        self._ahead.forget(with_picks, self._problem, self._seed)
         while self._buffers:
             self._buffers.popitem()[1].free()
 
@@ -106,19 +113,16 @@ class FreshInputs:
         read = [spec for spec in self._problem.arrays if spec.is_read]
         if sum(spec.nbytes for spec in read) > _MEMORY_SHARE * free_bytes:
             return _NO_ROOM
-        inputs = self._ahead.result(Problem.inputs, self._problem, self._seed)
+        inputs, picks = self._ahead.result(with_picks, self._problem, self._seed)
         whole: Mapping[str, Expected] | None = None
-        rng = np.random.default_rng()
-        for spec in self._problem.outputs:
-            indices = np.sort(rng.choice(spec.elements, min(_PICKS, spec.elements), replace=False))
-            expected = self._problem.reference_at(inputs, spec.name, indices)
+        for name, (indices, expected) in picks.items():
             if expected is None:
                 if reference_seconds > _SECONDS:
                     return f"Not tried with other inputs: their reference takes more than {_SECONDS:g} s"
                 with memory_limited():
                     whole = whole or self._problem.reference(inputs)
-                expected = whole[spec.name].at(indices)
-            self._picks[spec.name] = indices, expected
+                expected = whole[name].at(indices)
+            self._picks[name] = indices, expected
         try:
             for spec in read:
                 self._buffers[spec.name] = DeviceBuffer(spec.nbytes)
@@ -130,6 +134,17 @@ class FreshInputs:
             self.free()
             return _NO_ROOM
         return ""
+
+
+def with_picks(problem: Problem, seed: int) -> tuple[Mapping[str, Array], dict[str, Picks]]:
+    """Inputs of a problem, and some elements of each output, which differ each time."""
+    inputs = problem.inputs(seed)
+    picks: dict[str, Picks] = {}
+    rng = np.random.default_rng()
+    for spec in problem.outputs:
+        indices = np.sort(rng.choice(spec.elements, min(_PICKS, spec.elements), replace=False))
+        picks[spec.name] = indices, problem.reference_at(inputs, spec.name, indices)
+    return inputs, picks
 
 
 def _compare_some(

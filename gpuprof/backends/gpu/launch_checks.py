@@ -13,6 +13,7 @@ the L2 cache and behind the second event.
 
 import ctypes
 import secrets
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,6 +128,11 @@ class LaunchChecks:
     def around_keeping(self) -> Around:
         """The same, but the kernel finds its own memory as its last launch left it."""
         return Around(self._commands, self.spoil, self.after)
+
+    @property
+    def around_whole(self) -> Around:
+        """As `around_keeping`, but all of the outputs are changed and compared."""
+        return Around(self._commands, partial(self.spoil, whole=True), self.after)
 
     @property
     def _commands(self) -> int:

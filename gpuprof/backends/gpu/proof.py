@@ -7,17 +7,13 @@ from dataclasses import replace
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
 from gpuprof.backends.gpu.launch_checks import LaunchChecks
-from gpuprof.backends.gpu.timer import Launch
 from gpuprof.results import Verification
-
-#: Launches that follow each other with nothing between but what spoils the output; of a long one, fewer.
-BACK_TO_BACK, BACK_TO_BACK_OF_LONG = 4, 2
 
 #: A kernel that takes longer than its timed launches with inputs that it has not seen, this often and each
 #: time with new ones, kept something.
 _UNSEEN = 3
 
-#: Launches once and waits for the end.
+#: Launches, and waits for the end.
 LaunchOnce = Callable[[], None]
 #: The same, and says by how much that took longer than it should; empty where it did not.
 LaunchTimed = Callable[[], str]
@@ -33,11 +29,10 @@ def verify_first(arrays: ProblemArrays, launch: LaunchOnce, unread: float | None
 def verify_again(
     arrays: ProblemArrays,
     checks: LaunchChecks,
-    queue: Launch,
+    follow: LaunchOnce,
     launch: LaunchOnce,
     launch_timed: LaunchTimed,
     unread: float | None = None,
-    back_to_back: int = BACK_TO_BACK,
 ) -> tuple[Verification, tuple[str, ...]]:
     """Look at what the timed launches did, then at more launches.
 
@@ -61,17 +56,15 @@ def verify_again(
         return replace(clean, detail=timed, array=""), ()
     if not clean.passed:
         return clean, ()
-    for _ in range(back_to_back):
-        checks.spoil(whole=True)
-        queue()
-        checks.after()
+    follow()
     if followed := checks.sentence():
         return replace(clean, detail=followed, array=""), ()
     slower = ""
     for attempt in range(_UNSEEN):
         if attempt:
             arrays.renew_others()
-        with arrays.other_inputs(launch) as missing:
+        # At first the launches that followed each other have just worked with the first inputs.
+        with arrays.other_inputs(launch if attempt else lambda: None) as missing:
             if missing:
                 return clean, (missing,)
             slower = launch_timed()

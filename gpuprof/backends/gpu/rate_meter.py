@@ -7,21 +7,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from gpuprof import timeline
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
+from gpuprof.backends.gpu.own_code import rates_source
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import MEASURED_RATES, TENSOR_TYPES_MEASURED
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.statistics import percentile
 from gpuprof.text import Extent
-from gpuprof.toolchain.cache import compile_entries_cached, open_cache
-from gpuprof.toolchain.nvrtc import compiler_options, target_of
+from gpuprof.toolchain.cache import open_cache
 
 _THREADS = 256
 _WARP_LANES = 32
@@ -40,11 +38,6 @@ _STEPS = 8192
 _RINGS = {"l1": (1 << 13, 128), "l2": (1 << 20, 256), "dram": (1 << 26, 8192)}
 #: Empty kernels between two events.
 _EMPTY = 64
-_KERNELS = (
-    *("fma_f32", "fma_f64", "alu", "xu", "barriers", "shared_loads", "l1_loads", "l2_loads"),
-    *("dram_reads", "dram_writes", "dram_copies", "atomics_apart", "atomics_together"),
-    *("latency_of_fma", "latency_of_shared", "latency_of_l1", "latency_of_l2", "nothing"),
-)
 
 
 #: Products of a warpgroup: in a round; floating-point operations of each k; bytes of all k. A block has two
@@ -208,26 +201,12 @@ def ring_of(nbytes: int, apart: int) -> Any:
     return ring
 
 
-def compiled_rates(arch: str) -> bytes:
-    """The machine code of the kernels."""
-    text = source()
-    target = target_of(arch, (text,))
-    names = (*_KERNELS, *(f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED if target != arch))
-    with timeline.span("compile", "rates.cu"):
-        return compile_entries_cached(text, "rates.cu", names, compiler_options(target))[0].cubin
-
-
-def source() -> str:
-    """The text of the kernels."""
-    return resources.files(__package__).joinpath("rates.cu").read_text("utf-8")
-
-
 def kept_rates(device: Device, identity: str, measure: Callable[[], Mapping[str, float]]) -> dict[str, float]:
     """The rates of a device as they were measured before, or as they are measured now.
 
     A cache that cannot be read or written costs time, never a failure.
     """
-    text = json.dumps([device.name, identity, source(), list(MEASURED_RATES), _CLOCK])
+    text = json.dumps([device.name, identity, rates_source(), list(MEASURED_RATES), _CLOCK])
     name = f"rates-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
     folder = open_cache()
     if folder is None:

@@ -199,7 +199,14 @@ class EventTimer:
         return self._intervals(samples)
 
     def warm(
-        self, launch: Launch, samples: int, *, group: int, launches: int = 1, settle: int = 1
+        self,
+        launch: Launch,
+        samples: int,
+        *,
+        group: int,
+        launches: int = 1,
+        settle: int = 1,
+        around: Around | None = None,
     ) -> list[float]:
         """Microseconds of a case in groups back to back.
 
@@ -209,9 +216,11 @@ class EventTimer:
             group: Times the case runs in each group; each sample is their mean.
             launches: How many the case takes.
             settle: Untimed ones in front of each batch.
+            around: What to queue around each group.
         """
         times: list[float] = []
-        per_gate = max(1, min(samples, 4 * _BATCH // (group * launches)))
+        beside = around.commands if around else 0
+        per_gate = max(1, min(samples, 4 * _BATCH // (group * launches + beside)))
         while len(times) < samples:
             count = min(per_gate, samples - len(times))
 
@@ -219,12 +228,16 @@ class EventTimer:
                 for _ in range(settle):
                     launch()
                 for i in range(count):
+                    if around is not None:
+                        around.before()
                     self._record(2 * i)
                     for _ in range(group):
                         launch()
                     self._record(2 * i + 1)
+                    if around is not None:
+                        around.after()
 
-            self._queue(settle * launches + count * (group * launches + 2), queue)
+            self._queue(settle * launches + count * (group * launches + beside + 2), queue)
             times += [interval / group for interval in self._intervals(count)]
         return times
 

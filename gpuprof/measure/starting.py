@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Worker processes that are started before there is work for them: they load their code meanwhile.
+
+Imports next to nothing: the first of them starts before the command line is read.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from gpuprof.measure.protocol import Open
+
+Process = subprocess.Popen[str]
+_LADDERS = Path(__file__).parents[1] / "kernels"
+
+
+class _Started(NamedTuple):
+    """A process that no worker has taken yet, and what it was asked already."""
+
+    process: Process
+    asked: "Open | None" = None
+
+
+_ahead: list[_Started] = []
+_lock = Lock()
+
+
+def worker_process() -> Process:
+    """A process that serves what it is asked; it ends with the thread that starts it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=child_environment(),
+    )
+
+
+def child_environment() -> dict[str, str]:
+    """The environment in which a child finds the modules that this process finds, and no others.
+
+    What an import hook left on the path leads nowhere, and Python does not start with it where the working
+    directory is gone.
+    """
+    path = os.pathsep.join(filter(os.path.exists, sys.path))
+    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}
+
+
+def end(process: Process) -> None:
+    """End a process and free its files."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+
+
+def start_for(words: Sequence[str]) -> None:
+    """Start the process of the first worker where these words of a command line want one."""
+    command = words[0] if words else ""
+    measures = command == "run" or (command.isidentifier() and (_LADDERS / command).is_dir())
+    elsewhere = any(word.partition("=")[0] in ("-h", "--help", "--cluster") for word in words)
+    # A pipe would take the place of a standard stream that the shell closed.
+    if measures and not elsewhere and None not in (sys.stdin, sys.stdout, sys.stderr):
+        with suppress(OSError):  # told where a worker is wanted
+            start_ahead(1)
+
+
+def start_ahead(count: int) -> None:
+    """Let so many processes be there of those that no worker has taken."""
+    while len(_ahead) < count:
+        _ahead.append(_Started(worker_process()))
+
+
+@contextmanager
+def started_ahead() -> Iterator[None]:
+    """Start the process of the worker that is opened next; what nobody has taken by the end is ended."""
+    start_ahead(1)
+    try:
+        yield
+    finally:
+        while _ahead:
+            end(_ahead.pop().process)
+
+
+def open_ahead(request: "Open", encoded: str) -> None:
+    """Let a process that is started ahead open what the next worker is expected to open."""
+    if _ahead:
+        process = _ahead.pop().process
+        with suppress(OSError):  # told of the worker that takes it
+            tell(process, encoded)
+        _ahead.append(_Started(process, request))
+
+
+def take(request: object) -> tuple[Process, bool]:
+    """A process for a worker, and whether it was asked to open this already."""
+    with _lock:
+        for other in [one for one in _ahead if one.asked is not None and type(one.asked) is type(request)]:
+            _ahead.remove(other)
+            if other.asked == request:
+                return other.process, True
+            end(other.process)
+        free = next((one for one in _ahead if one.asked is None), None)
+        if free is not None:
+            _ahead.remove(free)
+            return free.process, False
+    return worker_process(), False
+
+
+def tell(process: Process, encoded: str) -> None:
+    """Send a request to a process."""
+    assert process.stdin is not None
+    process.stdin.write(encoded)
+    process.stdin.flush()
