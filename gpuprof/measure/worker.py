@@ -44,12 +44,12 @@ def _receive_first(received: "SimpleQueue[str]") -> None:
     """Take the first request while code is loaded, and begin with what of it needs none."""
     line = sys.stdin.readline()
     received.put(line)
-    with suppress(ValueError, AttributeError):
-        device = json.loads(line).get("device")
-        if device == "auto" or (isinstance(device, str) and re.fullmatch("[0-9]{1,3}", device)):
-            from gpuprof.backends.gpu.waking import wake
+    with suppress(ValueError):
+        match json.loads(line):
+            case {"type": "Open", "body": {"device": str(device)}} if re.fullmatch("auto|[0-9]{1,3}", device):
+                from gpuprof.backends.gpu.waking import wake
 
-            wake(0 if device == "auto" else int(device))
+                wake(0 if device == "auto" else int(device))
 
 
 if __name__ == "__main__":
