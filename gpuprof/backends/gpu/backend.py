@@ -109,8 +109,8 @@ _TRIALS = 5
 #: Bytes of each side of the copy that measures the reachable bandwidth; many times any L2 cache.
 _COPY_BYTES = 1 << 30
 _COPY_SAMPLES = 9
-#: Launches that follow each other with nothing between but what changes the outputs; of a long one fewer, and
-#: they are its warm times: what the L2 cache holds makes no difference to it.
+#: Launches that follow each other with nothing between but what changes the outputs. Of a long one fewer, and
+#: they are its warm times, and those with its memory as it left it: the L2 cache makes no difference to it.
 _BACK_TO_BACK, _BACK_TO_BACK_OF_LONG = 4, 2
 #: Samples that tell whether a kernel is faster where it finds its own memory as it left it, what they may
 #: take as a part of what cold ones may, and what is faster: this part of the time, and beyond what two events
@@ -296,8 +296,9 @@ class GpuBackend(Backend):
         is_long = timing.cold is not None and timing.cold.median_us >= self._budget.slow_us
         with timeline.span("verify again"):
             again, untried = verify_again(arrays, checks, follow, launch_once, launch_timed, proof.unread)
-        if is_long and not faster and follow_us:
-            timing = replace(timing, warm=summarise(follow_us))
+        if is_long and timing.cold is not None and follow_us:
+            faster = self._faster_keeping(checks, timing.cold.median_us, follow_us)
+            timing = replace(timing, warm=None if faster else summarise(follow_us))
         if self._flush.written_to() and again.passed:
             again = replace(again, detail="the kernel wrote to memory that it was not given", array="")
         if not again.passed:
@@ -318,7 +319,7 @@ class GpuBackend(Backend):
     def _time(
         self, launch: Launch, launches: int, estimate_us: float, checks: LaunchChecks
     ) -> tuple[TimingPair, tuple[str, ...]]:
-        """The times, and what to say of them."""
+        """The times, of a long launch only the cold ones, and what to say of them."""
         timer = self._timer
         aside_s = _ASIDE * self._budget.seconds
         most = timer.max_batch(launches, checks.around)
@@ -333,21 +334,15 @@ class GpuBackend(Backend):
 
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
+        cold_only = TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None)
+        if estimate >= self._budget.slow_us:
+            return cold_only, ()
         if checks.remembers:
             few_s = _FEW_SHARE * self._budget.seconds
             few = max(1, min(most, _FEW_SAMPLES, int(1e6 * few_s / max(estimate, 0.5))))
             keeping = cold_with(few, around=checks.around_keeping)
-            kept_us = percentile(sorted(keeping), 0.5)
-            if kept_us < _MUCH_FASTER * estimate - 2 * (self._event_floor_us + self._timer.pair_us):
-                remark = (
-                    f"Launched again without its memory being restored, it takes {kept_us:.4g} us instead of"
-                    f" {estimate:.4g} us: each timed launch finds it restored, and no time is warm"
-                )
-                return TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None), (
-                    remark,
-                )
-        if estimate >= self._budget.slow_us:
-            return TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None), ()
+            if faster := self._faster_keeping(checks, estimate, keeping):
+                return cold_only, faster
         most = timer.max_batch(launches)
         group = max(1, min(most, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
 
@@ -357,10 +352,20 @@ class GpuBackend(Backend):
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
         warm_budget = replace(self._budget, seconds=aside_s, long_us=1e6 * aside_s)
         warm = sample_until(take_warm, estimate, warm_budget, most, group)
-        return TimingPair(
-            summarise(cold.kept, cold.dropped, throttled=cold.throttled),
-            summarise(warm.kept, warm.dropped, group, warm.throttled),
-        ), ()
+        return replace(cold_only, warm=summarise(warm.kept, warm.dropped, group, warm.throttled)), ()
+
+    def _faster_keeping(
+        self, checks: LaunchChecks, cold_us: float, keeping_us: Sequence[float]
+    ) -> tuple[str, ...]:
+        """What to say of a kernel that is faster where it finds its own memory as it left it."""
+        kept_us = percentile(sorted(keeping_us), 0.5)
+        noise_us = 2 * (self._event_floor_us + self._timer.pair_us)
+        if not checks.remembers or kept_us >= _MUCH_FASTER * cold_us - noise_us:
+            return ()
+        return (
+            f"Launched again without its memory being restored, it takes {kept_us:.4g} us instead of"
+            f" {cold_us:.4g} us: each timed launch finds it restored, and no time is warm",
+        )
 
     def _gaps(self) -> tuple[str, ...]:
         """What to say of times between whose launches the GPU may have waited for the host."""

@@ -22,7 +22,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 
 #: PTX that may ask the L2 cache to hold lines longer than others.
-_L2_HINTS = re.compile(r"\bL2::(?:evict_last|cache_hint|evict_unchanged)\b")
+_L2_HINTS = re.compile(r"L2::(?:evict_last|cache_hint|evict_unchanged)\b")
 
 #: What relocatable code calls to start grids or graphs, from the device runtime.
 _STARTS_GRIDS = re.compile(r"\.extern\s+\.func\b[^;]*?\b(?:__cudaCDP2|cuda)(?:LaunchDevice|GraphLaunch)")
@@ -88,8 +88,9 @@ def used_variables(ptx: str) -> tuple[str, ...]:
     One that stands nowhere else is out of reach for code: it holds for ever what it held at first. Headers of
     the toolkit bring a thousand such.
     """
-    mentioned = Counter(_NAME.findall(ptx))
-    return tuple(name for name in dict.fromkeys(_DECLARED.findall(ptx)) if mentioned[name] > 1)
+    declared = dict.fromkeys(_DECLARED.findall(ptx))
+    mentioned = Counter(_NAME.findall(ptx)) if declared else {}
+    return tuple(name for name in declared if mentioned[name] > 1)
 
 
 class LoadedCase:
