@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuprof.kernels.catalog import load_kernels, load_ladder, shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import load_kernels, load_ladder, shipped_ladder
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.case import Case
 from gpuprof.operation import Operation
 from gpuprof.problems.problem import Problem

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.device import Device
-from gpuprof.kernels.catalog import KERNEL_ROOT, load_ladder
+from gpuprof.kernels.catalog import load_ladder
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shipped import KERNEL_ROOT
 from gpuprof.problems.formulas import evaluate, variables
 
 BY_SIZE = KERNEL_ROOT / "gemm" / "by_size.cu"

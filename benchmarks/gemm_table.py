@@ -23,8 +23,9 @@ from functools import cache
 from pathlib import Path
 
 import gpuprof
-from gpuprof.kernels.catalog import KERNEL_ROOT, load_ladder
+from gpuprof.kernels.catalog import load_ladder
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shipped import KERNEL_ROOT
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Run, size_label
 

@@ -21,8 +21,9 @@ from gpuprof.analysis.kinds import is_ceiling
 from gpuprof.cli import app
 from gpuprof.comparison.comparison_document import ComparisonDocument
 from gpuprof.comparison.fleet import FleetDocument
-from gpuprof.kernels.catalog import shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.options import GROUPS, keywords_of
 from gpuprof.report.shown import show_run
 from gpuprof.results import Run

@@ -123,8 +123,8 @@ class Timing:
         p05_us: 5th percentile.
         p95_us: 95th percentile.
         ci95_rel: Half width of the median's 95 % confidence interval, relative to the median (order
-            statistics; no distribution is assumed): of the rounds' medians from six rounds on, before of the
-            samples, or half the range of the medians where that is more.
+            statistics, without a distribution; of three to five samples Student's t): of the rounds' medians
+            from six rounds on, before of the samples, or half the range of the medians where that is more.
         rounds_us: Every kept sample in the order taken, by the round that it was taken in: each round is a
             process of its own.
         dropped: Samples set aside because the GPU was throttled while they were taken.

@@ -18,7 +18,7 @@ from gpuprof.commands import completion
 from gpuprof.commands.command_line import Parameter, command_of, measuring_command, parameter
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason, refused_start
-from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.measure.options import OUTPUT, Given
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def _root(
 
 def _shipped(name: str, command: "Preprocessing") -> "Ladder":
     """A ladder that comes with gpuprof; what the preprocessor is told is for kernels beside it."""
+    from gpuprof.kernels.catalog import shipped_ladder
+
     return shipped_ladder(name)
 
 

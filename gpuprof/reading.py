@@ -13,7 +13,7 @@ from typing import Any
 from gpuprof import page_data
 from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
 from gpuprof.files import MOST_RESULTS_BYTES, RESULTS_NAME, read_content
-from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
 from gpuprof.schema import SchemaError, decoded, from_json, loads, to_json

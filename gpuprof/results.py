@@ -37,8 +37,6 @@ from gpuprof.operation import Operation
 from gpuprof.schema import Count, Extent, Integer, NonNegative, Positive, to_text
 
 SCHEMA_VERSION = 2
-#: How kernel files end: CUDA C++, PTX and machine code.
-KERNEL_ENDINGS = (".cu", ".ptx", ".cubin")
 
 Outcome = Literal["ok", "incorrect", "failed", "skipped", "timeout"]
 BackendName = Literal["gpu", "sim", "none"]

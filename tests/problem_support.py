@@ -9,8 +9,9 @@ from typing import Any
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.instructions import Links, NoLink
 from gpuprof.devices.cards import load_card
-from gpuprof.kernels.catalog import load_kernels, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem

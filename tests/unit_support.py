@@ -20,10 +20,11 @@ from msgspec import Meta
 from gpuprof.commands.texts import choose_kernels, selected
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
-from gpuprof.kernels.catalog import load_kernels, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.kernels.header import MOVABLE, read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.measure.options import SelectOptions
 from gpuprof.measure.request import Request
 from gpuprof.operation import Operation

@@ -13,9 +13,10 @@ from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.errors import InputError, in_sentences
-from gpuprof.files import RESULTS_NAME
-from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.files import KERNEL_ENDINGS, RESULTS_NAME
+from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.measure.options import CounterOptions, RunOptions, SelectOptions, run_options
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
@@ -24,7 +25,6 @@ from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
-from gpuprof.results import KERNEL_ENDINGS
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten
+from typing import TYPE_CHECKING
 
 import typer
 
 from gpuprof.errors import GpuprofError
-from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
-from gpuprof.results import KERNEL_ENDINGS
+from gpuprof.files import KERNEL_ENDINGS
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
+
+if TYPE_CHECKING:
+    from gpuprof.kernels.catalog import Ladder
 
 #: Extents that are tried most.
 _USUAL_EXTENTS = (128, 256, 512, 1024, 2048, 4096, 8192)
@@ -37,6 +41,8 @@ def kernels(ctx: typer.Context, incomplete: str) -> Offer:
 
 def tunable(incomplete: str) -> Offer:
     """Operations and kernels that come with gpuprof, then files and folders."""
+    from gpuprof.kernels.catalog import shipped_ladder
+
     held = [(name, shipped_operation(name).title) for name in shipped_names()]
     held += [
         (kernel.id, kernel.title)
@@ -80,8 +86,11 @@ def words(*choices: str) -> Callable[[str], Offer]:
     return lambda incomplete: _fitting(((choice, "") for choice in choices), incomplete)
 
 
-def _ladder(context: typer.Context) -> Ladder | None:
+def _ladder(context: typer.Context) -> "Ladder | None":
     """The ladder that a command measures, as far as its command line tells."""
+    from gpuprof.kernels.catalog import shipped_ladder
+    from gpuprof.kernels.paths import ladder_of
+
     name = str(context.info_name)
     if name in shipped_names():
         return shipped_ladder(name)
@@ -91,8 +100,6 @@ def _ladder(context: typer.Context) -> Ladder | None:
     if len(paths) == 1 and str(paths[0]) in shipped_names():
         return shipped_ladder(str(paths[0]))
     with suppress(GpuprofError, OSError):
-        from gpuprof.kernels.paths import ladder_of
-
         return ladder_of(paths)
     return None
 

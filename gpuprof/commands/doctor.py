@@ -241,8 +241,8 @@ def _other_profilers() -> Condition:
 
 def _trial(device_ordinal: int) -> str:
     """Profile one tiny launch, and hold its count against what it must be."""
-    from gpuprof.kernels.catalog import shipped_operation
     from gpuprof.kernels.header import read_kernels
+    from gpuprof.kernels.shipped import shipped_operation
     from gpuprof.measure.case import Case
     from gpuprof.ncu.collecting import collect
     from gpuprof.ncu.diagnosis import NcuError

@@ -9,7 +9,8 @@ from gpuprof.commands.output import print_written
 from gpuprof.console import say
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, reason
 from gpuprof.files import check_writable, replace_text, same_file
-from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.kernels.starting_point import starting_point
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation

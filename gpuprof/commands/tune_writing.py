@@ -10,9 +10,9 @@ from gpuprof.commands.output import write_file
 from gpuprof.console import say_lines, tell
 from gpuprof.errors import InputError
 from gpuprof.files import check_writable, read_input
-from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.operation import Operation
 from gpuprof.results import Run
 from gpuprof.tuning.rewriting import with_defaults

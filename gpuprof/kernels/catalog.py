@@ -9,17 +9,17 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
-from gpuprof.files import read_input
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, nearest_file, reason
+from gpuprof.files import KERNEL_ENDINGS, read_input
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
+from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
-from gpuprof.results import KERNEL_ENDINGS, KernelRecord
+from gpuprof.results import KernelRecord
 
-KERNEL_ROOT = Path(__file__).parent
 _STUDIES = "studies.toml"
 
 
@@ -65,26 +65,6 @@ class Ladder:
             if known
             else "There is none yet: -k takes the path of a .cu, .ptx or .cubin file too."
         )
-
-
-def shipped_names() -> tuple[str, ...]:
-    """Names of the operations that come with gpuprof."""
-    # Not by `glob`: it takes a folder that could not be listed for an empty one.
-    return tuple(sorted(path.name for path in KERNEL_ROOT.iterdir() if (path / FILE_NAME).is_file()))
-
-
-@cache
-def shipped_operation(name: str) -> Operation:
-    """An operation that comes with gpuprof.
-
-    Raises:
-        InputError: There is none of that name.
-    """
-    if name not in shipped_names():
-        listed = f"Choose one of {', '.join(shipped_names())}."
-        fix = did_you_mean(name, shipped_names(), listed, most=1)
-        raise InputError(f"There is no operation {name!r}.", fix=fix)
-    return load_operation(KERNEL_ROOT / name / FILE_NAME)
 
 
 @cache

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from gpuprof.errors import HeaderError, InputError, did_you_mean
+from gpuprof.files import KERNEL_ENDINGS
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
@@ -17,7 +18,7 @@ from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
-from gpuprof.results import KERNEL_ENDINGS, ProblemRecord, size_label
+from gpuprof.results import ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
 from gpuprof.text import Extent, format_extent
 

@@ -10,8 +10,8 @@ from problem_support import Transpose, ladder, problem_for, shipped_kernels
 from gpuprof.backends.gpu.context import LoadedModule
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.shape import check_block, configure
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 

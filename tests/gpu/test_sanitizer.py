@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from problem_support import problem_for, problem_id, shipped_kernels
 
-from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.ncu.journal import Job, Task, read_journal, write_job
 

@@ -15,8 +15,8 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands import doctor
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, ExitCode
-from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.header import read_kernels
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem

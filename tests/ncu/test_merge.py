@@ -14,7 +14,7 @@ from gpuprof.commands.import_ncu import import_report
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.metrics import CopyMetrics

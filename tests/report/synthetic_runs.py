@@ -14,7 +14,7 @@ import problem_support
 
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.device import Device
-from gpuprof.kernels.catalog import shipped_names, shipped_operation
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.reading import read_run
 from gpuprof.results import (
     SCHEMA_VERSION,

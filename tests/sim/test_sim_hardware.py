@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from problem_support import find_kernel, measured, problem_for
 
-from gpuprof.kernels.catalog import shipped_names
+from gpuprof.kernels.shipped import shipped_names
 
 pytestmark = pytest.mark.deep
 

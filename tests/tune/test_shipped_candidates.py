@@ -8,7 +8,8 @@ import pytest
 from problem_support import executor
 
 from gpuprof.devices.cards import load_card
-from gpuprof.kernels.catalog import shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.execute import measure_case
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.sizes import parse_sizes

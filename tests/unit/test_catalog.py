@@ -9,8 +9,9 @@ from unit_support import MINIMAL, build_request, load_kernel, named_kernel, writ
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.catalog import check_ladder, shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import check_ladder, shipped_ladder
 from gpuprof.kernels.header import entry_in_header
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.plan import plan_cases
 

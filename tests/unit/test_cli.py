@@ -17,7 +17,8 @@ from unit_support import build_request, gpuprof, write_transpose_kernel
 
 from gpuprof.commands.profile import Destination, exit_code
 from gpuprof.errors import ExitCode
-from gpuprof.kernels.catalog import shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.plan import plan_cases
 from gpuprof.reading import read_run
 

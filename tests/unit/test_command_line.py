@@ -22,7 +22,8 @@ from gpuprof.analysis.figures import FIGURES
 from gpuprof.cli import app
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.errors import ExitCode, did_you_mean
-from gpuprof.kernels.catalog import shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shipped import shipped_names
 from gpuprof.reading import read_run
 from gpuprof.report.comma_separated import heading, render_csv
 

@@ -11,7 +11,7 @@ from problem_support import ladder
 from unit_support import write_transpose_kernel
 
 from gpuprof.devices.cards import card_names
-from gpuprof.kernels.catalog import shipped_names
+from gpuprof.kernels.shipped import shipped_names
 
 pytestmark = pytest.mark.deep
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpuprof.errors import HeaderError
-from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_operation
+from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
 from gpuprof.problems.check import compare
 from gpuprof.problems.declaration import load_operation
 from gpuprof.problems.problem import Problem

@@ -12,8 +12,8 @@ from unit_support import DEVICE
 
 from gpuprof.backends.base import Findings
 from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
-from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.header import read_kernels
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 from gpuprof.problems.formulas import ExpressionError

@@ -13,11 +13,12 @@ from problem_support import find_kernel, ladder, shipped_kernels
 from unit_support import MINIMAL, build_request, load_kernel, parse_kernel, write_transpose_kernel
 
 from gpuprof.errors import ExitCode, HeaderError
-from gpuprof.kernels import catalog
-from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels import catalog, shipped
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.header import MOVABLE, read_kernels
 from gpuprof.kernels.kernel import Requirement
 from gpuprof.kernels.preprocessing import parse_preprocessing
+from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
 from gpuprof.measure.plan import plan_cases
 from gpuprof.results import PublishedFigure
 
@@ -540,7 +541,8 @@ def kernel_root(tmp_path, monkeypatch):
     root = tmp_path / "kernels"
     for op in STUDIES:
         shutil.copytree(KERNEL_ROOT / op, root / op)
-    monkeypatch.setattr(catalog, "KERNEL_ROOT", root)
+    for module in (catalog, shipped):
+        monkeypatch.setattr(module, "KERNEL_ROOT", root)
     shipped_ladder.cache_clear()
     shipped_operation.cache_clear()
     yield root

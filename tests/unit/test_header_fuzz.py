@@ -13,8 +13,8 @@ from unit_support import MINIMAL
 
 import gpuprof
 from gpuprof.errors import HeaderError
-from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_operation
 from gpuprof.kernels.header import read_kernels
+from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
 from gpuprof.problems.declaration import load_operation
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of

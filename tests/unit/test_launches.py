@@ -9,9 +9,9 @@ from launch_sources import TWO_PASS_SUM
 from unit_support import DEVICE
 
 from gpuprof.errors import CaseSkipped, HeaderError, InputError
-from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.shape import check_block, configure
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.problems.problem import ArraySpec, Problem
 
 

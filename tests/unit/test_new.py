@@ -12,9 +12,10 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands.new import write_starting_point
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import KERNEL_ROOT, load_kernels, shipped_ladder, shipped_names
+from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.shape import configure
+from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names
 from gpuprof.kernels.starting_point import starting_point
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case

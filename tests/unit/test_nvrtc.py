@@ -14,8 +14,8 @@ from problem_support import find_kernel, ladder, problem_for
 from unit_support import DEVICE
 
 from gpuprof.errors import BackendUnavailable, CaseSkipped, CompileError
-from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.shape import configure
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_entries_cached

@@ -9,7 +9,8 @@ from unit_support import build_request
 from gpuprof.commands.texts import choose_references
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, InputError
-from gpuprof.kernels.catalog import shipped_ladder, shipped_operation
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 from gpuprof.measure.plan import plan_cases

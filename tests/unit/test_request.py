@@ -14,7 +14,8 @@ from unit_support import build_request, write_transpose_kernel
 
 from gpuprof.commands.texts import choose_kernels, parse_blocks
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_operation
+from gpuprof.kernels.catalog import Ladder, shipped_ladder
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.request import make_request

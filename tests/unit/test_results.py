@@ -19,7 +19,7 @@ from unit_support import DEVICE, runs, values_of
 from gpuprof import files
 from gpuprof.analysis.numbers import time_us
 from gpuprof.errors import ExitCode, InputError, ResultsError
-from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
 from gpuprof.report.markdown import markdown_of

@@ -20,7 +20,7 @@ from gpuprof import store
 from gpuprof.commands.profile import Destination
 from gpuprof.errors import InputError, OutputError
 from gpuprof.files import check_writable, replace_text
-from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import read_run
 from gpuprof.results import SCHEMA_VERSION, Run, Tool, dumps

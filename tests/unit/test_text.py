@@ -124,7 +124,8 @@ def test_list_shows_a_header_without_its_control_characters_and_its_brackets_as_
     from unit_support import MINIMAL, parse_kernel
 
     from gpuprof.commands import listing
-    from gpuprof.kernels.catalog import Ladder, shipped_operation
+    from gpuprof.kernels.catalog import Ladder
+    from gpuprof.kernels.shipped import shipped_operation
 
     source = MINIMAL["gemm"].replace('"Mine"', '"[bold]x[/bold] \\u001b[2J\\u0007"')
     kernel = parse_kernel(source, Path("mine.cu"))
