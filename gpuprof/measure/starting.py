@@ -68,10 +68,11 @@ def end(process: Process) -> None:
 def start_for(words: Sequence[str]) -> None:
     """Start the process of the first worker where these words of a command line want one."""
     command = words[0] if words else ""
-    measures = command == "run" or (command.isidentifier() and (_LADDERS / command).is_dir())
+    of_ladder = command.isidentifier() and command[0] != "_" and (_LADDERS / command).is_dir()
     elsewhere = any(word.partition("=")[0] in ("-h", "--help", "--cluster") for word in words)
     # A pipe would take the place of a standard stream that the shell closed.
-    if measures and not elsewhere and None not in (sys.stdin, sys.stdout, sys.stderr):
+    streams = None not in (sys.stdin, sys.stdout, sys.stderr)
+    if (of_ladder or command == "run") and streams and not elsewhere:
         with suppress(OSError):  # told where a worker is wanted
             start_ahead(1)
 

@@ -95,6 +95,25 @@ def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahea
 
 
 @pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        *(
+            (words, 1)
+            for words in ("gemm", "gemm -k naive --device 0", "run mine.cu", "run mine.cu -o cluster")
+        ),
+        *((words, 0) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=local:2", "tune gemm")),
+        ("__pycache__ ..", 0),
+    ],
+)
+def test_command_line_that_measures_here_starts_its_worker_before_it_is_read(monkeypatch, words, count):
+    started = started_processes(monkeypatch, KILLED, 0)
+    starting.start_for(words.split())
+    assert len(started) == count
+    with starting.started_ahead():
+        assert len(started) == 1
+
+
+@pytest.mark.parametrize(
     ("ends", "tries", "words"),
     [(KILLED, TRIES_WHEN_TAKEN, "killed by SIGKILL"), ("raise SystemExit('no driver')", 1, "status 1")],
 )
