@@ -15,8 +15,6 @@ from gpuprof.errors import PATH_ERRORS, InputError, reason
 #: What a run calls its files in the folder that it writes.
 RESULTS_NAME = "results.json"
 REPORT_NAME = "report.html"
-#: How kernel files end: CUDA C++, PTX and machine code.
-KERNEL_ENDINGS = (".cu", ".ptx", ".cubin")
 #: The most that is read of what people write (kernels, declarations, settings), and of results and pages:
 #: a hundred times what the largest known ones hold.
 MOST_TEXT_BYTES = 4 << 20

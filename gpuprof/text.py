@@ -12,6 +12,9 @@ _BREAKING = re.compile("[\t\n\u2028\u2029]")
 #: Threads of a block, or blocks of a grid, in x, y and z.
 Extent = tuple[int, int, int]
 
+#: How kernel files end: CUDA C++, PTX and machine code.
+KERNEL_ENDINGS = (".cu", ".ptx", ".cubin")
+
 #: Characters of one text that a table, a list or a message shows.
 MOST_SHOWN = 2000
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
-from gpuprof.files import KERNEL_ENDINGS, read_input
+from gpuprof.files import read_input
 from gpuprof.kernels.built_files import BuiltFile, built_of_ptx, read_built
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
@@ -26,7 +26,7 @@ from gpuprof.kernels.texture import texture_specs
 from gpuprof.measure.request import Request, Selection, make_request, select
 from gpuprof.operation import Operation
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
-from gpuprof.text import Extent
+from gpuprof.text import KERNEL_ENDINGS, Extent
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Expectation

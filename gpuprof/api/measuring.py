@@ -13,7 +13,7 @@ from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.errors import InputError, in_sentences
-from gpuprof.files import KERNEL_ENDINGS, RESULTS_NAME
+from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
@@ -27,7 +27,7 @@ from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
-from gpuprof.text import Extent
+from gpuprof.text import KERNEL_ENDINGS, Extent
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Expectation

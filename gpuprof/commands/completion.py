@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpuprof.errors import GpuprofError
-from gpuprof.files import KERNEL_ENDINGS
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
+from gpuprof.text import KERNEL_ENDINGS
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder

@@ -14,9 +14,9 @@ from threading import Timer
 from typing import IO
 
 from gpuprof.errors import PATH_ERRORS, InputError, ToolError
-from gpuprof.files import KERNEL_ENDINGS
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.problems.declaration import FILE_NAME
+from gpuprof.text import KERNEL_ENDINGS
 
 #: Where gpuprof's own ladders stand in a checkout of it.
 _OWN_LADDERS = Path("gpuprof", "kernels")

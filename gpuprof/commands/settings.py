@@ -24,8 +24,9 @@ from typer.core import TyperCommand
 
 from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
-from gpuprof.files import KERNEL_ENDINGS, NotOwn, read_input
+from gpuprof.files import NotOwn, read_input
 from gpuprof.measure.options import GROUPS, only_measuring
+from gpuprof.text import KERNEL_ENDINGS
 
 FILE_NAME = "pyproject.toml"
 _TABLE = "tool.gpuprof"

@@ -14,7 +14,7 @@ from gpuprof.commands.texts import parse_blocks, parse_values, preprocessing_of,
 from gpuprof.commands.tune_writing import check_sources, write_best
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean
-from gpuprof.files import KERNEL_ENDINGS, REPORT_NAME, RESULTS_NAME, check_writable
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
@@ -23,6 +23,7 @@ from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.options import Given, OutputOptions, SelectOptions
 from gpuprof.results import Measurement, ProblemRecord, Run
 from gpuprof.store import ResultsFile
+from gpuprof.text import KERNEL_ENDINGS
 from gpuprof.tuning.continuing import Continued, find_earlier
 from gpuprof.tuning.search_plan import Plan, read_budget
 from gpuprof.tuning.space import SearchSpace, Wanted, make_space

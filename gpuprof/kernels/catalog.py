@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, nearest_file, reason
-from gpuprof.files import KERNEL_ENDINGS, read_input
+from gpuprof.files import read_input
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
@@ -19,6 +19,7 @@ from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operatio
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.results import KernelRecord
+from gpuprof.text import KERNEL_ENDINGS
 
 _STUDIES = "studies.toml"
 

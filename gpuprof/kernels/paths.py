@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from gpuprof.errors import HeaderError, InputError, nearest_file
-from gpuprof.files import KERNEL_ENDINGS
 from gpuprof.kernels.built_files import built_of_ptx
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels, load_ladder
 from gpuprof.kernels.header import read_kernels
@@ -17,6 +16,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.operation import Operation
+from gpuprof.text import KERNEL_ENDINGS
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 
 from gpuprof.errors import HeaderError, InputError, did_you_mean
-from gpuprof.files import KERNEL_ENDINGS
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
@@ -20,7 +19,7 @@ from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.results import ProblemRecord, size_label
 from gpuprof.schema import SchemaError, from_json, to_json
-from gpuprof.text import Extent, format_extent
+from gpuprof.text import KERNEL_ENDINGS, Extent, format_extent
 
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 MAX_EXTENT = 2**31 - 2**16

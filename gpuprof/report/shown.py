@@ -6,11 +6,11 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import TextIO
 
-from gpuprof.files import KERNEL_ENDINGS
 from gpuprof.report.answer_text import answer_document
 from gpuprof.report.run_text import run_report
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
+from gpuprof.text import KERNEL_ENDINGS
 
 _NAMING = ("-k", "--kernel")
 
