@@ -39,6 +39,11 @@ class HeaderKeywords(TypedDict, total=False):
         "Floating-point operations that a call needs, for a rate: a number or a formula of the sizes.",
     ]
     bytes: Annotated[int | str | None, "Fewest bytes that a call must move; every array once when None."]
+    constexprs: Annotated[
+        Mapping[str, Any], "Of a function of Triton: its parameters that are constants of the code, by name."
+    ]
+    num_warps: Annotated[int, "Of a function of Triton: warps of a block; Triton's default when left out."]
+    num_stages: Annotated[int, "Likewise: stages of its software pipelines."]
     entry: Annotated[str, "Name of the function; the file's own name, or its only kernel, when empty."]
     arguments: Annotated[
         Sequence[str],

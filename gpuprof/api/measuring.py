@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from gpuprof.api.calling import BareLaunch, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
+from gpuprof.api.triton_kernels import TRITON_WORDS, is_triton, triton_request
 from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.files import RESULTS_NAME
@@ -32,8 +33,8 @@ from gpuprof.text import KERNEL_ENDINGS, Extent
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Expectation
 
-#: An operation's name, a folder, a kernel file or its text.
-What = str | Path | Source
+#: An operation's name, a folder, a kernel file or its text, or a function of Triton's.
+What = str | Path | Source | Any
 #: One extent for all dimensions, or one for each: a tuple is one thing, a list is several.
 Extents = int | tuple[int, ...]
 Values = Mapping[str, int | Sequence[int]]
@@ -91,7 +92,8 @@ def profile(
 
     Args:
         what: An operation that comes with gpuprof, such as `"gemm"`; or a folder with an `operation.toml`,
-            `.cu`, `.ptx` or `.cubin` files or `Source` texts, or several of these.
+            `.cu`, `.ptx` or `.cubin` files or `Source` texts, or several of these; or functions that
+            `@triton.jit` or `@triton.autotune` made, of which each configuration is a case.
         operation: Of files that do not say it themselves: the name of an operation that comes with gpuprof,
             an `operation.toml`, or its folder.
         kernels: Which of them: ids, published names or further files; or these with values for their
@@ -140,13 +142,28 @@ def profile(
             "ncu does not go with cluster: Nsight Compute profiles on this machine.",
             fix="Leave one of them out.",
         )
-    launch = _launch(grid, block, params or {}, options)
     files = _listed(what)
+    functions = [each for each in files if is_triton(each)]
+    if functions:
+        why = "functions of Triton, whose configurations say it"
+        in_source = ("entry", "arguments", "dynamic_shared_bytes", "compile_options", "textures", "surfaces")
+        _refuse(why, block=block, params=params, **_said(options, *in_source))
+        if len(functions) < len(files) or args is None or expect is None:
+            raise InputError(
+                "Functions of Triton are called.", fix="Give args, expect and grid, and no files."
+            )
+    else:
+        _refuse("kernels that are no functions of Triton", **_said(options, *TRITON_WORDS))
+    launch = None if functions else _launch(grid, block, params or {}, options)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references, **_said(options, "arguments"))
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
-            request = call_request(_files(files), launch, args or {}, expect or {}, options, Path(folder))
+            given = args or {}, expect or {}, options, Path(folder)
+            if functions:
+                request = triton_request(functions, grid, *given, how)
+            else:
+                request = call_request(_files(files), launch, *given)
             return _measured(request, replace(how, given_arrays=folder), save, resume, progress, ncu=ncu)
     _refuse("a declared operation", **_said(options, "relative", "absolute", "flops", "bytes"))
     selections: Sequence[Selection] = ()
@@ -284,7 +301,7 @@ def _refuse(why: str, **given: Any) -> None:
 
 
 def _listed(what: What | Sequence[What]) -> list[What]:
-    return [what] if isinstance(what, (str, Path, Source)) else list(what)
+    return [what] if isinstance(what, (str, Path, Source)) or is_triton(what) else list(what)
 
 
 def _files(what: Sequence[What]) -> list[Path | Source]:

@@ -4,6 +4,7 @@
 
 from gpuprof import timeline
 from gpuprof.backends.base import Functions
+from gpuprof.errors import CompileError
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.dtypes import ELEMENT_TYPES
@@ -26,6 +27,8 @@ def compile_kernel(
         BackendUnavailable: NVRTC is not installed.
     """
     if (built := kernel.built) is not None:
+        if built.error:
+            raise CompileError(built.error, log="")
         with timeline.span("compile", kernel.id):
             if built.cubin and (not built.ptx or runs_on(built.cubin, arch)):
                 loaded = load_cubin(built.cubin, shape.entries, arch, kernel.file_name, built.ptx)

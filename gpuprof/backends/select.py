@@ -3,6 +3,8 @@
 """The devices that `--device` names, and the backend of each. Imports a backend only when it is chosen."""
 
 import re
+import subprocess
+import sys
 from contextlib import suppress
 
 from gpuprof.backends.base import Backend, CompileOnlyBackend
@@ -101,6 +103,18 @@ def _instead_of(selector: str) -> str:
         return f"Did you mean sim:{selector}, which executes on the CPU as that card would?"
     usual = "Use auto, all, sim, sim:CARD, none, or a GPU's number as `gpuprof devices` lists it."
     return did_you_mean(selector, ("auto", "all", "sim", "none"), usual)
+
+
+def named_arch(selector: str, arch: str | None) -> str:
+    """The architecture of what `--device` names, the first of several, without opening it in this process."""
+    name = named_devices(selector)[0]
+    kind, _, card = name.partition(":")
+    if arch or kind in ("sim", "none"):
+        return _card(card, arch).arch
+    ordinal = int(name) if name.isdecimal() else 0
+    code = f"from gpuprof.backends.gpu.query import query_device as query; print(query({ordinal}).arch)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or _DEFAULT_ARCH
 
 
 def _card(name: str, arch: str | None) -> Device:

@@ -82,11 +82,13 @@ class Built:
         ptx: Empty where only machine code is known.
         cubin: Machine code of one architecture; empty where it is to be made of the PTX.
         by: The compiler that made it of the kernel's source, with its version; empty where that is not known.
+        error: Why that compiler made nothing, as a sentence.
     """
 
     ptx: str = ""
     cubin: bytes = b""
     by: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True)

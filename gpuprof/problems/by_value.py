@@ -114,7 +114,7 @@ def read_call(
             rate=rate,
         ),
         checks={
-            key: _check(key, held[key], values, keep(values, folder), relative, absolute)
+            key: _check(key, held[key], values, keep(_storable(values), folder), relative, absolute)
             for key, values in results.items()
         },
         coded=GIVEN,
@@ -272,6 +272,11 @@ def _formula(name: str, given: int | str, sizes: Mapping[str, int]) -> str:
     except ExpressionError as error:
         raise InputError(f"{name} = {text} cannot be used: {error}.") from error
     return text
+
+
+def _storable(values: Array) -> Array:
+    """The same numbers in a type that a file of NumPy's keeps: it forgets those of `ml_dtypes`."""
+    return values.astype(np.float32) if values.dtype.kind == "V" else values
 
 
 def _check(

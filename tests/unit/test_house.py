@@ -97,7 +97,7 @@ FEWER: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "cuda": {"backends.gpu", "toolchain"},
     "pynvml": {"backends.gpu"},
-    "numpy": {"executor", "problems", "backends.gpu", "backends.sim", "tuning"},
+    "numpy": {"api", "executor", "problems", "backends.gpu", "backends.sim", "tuning"},
     "llvmlite": {"executor"},
     "dask": {"measure"},
     "distributed": {"measure"},
@@ -110,6 +110,8 @@ LIBRARIES: dict[str, set[str]] = {
     "plotly": {"report"},
     "pytest": {"pytest_plugin"},
     "rich": {"report", "commands"},
+    # The user's own, where a program measures its functions.
+    "triton": {"toolchain"},
     "typer": {"cli", "commands"},
 }
 #: What of the `cuda` packages the toolchain imports: a compiler needs no driver.

@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of Triton as kernels: a case for what its compiler makes of each configuration."""
+
+import linecache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuprof.api.calling import LaunchValue
+from gpuprof.api.keywords import HeaderKeywords
+from gpuprof.backends.select import named_arch
+from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.kernel import Built, Kernel, Launch, Workspace
+from gpuprof.machine import usable_cores
+from gpuprof.measure.options import RunOptions
+from gpuprof.measure.request import Request, Selection, make_request
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.toolchain.triton_compiler import ArrayOf, JitCall, JitCode, compile_calls, triton_version
+
+if TYPE_CHECKING:
+    from gpuprof.problems.by_value import Argument, Call, Expectation
+
+#: What a configuration says of the compiler, by the names that a launch uses too.
+_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+#: Keywords of `profile` that are for functions of Triton alone.
+TRITON_WORDS = ("constexprs", "num_warps", "num_stages")
+
+
+def is_triton(what: Any) -> bool:
+    """Whether it is a function of Triton's, tuned by it or not; Triton is not imported to find out."""
+    return type(what).__module__.split(".")[0] == "triton" and hasattr(what, "fn")
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function without its decorators: its configurations, and what computes further constants."""
+
+    jit: Any
+    configs: tuple[Mapping[str, Any], ...]
+    heuristics: tuple[Mapping[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.jit.fn.__name__)
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        return tuple(param.name for param in self.jit.params if param.is_constexpr)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(param.name for param in self.jit.params if not param.is_constexpr)
+
+
+def triton_request(
+    functions: Sequence[Any],
+    grid: LaunchValue | None,
+    args: "Mapping[str, Argument]",
+    expect: "Mapping[str, Expectation]",
+    said: HeaderKeywords,
+    folder: Path,
+    how: RunOptions,
+) -> Request:
+    """What to measure of functions of Triton that are called with given arguments."""
+    from gpuprof.problems.by_value import read_call
+
+    if grid is None:
+        raise InputError("A call has no launch.", fix="Give grid, as in kernel[grid](…).")
+    found = [_unwrapped(function) for function in functions]
+    constants = {**said.get("constexprs", {})}
+    first = found[0]
+    arguments: dict[str, Any] = {}
+    absent: dict[str, None] = {}
+    for name, value in args.items():
+        if all(name in function.constants for function in found):
+            constants[name] = value
+        elif value is None and name not in expect:
+            absent[name] = None
+        else:
+            arguments[name] = value
+    for function in found:
+        _check_names(function, {**args, **constants})
+    read = read_call(
+        first.name,
+        {name: arguments[name] for name in first.arguments if name in arguments},
+        expect,
+        folder,
+        relative=said.get("relative"),
+        absolute=said.get("absolute"),
+        flops=said.get("flops"),
+        nbytes=said.get("bytes"),
+    )
+    # A number of which Triton makes a constant is no argument any more: the code computes with it.
+    own = read.operation.scalars
+    scalars = {name: replace(scalar, neutral=scalar.default) for name, scalar in own.items()}
+    read = replace(read, operation=replace(read.operation, scalars=scalars))
+    options = {name: value for name, value in said.items() if name in _OPTIONS}
+    given = _Given(read, {**arguments, **absent}, constants, options)
+    calls = [
+        (function, rung, *given.of(function, config))
+        for rung, function in enumerate(found)
+        for config in function.configs
+    ]
+    made = compile_calls(
+        [call for *_, call in calls], named_arch(how.device, how.arch), how.compile_timeout_s, usable_cores()
+    )
+    selections = [
+        _selection(function, rung, meta, call, code, grid, read)
+        for (function, rung, meta, call), code in zip(calls, made, strict=True)
+    ]
+    firsts = {selection.kernel.id: selection.kernel for selection in reversed(selections)}
+    if len(firsts) != len(found):
+        raise InputError("Two functions have one name.", fix="Rename one of them.")
+    ladder = Ladder(read.operation, tuple(firsts[function.name] for function in found))
+    request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
+    return replace(request, selections=tuple(selections))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What every configuration is called with."""
+
+    call: "Call"
+    arguments: Mapping[str, Any]
+    constants: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    def of(self, function: _Function, config: Mapping[str, Any]) -> tuple[dict[str, Any], JitCall]:
+        """All that a grid may ask for, by name, and what to compile."""
+        twice = sorted({*config} & {*self.constants, *self.options})
+        if twice:
+            raise InputError(
+                f"{twice[0]} of {function.name} is in its configurations already.",
+                fix=f"Leave out {twice[0]}.",
+            )
+        meta = {**self.arguments, **self.constants, **self.options, **config}
+        for computed in function.heuristics:
+            meta |= {name: compute(dict(meta)) for name, compute in computed.items()}
+        arrays = self.call.operation.arrays
+        values: dict[str, Any] = {}
+        for name in (*function.arguments, *function.constants):
+            if name in arrays:
+                values[name] = ArrayOf(ELEMENT_TYPES[arrays[name].dtype].numpy)
+            elif name in meta:
+                value = meta[name]
+                values[name] = value.item() if isinstance(value, np.generic) else value
+        return meta, JitCall(function.jit, values, {name: meta[name] for name in _OPTIONS if name in meta})
+
+
+def _unwrapped(function: Any) -> _Function:
+    """The function below `autotune` and `heuristics`, in whichever order they stand."""
+    configs: tuple[Mapping[str, Any], ...] = ({},)
+    heuristics: list[Mapping[str, Any]] = []
+    while hasattr(function, "fn") and not hasattr(function, "params"):
+        if hasattr(function, "configs"):
+            configs = tuple(config.all_kwargs() for config in function.configs)
+        elif hasattr(function, "values"):
+            heuristics.append(function.values)
+        function = function.fn
+    return _Function(function, configs, tuple(heuristics))
+
+
+def _check_names(function: _Function, given: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in (*function.arguments, *function.constants):
+            known = ", ".join((*function.arguments, *function.constants))
+            raise InputError(f"{function.name} has no argument {name!r}.", fix=f"It has {known}.")
+    for param in function.jit.params:
+        if not param.is_constexpr and param.name not in given and not param.has_default:
+            raise InputError(f"{function.name} is given no {param.name}.", fix="Name it in args.")
+
+
+def _selection(
+    function: _Function,
+    rung: int,
+    meta: Mapping[str, Any],
+    call: JitCall,
+    code: JitCode,
+    grid: LaunchValue,
+    read: "Call",
+) -> Selection:
+    """The kernel of one configuration, and its parameters: the constants and options that are integers."""
+    params = {
+        name: int(value)
+        for name, value in meta.items()
+        if name in (*function.constants, *_OPTIONS) and isinstance(value, Integral)
+    }
+    blocks = _grid(grid, meta)
+    workspace = {
+        f"triton_scratch_{number}": Workspace((str(nbytes * blocks[0] * blocks[1] * blocks[2]),), "u8")
+        for number, nbytes in enumerate(code.scratch_bytes)
+        if nbytes
+    }
+    names = (f"triton_scratch_{number}" for number in range(len(code.scratch_bytes)))
+    hidden = [name if name in workspace else "0" for name in names]
+    x, y, z = map(str, blocks)
+    file = function.jit.fn.__code__.co_filename
+    kernel = Kernel(
+        id=function.name,
+        file_name=Path(file).name,
+        source="".join(linecache.getlines(file)) or function.jit.src,
+        operation=read.operation.name,
+        title=function.name,
+        dtypes=(read.dtype,),
+        entry=code.entry or function.name,
+        arguments=(*code.taken, *hidden),
+        launch=Launch((code.threads or 1, 1, 1), False, (x, y, z), str(code.shared_bytes)),
+        rung=rung,
+        parameters=params,
+        workspace=workspace,
+        built=Built(code.ptx, code.cubin, f"Triton {triton_version()}", code.error),
+    )
+    return Selection(kernel, (params,), kernel.id)
+
+
+def _grid(given: LaunchValue, meta: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Blocks in x, y and z: numbers, or a function of all that the kernel is called with, as for Triton."""
+    found: Any = given(meta) if callable(given) else given
+    extents = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if not 1 <= len(extents) <= 3 or not all(isinstance(extent, Integral) for extent in extents):
+        raise InputError(
+            f"The grid would be {found!r}.", fix="Give one to three numbers, or a function of meta."
+        )
+    x, y, z = (*map(int, extents), 1, 1)[:3]
+    return x, y, z

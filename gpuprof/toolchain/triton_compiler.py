@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Ask the user's own Triton for PTX and machine code: its JIT function, for a card that need not be here.
+
+Triton runs in a child of the user's process, which has the function already, wherever it was defined: a
+script, a module or a notebook. What a launch would be specialised for is Triton's own affair: it is asked to
+warm up, for a device of which only the architecture is known.
+"""
+
+import inspect
+import os
+import pickle
+import re
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from typing import Any
+
+_WARP = 32
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"^[ \t]*\.loc\b[^\n]*", re.MULTILINE)
+#: Where a complaint of Triton's says where: line and column of the function.
+_PLACE = re.compile(r"^at (\d+):\d+:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class JitCall:
+    """One launch to compile for.
+
+    Args:
+        values: Of all parameters by name; an array is the name of its element type as an `ArrayOf`.
+        options: Of the compiler: `num_warps`, `num_stages` …
+    """
+
+    function: Any
+    values: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """In the place of an array: its element type, by NumPy's name."""
+
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class JitCode:
+    """What Triton made of a call, or why nothing.
+
+    Args:
+        taken: The parameters that the machine code takes, in order; others have become part of the code.
+        scratch_bytes: Of a block, for each hidden pointer that Triton adds to them.
+    """
+
+    ptx: str = ""
+    cubin: bytes = b""
+    entry: str = ""
+    threads: int = 0
+    shared_bytes: int = 0
+    taken: tuple[str, ...] = ()
+    scratch_bytes: tuple[int, ...] = field(default=())
+    error: str = ""
+
+
+def triton_version() -> str:
+    """The version of the Triton that is installed."""
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        return "of this process"
+
+
+def compile_calls(calls: Sequence[JitCall], arch: str, timeout_s: float, at_once: int) -> list[JitCode]:
+    """Compile each call for an architecture, some at once; what goes wrong is told of the call."""
+    made: list[JitCode] = []
+    waiting = iter(calls)
+    while group := list(islice(waiting, max(1, at_once))):
+        children = [_started(call, arch) for call in group]
+        end = time.monotonic() + timeout_s
+        made += [_answer(*child, end) for child in children]
+    return made
+
+
+def _started(call: JitCall, arch: str) -> tuple[int, int]:
+    """A child that compiles: its number, and where it writes what it made."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # The child does nothing but compile and end, whatever threads the user's program has.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child:
+        os.close(writing)
+        return child, reading
+    os.close(reading)
+    warnings.simplefilter("ignore")
+    try:
+        code = _compiled(call, arch)
+    except BaseException as error:  # whatever it is, the parent tells it
+        code = JitCode(error=_told(error, _first_line(call.function)))
+    with os.fdopen(writing, "wb") as answer:
+        answer.write(pickle.dumps(code))
+    os._exit(0)
+
+
+def _answer(child: int, reading: int, end: float) -> JitCode:
+    """What a child wrote, once it has ended."""
+    os.set_blocking(reading, False)
+    content, ended = bytearray(), False
+    with os.fdopen(reading, "rb", buffering=0) as answer:
+        while not ended and time.monotonic() < end:
+            piece = answer.read(1 << 20)
+            if piece:
+                content += piece
+            ended = piece == b""
+            if piece is None:
+                time.sleep(0.005)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not ended:
+        return JitCode(error="Triton took longer than the compile timeout.")
+    if not content:
+        return JitCode(error=f"Triton's process ended with status {os.waitstatus_to_exitcode(status)}.")
+    code: JitCode = pickle.loads(bytes(content))
+    return code
+
+
+def _told(error: BaseException, first_line: int) -> str:
+    """What went wrong, and on which line of the file."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" ^\t")]
+    what = lines[-1] if lines else traceback.format_exception_only(error)[-1].strip()
+    place = _PLACE.search(str(error))
+    where = f", line {first_line - 1 + int(place[1])}" if place else ""
+    return f"Triton does not compile it{where}: {what.rstrip('.')}."
+
+
+def _first_line(function: Any) -> int:
+    """The line of a function's `def`, from which Triton counts: decorators stand above it."""
+    lines, first = inspect.getsourcelines(function.fn)
+    above = next((place for place, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+    return first + above
+
+
+class _Absent:
+    """In the place of Triton's driver: one device, of which the architecture is known."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+class _Array:
+    """What Triton looks at of an array: its element type, and that it is aligned as allocations are."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.shape = (1,)
+
+    @staticmethod
+    def data_ptr() -> int:
+        return 0
+
+    @staticmethod
+    def ptr_range() -> int:
+        return 1 << 62
+
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
+
+
+def _of_one_line(inline: "re.Match[str]") -> str:
+    """Inline assembly, all of it on the line that it begins with: LLVM counts its lines as the source's."""
+    first, found, rest = inline[0].partition(".loc")
+    own, end, rest = rest.partition("\n")
+    return first + found + own + end + _LOC.sub("", rest)
+
+
+def _compiled(call: JitCall, arch: str) -> JitCode:
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.driver import driver
+
+    function = call.function
+    driver.set_active(_Absent(GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)))
+    function.device_caches.clear()
+    values = {
+        name: _Array(value.dtype) if isinstance(value, ArrayOf) else value
+        for name, value in call.values.items()
+    }
+    kernel = function.warmup(**values, **call.options, grid=(1, 1, 1))
+    held = kernel.metadata
+    if getattr(held, "num_ctas", 1) != 1:
+        raise ValueError("num_ctas is not 1, and clusters are launched by Triton alone")
+    types = kernel.src.signature
+    taken = tuple(name for name, kind in types.items() if kind != "constexpr")
+    scratch = [getattr(held, f"{name}_scratch_size", None) for name in ("global", "profile")]
+    return JitCode(
+        ptx=_INLINE.sub(_of_one_line, kernel.asm["ptx"]),
+        cubin=kernel.asm["cubin"],
+        entry=held.name,
+        threads=_WARP * held.num_warps,
+        shared_bytes=held.shared,
+        taken=taken,
+        scratch_bytes=tuple(size for size in scratch if size is not None),
+    )

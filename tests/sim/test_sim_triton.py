@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of Triton on the executor, where it is installed: right ones, and faults at their Python line."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import gpuprof
+
+triton = pytest.importorskip("triton")
+tl = pytest.importorskip("triton.language")
+pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
+
+N = 1000
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(2, N)).astype(np.float32)
+
+
+@triton.autotune([triton.Config({"BLOCK": block}, num_warps=2) for block in (128, 256)], key=["n"])
+@triton.jit
+def add(x, y, out, n, a, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, a * tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask), mask=mask)
+
+
+@triton.jit
+def product(A, B, C, M, N, K, BLOCK: tl.constexpr):
+    m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, K, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        a = tl.load(A + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        b = tl.load(B + k[:, None] * N + n[None, :], mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
+        total = tl.dot(a, b, total)
+    tl.store(C + m[:, None] * N + n[None, :], total, mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def by_block(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def call(function, expected=X + Y, constants=(("BLOCK", 128),), grid=by_block, **more):
+    args = {"x": X, "y": Y, "out": None, "n": N, **more.pop("args", {})}
+    return gpuprof.profile(
+        function,
+        args=args,
+        expect={"out": expected},
+        constexprs=dict(constants),
+        grid=grid,
+        device="sim:h200",
+        **more,
+    )
+
+
+def test_each_configuration_is_a_case_with_counts_by_line():
+    run = call(add, 3 * X + Y, constants=(), args={"a": np.float32(3)})
+    found = [(case.outcome, case.params["BLOCK"], case.block, case.grid) for case in run.cases]
+    assert found == [("ok", 128, (64, 1, 1), (8, 1, 1)), ("ok", 256, (64, 1, 1), (4, 1, 1))]
+    assert run.record.kernels[0].source == inspect.getsource(inspect.getmodule(add.fn.fn))
+    store = line_of(add.fn, "tl.store")
+    lines = {line.line: line.counters for line in run.record.cases[0].lines}
+    assert "global_store_requests" in lines[store]
+
+
+def test_a_product_of_matrices_runs_on_tensor_cores():
+    a, b = (RNG.normal(size=shape).astype(np.float16) for shape in ((100, 72), (72, 90)))
+    run = gpuprof.profile(
+        product,
+        args={"A": a, "B": b, "C": None, "M": 100, "N": 90, "K": 72},
+        expect={"C": a.astype(np.float32) @ b.astype(np.float32)},
+        constexprs={"BLOCK": 64},
+        grid=lambda meta: (triton.cdiv(meta["M"], 64), triton.cdiv(meta["N"], 64)),
+        flops="2 * M * N * K",
+        absolute=1e-4,
+        device="sim:h200",
+    )
+    assert run.cases[0].ok
+
+
+@triton.jit
+def past_the_end(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i)  # here
+    tl.store(out + i, a + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def stores_past_the_end(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    both = tl.load(x + i, mask=mask) + tl.load(y + i, mask=mask)
+    tl.store(out + i, both)  # here
+
+
+@triton.jit
+def misaligned(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    near = (x.to(tl.int64) + 2).to(tl.pointer_type(tl.float32))
+    a = tl.load(near + i, mask=mask)  # here
+    tl.store(out + i, a + tl.load(y + i, mask=mask), mask=mask)
+
+
+@triton.jit
+def blocks_race(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    both = tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)
+    tl.store(out + i, both, mask=i < n)
+    tl.store(out + tl.arange(0, BLOCK), both)  # here
+
+
+@triton.jit
+def wrong_value(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    both = tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n)
+    tl.store(out + i, tl.where(i == 777, both + 1, both), mask=i < n)  # here
+
+
+def line_of(function, text):
+    lines = inspect.getsource(inspect.getmodule(function.fn)).splitlines()
+    start = function.fn.__code__.co_firstlineno
+    return next(number for number, line in enumerate(lines, 1) if number >= start and text in line)
+
+
+@pytest.mark.parametrize(
+    ("function", "outcome"),
+    [
+        (past_the_end, "failed"),
+        (stores_past_the_end, "failed"),
+        (misaligned, "failed"),
+        (blocks_race, "failed"),
+        (wrong_value, "incorrect"),
+    ],
+    ids=lambda value: getattr(getattr(value, "fn", None), "__name__", value),
+)
+def test_a_fault_is_found_at_its_python_line(function, outcome):
+    (case,) = call(function).record.cases
+    assert case.outcome == outcome
+    assert f"line {line_of(function, '# here')}" in case.reason
+
+
+def test_what_triton_refuses_is_told_with_its_line():
+    (case,) = call(wrong_value, constants=(("BLOCK", 100),)).record.cases
+    assert case.outcome == "failed"
+    assert f"line {line_of(wrong_value, 'tl.arange')}: arange's range must be a power of 2" in case.reason
+
+
+def test_words_that_do_not_fit_are_refused():
+    with pytest.raises(gpuprof.InputError, match="no argument 'nn'"):
+        call(wrong_value, args={"nn": 3})
+    with pytest.raises(gpuprof.InputError, match="is in its configurations already"):
+        call(add, num_warps=8, constants=(), args={"a": 3.0})
+    with pytest.raises(gpuprof.InputError, match="block does not go with"):
+        call(wrong_value, block=3)
+    with pytest.raises(gpuprof.InputError, match="given no y"):
+        gpuprof.profile(wrong_value, args={"x": X, "out": None}, expect={"out": X}, grid=1)

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a program asks of functions of Triton, with a stand-in for its compiler: NVRTC, called as Triton is.
+
+tests/sim/test_sim_triton.py has the same with Triton itself.
+"""
+
+import os
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gpuprof
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.triton_compiler import JitCall, compile_calls
+
+#: `scale` is a constant where it is 1, as Triton has it; two hidden pointers follow, the first of scratch.
+SOURCE = """extern "C" __global__ void scaled(
+    float *out, const float *x, int n, {scale} char *scratch, char *profile) {{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    scratch[blockIdx.x] = 1;
+    for (; i < min(n, (blockIdx.x + 1) * BLOCK); i += blockDim.x)
+        out[i] = {value} * x[i] + (profile != nullptr);
+}}
+"""
+X = np.arange(1000, dtype=np.float32)
+
+
+class JITFunction:
+    """What is asked of Triton's own."""
+
+    __module__ = "triton.runtime.jit"
+
+    def __init__(self, fn, *constants):
+        self.fn = fn
+        names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+        self.params = [
+            SimpleNamespace(name=name, is_constexpr=name in constants, has_default=False) for name in names
+        ]
+        self.device_caches = {}
+        self.src = "def scaled(): ..."
+
+    def warmup(self, out, x, n, scale, BLOCK, grid, num_warps=4):
+        if BLOCK == 13:
+            raise ValueError("at 2:8:\ndef scaled(…):\n    BLOCK\n    ^\nBLOCK must be even")
+        if BLOCK == 14:
+            os.abort()
+        assert (out.dtype, x.dtype) == ("float32", "float32")
+        constant = scale == 1
+        source = SOURCE.format(scale="" if constant else "float scale,", value="1" if constant else "scale")
+        made = compile_source(source, "k.cu", "scaled", compiler_options("sm_90", [("BLOCK", str(BLOCK))]))
+        signature = {"out": "*fp32", "x": "*fp32", "n": "i32", "scale": "fp32", "BLOCK": "constexpr"}
+        return SimpleNamespace(
+            asm={"ptx": made.ptx, "cubin": made.cubin},
+            src=SimpleNamespace(signature={**signature, "scale": "constexpr" if constant else "fp32"}),
+            metadata=SimpleNamespace(
+                name="scaled", num_warps=num_warps, shared=0, global_scratch_size=1, profile_scratch_size=0
+            ),
+        )
+
+
+class Tuned:
+    """An autotuner, or heuristics, around a function."""
+
+    __module__ = "triton.runtime.autotuner"
+
+    def __init__(self, fn, **held):
+        self.fn = fn
+        self.__dict__.update(held)
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch):
+    target = ModuleType("triton.backends.compiler")
+    target.GPUTarget = lambda *about: about
+    driver = ModuleType("triton.runtime.driver")
+    driver.driver = SimpleNamespace(set_active=lambda active: None)
+    for module in (*map(ModuleType, ("triton", "triton.backends", "triton.runtime")), target, driver):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+def scaled(out, x, n, scale, BLOCK):
+    """The body is Triton's affair."""
+
+
+FUNCTION = JITFunction(scaled, "BLOCK")
+
+
+def by_block(meta):
+    return (-(-meta["n"] // meta["BLOCK"]),)
+
+
+def profiled(function=FUNCTION, scale=2.0, **given):
+    how = {"constexprs": {"BLOCK": 256}, "grid": by_block, "device": "sim:h200", **given}
+    args = {"out": None, "x": X, "n": 1000, "scale": scale, **how.pop("more", {})}
+    return gpuprof.profile(function, args=args, expect={"out": scale * X}, **how)
+
+
+@pytest.mark.parametrize("scale", [2.0, np.float32(3), 1])
+def test_a_function_is_a_kernel_whatever_becomes_a_constant(scale):
+    run = profiled(scale=scale)
+    (case,) = run.cases
+    assert (case.outcome, case.grid, case.block) == ("ok", (4, 1, 1), (128, 1, 1))
+    record = run.record.kernels[0]
+    assert (record.id, record.file_name) == ("scaled", "test_triton.py")
+    assert "The body is Triton's affair." in record.source
+
+
+def test_each_configuration_is_a_case_and_heuristics_add_to_it():
+    configs = [
+        SimpleNamespace(all_kwargs=lambda warps=warps: {"num_warps": warps, "num_stages": 3})
+        for warps in (1, 2)
+    ]
+    heuristics = Tuned(FUNCTION, values={"BLOCK": lambda args: 32 * args["num_warps"]})
+    without_stages = JITFunction.warmup
+
+    def warmup(self, *args, num_stages, **given):
+        assert num_stages == 3
+        return without_stages(self, *args, **given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JITFunction, "warmup", warmup)
+        run = profiled(Tuned(heuristics, configs=configs), constexprs={})
+    found = [(case.ok, case.block[0], case.params["BLOCK"], case.grid[0]) for case in run.cases]
+    assert found == [(True, 32, 32, 32), (True, 64, 64, 16)]
+
+
+@pytest.mark.parametrize(
+    ("block", "told"), [(13, "BLOCK must be even"), (14, "Triton's process ended with status -6")]
+)
+def test_what_is_not_compiled_is_a_row_and_the_others_run(block, told):
+    configs = [SimpleNamespace(all_kwargs=lambda size=size: {"BLOCK": size}) for size in (block, 128)]
+    first, second = profiled(Tuned(FUNCTION, configs=configs), constexprs={}).record.cases
+    assert (first.outcome, second.outcome) == ("failed", "ok")
+    assert told in first.reason
+
+
+def test_a_compiler_that_does_not_end_is_ended():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JITFunction, "warmup", lambda self, **given: __import__("time").sleep(60))
+        (code,) = compile_calls([JitCall(FUNCTION, {}, {})], "sm_90", 0.2, 1)
+    assert "took longer" in code.error
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"more": {"nn": 3}}, "no argument 'nn'"),
+        ({"block": 3}, "block does not go with"),
+        ({"grid": None}, "has no launch"),
+        ({"grid": "n"}, "grid would be 'n'"),
+        ({"params": {"BLOCK": 3}}, "params does not go with"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, told):
+    with pytest.raises(gpuprof.InputError, match=told):
+        profiled(**given)
+
+
+def test_words_of_triton_are_for_its_functions():
+    with pytest.raises(gpuprof.InputError, match="num_warps does not go with"):
+        gpuprof.profile("gemm", num_warps=4)
