@@ -21,7 +21,7 @@ def main(file: Path) -> None:
     """Measure and write."""
     began = time.monotonic()
     backend = GpuBackend(0, 0, SamplingBudget(0.1))
-    device = backend.device
+    device = backend.measured_device()
     kept: dict[str, Any] = {
         "name": device.name,
         "sm_clock_mhz": device.sm_clock_mhz,

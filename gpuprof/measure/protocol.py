@@ -82,9 +82,20 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Bytes for each problem asked for, and the device with what was measured of it."""
+    """Bytes for each problem asked for."""
 
     bytes_needed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What does the device reach?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The device, with what was measured of it."""
+
     device: Device
 
 
@@ -297,7 +308,7 @@ Transport = Callable[[Open], Worker]
 MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *(Open, OpenExecutor, Opened, Size, Sized, Prepare),
+        *(Open, OpenExecutor, Opened, Size, Sized, Prepare, Reach, Reached),
         *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Refused, WorkerEnded),
     )
 }

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from gpuprof import __version__, signals, timeline
+from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
@@ -206,6 +207,10 @@ class Measuring:
         def counted(position: int, measurement: Measurement) -> None:
             self._keeper.add(places[position], replace(measurement, planned=places[position]))
 
+        def reached(device: Device) -> None:
+            card.opened = replace(card.opened, device=device)
+            self._keeper.reached(card.number, device)
+
         left = set(indices)
 
         def done(position: int, measurement: Measurement) -> None:
@@ -243,6 +248,7 @@ class Measuring:
                     memory_bytes=self._cards.memory_bytes(card),
                     on_counted=counted if self._options.lines and number == 0 else None,
                     on_timed=self._timed,
+                    on_reached=reached if number == 0 else None,
                     cards=self._cards.side_by_side,
                     uncounted=known,
                 )
@@ -300,6 +306,12 @@ class _Keeper:
             self._done[index] = measurement
             if self._file:
                 self._file.append(measurement)
+
+    def reached(self, number: int, device: Device) -> None:
+        """Keep what was measured of a device."""
+        with self._lock:
+            devices = self._empty.devices
+            self._empty = replace(self._empty, devices=(*devices[:number], device, *devices[number + 1 :]))
 
     def case(self, index: int) -> Measurement:
         """What is known of a case that was added."""

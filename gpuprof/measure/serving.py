@@ -35,6 +35,8 @@ from gpuprof.measure.protocol import (
     Opened,
     OpenExecutor,
     Prepare,
+    Reach,
+    Reached,
     Refused,
     Size,
     Sized,
@@ -68,8 +70,9 @@ class WorkerSide:
                 return self._open_executor(request)
             case Size():
                 self._backend.foresee(request.problems)
-                sizes = tuple(map(self._backend.problem_bytes, request.problems))
-                return Sized(sizes, self._backend.measured_device())
+                return Sized(tuple(map(self._backend.problem_bytes, request.problems)))
+            case Reach():
+                return Reached(self._backend.measured_device())
             case Prepare():
                 for case in request.cases:
                     self._prepare(case)

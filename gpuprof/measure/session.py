@@ -24,6 +24,7 @@ from gpuprof.measure.protocol import (
     PlaceLost,
     Prepare,
     Question,
+    Reach,
     Transport,
     Worker,
     WorkerDied,
@@ -53,6 +54,7 @@ def run_cases(
     memory_bytes: int = 0,
     on_counted: OnCounted | None = None,
     on_timed: Callable[[], None] = lambda: None,
+    on_reached: Callable[[Device], None] | None = None,
     cards: int = 1,
     uncounted: Sequence[tuple[int, Case, Measurement]] = (),
 ) -> None:
@@ -70,6 +72,7 @@ def run_cases(
         memory_bytes: What the executor may take for one case; 0 for what its machine has.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
         on_timed: Called when all is measured and some of it is still to be counted.
+        on_reached: Called with what a GPU reaches, which is measured behind the cases; None to leave that.
         cards: How many devices are measured at the same time, this one included.
         uncounted: What was measured before and only has to be counted, with the index to give it.
 
@@ -90,7 +93,9 @@ def run_cases(
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
     own, *others = transports[: max(1, len(cases))]
-    slots = [_Slot(cases, request, memory_bytes, own, first, counting)]
+    if first.opened.backend != "gpu":
+        on_reached = None
+    slots = [_Slot(cases, request, memory_bytes, own, first, counting, on_reached)]
     slots += [_Slot(cases, request, memory_bytes, transport) for transport in others]
     threads = [
         threading.Thread(target=slot.run, args=(pending, lock, on_start, on_done), daemon=True)
@@ -203,6 +208,7 @@ class _Slot:
         transport: Transport,
         worker: Worker | None = None,
         counting: Counting | None = None,
+        on_reached: Callable[[Device], None] | None = None,
     ) -> None:
         self._cases = cases
         self._request = request
@@ -210,6 +216,7 @@ class _Slot:
         self._transport = transport
         self._worker = worker
         self._counting = counting
+        self._on_reached = on_reached
         self._explainer = Explainer(request)
         self._closed = False
         self._attempts: dict[int, str] = {}
@@ -233,6 +240,7 @@ class _Slot:
                 index = pending.take(self)
                 if index is None:
                     if pending.settled():
+                        self._reach()
                         return
                     time.sleep(_POLL_S)  # another slot may lose its place, and leave its case to this one
                     continue
@@ -260,6 +268,14 @@ class _Slot:
         finally:
             if self._closed:  # perhaps while the worker was being started
                 self._discard()
+
+    def _reach(self) -> None:
+        """Have measured what the device reaches; where that fails it has not been measured."""
+        if self._on_reached is None or self._closed:
+            return
+        with suppress(WorkerDied, WorkerTimeout, GpuprofError):
+            worker = self._worker = self._worker or self._transport(self._request)
+            self._on_reached(worker.ask(Reach(), self._request.timeout_s).device)
 
     def close(self) -> None:
         """End the worker, and the thread after its present case."""

@@ -21,6 +21,7 @@ from gpuprof.measure.protocol import (
     Opened,
     PlaceLost,
     Prepare,
+    Reach,
     Size,
     Transport,
     Worker,
@@ -77,7 +78,7 @@ class OpenCard:
 
 
 class Cards:
-    """All devices of a run, open."""
+    """All devices of a run, open; with what they reach where that is wanted before the first case."""
 
     def __init__(
         self,
@@ -87,9 +88,11 @@ class Cards:
         timeout_s: float,
         *,
         may_lack: bool = False,
+        reach: bool = False,
     ) -> None:
         self._request = request
         self._timeout_s = timeout_s
+        self._reach = reach
         # A worker process ends with the thread that started it: these live as long as the cards.
         self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
         self.cards: list[OpenCard] = []
@@ -181,6 +184,9 @@ class Cards:
             worker.tell(Prepare(tuple(cases)))
             sized = worker.ask(Size(tuple(problems)), self._timeout_s)
             check_memory(problems, sized.bytes_needed, worker.opened.memory_budget_bytes)
+            opened = worker.opened
+            if self._reach:
+                opened = replace(opened, device=worker.ask(Reach(), self._timeout_s).device)
         except (WorkerDied, WorkerTimeout) as error:
             worker.close()
             raise BackendUnavailable(
@@ -190,7 +196,6 @@ class Cards:
             worker.close()
             raise
         most = max(sized.bytes_needed, default=0)
-        opened = replace(worker.opened, device=sized.device)
         return OpenCard(0, site, request, opened, cases, most, worker)
 
     def _judge(self, sites: Sequence[CardSite], outcomes: Sequence[object], *, may_lack: bool) -> None:

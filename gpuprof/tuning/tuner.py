@@ -65,7 +65,12 @@ class Tuner:
         self._sites = sites_of(options.device, options.cluster)
         try:
             self._cards = Cards(
-                self._sites.sites, request, to_open, options.timeout_s, may_lack=self._sites.may_lack
+                self._sites.sites,
+                request,
+                to_open,
+                options.timeout_s,
+                may_lack=self._sites.may_lack,
+                reach=True,
             )
         except BaseException:
             self._sites.close()

@@ -26,7 +26,7 @@ SIZES = {"reduce": (4096, 1 << 22), "transpose": (128, 2048), "gemm": (128, 1024
 
 @pytest.fixture(scope="module")
 def device(gpu_count):
-    return GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01)).device
+    return GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01)).measured_device()
 
 
 def shares(device):
@@ -68,7 +68,7 @@ def test_rates_are_kept_on_disk_and_not_measured_twice(device, monkeypatch):
         pytest.fail("the rates of this device were measured before")
 
     monkeypatch.setattr(rate_meter.RateMeter, "measure", measured_again)
-    again = GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01)).device.measured_rates
+    again = GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01)).measured_device().measured_rates
     own = {key: value for key, value in again.items() if key != "event_floor_us"}
     assert own == {key: device.measured_rates[key] for key in own}
 

@@ -17,7 +17,7 @@ from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.protocol import Opened, Sized
+from gpuprof.measure.protocol import Opened, Reach, Reached, Sized
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
@@ -60,8 +60,8 @@ class MadeUpGpu:
     def __call__(self, request, patience_s: float = 1.0) -> "MadeUpGpu":
         return self
 
-    def ask(self, request, timeout_s: float) -> Sized:
-        return Sized((1,) * len(request.problems), DEVICE)
+    def ask(self, request, timeout_s: float) -> Sized | Reached:
+        return Reached(DEVICE) if isinstance(request, Reach) else Sized((1,) * len(request.problems))
 
     def tell(self, request) -> None:
         """Nothing is prepared."""

@@ -42,6 +42,8 @@ from gpuprof.results import BackendName, Clocks, TimingPair, Verification
 from gpuprof.statistics import SamplingBudget, fewest_samples, percentile, sample_until, summarise
 from gpuprof.toolchain.nvrtc import supported_archs
 
+#: Why it is not known what the device reaches: that is measured behind the cases.
+_ENDED_BEFORE = "not measured: the run ended before"
 #: The L2 cache of a device that tells none.
 _LEAST_BYTES = 1 << 20
 
@@ -161,7 +163,9 @@ class GpuBackend(Backend):
         with timeline.span("calibrate"):
             self._timer.calibrate()
         self._event_floor_us = self._measure_event_floor()
-        self.device = device
+        self.device = replace(
+            device, measured_copy_bandwidth_reason=_ENDED_BEFORE, measured_rates_reason=_ENDED_BEFORE
+        )
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -412,7 +416,8 @@ class GpuBackend(Backend):
         source.free()
         target.free()
         median_us = percentile(sorted(samples), 0.5)
-        return replace(device, measured_copy_bandwidth_gbps=2 * nbytes / median_us / 1e3)
+        gbps = 2 * nbytes / median_us / 1e3
+        return replace(device, measured_copy_bandwidth_gbps=gbps, measured_copy_bandwidth_reason=None)
 
     def model_constants(self) -> Iterator[tuple[str, dict[str, float], str]]:
         """Measure what a modelled time needs beside the rates; see `ConstantMeter.measure`."""
@@ -431,7 +436,8 @@ class GpuBackend(Backend):
         except CaseFailure as error:
             return replace(device, measured_rates_reason=f"not measured: {error.what}")
         self._ahead.forget(compiled_rates, self._arch)
-        return replace(device, measured_rates={**rates, "event_floor_us": self._event_floor_us})
+        rates["event_floor_us"] = self._event_floor_us
+        return replace(device, measured_rates=rates, measured_rates_reason=None)
 
 
 def _check_arch(device: Device, archs: Sequence[int]) -> None:
