@@ -42,6 +42,9 @@ class FakeBackend(CompileOnlyBackend):
         load = "kernels of other processes ran in 97 % of the last moment"
         return (Condition("load", "disturbs", load),) if self._slower else (Condition("load", "ok", "idle"),)
 
+    def measured_device(self):
+        return replace(self.device, measured_copy_bandwidth_gbps=1234.0)
+
     def problem_bytes(self, problem):
         if os.environ.get("FAKE_WORKER_SIZES_NOTHING"):
             os._exit(9)
