@@ -95,6 +95,8 @@ class Check:
         absolute: Formula of the error allowed besides.
         accumulate: Type that sums are kept in, of which `u` and `tiny` in those formulas are where it is
             wider than the output's, whose own rounding is allowed besides; empty for the output's.
+        unordered: Whether elements may stand in any order within a row; of an output of one dimension the
+            formula may give fewer than it holds, and what stands behind so many is anything.
     """
 
     value: str = ""
@@ -102,6 +104,7 @@ class Check:
     relative: str = "0"
     absolute: str = "0"
     accumulate: str = ""
+    unordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ class Operation:
         work: What it needs.
         checks: How outputs are checked, by the array's name.
         ceiling_checks: The same for kernels that only bound the others; empty where they compute the same.
+        parts: Array formulas that checks, and later parts, use by their names.
         references: What else computes it.
         help: One sentence for the command line.
         coded: Name of the class in `problems` that says what a declaration cannot; empty for none.
@@ -164,6 +168,7 @@ class Operation:
     work: Work
     checks: Mapping[str, Check]
     ceiling_checks: Mapping[str, Check] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
     references: tuple[ReferenceDeclaration, ...] = ()
     help: str = ""
     coded: str = ""

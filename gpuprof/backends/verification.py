@@ -21,21 +21,22 @@ def verification_of(
     spec: ArraySpec,
     bound: ErrorBound,
     compared: ErrorComparison,
-    wrong: Array,
-    indices: Array,
     detail: str,
+    wrong: Array | None = None,
+    indices: Array | None = None,
 ) -> Verification:
-    """What a comparison on the host says of an output."""
+    """What a comparison on the host says of an output; without `indices` its elements have no places."""
+    wrong = compared.wrong if wrong is None else wrong
     return Verification(
         max_abs_error=finite(compared.max_abs_error),
         max_rel_error=finite(compared.max_rel_error),
         bound=bound.relative,
         absolute_bound=bound.absolute,
-        checked_elements=len(indices),
+        checked_elements=len(wrong),
         wrong_elements=int(wrong.sum()),
         detail=detail,
-        array=spec.name,
-        first_wrong=int(indices[wrong.argmax()]) if wrong.any() else None,
+        array="" if indices is None else spec.name,
+        first_wrong=int(indices[wrong.argmax()]) if indices is not None and wrong.any() else None,
     )
 
 

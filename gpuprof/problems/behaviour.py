@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuprof.operation import Check, Role
 from gpuprof.problems.dtypes import is_float, numpy_dtype, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate, evaluate_arrays, evaluate_real
-from gpuprof.problems.generators import generate
+from gpuprof.problems.generators import Names, generate
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of
 
@@ -115,11 +115,13 @@ class Behaviour:
 
     def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
         """Every array that kernels read, by its declared content."""
-        return {
-            spec.name: generate(problem.operation.inputs[spec.name], spec.elements, spec.dtype, seed, stream)
-            for stream, spec in enumerate(problem.arrays)
-            if spec.is_read
-        }
+        made: dict[str, Array] = {}
+        for stream, spec in enumerate(problem.arrays):
+            if spec.is_read:
+                text = problem.operation.inputs[spec.name]
+                names = Names(problem.dimensions, made)
+                made[spec.name] = generate(text, spec.elements, spec.dtype, seed, stream, names)
+        return made
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """Every output by its formula."""
@@ -134,10 +136,16 @@ class Behaviour:
                 if spec.unread
             },
         }
+        for name, text in problem.operation.parts.items():
+            values[name] = evaluate_arrays(text, values)
         expected = {}
         for spec in problem.outputs:
             check = problem.checks[spec.name]
-            result = _of_shape(spec, check.value, evaluate_arrays(check.value, values))
+            result = evaluate_arrays(check.value, values)
+            if check.unordered:
+                result = sorted_rows(_no_longer(spec, check.value, result), spec.shape)
+            else:
+                result = _of_shape(spec, check.value, result)
             floats = is_float(spec.dtype)
             result = result.astype(np.float64) if floats else _as_integers(spec, check, result)
             if check.magnitude:
@@ -196,6 +204,18 @@ def _as_integers(spec: ArraySpec, check: Check, result: Array) -> Array:
     if check.relative == check.absolute == "0":
         raise ExpressionError(f"{check.value!r} gives fractions, and {spec.name} holds integers")
     return result
+
+
+def sorted_rows(values: Array, shape: tuple[int, ...]) -> Array:
+    """An unordered output's elements in ascending order within each row, flat."""
+    return np.sort(values.reshape(-1) if len(shape) == 1 else values.reshape(shape), axis=-1).ravel()
+
+
+def _no_longer(spec: ArraySpec, formula: str, result: Array) -> Array:
+    """A formula's result for an unordered output, which may be shorter in one dimension."""
+    if len(spec.shape) == 1 and result.ndim == 1 and result.size <= spec.elements:
+        return result
+    return _of_shape(spec, formula, result)
 
 
 def _of_shape(spec: ArraySpec, formula: str, result: Array) -> Array:

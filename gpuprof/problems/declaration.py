@@ -36,7 +36,7 @@ RESERVED = (
     *("u", "tiny", "truncation", "real"),
 )
 #: Fields of a check that may stand beside the outputs, and then hold for all of them.
-_SHARED = ("relative", "absolute", "equal", "magnitude", "accumulate")
+_SHARED = ("relative", "absolute", "equal", "magnitude", "accumulate", "unordered")
 _EXAMPLE = "An operation has dimensions, [arrays.NAME], [work] and [check]; see docs/operations.md."
 
 
@@ -76,7 +76,7 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
         arrays=arrays,
         scalars=scalars,
         options={key: _read_option(table) for key, table in reader.named_sections("options")},
-        inputs=_read_inputs(reader.section("inputs", {}), arrays),
+        inputs=_read_inputs(reader.section("inputs", {}), arrays, dimensions),
         work=_read_work(reader.section("work"), (*dimensions, *scalars)),
         checks={},
         references=tuple(map(_read_reference, reader.sections("references"))),
@@ -92,9 +92,11 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
     if all(array.role == "in" for array in arrays.values()):
         raise reader.error("arrays", "have nothing to check: none is out or inout")
     _check_coded(reader, operation)
+    check = reader.section("check", {})
+    operation = replace(operation, parts=_read_parts(check, operation))
     return replace(
         operation,
-        checks=_read_checks(reader.section("check", {}), operation),
+        checks=_read_checks(check, operation),
         ceiling_checks=_read_ceiling_checks(reader, operation),
     )
 
@@ -185,13 +187,15 @@ def _read_option(reader: TableReader) -> OptionDeclaration:
     return option
 
 
-def _read_inputs(reader: TableReader, arrays: dict[str, ArrayDeclaration]) -> dict[str, str]:
-    inputs = {}
+def _read_inputs(
+    reader: TableReader, arrays: dict[str, ArrayDeclaration], dimensions: tuple[str, ...]
+) -> dict[str, str]:
+    inputs: dict[str, str] = {}
     for key, array in arrays.items():
         if array.role != "out":
             text = reader.take(key, str, default_generator(array.dtype))
             try:
-                check_generator(text, array.dtype)
+                check_generator(text, array.dtype, dimensions, tuple(inputs))
             except ExpressionError as error:
                 raise reader.error(key, f"is not valid content: {error}") from error
             inputs[key] = text
@@ -222,6 +226,26 @@ def _read_ceiling_checks(reader: TableReader, operation: Operation) -> dict[str,
     if not any(option.ceiling for option in operation.options.values()):
         raise reader.error("ceiling", "has checks for kernels that no option calls a ceiling")
     return _read_checks(reader.section("ceiling"), operation)
+
+
+def _read_parts(reader: TableReader, operation: Operation) -> dict[str, str]:
+    """Formulas under names, in order; each may use those before it."""
+    if "parts" in operation.arrays:
+        return {}
+    parts: dict[str, str] = {}
+    for name, text in reader.take("parts", dict, {}).items():
+        if not is_identifier(name) or name in (*operation.argument_names, *RESERVED):
+            raise reader.error(f"parts.{name}", "must be a name that nothing else has")
+        if not isinstance(text, str):
+            raise reader.error(f"parts.{name}", f"must be a formula, not {text!r}")
+        _check_formula(reader, f"parts.{name}", text, (*_known_to_checks(operation), *parts), "arrays")
+        parts[name] = text
+    return parts
+
+
+def _known_to_checks(operation: Operation) -> list[str]:
+    read = [name for name, array in operation.arrays.items() if array.role != "out"]
+    return [*read, *operation.scalars, *operation.dimensions]
 
 
 def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
@@ -258,9 +282,11 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
         relative=relative or "0",
         absolute=absolute or "0",
         accumulate=accumulate,
+        unordered=reader.take("unordered", bool, False),
     )
-    known = [name for name, array in operation.arrays.items() if array.role != "out"]
-    known += [*operation.scalars, *operation.dimensions]
+    if check.unordered and (check.magnitude or operation.coded):
+        raise reader.error("unordered", "leaves no room for magnitude, nor for code of gpuprof's own")
+    known = (*_known_to_checks(operation), *operation.parts)
     for key, text in (("value", check.value), ("magnitude", check.magnitude)):
         if text:
             _check_formula(reader, key, text, known, "arrays")

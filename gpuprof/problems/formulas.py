@@ -63,6 +63,11 @@ def _shape(value: Value) -> tuple[int, ...]:
     return extents
 
 
+def _widths(width: Value, array: Value) -> tuple[int, ...]:
+    """One number for all axes, or one for each."""
+    return tuple(map(int, width)) if isinstance(width, tuple) else (int(width),) * np.ndim(array)
+
+
 def _rounded_to(dtype: str) -> _Function:
     """Rounded to an element type and back."""
     return lambda value: rounded(np.asarray(value, np.float64), dtype).astype(np.float64)
@@ -183,8 +188,10 @@ _ARRAYS = _Grammar(
         "bincount": lambda array, minlength=0: np.bincount(np.ravel(array), minlength=int(minlength)),
         "arange": lambda count: np.arange(int(count), dtype=np.int64),
         "roll": lambda array, shift, axis=None: np.roll(array, int(shift), axis),
-        # Zeros around an array, so many on each side of each axis.
-        "pad": lambda array, width: np.pad(array, int(width)),
+        # Zeros around an array, or what stands at its edge: so many on each side of each axis.
+        "pad": lambda array, width, edge=False: np.pad(
+            array, [(each, each) for each in _widths(width, array)], "edge" if edge else "constant"
+        ),
         "take": lambda array, indices, axis=None: np.take(array, np.asarray(indices, np.int64), axis),
         "concatenate": lambda arrays, axis=0: np.concatenate(arrays, axis),
         "zeros": lambda shape: np.zeros(_shape(shape)),
@@ -276,7 +283,8 @@ def _known(text: str, values: Mapping[str, Any], language: Language) -> "_Formul
 
 
 def _widened(value: Any) -> Value:
-    if isinstance(value, int | float):  # like a constant: it takes the type of the array that it meets
+    # A number is like a constant: it takes the type of the array that it meets.
+    if isinstance(value, int | float) or value.dtype == np.bool_:
         return value
     if np.issubdtype(value.dtype, np.unsignedinteger):
         return value.astype(np.uint64 if value.dtype.itemsize == 8 else np.int64)

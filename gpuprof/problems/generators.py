@@ -3,17 +3,30 @@
 """The first content of arrays: a few distributions by name, the same numbers for the same seed."""
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.problems.dtypes import OF_RUN, integer_range, is_float, numpy_dtype, rounded
-from gpuprof.problems.formulas import ExpressionError, parse_expression
+from gpuprof.problems.formulas import ExpressionError, evaluate_real, parse_expression, variables
 
 if TYPE_CHECKING:
     import numpy as np
 
 _Number = int | float
-_Generator = Callable[["np.random.Generator", int, str, tuple[_Number, ...]], Any]
+Array = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What contents may name besides numbers: dimensions, and the arrays that are made before."""
+
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+
+
+_Generator = Callable[["np.random.Generator", int, str, tuple[Any, ...]], Any]
 
 
 def _uniform(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
@@ -48,16 +61,63 @@ def _constant(rng: "np.random.Generator", count: int, dtype: str, arguments: tup
     return np.full(count, arguments[0])
 
 
+def _sorted(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+    import numpy as np
+
+    return np.sort((_uniform if is_float(dtype) else _integers)(rng, count, dtype, arguments))
+
+
+def _mask(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+    return rng.random(count) < arguments[0]
+
+
+def _arange(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+    import numpy as np
+
+    return np.arange(count) * arguments[0]
+
+
+def _csr_offsets(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+    import numpy as np
+
+    offsets = np.zeros(count, np.int64)
+    if count > 1:
+        np.cumsum(rng.multinomial(int(arguments[0]), np.full(count - 1, 1 / (count - 1))), out=offsets[1:])
+    return offsets
+
+
+def _csr_columns(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[Any, ...]) -> Any:
+    """Columns that ascend within a row: sorted numbers of a shorter range, each moved on by its place."""
+    import numpy as np
+
+    offsets, columns = arguments[0].astype(np.int64), int(arguments[1])
+    lengths = np.diff(offsets)
+    if not len(lengths) or offsets[-1] != count or lengths.min() < 0:
+        raise ExpressionError(f"the offsets do not end at the {count} elements of the columns")
+    if lengths.max() > columns:
+        raise ExpressionError(f"a row has {lengths.max()} elements, and there are {columns} columns")
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    drawn = (rng.random(count) * (columns - lengths[row] + 1)).astype(np.int64)
+    return drawn[np.lexsort((drawn, row))] + np.arange(count) - offsets[row]
+
+
 #: Each with the number of its arguments, and what they are.
 _GENERATORS: dict[str, tuple[_Generator, int, str]] = {
     "uniform": (_uniform, 2, "uniform(low, high), without high"),
     "normal": (_normal, 2, "normal(mean, deviation)"),
     "integers": (_integers, 2, "integers(low, high), without high"),
+    "sorted": (_sorted, 2, "sorted(low, high), ascending, without high"),
     "permutation": (_permutation, 0, "permutation: each index once"),
+    "mask": (_mask, 1, "mask(share), ones among zeros"),
+    "arange": (_arange, 1, "arange(step)"),
+    "csr_offsets": (_csr_offsets, 1, "csr_offsets(elements)"),
+    "csr_columns": (_csr_columns, 2, "csr_columns(OFFSETS, columns), OFFSETS being an array before it"),
     "zeros": (lambda rng, count, dtype, _: _constant(rng, count, dtype, (0,)), 0, "zeros"),
     "ones": (lambda rng, count, dtype, _: _constant(rng, count, dtype, (1,)), 0, "ones"),
     "constant": (_constant, 1, "constant(value)"),
 }
+#: Those with a range of numbers.
+_RANGES = ("uniform", "integers", "sorted")
 
 
 def default_generator(dtype: str) -> str:
@@ -65,17 +125,45 @@ def default_generator(dtype: str) -> str:
     return "uniform(-1, 1)" if dtype in OF_RUN or is_float(dtype) else "integers(0, 100)"
 
 
-def check_generator(text: str, dtype: str) -> None:
-    """Refuse a text that names no content, or none of an element type."""
-    name, arguments = _parse(text)
-    if dtype in OF_RUN or is_float(dtype):
+def check_generator(
+    text: str, dtype: str, dimensions: Collection[str] = (), arrays: Collection[str] = ()
+) -> None:
+    """Refuse a text that names no content, or none of an element type, whatever the size."""
+    name, nodes = _parse(text)
+    terms = [_text_of(node, text) for node in nodes]
+    if name == "csr_columns":
+        if terms[0] not in arrays:
+            before = ", ".join(arrays) or "none"
+            raise ExpressionError(
+                f"{text!r} needs the offsets, an array that is declared before it: {before}"
+            )
+        terms = terms[1:]
+    unknown = {used for term in terms for used in variables(term, "reals")} - {*dimensions, "inf"}
+    if unknown:
+        raise ExpressionError(f"{text!r} uses {min(unknown)!r}, which is no dimension")
+    if not any(variables(term, "reals") - {"inf"} for term in terms):
+        _check_numbers(text, name, tuple(_number(term, {}, text) for term in terms), dtype)
+
+
+def _check_numbers(text: str, name: str, arguments: tuple[_Number, ...], dtype: str) -> None:
+    floats = dtype in OF_RUN or is_float(dtype)
+    whole = name == "integers" or (name == "sorted" and not floats)
+    if whole and any(bound != int(bound) for bound in arguments if isfinite(bound)):
+        raise ExpressionError(f"{text!r} has a bound that is not an integer")
+    if name != "constant" and not all(map(isfinite, arguments)):
+        raise ExpressionError(f"{text!r} holds something that is not a number")
+    if name in _RANGES and arguments[0] >= arguments[1]:
+        raise ExpressionError(f"{text!r} has nothing between its bounds")
+    if name == "mask" and not 0 <= arguments[0] <= 1:
+        raise ExpressionError(f"{text!r} must be a share between 0 and 1")
+    if floats:
         return
     least, most = integer_range(dtype)
     if name == "constant":
-        fits = arguments[0] == int(arguments[0]) and least <= arguments[0] <= most
+        fits = isfinite(arguments[0]) and arguments[0] == int(arguments[0]) and least <= arguments[0] <= most
     elif name == "normal":
         fits = False
-    elif name in ("uniform", "integers"):
+    elif name in _RANGES:
         fits = least <= arguments[0] and arguments[1] <= most + 1
     else:
         fits = True
@@ -83,55 +171,64 @@ def check_generator(text: str, dtype: str) -> None:
         raise ExpressionError(f"{text!r} has numbers that {dtype} does not hold")
 
 
-def generate(text: str, count: int, dtype: str, seed: int, stream: int) -> Any:
+def generate(text: str, count: int, dtype: str, seed: int, stream: int, names: Names | None = None) -> Any:
     """Reproducible content of one array.
 
     Raises:
-        ExpressionError: The type does not hold all of its numbers.
+        ExpressionError: The type does not hold all of its numbers, or a dimension makes no sense of them.
     """
     import numpy as np
 
-    name, arguments = _parse(text)
+    names = names or Names()
+    name, nodes = _parse(text)
+    terms = [_text_of(node, text) for node in nodes]
+    arrays = [names.arrays[terms.pop(0)]] if name == "csr_columns" else []
+    numbers = tuple(_number(term, names.dimensions, text) for term in terms)
+    _check_numbers(text, name, numbers, dtype)
     rng = np.random.Generator(np.random.SFC64([seed, stream]))
-    drawn = _GENERATORS[name][0](rng, count, dtype, arguments)
+    drawn = _GENERATORS[name][0](rng, count, dtype, (*arrays, *numbers))
     if is_float(dtype):
-        values = rounded(drawn, dtype)
-        fits = np.isfinite(values).all()
+        with np.errstate(over="ignore"):
+            values = rounded(drawn, dtype)
+        fits = np.isfinite(values).all() or (name == "constant" and not isfinite(numbers[0]))
     else:
         values = drawn.astype(numpy_dtype(dtype))
-        fits = name != "permutation" or count - 1 <= integer_range(dtype)[1]
+        indices = name in ("permutation", "arange", "csr_offsets", "csr_columns")
+        fits = not indices or not count or int(drawn.max()) <= integer_range(dtype)[1]
     if not fits:
         raise ExpressionError(f"{text!r} has numbers that {dtype} does not hold")
     return values
 
 
-def _parse(text: str) -> tuple[str, tuple[_Number, ...]]:
+def _parse(text: str) -> tuple[str, list[ast.expr]]:
+    nodes: list[ast.expr] = []
     match parse_expression(text.strip()):
         case ast.Name(id=name):
-            arguments: list[_Number] = []
+            pass
         case ast.Call(func=ast.Name(id=name), args=nodes, keywords=[]):
-            arguments = [_number(node, text) for node in nodes]
+            pass
         case _:
-            name, arguments = "", []
+            name = ""
     if name not in _GENERATORS:
         forms = "; ".join(form for _, _, form in _GENERATORS.values())
         raise ExpressionError(f"{text!r} is none of: {forms}")
     _, count, form = _GENERATORS[name]
-    if len(arguments) != count:
+    if len(nodes) != count:
         raise ExpressionError(f"{text!r} must be {form}")
-    if name == "integers" and any(bound != int(bound) for bound in arguments):
-        raise ExpressionError(f"{text!r} has a bound that is not an integer")
-    if name in ("uniform", "integers") and arguments[0] >= arguments[1]:
-        raise ExpressionError(f"{text!r} has nothing between its bounds")
-    return name, tuple(arguments)
+    return name, nodes
 
 
-def _number(node: ast.expr, text: str) -> _Number:
-    match node:
-        case ast.Constant(value=int() | float() as value) if (
-            not isinstance(value, bool) and abs(value) < 2**63
-        ):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_number(inner, text)
-    raise ExpressionError(f"{text!r} holds something that is not a number")
+def _text_of(node: ast.expr, text: str) -> str:
+    return ast.get_source_segment(text.strip(), node) or ""
+
+
+def _number(term: str, dimensions: Mapping[str, int], text: str) -> _Number:
+    if term.replace(" ", "") in ("inf", "-inf"):
+        return float(term.replace(" ", ""))
+    try:
+        value = evaluate_real(term, dimensions)
+    except ExpressionError as error:
+        raise ExpressionError(f"{text!r} holds something that is not a number: {error}") from error
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ExpressionError(f"{text!r} holds something that is not a number of 64 bits")
+    return value

@@ -3,6 +3,7 @@
 """The first content of arrays: as named, the same for the same seed, and nothing else."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, numpy_dtype
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.problems.generators import check_generator, default_generator, generate
+from gpuprof.problems.generators import Names, check_generator, default_generator, generate
 
 COUNT = 20_000
 FLOATS = RUN_TYPES
@@ -89,7 +90,7 @@ def test_default_goes_with_every_type(dtype):
     [
         *("", " ", "random", "uniform", "uniform()", "uniform(1)", "uniform(1, 2, 3)", "zeros(1)"),
         *("constant()", "uniform(1, 1)", "uniform(2, 1)", "integers(5, 5)", "integers(0.5, 2)"),
-        *("integers(0, 1.5)", "uniform(a, b)", "uniform('0', 1)", "uniform(0, 1 + 1)", "uniform(0, True)"),
+        *("integers(0, 1.5)", "uniform(a, b)", "uniform('0', 1)", "uniform(0, True)"),
         *("uniform(0, None)", "uniform(low=0, high=1)", "uniform(*x)", "uniform(0, 1).T", "uniform(0, 1)(2)"),
         *("np.zeros", "zeros()[0]", "normal(0, 1j)", "constant(1e999)", f"constant({2**63})"),
         *("__import__('os')", "lambda: 0", "uniform(0,", "zeros; ones", "zeros ones", "'zeros'", "0", "None"),
@@ -141,6 +142,76 @@ def test_a_types_whole_range_may_be_asked_for():
         values = made(f"integers({limits.min}, {limits.max + 1})", dtype)
         assert values.min() < limits.min / 2 or limits.min == 0
         assert values.max() > limits.max / 2
+
+
+DIMENSIONS = {"rows": 100, "columns": 50, "nnz": 1500}
+
+
+def of_size(text, count, dtype="i32", **arrays):
+    check_generator(text, dtype, DIMENSIONS, arrays)
+    return generate(text, count, dtype, 1, 2, Names(DIMENSIONS, arrays))
+
+
+def test_csr_has_ascending_columns_in_every_row():
+    offsets = of_size("csr_offsets(nnz)", 101)
+    assert (offsets[0], offsets[-1]) == (0, 1500)
+    assert len(set(np.diff(offsets))) > 5
+    columns = of_size("csr_columns(offsets, columns)", 1500, offsets=offsets)
+    for begin, end in pairwise(offsets):
+        assert (np.diff(columns[begin:end]) > 0).all()
+    assert 0 <= columns.min() < columns.max() < 50
+    assert len({tuple(columns[begin : begin + 3]) for begin in offsets[:-1]}) > 50
+    with pytest.raises(ExpressionError, match="a row has 15 elements, and there are 7 columns"):
+        of_size("csr_columns(offsets, 7)", 1500, offsets=np.arange(101) * 15)
+    with pytest.raises(ExpressionError, match="do not end at the 1400 elements"):
+        of_size("csr_columns(offsets, columns)", 1400, offsets=offsets)
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "expected"),
+    [
+        ("constant(-inf)", "f32", [-np.inf] * 4),
+        ("constant(inf)", "f16", [np.inf] * 4),
+        ("constant(1e30)", "f32", [np.float32(1e30)] * 4),
+        ("constant(rows // 3)", "i32", [33] * 4),
+        ("arange(nnz // 4)", "i32", [0, 375, 750, 1125]),
+        ("mask(1)", "u8", [1] * 4),
+        ("mask(0)", "f32", [0] * 4),
+        ("integers(rows, rows + 1)", "i64", [100] * 4),
+    ],
+)
+def test_contents_may_be_infinite_large_or_follow_the_size(text, dtype, expected):
+    assert of_size(text, 4, dtype).tolist() == expected
+
+
+def test_sorted_numbers_ascend_and_masks_have_their_share():
+    for dtype in ("i32", "f32"):
+        values = of_size("sorted(-20, rows)", 1000, dtype)
+        assert (np.diff(values) >= 0).all()
+        assert -20 <= values[0] < -10 < 90 < values[-1] <= 100
+    assert of_size("mask(0.25)", 10_000, "u8").mean() == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("integers(0, width)", "uses 'width', which is no dimension"),
+        ("csr_columns(other, columns)", "an array that is declared before it: offsets"),
+        ("csr_offsets(inf)", "not a number"),
+        ("mask(1.5)", "between 0 and 1"),
+        ("constant(inf)", "has numbers that i32 does not hold"),
+        ("sorted(3, 3)", "nothing between its bounds"),
+    ],
+)
+def test_contents_that_make_no_sense_are_refused_when_they_are_read(text, why):
+    with pytest.raises(ExpressionError, match=why):
+        check_generator(text, "i32", DIMENSIONS, ["offsets"])
+
+
+def test_a_size_that_makes_no_sense_of_a_content_is_refused_when_it_is_made():
+    check_generator("integers(0, rows - 100)", "i32", DIMENSIONS)
+    with pytest.raises(ExpressionError, match="nothing between its bounds"):
+        of_size("integers(0, rows - 100)", 4)
 
 
 CALLS = st.builds(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer
-from gpuprof.backends.gpu.fresh_inputs import CodeFor
+from gpuprof.backends.gpu.fresh_inputs import CodeFor, verify_unordered
 from gpuprof.backends.verification import finite
 from gpuprof.machine import memory_limited
 from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
@@ -48,6 +48,8 @@ class ExpectedOutputs:
         self._initial = initial
         self._expected: dict[str, DeviceBuffer] = {}
         self._magnitude: dict[str, DeviceBuffer | None] = {}
+        #: Of outputs whose elements have no order; no device function compares these.
+        self._unordered: dict[str, Expected] = {}
         self._result = DeviceBuffer(32)
 
     @property
@@ -60,8 +62,8 @@ class ExpectedOutputs:
         """Compute them, and hide them."""
         self._free_buffers()
         self._compute(host)
-        for spec in self._problem.outputs:
-            self._hide(spec.name)
+        for name in self._expected:
+            self._hide(name)
 
     def download(self, spec: ArraySpec, *, begin: int, count: int) -> Expected:
         """What elements of an output must be; where every magnitude is 1, there is one."""
@@ -85,8 +87,8 @@ class ExpectedOutputs:
 
     def picked(
         self, spec: ArraySpec, picks: ctypes.c_longlong, secret: ctypes.c_ulonglong, wrong: DeviceBuffer
-    ) -> tuple[Arguments, Arguments]:
-        """What `spoil` and `compare_picked` take for an output.
+    ) -> tuple[Arguments, Arguments | None]:
+        """What `spoil` and `compare_picked` take for an output; the latter none where elements have no order.
 
         Args:
             spec: The output.
@@ -97,6 +99,8 @@ class ExpectedOutputs:
         bound, magnitude = self._problem.bound(spec.name), self._magnitude.get(spec.name)
         head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
         chosen = (picks, secret)
+        if spec.name in self._unordered:
+            return Arguments([*head, *chosen]), None
         compared = (
             _POINTER(self._expected[spec.name].address),
             _POINTER(magnitude.address if magnitude else 0),
@@ -108,6 +112,8 @@ class ExpectedOutputs:
 
     def compare(self, spec: ArraySpec) -> Verification:
         """Hold an output against its reference, element by element."""
+        if spec.name in self._unordered:
+            return verify_unordered(self._problem, spec, self._buffers[spec.name], self._unordered[spec.name])
         bound = self._problem.bound(spec.name)
         exact = _is_compared_as_integers(self._problem, spec)
         self._result.upload(np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64))
@@ -200,7 +206,11 @@ class ExpectedOutputs:
         """References by NumPy."""
         with memory_limited():
             expected_values = self._problem.reference(host)
+        checks = self._problem.checks
+        self._unordered = {name: kept for name, kept in expected_values.items() if checks[name].unordered}
         for name, expected in expected_values.items():
+            if name in self._unordered:
+                continue
             exact = _is_compared_as_integers(self._problem, self._problem.array(name))
             values = expected.values.astype(np.int64 if exact else np.float64, copy=False)
             self._expected[name] = DeviceBuffer(values.nbytes)

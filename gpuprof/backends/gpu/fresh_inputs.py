@@ -20,6 +20,7 @@ from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.unordered import compare_unordered
 from gpuprof.problems.wrong_values import WrongResult, describe_wrong
 from gpuprof.results import Verification
 
@@ -89,6 +90,9 @@ class FreshInputs:
         """Compare some elements of an output that was computed from them."""
         indices, expected = self._picks[spec.name]
         dtype = numpy_dtype(spec.dtype)
+        if self._problem.checks[spec.name].unordered:
+            found = verify_unordered(self._problem, spec, got, expected)
+            return found if found.passed else replace(found, detail=self._with_others(found.detail))
         if spec.nbytes <= _FEW_BYTES:
             values = got.download(dtype, count=spec.elements)[indices]
         else:
@@ -97,8 +101,10 @@ class FreshInputs:
         if found.passed:
             return found
         # Its place is no place of a launch with the run's own inputs, which is the one that can be explained.
-        detail = f"with other inputs (--seed {self._seed}) {found.detail}"
-        return replace(found, detail=detail, array="", first_wrong=None)
+        return replace(found, detail=self._with_others(found.detail), array="", first_wrong=None)
+
+    def _with_others(self, detail: str) -> str:
+        return f"with other inputs (--seed {self._seed}) {detail}"
 
     def free(self) -> None:
         """Give the memory back."""
@@ -121,7 +127,9 @@ class FreshInputs:
                     return f"Not tried with other inputs: their reference takes more than {_SECONDS:g} s"
                 with memory_limited():
                     whole = whole or self._problem.reference(inputs)
-                expected = whole[name].at(indices)
+                expected = whole[name]
+                if not self._problem.checks[name].unordered:
+                    expected = expected.at(indices)
             self._picks[name] = indices, expected
         try:
             for spec in read:
@@ -147,6 +155,16 @@ def with_picks(problem: Problem, seed: int) -> tuple[Mapping[str, Array], dict[s
     return inputs, picks
 
 
+def verify_unordered(
+    problem: Problem, spec: ArraySpec, got: DeviceBuffer, expected: Expected
+) -> Verification:
+    """Hold an output whose elements have no order against its reference, on the host."""
+    values = got.download(numpy_dtype(spec.dtype), count=spec.elements)
+    bound = problem.bound(spec.name)
+    compared, detail = compare_unordered(spec, values, expected, bound)
+    return verification_of(spec, bound, compared, detail)
+
+
 def _compare_some(
     problem: Problem, spec: ArraySpec, got: Array, expected: Expected, indices: NDArray[np.intp]
 ) -> Verification:
@@ -157,4 +175,4 @@ def _compare_some(
     if wrong.any():
         result = WrongResult((), (), got, expected, wrong, None, bound, problem.scalars)
         detail = describe_wrong(problem, spec.name, result, indices)
-    return verification_of(spec, bound, compared, wrong, indices, detail)
+    return verification_of(spec, bound, compared, detail, wrong, indices)

@@ -41,7 +41,7 @@ class _Output(NamedTuple):
     spec: ArraySpec
     code: DeviceCode
     before: Arguments
-    after: Arguments
+    after: Arguments | None
 
 
 class KeptSharedMemory:
@@ -173,6 +173,8 @@ class LaunchChecks:
     def after(self) -> None:
         """Queue that the elements are compared that were changed before."""
         for output in self._outputs:
+            if output.after is None:
+                continue
             output.code.queue("compare_picked", output.after)
             self._looked_at += min(self._picks.value, output.spec.elements)
 

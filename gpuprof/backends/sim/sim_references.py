@@ -15,6 +15,7 @@ from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.unordered import compare_unordered
 from gpuprof.problems.wrong_values import WrongResult, describe_wrong
 from gpuprof.results import Verification
 
@@ -60,6 +61,7 @@ class References:
     def result(self, spec: ArraySpec) -> Array:
         """An output as a kernel should leave it, rounded to its type."""
         values = self._expected(spec, np.arange(spec.elements), whole=True).values
+        values = np.pad(values, (0, spec.elements - len(values)))
         with np.errstate(over="ignore"):
             return (
                 rounded(values, spec.dtype)
@@ -77,6 +79,11 @@ class References:
             return Verification(
                 None, None, bound.relative, 0, detail=f"the sampled blocks wrote nothing to {spec.name}"
             )
+        if self.problem.checks[spec.name].unordered:
+            missing = None if spec.is_read else ~written
+            every = self._expected(spec, indices, whole=True)
+            compared, detail = compare_unordered(spec, buffer.array(), every, bound, missing)
+            return verification_of(spec, bound, compared, detail)
         expected = self._expected(spec, indices, whole)
         got = buffer.array() if whole else buffer.array()[indices]
         compared = compare(got, expected.values, expected.magnitude, bound)
@@ -96,7 +103,7 @@ class References:
                 scalars=self.problem.scalars,
             )
             detail = describe_wrong(self.problem, spec.name, result, None if whole else indices)
-        return verification_of(spec, bound, compared, wrong, indices, detail)
+        return verification_of(spec, bound, compared, detail, wrong, indices)
 
     def _expected(self, spec: ArraySpec, indices: NDArray[np.intp], whole: bool) -> Expected:
         if not whole and self._whole is None:
