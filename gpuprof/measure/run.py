@@ -308,10 +308,12 @@ class _Keeper:
                 self._file.append(measurement)
 
     def reached(self, number: int, device: Device) -> None:
-        """Keep what was measured of a device."""
+        """Keep what was measured of a device, unless a run that goes on here knew it."""
         with self._lock:
-            devices = self._empty.devices
-            self._empty = replace(self._empty, devices=(*devices[:number], device, *devices[number + 1 :]))
+            devices = list(self._empty.devices)
+            if devices[number].measured_copy_bandwidth_gbps is None:
+                devices[number] = device
+            self._empty = replace(self._empty, devices=tuple(devices))
 
     def case(self, index: int) -> Measurement:
         """What is known of a case that was added."""

@@ -95,9 +95,8 @@ def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
 
 @pytest.mark.parametrize("last", ["good", "crashes"])
 def test_what_a_device_reaches_is_measured_behind_the_cases(run_kernels, last):
-    run, watcher = run_kernels("good", last)
+    run, _ = run_kernels("good", last)
     assert [device.measured_copy_bandwidth_gbps for device in run.devices] == [1234.0]
-    assert watcher.told.device.measured_copy_bandwidth_gbps is None
 
 
 class Uncounted:
