@@ -23,8 +23,7 @@ from tune_live import live
 from tune_strategies import Trace, strategies
 from tune_table import SPACES, Recording, Table, count_rest, read_table, record
 
-from gpuprof.tuning.estimate import estimated_us
-from gpuprof.tuning.ties import bound_of
+from gpuprof.analysis.tuned import bound_of, modelled_of
 
 #: Timings after which a search is looked at.
 _MARKS = (5, 10, 20, 40)
@@ -100,17 +99,17 @@ def _ranking(table: Table) -> str:
         rng.shuffle(both)
         lowest = sorted(both, key=lambda pair: pair[0])[:_BUDGET]
         shares.append(fastest / min(time for _, time in lowest))
-    guesses = [
+    modelled = [
         (guess, time_us)
         for one, time_us in held
-        if (guess := estimated_us(one, table.device)) is not None and time_us is not None
+        if (guess := modelled_of(one.measurement)) is not None and time_us is not None
     ]
-    lowest = sorted(guesses)[:_BUDGET]
+    least = sorted(modelled)[:_BUDGET]
     return (
         f"Of {len(both):,} bounds the rank correlation with times is {_correlation(both):.2f}; the {_BUDGET}"
         f" lowest hold one of {statistics.median(shares):.3f} of the best of these (median over the orders of"
-        f" equals). Of the estimates that a search begins from it is {_correlation(guesses):.2f}, and"
-        f" {fastest / min(time for _, time in lowest):.3f}."
+        f" equals). Of {len(modelled):,} modelled times it is {_correlation(modelled):.2f}, and"
+        f" {fastest / min(time for _, time in least):.3f}."
     )
 
 

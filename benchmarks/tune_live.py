@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from tune_strategies import search_of
 from tune_table import Table
 
+from gpuprof.analysis.tuned import time_of
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Measure, Open, Prepare
 from gpuprof.results import Measurement
 from gpuprof.tuning.card_search import BATCH, FIRST_BATCH
 from gpuprof.tuning.space import Point, point_of_case
-from gpuprof.tuning.ties import time_of
 
 #: Kernel time of a point in a search, as `gpuprof tune` takes it first, and of those that are compared.
 _SHORT_S, _LONG_S = 0.05, 0.25

@@ -37,9 +37,7 @@ def search_of(table: Table, seed: int, *, counts: bool = True) -> SizeSearch:
     known = {one.candidate.point: one for one, _ in held}
     for candidate in search.candidates:
         if candidate.point in known:
-            uncounted = replace(
-                known[candidate.point].measurement, bounds={}, bound_by=None, executor_counters={}
-            )
+            uncounted = replace(known[candidate.point].measurement, bounds={}, bound_by=None, model=None)
             search.built(candidate, uncounted)
     search.begin(0)
     if counts:

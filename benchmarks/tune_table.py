@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gpuprof.analysis.tuned import time_of
 from gpuprof.bounds import with_bounds
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
@@ -27,11 +28,9 @@ from gpuprof.measure.request import Selection
 from gpuprof.measure.session import run_cases
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.results import Counter, Measurement, Occupancy, Resources
+from gpuprof.results import Counter, Measurement, Model, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
-from gpuprof.tuning.estimate import BuiltPoint
-from gpuprof.tuning.space import Candidate, Point, SearchSpace, Wanted, make_space
-from gpuprof.tuning.ties import time_of
+from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, Wanted, make_space
 from gpuprof.tuning.worker_pool import WorkerPool
 
 FOLDER = Path(__file__).parent / "tuning"
@@ -71,7 +70,8 @@ class Table:
         size: As a user types it.
         device: What it was recorded on.
         points: Of each point that can be launched: `kernel`, `params`, `block`, `resources`, `occupancy`,
-            `counters` by name (the value; at least that and on the busiest SM where these differ), `outcome`,
+            `counters` by name (the value; at least that and on the busiest SM where these differ), `model`
+            (the modelled time in microseconds, then the ends of its interval), `outcome`,
             `time_us`, and `short_us` as it was timed with all others; what is not known is None.
         seconds: What recording took, by stage.
     """
@@ -205,7 +205,7 @@ def record(name: str, size: str, how: Recording, path: Path) -> Table:
     seconds["counting"] = _lap(begun, seconds)
     with how.turn():
         seconds["waiting"] = _lap(begun, seconds)
-        points = [_point(one, counts.get(one.candidate.point)) for one in built.values()]
+        points = [_point(one) | counts.get(one.candidate.point, {}) for one in built.values()]
         cases = [one.candidate.case for one in built.values()]
         timed = _timed(cases, how.device, _SHORT_S, begun + how.limit_s)
         seconds["timing"] = _lap(begun, seconds)
@@ -237,18 +237,22 @@ def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
     rest = [one for one, _ in held if counted[_key_of(one.candidate.point)]["counters"] is None]
     with WorkerPool(OpenExecutor(table.device, 0), workers) as pool:
         pool.build([one.candidate.case for one in rest], lambda *_: None, time.monotonic() + count_s)
-        for point, counters in _counted(pool, rest, count_s).items():
-            counted[_key_of(point)]["counters"] = counters
+        for point, found in _counted(pool, rest, count_s).items():
+            counted[_key_of(point)].update(found)
     return replace(table, points=list(counted.values()))
 
 
 def _counted(pool: WorkerPool, built: Sequence[BuiltPoint], count_s: float) -> dict[Point, dict[str, Any]]:
-    """What a table holds of counts, by point, as far as time allows."""
+    """What a table holds of counts and models, by point, as far as time allows."""
     found: dict[Point, dict[str, Any]] = {}
 
     def counted(number: int, measurement: Measurement) -> None:
         if measurement.executor_counters:
-            found[built[number].candidate.point] = _plain(measurement.executor_counters)
+            model = measurement.model
+            found[built[number].candidate.point] = {
+                "counters": _plain(measurement.executor_counters),
+                "model": model and [model.median_us, model.low_us, model.high_us],
+            }
 
     cases = [(one.candidate.case, one.measurement) for one in built]
     pool.count(cases, counted, time.monotonic() + count_s)
@@ -264,7 +268,7 @@ def _plain(counters: Mapping[str, Counter]) -> dict[str, Any]:
     }
 
 
-def _point(one: BuiltPoint, counters: dict[str, Any] | None) -> dict[str, Any]:
+def _point(one: BuiltPoint) -> dict[str, Any]:
     """A point as a table holds it, before it is timed."""
     point, measurement = one.candidate.point, one.measurement
     return {
@@ -273,7 +277,8 @@ def _point(one: BuiltPoint, counters: dict[str, Any] | None) -> dict[str, Any]:
         "block": point.block,
         "resources": to_json(measurement.resources),
         "occupancy": to_json(measurement.occupancy),
-        "counters": counters,
+        "counters": None,
+        "model": None,
         "outcome": None,
         "time_us": None,
         "short_us": None,
@@ -326,7 +331,12 @@ def _measurement(candidate: Candidate, point: dict[str, Any]) -> Measurement:
     )
     if point["counters"] is None:
         return case
-    return replace(case, outcome="ok", executor_counters=dict(map(_counter, point["counters"].items())))
+    return replace(
+        case,
+        outcome="ok",
+        executor_counters=dict(map(_counter, point["counters"].items())),
+        model=Model(*point["model"]) if point["model"] else None,
+    )
 
 
 def _counter(named: tuple[str, Any]) -> tuple[str, Counter]:

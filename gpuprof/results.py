@@ -354,8 +354,8 @@ class TunedPoint:
         kernel: Id of the kernel.
         params: Values of all its parameters.
         block: Threads of a block in x, y and z.
-        expected_us: What the search's model expects of it, or the bound that exact counts give where
-            `Tuned.by` is `bound`: never a time that was measured.
+        expected_us: What the search expects of it, in what decides (`Tuned.by`): never a time that was
+            measured.
     """
 
     kernel: str
@@ -377,7 +377,8 @@ class Tuned:
         combinations: Of all values, constraints aside.
         ruled_out: How many of them cannot run, by the reason.
         uncompiled: How many were never compiled, for want of time.
-        by: What decided: measured `time`, or the `bound` where nothing was timed.
+        by: What decided: measured `time`; where nothing was timed the modelled one (`model`), or the `bound`
+            where nothing was modelled.
         evaluated: Points that were timed or counted.
         ties: The best point, then those that cannot be told apart from it; empty where none was right.
         ranked: The points that the model puts first, best first, whether or not they were timed.
@@ -388,7 +389,7 @@ class Tuned:
     combinations: Count
     ruled_out: Mapping[str, Count]
     uncompiled: Count
-    by: Literal["time", "bound"]
+    by: Literal["time", "model", "bound"]
     evaluated: Count
     ties: tuple[TunedPoint, ...] = ()
     ranked: tuple[TunedPoint, ...] = ()

@@ -13,6 +13,7 @@ from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.limits import Limits
+from gpuprof.analysis.modelled import modelled_text, too_near
 from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Measurement, Model, Run
@@ -20,8 +21,6 @@ from gpuprof.text import format_extent
 
 #: Bounds within this factor count as equal.
 _SAME_BOUND = 1.01
-#: Modelled times within this factor are too near to tell which is less: the model errs by more.
-_SAME_MODEL = 1.1
 _MOST_NAMED = 3
 
 NOT_TIMED = "not timed; lower bounds"
@@ -150,17 +149,6 @@ class Answer:
         return f"{'; '.join((said, *self.cautions))}."
 
 
-def modelled_text(model: Model) -> str:
-    """A modelled time with its interval: `2.5 ms modelled (2.1 ms–3.3 ms)`."""
-    return model_interval(model).replace(" (", " modelled (")
-
-
-def model_interval(model: Model) -> str:
-    """The same in a column whose head says that it is modelled."""
-    low, high = numbers.time_us(model.low_us, 2), numbers.time_us(model.high_us, 2)
-    return f"{numbers.time_us(model.median_us, 2)} ({low}–{high})"
-
-
 def answer_of(run: Run, ladder: SizeLadder) -> Answer:
     """The answer of one ladder: by times, else by bounds, which it says; else that nothing can be told.
 
@@ -261,12 +249,12 @@ def _by_model(run: Run, ladder: SizeLadder) -> Answer | None:
     )
     if run.backend != "sim" or not times:
         return None
-    least, _, rung, model = times[0]
+    _, _, rung, model = times[0]
     most, _, slowest, _ = times[-1]
     alike = tuple(
         found.kernel.id
-        for us, _, found, _ in times[1:]
-        if us <= least * _SAME_MODEL and found.case.ran != rung.case.ran
+        for _, _, found, its in times[1:]
+        if too_near(model, its) and found.case.ran != rung.case.ran
     )
     same = (f"too near to tell: {numbers.listed(alike, _MOST_NAMED)}",) if alike else ()
     slower = (f"{slowest.kernel.id} {numbers.time_us(most, 2)} modelled",) if len(times) > 1 else ()

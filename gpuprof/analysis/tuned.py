@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a search found, size by size: its points with their figures, who is tied, what was ruled out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.speed import speed_of
+from gpuprof.analysis.modelled import modelled_text
 from gpuprof.results import OTHER_REASONS, Measurement, Run, Tuned, TunedPoint, Tuning
 from gpuprof.text import format_extent
 
+#: What decides of points: measured times, modelled ones, or bounds where nothing of a space is modelled.
+By = Literal["time", "model", "bound"]
 #: How a point's block is called among its values.
 BLOCK = "block"
 #: Reasons that a sentence names.
@@ -22,7 +25,7 @@ _OPENING = frozenset({"A", "Its", "It", "No", "The"})
 
 @dataclass(frozen=True, slots=True)
 class TunedRow:
-    """One point that was timed or counted: values of what was searched as typed, and its time or bound.
+    """One point that was timed or counted: values of what was searched as typed, and what decides of it.
 
     A tied one is the best, or cannot be told apart from it; the default is the header's.
     """
@@ -57,7 +60,7 @@ class TunedSize:
 
     @property
     def by_time(self) -> bool:
-        """Whether times decided; else bounds did, and nothing was timed."""
+        """Whether times decided; else nothing was timed."""
         return self.tuned.by == "time"
 
     @property
@@ -75,6 +78,32 @@ class TunedSize:
     def allowed(self) -> int:
         """Points that were not ruled out."""
         return self.tuned.combinations - sum(self.tuned.ruled_out.values())
+
+
+def time_of(case: Measurement) -> float | None:
+    """A case's measured time in microseconds; None where it has none."""
+    ended_well = case.outcome == "ok" and case.timing is not None and case.timing.cold is not None
+    return case.timing.cold.median_us if ended_well and case.timing and case.timing.cold else None
+
+
+def bound_of(case: Measurement) -> float | None:
+    """A case's bound in microseconds; None where it was not counted, or is wrong."""
+    return case.bounds[case.bound_by].least_us if case.outcome == "ok" and case.bound_by else None
+
+
+def modelled_of(case: Measurement) -> float | None:
+    """A case's modelled time in microseconds; None where it has none, or is wrong."""
+    return case.model.median_us if case.outcome == "ok" and case.model else None
+
+
+def value_of(case: Measurement, by: By) -> float | None:
+    """What decides of a case, in microseconds; None where it has none."""
+    return {"time": time_of, "model": modelled_of, "bound": bound_of}[by](case)
+
+
+def basis_of(cases: Iterable[Measurement]) -> By:
+    """What decides of cases that nobody timed."""
+    return "model" if any(modelled_of(case) is not None for case in cases) else "bound"
 
 
 def tuned_sizes(run: Run) -> tuple[TunedSize, ...]:
@@ -99,7 +128,7 @@ def _size(run: Run, tuning: Tuning, tuned: Tuned) -> TunedSize:
             TunedRow(
                 case,
                 _values(case, tuning, searched_block=case.kernel in blocks),
-                _value(run, case, tuned),
+                value_of(case, tuned.by),
                 _identity(case, blocks) in ties,
                 dict(case.params) == default and case.block == own,
             )
@@ -113,15 +142,6 @@ def _size(run: Run, tuning: Tuning, tuned: Tuned) -> TunedSize:
         tuple(row for row in rows if row.value_us is None),
         run.device_label(tuned.device) if len(run.devices) > 1 else "",
     )
-
-
-def _value(run: Run, case: Measurement, tuned: Tuned) -> float | None:
-    if case.outcome != "ok":
-        return None
-    if tuned.by == "bound":
-        return case.bounds[case.bound_by].least_us if case.bound_by else None
-    speed = speed_of(run, case)
-    return speed.median_us if speed else None
 
 
 def _values(case: Measurement | TunedPoint, tuning: Tuning, *, searched_block: bool) -> dict[str, str]:
@@ -148,24 +168,40 @@ def typed(row: TunedRow, *, several: bool) -> str:
 
 def answer_sentence(size: TunedSize) -> str:
     """Who is best, and by how much, as a clause; else why nobody is."""
-    done = "timed" if size.by_time else "counted"
+    done = "timed" if size.by_time else "executed"
     if not size.rows:
         if size.wrong:
             return f"{len(size.wrong):,} of {len(size.wrong):,} points that were {done} failed"
         return f"nothing was {done}" if size.allowed else f"no combination can run, and nothing was {done}"
     best, default = size.rows[0], size.default
     assert best.value_us is not None
-    value = numbers.time_us(best.value_us)
-    told = f"best is {typed(best, several=size.several)}, {'' if size.by_time else 'with a bound of '}{value}"
+    told = f"best is {typed(best, several=size.several)}, {_figure(size, best)}"
     if default is None or default.value_us is None:
         return told
     if default is best:
         return f"{told}: the header's own values"
     if default.is_tied:
-        return f"{told}; the header's own values are as good"
-    own, factor = numbers.time_us(default.value_us), numbers.ratio(default.value_us / best.value_us)
-    how = "long" if size.by_time else "high a bound"
+        modelled = size.tuned.by == "model"
+        near = f", {_figure(size, default)}, are too near to tell" if modelled else " are as good"
+        return f"{told}; the header's own values{near}"
+    own = numbers.time_us(default.value_us) if size.tuned.by == "bound" else _figure(size, default)
+    factor, how = numbers.ratio(default.value_us / best.value_us), _AS[size.tuned.by]
     return f"{told}; the header's own values: {own}, {factor} as {how}"
+
+
+def _figure(size: TunedSize, row: TunedRow) -> str:
+    if size.tuned.by == "model" and row.case.model:
+        return modelled_text(row.case.model)
+    return f"{'' if size.by_time else 'with a bound of '}{numbers.time_us(row.value_us or 0.0)}"
+
+
+#: What a factor between two points is of, and how ties are told.
+_AS: dict[By, str] = {"time": "long", "model": "long", "bound": "high a bound"}
+_TIED: dict[By, str] = {
+    "time": "cannot be told apart from it",
+    "model": "too near to tell which is faster",
+    "bound": "with the same bound",
+}
 
 
 def tie_sentence(size: TunedSize) -> str:
@@ -173,14 +209,13 @@ def tie_sentence(size: TunedSize) -> str:
     others = [typed(row, several=size.several) for row in size.ties[1:]]
     if not others:
         return ""
-    how = "cannot be told apart from it" if size.by_time else "with the same bound"
     rest = ", …" if len(others) > _MOST_NAMED else ""
-    return f"{len(others):,} more {how}: {', '.join(others[:_MOST_NAMED])}{rest}"
+    return f"{len(others):,} more {_TIED[size.tuned.by]}: {', '.join(others[:_MOST_NAMED])}{rest}"
 
 
 def space_sentence(size: TunedSize) -> str:
     """How large the space is, how much of it was looked at, what was ruled out and why."""
-    tuned, done = size.tuned, "timed" if size.by_time else "counted"
+    tuned, done = size.tuned, "timed" if size.by_time else "executed"
     several = "" if tuned.combinations == 1 else "s"
     told = (
         f"{tuned.combinations:,} combination{several}: {size.allowed:,} can run, {tuned.evaluated:,} {done}"

@@ -13,6 +13,7 @@ from gpuprof.analysis.tuned import (
     answer_sentence,
     space_sentence,
     tie_sentence,
+    time_of,
     tuned_sizes,
 )
 from gpuprof.api.keywords import TuneKeywords, takes_options
@@ -28,7 +29,7 @@ from gpuprof.api.measuring import (
 )
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.measure.options import SelectOptions, run_options
-from gpuprof.results import Measurement
+from gpuprof.results import Measurement, Model
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
@@ -47,6 +48,7 @@ class Best:
         params: Values of its parameters.
         block: Threads of a block in x, y and z.
         time_us: Measured time of one launch; None where nothing was timed.
+        model: Its modelled time with an interval; None where it was not modelled.
         bound_us: The least time that exact counts allow; None where it was not counted.
     """
 
@@ -54,6 +56,7 @@ class Best:
     params: Mapping[str, int]
     block: Extent
     time_us: float | None
+    model: Model | None
     bound_us: float | None
 
 
@@ -73,7 +76,7 @@ class Search:
 
     @property
     def by_time(self) -> bool:
-        """Whether times decided; else points are ranked by bounds, and nothing was timed."""
+        """Whether times decided; else nothing was timed, and points are ranked by modelled times."""
         return self.run.record.backend == "gpu"
 
     def best(self, size: str | int | None = None, device: str | None = None) -> Best:
@@ -153,8 +156,8 @@ def tune(
     """Search the values that headers declare for the parameters and blocks of kernels.
 
     Points that constraints, resources or spills rule out never run. Of the others those are timed that are
-    expected to be fastest, by their counts and the times so far; the closest meet in rounds. Without a GPU
-    points are counted on the executor and ranked by their bounds.
+    expected to be fastest, by modelled times and the times so far; the closest meet in rounds. Without a GPU
+    the modelled times decide.
 
     Args:
         what: As of `profile`: an operation that comes with gpuprof, a folder, `.cu` files or `Source` texts.
@@ -211,11 +214,11 @@ def tune(
 
 def _best(row: TunedRow) -> Best:
     case = row.case
-    timed = case.timing is not None and case.timing.cold is not None
     return Best(
         case.kernel,
         case.params,
         case.block,
-        case.timing.cold.median_us if timed and case.timing and case.timing.cold else None,
+        time_of(case),
+        case.model,
         case.bounds[case.bound_by].least_us if case.bound_by else None,
     )

@@ -54,7 +54,7 @@ class Findings:
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
     model: Model | None = None
-    model_reason: str | None = "only what the executor runs without a GPU is modelled"
+    model_reason: str | None = "modelled times follow from counts, and the executor did not count it"
 
 
 class ExplainedFailure(CaseFailure):

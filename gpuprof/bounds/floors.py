@@ -52,7 +52,7 @@ def with_bounds(case: Measurement, device: Device) -> Measurement:
             model,
             median_us=max(model.median_us, least_us),
             low_us=max(model.low_us, least_us),
-            high_us=max(model.high_us, least_us),
+            high_us=model.high_us * max(1.0, least_us / model.median_us),
         )
     return replace(case, bounds=bounds, bound_by=most, bounds_reason=None, model=model)
 

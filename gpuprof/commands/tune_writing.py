@@ -55,7 +55,9 @@ def write_best(
         tell("Nothing is written: no point gave a right result.")
         return []
     if run.backend != "gpu":
-        tell("Nothing was timed: what is written is the best by its bound only.")
+        modelled = run.tuning and any(tuned.by == "model" for tuned in run.tuning.sizes)
+        by = "modelled time" if modelled else "bound"
+        tell(f"Nothing was timed: what is written is the best by its {by} only.")
     if behind:
         worst = sorted(behind, key=lambda size: -behind[size])
         named = ", ".join(f"{size} ({100 * behind[size]:.0f} %)" for size in worst[:_MOST_NAMED])

@@ -111,7 +111,7 @@ def unmeasured(
         clocks_reason=why,
         counters_reason=why,
         bounds_reason=why,
-        model_reason="there is no model yet",
+        model_reason=why,
         lines_reason=why,
         explanation_reason="there is nothing to explain",
     )

@@ -135,7 +135,7 @@ class Counting:
         if self._pool.closed:
             return
         if isinstance(answer, str):
-            counted = replace(measurement, lines_reason=answer, bounds_reason=answer)
+            counted = replace(measurement, lines_reason=answer, bounds_reason=answer, model_reason=answer)
         else:
             counted = _counted(measurement, answer, self._request)
         self._on_counted(index, counted)
@@ -160,6 +160,8 @@ def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -
         executor_counters=answer.counters,
         lines=answer.lines,
         lines_reason=answer.lines_reason,
+        model=answer.model,
+        model_reason=answer.model_reason,
         remarks=tuple(dict.fromkeys((*measurement.remarks, *answer.remarks))),
     )
     if measurement.chosen:

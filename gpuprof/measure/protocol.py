@@ -19,7 +19,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.options import RunOptions
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, SourceLine
+from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, Model, SourceLine
 from gpuprof.schema import from_json, to_text
 from gpuprof.text import cut
 
@@ -176,13 +176,15 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A case's counts, or why there are none."""
+    """A case's counts and its modelled time, or why there are none."""
 
     counters: Mapping[str, Counter]
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
     remarks: tuple[str, ...] = ()
     reason: str = ""
+    model: Model | None = None
+    model_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,15 @@ class WorkerSide:
             executed = executor.count(kernel, case.problem, shape, self._compile(kernel, shape))
         except (CaseFailure, CaseSkipped) as error:
             return Counted({}, reason=error.what)
-        return Counted(executed.counters, executed.lines, executed.lines_reason, executed.remarks)
+        model, why = executed.model()
+        return Counted(
+            executed.counters,
+            executed.lines,
+            executed.lines_reason,
+            executed.remarks,
+            model=model,
+            model_reason=why,
+        )
 
     def _prepare(self, case: Case) -> None:
         """Start compiling; whatever is wrong with the case will be said when it is measured."""

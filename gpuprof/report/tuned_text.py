@@ -5,6 +5,7 @@
 from collections.abc import Iterator
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.modelled import model_interval
 from gpuprof.analysis.status import Mark, status_of
 from gpuprof.analysis.tuned import (
     TunedRow,
@@ -21,14 +22,18 @@ from gpuprof.results import Run
 #: Points that are shown before the rest is folded away.
 _MOST_SHOWN = 10
 _TIED, _DEFAULT = Mark("★", "*"), Mark("◇", "o")
-_BY_BOUND = "Not timed; ranked by lower bounds: the point with the lower bound may still be the slower."
+_NOT_TIMED = {
+    "model": "Not timed; ranked by modelled times: any that is too near to tell may be the fastest.",
+    "bound": "Not timed; ranked by lower bounds: the point with the lower bound may still be the slower.",
+}
+_HEAD = {"time": "time", "model": "modelled", "bound": "at least"}
 
 
 def search_content(run: Run) -> Iterator[Content]:
     """What a search found, size by size; nothing of a run that is not a search."""
     sizes = tuned_sizes(run)
-    if sizes and not sizes[0].by_time:
-        yield Sentence(_BY_BOUND, mark=Mark("!", "!"), tone="warning")
+    for by in dict.fromkeys(size.tuned.by for size in sizes if not size.by_time):
+        yield Sentence(_NOT_TIMED[by], mark=Mark("!", "!"), tone="warning")
     for size in sizes:
         yield Section("", tuple(_size(run, size)))
 
@@ -46,7 +51,9 @@ def _size(run: Run, size: TunedSize) -> Iterator[Content]:
         yield Section(points, (_table(size, folded),), folded=True)
     for row in size.wrong:
         status = status_of(run, row.case)
-        reason = row.case.reason or row.case.bounds_reason or "no reason was recorded"
+        reason = (
+            row.case.reason or row.case.bounds_reason or row.case.model_reason or "no reason was recorded"
+        )
         text = f"{typed(row, several=size.several)} {status.word}: {reason}"
         yield Sentence(text, mark=status.mark, tone="bad")
 
@@ -55,7 +62,7 @@ def _table(size: TunedSize, rows: tuple[TunedRow, ...]) -> Table:
     best = size.rows[0].value_us or 1.0
     columns = (
         Column("", right=False),
-        Column("time" if size.by_time else "at least"),
+        Column(_HEAD[size.tuned.by]),
         Column("of the best"),
         Column("point", right=False, folds=20),
     )
@@ -64,11 +71,11 @@ def _table(size: TunedSize, rows: tuple[TunedRow, ...]) -> Table:
 
 def _row(size: TunedSize, row: TunedRow, best: float) -> Row:
     value = row.value_us or best
-    point = typed(row, several=size.several)
+    point, model = typed(row, several=size.several), row.case.model
     return Row(
         (
             Cell("", mark=_TIED if row.is_tied else _DEFAULT if row.is_default else None),
-            Cell(numbers.time_us(value)),
+            Cell(model_interval(model) if model and size.tuned.by == "model" else numbers.time_us(value)),
             Cell(numbers.ratio(best / value)),
             Cell(f"{point} (the header's)") if row.is_default else Cell(point, code=True),
         )

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuprof.analysis.tuned import By, basis_of, bound_of, value_of
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
-from gpuprof.tuning.estimate import BuiltPoint, estimated_us
-from gpuprof.tuning.model import Vector, corrected, features_of
-from gpuprof.tuning.space import Candidate, Point, SearchSpace, rule_out
-from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of
+from gpuprof.tuning.correction import Vector, corrected, features_of
+from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, rule_out
+from gpuprof.tuning.ties import tied_by_bound, tied_by_model, tied_by_time
 
 #: Spilled bytes of a thread, stores and loads, from which a point is not worth a launch.
 MOST_SPILL_BYTES = 128
@@ -79,11 +79,13 @@ class SizeSearch:
         self.rank()
 
     def rank(self) -> None:
-        """Guess what each point takes, by the counts that are known."""
+        """Guess what each point takes: as modelled, carried on to the points that were not counted."""
         built = [self._built[point] for point in self._points]
         self._features = features_of(built, self._device)
-        estimates = [estimated_us(one, self._device) for one in built]
-        self._guesses = corrected(self._features, np.zeros(len(built)), estimates)
+        cases = [one.measurement for one in built]
+        by = basis_of(cases)
+        modelled = [value_of(case, by) for case in cases]
+        self._guesses = corrected(self._features, np.zeros(len(built)), modelled)
 
     def to_count(self, most: int) -> list[BuiltPoint]:
         """The points to count first: the order of the candidates favours none."""
@@ -94,12 +96,13 @@ class SizeSearch:
         return [one for point in self._ranked() if not (one := self._built[point]).measurement.bound_by]
 
     def counted(self, point: Point, measurement: Measurement) -> None:
-        """Take a point's bounds; a point that could not be counted is ranked without."""
+        """Take a point's bounds and model; a point that could not be counted is ranked without."""
         self._built[point] = BuiltPoint(self._built[point].candidate, measurement)
 
     def _expected(self) -> Vector:
         """What each point takes in microseconds, as far as is known."""
-        known = {point: self._value(case) for point, case in self.measured.items()}
+        by = self._by
+        known = {point: value_of(case, by) for point, case in self.measured.items()}
         times = [known.get(point) for point in self._points]
         found: Vector = np.exp(corrected(self._features, self._guesses, times))
         return found
@@ -110,7 +113,8 @@ class SizeSearch:
 
     def next_cases(self, budget: int, batch: int) -> list[Case]:
         """The cases to measure next, none where the search at this size is done; `budget` may end well."""
-        used = sum(1 for case in self.measured.values() if self._value(case) is not None)
+        by = self._by
+        used = sum(1 for case in self.measured.values() if value_of(case, by) is not None)
         count = min(batch, budget - used, _PATIENCE * budget - len(self.measured))
         own = [point for point in self._defaults if point in self._built]
         order = dict.fromkeys((*own, *self._ranked())) if count > 0 else ()
@@ -140,16 +144,19 @@ class SizeSearch:
         return found if len(found) > 1 else []
 
     def _nearest(self, share: float, most: int) -> list[Point]:
-        values = {point: value for point, case in self._known().items() if (value := self._value(case))}
+        by = self._by
+        values = {point: value for point, case in self._known().items() if (value := value_of(case, by))}
         order = sorted(values, key=lambda point: values[point])
         return [point for point in order if values[point] <= values[order[0]] * (1 + share)][:most]
 
-    def _value(self, case: Measurement) -> float | None:
-        return value_of(case, timed=self._timed)
+    @property
+    def _by(self) -> By:
+        return "time" if self._timed else basis_of(self.measured.values())
 
     def cases(self) -> list[Measurement]:
         """What was measured: the best first, those without a figure last."""
-        return sorted(self._known().values(), key=lambda case: self._value(case) or float("inf"))
+        by = self._by
+        return sorted(self._known().values(), key=lambda case: value_of(case, by) or float("inf"))
 
     def _known(self) -> dict[Point, Measurement]:
         """What was measured, in the order of the candidates: several cards and cores end in any order."""
@@ -159,9 +166,12 @@ class SizeSearch:
     def record(self) -> Tuned:
         """What was found so far."""
         expected = dict(zip(self._points, self._expected().tolist(), strict=True))
-        if self._timed:
+        by = self._by
+        if by == "time":
             finalists = self.finalists() or self._nearest(0.0, 1)
             ties = tied_by_time({point: self.measured[point] for point in finalists})
+        elif by == "model":
+            ties = tied_by_model(self._known())
         else:
             bounds = {point: bound for point, case in self._known().items() if (bound := bound_of(case))}
             ties = tied_by_bound(bounds)
@@ -170,7 +180,7 @@ class SizeSearch:
             combinations=self._combinations,
             ruled_out=dict(self._ruled_out.most_common()),
             uncompiled=self._uncompiled,
-            by="time" if self._timed else "bound",
+            by=by,
             evaluated=len(self.measured),
             ties=tuple(point.record(expected.get(point)) for point in ties),
             ranked=tuple(

@@ -107,6 +107,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltPoint:
+    """A candidate that was compiled and fits on the device; once it was counted, with bounds and model."""
+
+    candidate: Candidate
+    measurement: Measurement
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSpace:
     """Everything that is searched."""
 

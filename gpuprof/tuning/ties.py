@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
+from gpuprof.analysis.modelled import too_near
+from gpuprof.analysis.tuned import time_of, value_of
 from gpuprof.comparison.judging import judge, times_of
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.results import Measurement, Run
@@ -27,26 +29,17 @@ def tied_by_time(cases: Mapping[Key, Measurement]) -> list[Key]:
     return [best] + [key for key in order[1:] if judge(times[best], times[key]).verdict != "regressed"]
 
 
+def tied_by_model(cases: Mapping[Key, Measurement]) -> list[Key]:
+    """The point of the least modelled time, and those that the model cannot tell from it."""
+    models = {key: case.model for key, case in cases.items() if case.outcome == "ok" and case.model}
+    order = sorted(models, key=lambda key: models[key].median_us)
+    return [key for key in order if too_near(models[order[0]], models[key])]
+
+
 def tied_by_bound(bounds_us: Mapping[Key, float]) -> list[Key]:
     """The points of the lowest bound, and those that are as low."""
     order = sorted(bounds_us, key=lambda key: bounds_us[key])
     return [key for key in order if bounds_us[key] <= bounds_us[order[0]] * (1 + ALIKE_BOUNDS)]
-
-
-def time_of(case: Measurement) -> float | None:
-    """A case's measured time in microseconds; None where it has none."""
-    ended_well = case.outcome == "ok" and case.timing is not None and case.timing.cold is not None
-    return case.timing.cold.median_us if ended_well and case.timing and case.timing.cold else None
-
-
-def bound_of(case: Measurement) -> float | None:
-    """A case's bound in microseconds; None where it was not counted, or is wrong."""
-    return case.bounds[case.bound_by].least_us if case.outcome == "ok" and case.bound_by else None
-
-
-def value_of(case: Measurement, *, timed: bool) -> float | None:
-    """What decides of a case, in microseconds: its time, or its bound; None where it has none."""
-    return time_of(case) if timed else bound_of(case)
 
 
 def best_everywhere(run: Run, kernels: Mapping[str, Kernel]) -> tuple[Point | None, dict[str, float]]:
@@ -68,7 +61,7 @@ def best_everywhere(run: Run, kernels: Mapping[str, Kernel]) -> tuple[Point | No
             for case in run.cases
             if (case.device, case.problem.sizes) == (tuned.device, tuned.problem.sizes)
             and case.kernel in kernels
-            and (value := value_of(case, timed=tuned.by == "time"))
+            and (value := value_of(case, tuned.by))
         }
         least = min(held.values(), default=0.0)
         for point, value in held.items():

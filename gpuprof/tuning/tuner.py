@@ -21,16 +21,15 @@ from gpuprof.measure.sites import sites_of
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
-from gpuprof.tuning.estimate import BuiltPoint
 from gpuprof.tuning.search_plan import Plan, Watcher
-from gpuprof.tuning.space import point_of
+from gpuprof.tuning.space import BuiltPoint, point_of
 from gpuprof.tuning.worker_pool import WorkerPool
 
 #: Time after which nothing further is compiled for one kind of device; what was is kept for the next time.
 COMPILE_SECONDS = 240.0
 #: Points of each size that are counted first, and time after which none of them is begun.
 COUNTED, COUNT_SECONDS = 24, 60.0
-#: Time in which as many of the others are counted as can be: every bound that is exact helps.
+#: Time in which as many of the others are counted as can be.
 COUNT_MORE_SECONDS = 60.0
 
 
@@ -169,7 +168,7 @@ class Tuner:
         return kinds
 
     def _compile_and_count(self, alike: Sequence[CardSearch]) -> None:
-        """Compile every candidate, and count what time allows where times will decide."""
+        """Compile every candidate, and count what time allows."""
         lead, options = alike[0], self._plan.options
         places = _round_robin([len(size.candidates) for size in lead.sizes])
         request = OpenExecutor(lead.card.opened.device, options.seed, sim_blocks=options.sim_blocks)
@@ -189,8 +188,7 @@ class Tuner:
             for search in alike:
                 for number, size in enumerate(search.sizes):
                     size.begin(sum(1 for one, _ in places[done:] if one == number))
-            if lead.timed:
-                self._count(pool, alike)
+            self._count(pool, alike)
 
     def _count(self, pool: WorkerPool, alike: Sequence[CardSearch]) -> None:
         """Count what tells most of all points, then as many of the others as there is time for."""
@@ -207,7 +205,7 @@ class Tuner:
         points: Sequence[Sequence[BuiltPoint]],
         seconds: float,
     ) -> None:
-        """Count points of each size, and rank all by the bounds that are known then."""
+        """Count points of each size, and rank all by the modelled times that are known then."""
         places = _round_robin([len(own) for own in points])
         order = [(number, points[number][place]) for number, place in places]
         if not order:
@@ -237,7 +235,7 @@ class Tuner:
 
     def _explore(self) -> None:
         """Measure point after point on every device."""
-        title = "Timing" if self._searches[0].timed else "Counting"
+        title = "Timing" if self._searches[0].timed else "Executing"
         self._watcher.stage(title, sum(search.left() for search in self._searches))
         seconds = self._plan.budget.seconds
         if seconds is not None:

@@ -77,16 +77,23 @@ class WorkerPool:
         return self._each(cases, Build, BUILD_SECONDS, done, until)
 
     def count(self, built: Sequence[tuple[Case, Measurement]], on_done: OnDone, until: float) -> int:
-        """Count cases that `build` told of, as it does: with bounds, or why they could not be counted."""
+        """Count cases that `build` told of, as it does: with bounds and model, or why there are none."""
 
         def done(index: int, answer: Counted | str) -> None:
             known = built[index][1]
             if isinstance(answer, Counted) and not answer.reason:
-                counted = replace(known, outcome="ok", reason=None, executor_counters=answer.counters)
+                counted = replace(
+                    known,
+                    outcome="ok",
+                    reason=None,
+                    executor_counters=answer.counters,
+                    model=answer.model,
+                    model_reason=answer.model_reason,
+                )
                 on_done(index, with_bounds(counted, self._request.device))
             else:
                 reason = answer.reason if isinstance(answer, Counted) else str(answer)
-                on_done(index, replace(known, bounds_reason=reason))
+                on_done(index, replace(known, bounds_reason=reason, model_reason=reason))
 
         together = max(1, min(_TOGETHER, len(built) // (2 * self._count)))
         return self._each([case for case, _ in built], Count, COUNT_SECONDS, done, until, together)

@@ -19,9 +19,8 @@ from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.case import unmeasured
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
-from gpuprof.results import Bound, Occupancy, Resources
-from gpuprof.tuning.estimate import BuiltPoint
-from gpuprof.tuning.space import Wanted, make_space
+from gpuprof.results import Bound, Model, Occupancy, Resources
+from gpuprof.tuning.space import BuiltPoint, Wanted, make_space
 
 TILES = Path(__file__).parents[2] / "benchmarks" / "tuning" / "gemm_tiles.cu"
 #: Standard deviation of what nothing explains, as a share of the time.
@@ -35,19 +34,20 @@ class Landscape:
     points: list[BuiltPoint]
     times_us: np.ndarray
 
-    def with_bounds(self) -> list[BuiltPoint]:
-        """The points as if each had been counted."""
-        return [
-            replace(
-                one,
-                measurement=replace(
-                    one.measurement,
-                    bounds={"issue": Bound(float(time_us) * _share(one), "made up", "made up")},
-                    bound_by="issue",
-                ),
+    def counted(self) -> list[BuiltPoint]:
+        """The points as if each had been counted and modelled."""
+        found = []
+        for one, time_us in zip(self.points, self.times_us, strict=True):
+            us = float(time_us) * _share(one)
+            case = replace(
+                one.measurement,
+                outcome="ok",
+                bounds={"issue": Bound(us / 2, "made up", "made up")},
+                bound_by="issue",
+                model=Model(us, 0.85 * us, 1.3 * us),
             )
-            for one, time_us in zip(self.points, self.times_us, strict=True)
-        ]
+            found.append(replace(one, measurement=case))
+        return found
 
 
 def landscape(size: int = 2048, seed: int = 0) -> Landscape:
@@ -112,6 +112,6 @@ def _time_us(p: dict[str, int], size: int, threads: int, resident: int, sms: int
 
 
 def _share(one: BuiltPoint) -> float:
-    """What part of its time a point's bound is: little of it where few warps hide latency."""
+    """What part of its time a point is modelled to take: little of it where few warps hide latency."""
     assert one.measurement.occupancy is not None
     return 0.5 + 0.3 * min(1.0, one.measurement.occupancy.theoretical_pct / 50)

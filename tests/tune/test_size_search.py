@@ -10,18 +10,23 @@ from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
-from gpuprof.results import Bound
+from gpuprof.results import Bound, Model
 from gpuprof.tuning.size_search import SizeSearch
 from gpuprof.tuning.space import Wanted, make_space
 
 
-def searched(reverse):
-    """What a search finds whose points all have one bound, built and counted forwards or backwards."""
+def begun(*, timed):
+    """A search at one size, and what is built of its points."""
     file = load_kernels(TILES)
     problem = Problem.of(file.operation, (512, 512, 512), "f32", {}, {})
     space = make_space([Selection(file.kernels[0])], Wanted(), named=True)
-    search = SizeSearch(space, problem, load_card("h200"), 0, timed=False)
-    built = {one.candidate.point: one.measurement for one in landscape(512, 3).points}
+    search = SizeSearch(space, problem, load_card("h200"), 0, timed=timed)
+    return search, {one.candidate.point: one.measurement for one in landscape(512, 3).points}
+
+
+def searched(reverse):
+    """What a search finds whose points all have one bound, built and counted forwards or backwards."""
+    search, built = begun(timed=False)
     for candidate in search.candidates[::-1] if reverse else search.candidates:
         if candidate.point in built:
             search.built(candidate, built[candidate.point])
@@ -36,3 +41,27 @@ def searched(reverse):
 
 def test_the_order_in_which_compilers_and_cards_end_changes_nothing():
     assert searched(reverse=True) == searched(reverse=False)
+
+
+def test_a_search_begins_with_the_least_modelled_times_and_without_a_card_they_decide():
+    search, built = begun(timed=False)
+    counted = {one.candidate.point: one.measurement for one in landscape(512, 3).counted()}
+    for candidate in search.candidates:
+        if candidate.point in built:
+            search.built(candidate, built[candidate.point])
+    search.begin(0)
+    for asked in (search.to_count(24), search.rest_to_count()):
+        for one in asked:
+            search.counted(one.candidate.point, counted[one.candidate.point])
+        search.rank()
+    least = sorted(counted, key=lambda point: counted[point].model.median_us)
+    cases = {id(candidate.case): candidate.point for candidate in search.candidates}
+    asked = [cases[id(case)] for case in search.next_cases(6, 6)]
+    assert asked[1:] == [point for point in least if point != asked[0]][:5]  # the header's own comes first
+    for number, point in enumerate(asked):
+        us = 100.0 * 1.2**number
+        search.tell(point, replace(counted[point], model=Model(us, 0.85 * us, 1.3 * us)))
+    found = search.record()
+    assert found.by == "model"
+    # Within the factor of 1.3 that the model may err by above: too near to tell.
+    assert [point.params for point in found.ties] == [dict(point.params) for point in asked[:2]]

@@ -99,8 +99,8 @@ class MadeUpPool:
     def __init__(self, gpu: MadeUpGpu) -> None:
         self.gpu = gpu
         self.counted = self.compiled = 0
-        bounds = (one.measurement for one in gpu.land.with_bounds())
-        self.bounds = dict(zip(gpu.times, bounds, strict=True))
+        counts = (one.measurement for one in gpu.land.counted())
+        self.counts = dict(zip(gpu.times, counts, strict=True))
 
     def __call__(self, request) -> "MadeUpPool":
         return self
@@ -128,7 +128,7 @@ class MadeUpPool:
     def count(self, built, on_done, until) -> int:
         self.counted += len(built)
         for index, (case, _) in enumerate(built):
-            on_done(index, self.bounds[point_of_case(case)])
+            on_done(index, self.counts[point_of_case(case)])
         return len(built)
 
 

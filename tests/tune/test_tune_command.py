@@ -36,11 +36,11 @@ def searched(tmp_path_factory):
 def test_the_answer_names_the_best_and_says_that_nothing_was_timed(searched):
     _, done = searched
     out = " ".join(done.stdout.split())
-    assert "Not timed; ranked by lower bounds" in out
+    assert "Not timed; ranked by modelled times" in out
     assert "4096: best is EACH=" in out
     assert "512: best is" in out
     # 3 values by 2 blocks, of which one has 512 elements a block.
-    assert "6 combinations: 5 can run, 5 counted." in out
+    assert "6 combinations: 5 can run, 5 executed." in out
     assert "1 ruled out without a launch: 1 because scale gives a block at most 256 elements." in out
     assert done.stdout.rstrip().endswith("report.html")
     assert "keeps SKIP at 0: no candidates are declared" in done.stderr
@@ -52,7 +52,7 @@ def test_files_stand_in_a_folder_named_after_the_kernel(searched):
     assert run.tuning is not None
     assert [tuned.problem.label for tuned in run.tuning.sizes] == ["4096", "512"]
     for tuned in run.tuning.sizes:
-        assert tuned.by == "bound"
+        assert tuned.by == "model"
         assert tuned.ties
         assert len(tuned.ranked) == 5
     assert {case.outcome for case in run.cases} == {"ok"}
@@ -104,7 +104,7 @@ def test_where_every_point_is_wrong_the_status_says_so(scale):
     done = tune(
         "scale.cu", "-k", "scale:EACH=3,SKIP=0|1", *SIM, "--sizes", "1024", folder=scale.parent, code=1
     )
-    assert "1024: 2 of 2 points that were counted failed." in " ".join(done.stdout.split())
+    assert "1024: 2 of 2 points that were executed failed." in " ".join(done.stdout.split())
 
 
 def test_write_puts_the_best_into_the_header(scale):
@@ -126,9 +126,10 @@ def test_python_searches_too(scale, tmp_path):
     best = found.best()
     assert best.kernel == "scale"
     assert best.time_us is None
-    assert best.bound_us == min(case.bounds[case.bound_by].least_us for case in found.run.record.cases)
+    cases = found.run.record.cases
+    assert best.model.median_us == min(case.model.median_us for case in cases) > best.bound_us > 0
     assert found.best(2048) == found.ties("2048")[0]
-    assert "6 combinations: 5 can run, 3 counted" in str(found)
+    assert "6 combinations: 5 can run, 3 executed" in str(found)
     more = api.tune(scale, sizes=2048, device="sim:h200", budget=5, save=tmp_path / "kept.json")
     assert len(more.run) == 5
     with pytest.raises(api.InputError, match="was not searched"):

@@ -7,13 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from gpuprof.analysis.tuned import TunedRow, TunedSize, answer_sentence, space_sentence, tie_sentence
-from gpuprof.results import OTHER_REASONS, ProblemRecord, Tuned
+from gpuprof.results import OTHER_REASONS, Model, ProblemRecord, Tuned
 
 PROBLEM = ProblemRecord("scale", {"n": 4096}, "f32", {}, {}, 1, 1)
 
 
 def row(value_us: float | None, each: int, *, tied: bool = False, default: bool = False) -> TunedRow:
-    return TunedRow(SimpleNamespace(kernel="scale"), {"EACH": str(each)}, value_us, tied, default)
+    model = Model(value_us, 0.85 * value_us, 1.3 * value_us) if value_us else None
+    case = SimpleNamespace(kernel="scale", model=model)
+    return TunedRow(case, {"EACH": str(each)}, value_us, tied, default)
 
 
 def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize:
@@ -33,7 +35,15 @@ def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize
             size(row(20, 4, tied=True), row(40, 1, default=True), by="bound"),
             "with a bound of 20.0 µs; the header's own values: 40.0 µs, 2.00× as high a bound",
         ),
-        (size(wrong=3, combinations=3, evaluated=3, by="bound"), "3 of 3 points that were counted failed"),
+        (
+            size(row(20, 4, tied=True), row(40, 1, default=True), by="model"),
+            "20 µs modelled (17 µs–26 µs); the header's own values: 40 µs modelled (34 µs–52 µs), 2.00× as",
+        ),
+        (
+            size(row(20, 4, tied=True), row(22, 1, tied=True, default=True), by="model"),
+            "own values, 22 µs modelled (19 µs–29 µs), are too near to tell",
+        ),
+        (size(wrong=3, combinations=3, evaluated=3, by="model"), "3 of 3 points that were executed failed"),
         (size(combinations=2, ruled_out={"It is large.": 2}), "no combination can run"),
         (size(combinations=2), "nothing was timed"),
     ],
@@ -48,6 +58,7 @@ def test_the_answer(found, said):
         (1, "time", ""),
         (2, "time", "1 more cannot be told apart from it: EACH=1"),
         (3, "bound", "2 more with the same bound: EACH=1, EACH=2"),
+        (3, "model", "2 more too near to tell which is faster: EACH=1, EACH=2"),
         (6, "time", "5 more cannot be told apart from it: EACH=1, EACH=2, EACH=3, …"),
     ],
 )
@@ -66,7 +77,7 @@ def space(combinations: int, evaluated: int, ruled_out: dict[str, int] | None = 
     [
         (space(1, 1), "1 combination: 1 can run, 1 timed"),
         (space(1200, 20), "1,200 combinations: 1,200 can run, 20 timed"),
-        (space(3, 0, by="bound"), "3 combinations: 3 can run, 0 counted"),
+        (space(3, 0, by="bound"), "3 combinations: 3 can run, 0 executed"),
         (
             space(9, 0, {"It needs too much.": 9}),
             "9 combinations: 0 can run, 0 timed. 9 ruled out without a launch: 9 because it needs too much",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.devices.device import Device
-from gpuprof.tuning.estimate import BuiltPoint
+from gpuprof.tuning.space import BuiltPoint
 
 Vector = NDArray[np.float64]
 
