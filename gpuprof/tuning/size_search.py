@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search at one size: its candidates, what is known of each, and what is asked of them next."""
 
+import math
 import random
 from dataclasses import replace
 
@@ -84,8 +85,8 @@ class SizeSearch:
         self._features = features_of(built, self._device)
         cases = [one.measurement for one in built]
         by = basis_of(cases)
-        modelled = [value_of(case, by) for case in cases]
-        self._guesses = corrected(self._features, np.zeros(len(built)), modelled)
+        guesses = [_guess(case, by) for case in cases]
+        self._guesses = corrected(self._features, np.zeros(len(built)), guesses)
 
     def to_count(self, most: int) -> list[BuiltPoint]:
         """The points to count first: the order of the candidates favours none."""
@@ -189,6 +190,15 @@ class SizeSearch:
             ),
             device=self._number,
         )
+
+
+def _guess(case: Measurement, by: By) -> float | None:
+    """What a point may take, to be compared with others and not with a clock; None if that is not known.
+
+    A part at its limit makes many modelled times alike: what the other parts have to do tells them apart.
+    """
+    us = value_of(case, by)
+    return math.hypot(us, *(bound.least_us for bound in case.bounds.values())) if us is not None else None
 
 
 def _lacking(reason: str | None) -> str:
