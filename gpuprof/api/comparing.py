@@ -83,7 +83,7 @@ class ComparedCase:
 
     @property
     def basis(self) -> str:
-        """What says so: `time`, exact `bound`s where nothing was timed, the `outcome`, or `nothing`."""
+        """What says so: `time`, `model`led time or exact `bound` where not timed, `outcome`, or `nothing`."""
         return self.record.basis
 
     @property
@@ -93,12 +93,12 @@ class ComparedCase:
 
     @property
     def change(self) -> float | None:
-        """Best estimate of the change of time: 0.02 is 2 % slower; None where it was not timed."""
+        """Best estimate of the change of time: 0.02 is 2 % slower; None if not timed or modelled."""
         return self.record.judgement.change if self.record.judgement else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Between what that change lies; None where it was not timed."""
+        """Between what that change lies; None where it was neither timed nor modelled."""
         found = self.record.judgement
         return (found.low, found.high) if found else None
 
@@ -208,7 +208,7 @@ def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 
     One round a side tells 5 % above 100 us; the more rounds, `profile(rounds=16)`, the smaller a change. Runs
-    without times are compared by their exact bounds and counters.
+    without times are compared by their modelled times, else by exact bounds.
 
     Args:
         base: What to compare with: a run, a results file, or several of one code, whose samples are rounds.

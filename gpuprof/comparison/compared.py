@@ -13,15 +13,16 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import is_reference, on_host
 from gpuprof.analysis.status import status_of
-from gpuprof.comparison.judging import Judgement, Verdict, judge, times_of
+from gpuprof.comparison.judging import Judgement, Verdict, judge, judge_modelled, times_of
 from gpuprof.comparison.matching import match
 from gpuprof.comparison.surroundings import Difference, differences
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
-#: What a verdict rests on: times by round, the exact bound where there are no times, or how the case ended.
-Basis = Literal["time", "bound", "outcome", "nothing"]
+#: What a verdict rests on: times by round; where nothing was timed, modelled times, or the exact bound where
+#: nothing was modelled; or how the case ended.
+Basis = Literal["time", "model", "bound", "outcome", "nothing"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 #: The same in the order in which they ask for attention.
 ATTENTION: tuple[Verdict, ...] = ("regressed", "improved", "uncertain", "unmeasured", "same")
@@ -123,14 +124,16 @@ class ComparedRuns:
 
     @property
     def headline(self) -> str:
-        """For example `2 regressed, 37 same; 1 missing`."""
+        """For example `2 regressed, 37 same; 1 missing`, or `2 improved, 5 uncertain (modelled)`."""
         words = [f"{self.counts[verdict]} {verdict}" for verdict in ATTENTION if self.counts[verdict]]
         lists = [
             f"{len(cases)} {word}"
             for word, cases in (("missing", self.missing), ("new", self.added))
             if cases
         ]
-        return "; ".join(filter(None, (", ".join(words) or "nothing to compare", ", ".join(lists))))
+        how = " (modelled)" if any(case.basis == "model" for case in self.cases) else ""
+        verdicts = f"{', '.join(words)}{how}" if words else "nothing to compare"
+        return "; ".join(filter(None, (verdicts, ", ".join(lists))))
 
     @property
     def advice(self) -> str:
@@ -224,9 +227,20 @@ def _verdict(base: Subject, new: Subject) -> tuple[Verdict, Basis, str, Judgemen
     if not (was.usable and is_now.usable):
         return (*_by_outcome(base, new), None)
     times = times_of(base.case), times_of(new.case)
-    if all(each.medians_us for each in times) and base.run.backend == new.run.backend == "gpu":
+    timed = [bool(each.medians_us) for each in times]
+    if all(timed):
         judgement = judge(*times)
         return judgement.verdict, "time", _of_time(judgement), judgement
+    if any(timed):
+        return (
+            "unmeasured",
+            "nothing",
+            "timed in one run only, and nothing else is like a time",
+            None,
+        )
+    if base.case.model and new.case.model:
+        judgement = judge_modelled(base.case.model, new.case.model)
+        return judgement.verdict, "model", f"modelled {_of_model(judgement)}; not timed", judgement
     return (*_by_bound(base, new), None)
 
 
@@ -243,14 +257,23 @@ def _by_outcome(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
 
 
 def _of_time(found: Judgement) -> str:
+    if found.verdict == "same":
+        return f"a slowdown of {percent(found.detectable, signed=False)} would have been detected"
+    return _of_change(found)
+
+
+def _of_model(found: Judgement) -> str:
+    if found.verdict == "uncertain":
+        return f"{_of_change(found)}, which the model cannot tell from no change"
+    return "as before" if found.verdict == "same" else _of_change(found)
+
+
+def _of_change(found: Judgement) -> str:
     interval = f"{percent(found.low)} to {percent(found.high)}"
-    match found.verdict:
-        case "regressed" | "improved":
-            slower = "slower" if found.change > 0 else "faster"
-            return f"{percent(abs(found.change), signed=False)} {slower} ({interval})"
-        case "same":
-            return f"a slowdown of {percent(found.detectable, signed=False)} would have been detected"
-    return f"{percent(found.change)} ({interval})"
+    if found.verdict == "uncertain":
+        return f"{percent(found.change)} ({interval})"
+    slower = "slower" if found.change > 0 else "faster"
+    return f"{percent(abs(found.change), signed=False)} {slower} ({interval})"
 
 
 def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
@@ -259,11 +282,15 @@ def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
     old, now = figure.value(base), figure.value(new)
     if old is None or now is None:
         why = figure.read(base if old is None else new).reason
-        return "unmeasured", "nothing", f"neither times nor bounds to compare: {why}"
+        return "unmeasured", "nothing", f"neither times, nor modelled ones, nor bounds to compare: {why}"
     if on_host(new.run, new.case) or abs(now / old - 1) < _LEAST_BOUND:
-        return "same", "bound", f"bound {figure.write(now)} as before, by exact counts; not timed"
+        return "same", "bound", f"bound {figure.write(now)} as before, by exact counts; not timed or modelled"
     verdict: Verdict = "regressed" if now > old else "improved"
-    return verdict, "bound", f"bound {figure.write(old)} → {figure.write(now)}, by exact counts; not timed"
+    return (
+        verdict,
+        "bound",
+        f"bound {figure.write(old)} → {figure.write(now)}, by exact counts; not timed or modelled",
+    )
 
 
 def _moved(base: Subject, new: Subject) -> Iterator[FigureChange]:

@@ -55,14 +55,16 @@ class MovedFigure:
 
 @dataclass(frozen=True, slots=True)
 class TimeChange:
-    """How the time of a case changed; all changes are relative, 0.02 is 2 % slower.
+    """How the time of a case changed, or its modelled time where the verdict's basis is `model`.
+
+    All changes are relative: 0.02 is 2 % slower.
 
     Args:
         change: Best estimate.
         low: Lower end of its interval.
         high: Upper end.
         detectable: Smallest slowdown that would have been found nine times of ten.
-        base_rounds_us: Median of each round of the base.
+        base_rounds_us: Median of each round of the base; none of a modelled time.
         new_rounds_us: Median of each round of the new run.
     """
 
@@ -83,7 +85,7 @@ class CaseDocument:
         verdict: What became of it; null unless both have it.
         basis: What the verdict rests on; null likewise.
         sentence: The verdict in words.
-        time: How its time changed; null where it was not timed in both.
+        time: How its time changed; null where it was not timed, or modelled, in both.
         moved: Other figures that changed.
         same_source: Whether its code is that of the base; null where that is not known.
         other_identity: What of block or parameters differs, where the two were paired all the same.

@@ -4,7 +4,8 @@
 
 A figure of the compiler's or the executor's is exact: its gate holds or does not, today and tomorrow. A time
 is known to within an interval: its gate fails where a change is proven, passes where the interval excludes
-it, and is uncertain in between.
+it, and is uncertain in between. Of a case that nobody timed it is the modelled time, and what is said of it
+says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from typing import Literal
 
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.kinds import is_reference
+from gpuprof.analysis.modelled import modelled_text
 from gpuprof.comparison.compared import CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.gate_text import (
     IDENTITY,
@@ -24,14 +26,14 @@ from gpuprof.comparison.gate_text import (
     parse_gate,
     words_in,
 )
-from gpuprof.comparison.judging import Times, interval, judge, times_of
-from gpuprof.results import Measurement, Run
+from gpuprof.comparison.judging import Times, interval, judge, judge_modelled, times_of
+from gpuprof.results import Measurement, Model, Run
 
 Answer = Literal["yes", "no", "unsure", "unknown"]
 Outcome = Literal["failed", "passed", "uncertain", "not judged"]
 #: Figures that follow from a time, with the power of the time that they go by: these are as noisy as it is.
 TIMED = {
-    **dict.fromkeys(("median_us", "warm_us"), 1),
+    **dict.fromkeys(("median_us", "warm_us", "model_us"), 1),
     **dict.fromkeys(("gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth", "pct_of_copy"), -1),
     **dict.fromkeys(("pct_of_limit", "pct_of_measured_limit", "pct_of_bound"), -1),
 }
@@ -187,6 +189,10 @@ def _clause(clause: Clause, case: _Candidate) -> tuple[Answer, str]:
     if clause.relative:
         return _change(clause, figure, case)
     reading = figure.read(case.new)
+    model = _model(case.new.case, figure)
+    if model is not None:
+        ends = {clause.holds(us, clause.value) for us in (model.low_us, model.median_us, model.high_us)}
+        return "unsure" if len(ends) > 1 else _yes(ends == {True}), modelled_text(model)
     if reading.value is None:
         return "unknown", f"{figure.phrase}: {reading.reason}"
     if isinstance(reading.value, str):
@@ -229,12 +235,18 @@ def _change(clause: Clause, figure: Figure, case: _Candidate) -> tuple[Answer, s
 def _timed_change(clause: Clause, figure: Figure, base: Subject, new: Subject) -> tuple[Answer, str]:
     """Whether the change of what follows from a time meets a condition: only one that is proven ever does."""
     times = [_times(subject.case, figure) for subject in (base, new)]
-    if not all(each.medians_us for each in times):
+    models = [_model(subject.case, figure) for subject in (base, new)]
+    how = ""
+    if models[0] and models[1]:
+        found, how = judge_modelled(models[0], models[1]), "modelled "
+    elif all(each.medians_us for each in times):
+        found = judge(*times)
+    else:
         side = base if not times[0].medians_us else new
         return "unknown", f"{figure.phrase}: {figure.read(side).reason or 'not timed'}"
-    found, power = judge(*times), TIMED[figure.key]
+    power = TIMED[figure.key]
     low, change, high = sorted(float((1 + at) ** power - 1) for at in (found.low, found.change, found.high))
-    evidence = f"{figure.phrase} {percent(change)} ({percent(low)} to {percent(high)})"
+    evidence = f"{how}{figure.phrase} {percent(change)} ({percent(low)} to {percent(high)})"
     if found.verdict in ("regressed", "improved"):
         return _yes(clause.holds(change, clause.value)), evidence
     may = clause.holds(low, clause.value) or clause.holds(high, clause.value)
@@ -244,6 +256,12 @@ def _timed_change(clause: Clause, figure: Figure, base: Subject, new: Subject) -
 def _times(case: Measurement, figure: Figure) -> Times:
     """The rounds that a figure follows from."""
     return times_of(case, warm=figure.key == "warm_us")
+
+
+def _model(case: Measurement, figure: Figure) -> Model | None:
+    """The modelled time that stands for a figure: for the time of a case that nobody timed."""
+    stands = figure.key == "model_us" or (figure.key == "median_us" and case.timing is None)
+    return case.model if stands and case.outcome == "ok" else None
 
 
 def _cases(held: tuple[Held, ...], most: int = 4) -> str:

@@ -23,7 +23,8 @@ from statistics import NormalDist, fmean, median
 from statistics import variance as variance_of
 from typing import Literal
 
-from gpuprof.results import Measurement, Timing
+from gpuprof.analysis.modelled import difference_error
+from gpuprof.results import Measurement, Model, Timing
 from gpuprof.statistics import percentile, round_medians_us
 
 Verdict = Literal["improved", "same", "regressed", "uncertain", "unmeasured"]
@@ -34,6 +35,8 @@ ALPHA = 0.0002
 #: Rounds a side with which slowdowns of 2 % above 25 us and 10 % below are found: see docs/compare.md.
 ENOUGH_ROUNDS = 16
 _MOST_ROUNDS = 100
+#: Modelled times that differ by less are of the same code and counts, but for rounding.
+_SAME_MODEL = 1e-4
 #: One round of so many is left out at either end.
 _TRIMMED = 8
 #: Stretches of a round's samples, in the order taken, between which its time may drift.
@@ -109,8 +112,9 @@ class Times:
 class Judgement:
     """How a time changed, as a share of the base: 0.02 is 2 % more time, -0.02 is 2 % less.
 
-    `detectable` is the smallest slowdown that would have been found nine times of ten; `needed` the rounds a
-    side that would tell where the change is uncertain, otherwise 0.
+    `detectable` is the smallest slowdown that would have been found nine times of ten; of modelled times, of
+    no rounds, the smallest that is called one. `needed` are the rounds a side that would tell where the
+    change is uncertain, otherwise 0.
     """
 
     verdict: Verdict
@@ -169,6 +173,22 @@ def judge(base: Times, new: Times) -> Judgement:
         math.expm1(detectable),
         rounds,
         _needed(min(rounds), reach - offset, kind) if verdict == "uncertain" else 0,
+    )
+
+
+def judge_modelled(base: Model, new: Model) -> Judgement:
+    """Compare the modelled times of two versions of a case: what the model cannot tell is uncertain.
+
+    The model plays the same code and counts alike: then nothing changed that it knows of.
+    """
+    change = math.log(new.median_us / base.median_us)
+    alike = abs(change) < _SAME_MODEL
+    error = 0.0 if alike else difference_error(base, new)
+    verdict: Verdict = "same" if alike else "regressed" if change > 0 else "improved"
+    ends = math.expm1(change - error), math.expm1(change + error)
+    detectable = math.expm1(difference_error(base, new))
+    return Judgement(
+        verdict if abs(change) >= error else "uncertain", math.expm1(change), *ends, detectable, (0, 0)
     )
 
 

@@ -64,6 +64,8 @@ _COLUMNS = (
     Column("detectable", rank=2, meaning="Smallest detectable slowdown."),
 )
 _MOST_MOVED = 4
+#: By what a verdict rests on: the figure in a row, what stands before it, and its digits.
+_SHOWN = {"time": ("median_us", "", 4), "model": ("model_us", "", 3)}
 #: Names of sources, or of cases that only one run has, that are written out.
 _MOST_NAMES = 6
 #: Share of the largest count of its unit by which a count must have moved to be worth a word.
@@ -73,8 +75,9 @@ _READING = (
     "by: that of recorded runs and, the more rounds there are, of these rounds themselves. It is wrong "
     "for identical code once in five thousand cases. Detectable is the smallest slowdown that these "
     "rounds would have shown nine times of ten; “same” says that nothing beyond that can hide. Below each "
-    "change its interval is drawn, faster to the left. What was not timed is compared by its bound, the "
-    "least time that exact counts allow."
+    "change its interval is drawn, faster to the left. What was not timed is compared by its modelled time: "
+    "what the model may err by between two versions of a kernel is uncertain. What was not modelled either "
+    "is compared by its bound, the least time that exact counts allow."
 )
 
 
@@ -145,6 +148,10 @@ def cautions(comparison: ComparedRuns) -> Iterator[str]:
             yield f"{case.name}, which is not your code, is {case.sentence}: {why}"
     if comparison.advice:
         yield f"uncertain: {comparison.advice}"
+    modelled = [case.judgement for case in comparison.cases if case.basis == "model" and case.judgement]
+    if modelled:
+        least = percent(min(found.detectable for found in modelled), signed=False)
+        yield f"not timed: verdicts are modelled, and a slowdown of less than {least} is uncertain"
 
 
 def _facts(comparison: ComparedRuns) -> tuple[tuple[str, str], ...]:
@@ -185,10 +192,12 @@ def _table(cases: Sequence[CaseVerdict], details: dict[int, Section], end: float
 def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
     found, new = case.judgement, case.new.case
     mark, tone = MARKS[case.verdict]
-    figure = FIGURES["median_us" if found is not None else "bound_us"]
-    values = [figure.value(subject) for subject in (case.base, case.new)]
-    least = "" if found is not None else "≥ "  # a bound is no measured time, nor shown as one
-    before, after = ("–" if value is None else f"{least}{figure.write(value, 4)}" for value in values)
+    # A bound is no measured time, nor shown as one; of a modelled time the verdict says so.
+    key, least, digits = _SHOWN.get(case.basis, ("bound_us", "≥ ", 4))
+    values = [FIGURES[key].value(subject) for subject in (case.base, case.new)]
+    before, after = (
+        "–" if value is None else f"{least}{FIGURES[key].write(value, digits)}" for value in values
+    )
     change, detectable, drawing = "–", "–", Markup("")
     if found is not None:
         change, detectable = percent(found.change), percent(found.detectable, signed=False)
@@ -198,11 +207,12 @@ def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
     elif case.basis == "bound" and values[0] and values[1]:
         change = percent(values[1] / values[0] - 1)
     why = "; ".join(filter(None, ("" if case.verdict == "same" else case.sentence, *moved_texts(case))))
+    verdict = f"{case.verdict}, modelled" if case.basis == "model" else case.verdict
     kernel = f"{new.kernel} {format_block(new)}" if several else new.kernel
     cells = (
         Cell("", mark=mark),
         Cell(kernel, code=not several, anchor=anchor),
-        *map(Cell, (new.problem.label, case.verdict, before, after)),
+        *map(Cell, (new.problem.label, verdict, before, after)),
         Cell(change, drawing=drawing),
         Cell(detectable),
     )

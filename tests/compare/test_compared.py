@@ -26,7 +26,7 @@ from gpuprof.report.compared_text import comparison_page, comparison_report, sou
 from gpuprof.report.junit import render_junit
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
-from gpuprof.results import Counter, Resources, Tool
+from gpuprof.results import Counter, Model, Resources, Tool
 from gpuprof.schema import from_json, json_schema
 from gpuprof.statistics import joined, round_medians_us, summarise, with_round
 
@@ -193,6 +193,51 @@ def test_without_times_exact_bounds_are_compared():
     assert {case.verdict for case in comparison.cases} == {"same", "regressed"} | {
         case.verdict for case in comparison.cases if case.basis == "nothing"
     }
+
+
+def modelled(run, **medians_us):
+    """A run without times, with modelled ones of some kernels at 128."""
+
+    def model(case):
+        us = medians_us.get(case.kernel) if case.problem.label == "128" else None
+        return replace(case, model=Model(us, 0.85 * us, 1.3 * us) if us else None, bounds={}, bound_by=None)
+
+    return replace(run, cases=tuple(model(case) if case.outcome == "ok" else case for case in run.cases))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "said"),
+    [
+        (20.0, 30.0, "regressed", "modelled 50 % slower (+15 % to +95 %); not timed"),
+        (30.0, 20.0, "improved", "modelled 33 % faster (−49 % to −13 %); not timed"),
+        (
+            20.0,
+            25.0,
+            "uncertain",
+            "modelled +25 % (−3.8 % to +62 %), which the model cannot tell from no change",
+        ),
+        (20.0, 20.0, "same", "modelled as before; not timed"),
+        (20.0, None, "unmeasured", "neither times, nor modelled ones"),
+    ],
+)
+def test_without_times_modelled_ones_are_compared(before, after, verdict, said):
+    base, new = (modelled(runs.sim_run(), naive=us) for us in (before, after))
+    comparison = compare_runs(base, new)
+    found = case_of(comparison, "naive", "128")
+    assert (found.verdict, found.basis) == (verdict, "model" if after else "nothing")
+    assert found.sentence.startswith(said)
+    texts = everything(comparison, io.StringIO())
+    assert ("modelled" in comparison.headline) == bool(after)
+    assert all((f"{verdict}, modelled" in texts[kind]) == bool(after) for kind in ("markdown", "html"))
+    assert all("modelled" in texts[kind] for kind in ("terminal", "junit"))
+
+
+def test_a_measured_time_and_a_modelled_one_are_not_compared():
+    timed, counted = ladder(1), modelled(runs.sim_run(), naive=20.0)
+    comparison = compare_runs(timed, counted, force=True)
+    found = case_of(comparison, "naive", "128")
+    assert (found.verdict, found.basis, found.judgement) == ("unmeasured", "nothing", None)
+    assert found.sentence.startswith("timed in one run only")
 
 
 def test_compiled_only_leaves_nothing_to_judge():

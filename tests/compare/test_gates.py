@@ -14,7 +14,7 @@ from gpuprof.comparison.compared import compare_runs
 from gpuprof.comparison.gate_text import WORDS, parse_gate
 from gpuprof.comparison.gates import TIMED, hold_comparison, hold_run, read_gates
 from gpuprof.errors import InputError
-from gpuprof.results import Resources
+from gpuprof.results import Model, Resources
 
 
 def held(text, whole):
@@ -266,3 +266,28 @@ def test_sentences_name_what_decided():
     assert result.sentence.startswith("failed by naive 128 32x32 (registers 40, size 128); ")
     assert held("spill_bytes > 0", ladder(1)).sentence == "passed by 8 cases"
     assert "and" in held("registers_per_thread > 0", ladder(1)).sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "us", "outcome", "evidence"),
+    [
+        ("time > 10us", 20.0, "failed", "20 µs modelled (17 µs–26 µs)"),
+        ("time > 18us", 20.0, "uncertain", "20 µs modelled"),
+        ("time > 40us", 20.0, "passed", ""),
+        ("model_us > 18us", 20.0, "uncertain", "20 µs modelled"),
+        ("time > 3%", 30.0, "failed", "modelled time +50 % (+15 % to +95 %)"),
+        ("time > 3%", 22.0, "uncertain", "modelled time +10 %"),
+        ("time > 3%", 12.0, "passed", ""),
+        ("warm > 3%", 30.0, "not judged", "not timed"),
+        ("gflops < 5", 30.0, "not judged", ""),
+        ("regressed", 30.0, "failed", "modelled 50 % slower"),
+    ],
+)
+def test_a_gate_on_the_time_of_what_nobody_timed_holds_the_modelled_one(text, us, outcome, evidence):
+    def modelled(time_us):
+        case = replace(gemm_case("k", runs.Gemm(128, 128, 128), 1.0), timing=None, throughput=None)
+        return run("sim", [], [replace(case, model=Model(time_us, 0.85 * time_us, 1.3 * time_us))])
+
+    result = compared(text, modelled(20.0), modelled(us))
+    assert result.outcome == outcome
+    assert evidence in result.sentence
