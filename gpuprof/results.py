@@ -45,6 +45,8 @@ BackendName = Literal["gpu", "sim", "none"]
 ConditionState = Literal["ok", "absent", "disturbs", "broken"]
 #: What a figure does from one rung to the next, for the same problem.
 Direction = Literal["falls", "rises", "stays"]
+#: What tells how fast a case is: its measured time, the modelled one, or its bound where there is none.
+By = Literal["time", "model", "bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +391,7 @@ class Tuned:
     combinations: Count
     ruled_out: Mapping[str, Count]
     uncompiled: Count
-    by: Literal["time", "model", "bound"]
+    by: By
     evaluated: Count
     ties: tuple[TunedPoint, ...] = ()
     ranked: tuple[TunedPoint, ...] = ()

@@ -25,8 +25,8 @@ class Rung:
     """One kernel at one size, over blocks and parameters.
 
     Args:
-        case: The case that stands for it: the fastest correct one, else of those that got furthest the first
-            with its header's parameters, or else the first.
+        case: The case that stands for it: the fastest correct one, measured or modelled, else of those that
+            got furthest the first with its header's parameters, or else the first.
         limits: Its bounds by exact counts, None where those are missing.
         actions: What to do about what limits it, the most telling first.
         is_ceiling: It computes less, and bounds what the others can reach.
@@ -124,9 +124,10 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
 
 
 def _standing(run: Run, case: Measurement, default: Mapping[str, int]) -> tuple[int, float, bool]:
-    speed = speed_of(run, case)
+    speed, model = speed_of(run, case), case.model
     other = any(case.params.get(name) != value for name, value in default.items())
-    return _OUTCOME_ORDER[case.outcome], speed.median_us if speed else float("inf"), other
+    us = speed.median_us if speed else model.median_us if model else float("inf")
+    return _OUTCOME_ORDER[case.outcome], us, other
 
 
 def _fastest(rungs: list[Rung]) -> Rung | None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a modelled time may be said to tell: its interval, and which of two is less.
+"""What a modelled time may be said to tell: its interval, which of two is less, where it goes.
 
 Two versions of one kernel on one card share most of what the model errs by. The factor between two modelled
 times is therefore as uncertain as the upper side of either's interval, and no more: of the rungs of every
@@ -9,9 +9,29 @@ ladder and those that they come from, docs/data/model-errors.csv has nine of ten
 """
 
 import math
+from collections.abc import Mapping
 
-from gpuprof.analysis import numbers
-from gpuprof.results import Model
+from gpuprof.analysis import counts, numbers
+from gpuprof.results import Measurement, Model
+
+#: What a modelled time goes into, by the name of the reason: in short, and what it is.
+REASONS = {
+    "issue": ("issue", "instructions, and waiting for others' turn"),
+    "dependency": ("dependency", "results of arithmetic and shared memory"),
+    "latency": ("memory latency", "answers of global memory on their way"),
+    "bandwidth": ("memory bandwidth", "requests to global memory in a queue"),
+    "barrier": ("barrier", "other warps of the block"),
+    "tail": ("tail", "the last blocks, while other SMs are idle"),
+    "launch": ("launch", "an empty launch, cold code and arguments"),
+}
+#: The stall reasons of Nsight Compute that say of warps what a reason says of the time. To it memory's
+#: latency and bandwidth are one, and the tail and the launch none.
+_STALLS = {
+    "issue": ("selected", "not_selected", "dispatch_stall", "math_pipe_throttle", "no_instruction"),
+    "dependency": ("wait", "short_scoreboard", "mio_throttle", "branch_resolving", "imc_miss"),
+    "latency": ("long_scoreboard", "lg_throttle", "tex_throttle", "drain", "membar"),
+    "barrier": ("barrier",),
+}
 
 
 def modelled_text(model: Model) -> str:
@@ -33,3 +53,35 @@ def difference_error(one: Model, other: Model) -> float:
 def too_near(one: Model, other: Model) -> bool:
     """Whether the model cannot tell which of two takes less."""
     return abs(math.log(other.median_us / one.median_us)) <= difference_error(one, other)
+
+
+def disagreement(case: Measurement) -> str:
+    """That a card measured a time outside of the model's interval, as a clause; empty where the two agree."""
+    timing = case.timing.cold if case.timing and case.outcome == "ok" else None
+    model = case.model
+    if timing is None or model is None or model.low_us <= timing.median_us <= model.high_us:
+        return ""
+    slower = timing.median_us > model.high_us
+    why = (
+        "something slows it down that the model does not know" if slower else "the model takes it for slower"
+    )
+    factor = numbers.ratio(timing.median_us / model.median_us)
+    return f"measured {factor} its modelled time, {model_interval(model)}: {why}"
+
+
+def reasons_text(reasons: Mapping[str, float], most: int = 3) -> str:
+    """The largest shares of a modelled time: `issue 62 %, memory latency 21 %`."""
+    found = sorted(((share, name) for name, share in reasons.items() if name in REASONS), reverse=True)
+    return ", ".join(f"{REASONS[name][0]} {numbers.percent(100 * share, 2)}" for share, name in found[:most])
+
+
+def stalled(case: Measurement) -> Mapping[str, float]:
+    """What Nsight Compute saw of a modelled time's reasons, as shares of all cycles of resident warps."""
+    spent = {name: counts.value(case, name) or 0.0 for name in case.counters if name.startswith("stall_")}
+    whole = sum(spent.values())
+    if not whole:
+        return {}
+    return {
+        reason: sum(spent.get(f"stall_{name}", 0.0) for name in names) / whole
+        for reason, names in _STALLS.items()
+    }

@@ -10,13 +10,14 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import Group, kernel_record
 from gpuprof.analysis.kinds import is_reference
+from gpuprof.analysis.modelled import too_near
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Run
 
 #: By backend, figures that tell parameters apart; the first that differs is shown.
 _TELLING = {
     "gpu": ("median_us",),
-    "sim": ("sector_ratio", "shared_wavefronts_per_step", "theoretical_occupancy_pct"),
+    "sim": ("model_us", "sector_ratio", "shared_wavefronts_per_step", "theoretical_occupancy_pct"),
     "none": ("theoretical_occupancy_pct", "registers_per_thread"),
 }
 #: Counts within this share are alike.
@@ -158,7 +159,7 @@ def _sweep(
         if older is None or older.value is None or (value is not None and sign * value < sign * older.value):
             alike = bool(default) and all(case.params.get(name) == value for name, value in default.items())
             best[key] = ParameterPoint(case, value, is_default=alike)
-    best = _with_best(best, sign, exact=metric == "median_us")
+    best = _with_best(best, sign, metric)
     columns = [sorted({key[place] for key in best}) for place in range(len(names))]
     xs, ys, rest = columns[0], columns[1] if len(names) > 1 else [], columns[2:]
     heads: list[tuple[int, ...]] = [(y,) for y in ys] or [()]
@@ -180,18 +181,24 @@ def _sweep(
 
 
 def _with_best(
-    points: dict[tuple[int, ...], ParameterPoint], sign: float, *, exact: bool
+    points: dict[tuple[int, ...], ParameterPoint], sign: float, metric: str
 ) -> dict[tuple[int, ...], ParameterPoint]:
-    """The points with the best marked; of times one, of counts all that are alike."""
+    """The points with the best marked: of times one, of counts all alike, of modelled times all too near."""
     values = [sign * point.value for point in points.values() if point.value is not None]
     if not values:
         return points
     top = min(values)
-    slack = 0.0 if exact else _ALIKE * abs(top)
-    return {
-        key: replace(point, is_best=point.value is not None and sign * point.value <= top + slack)
-        for key, point in points.items()
-    }
+    slack = 0.0 if metric == "median_us" else _ALIKE * abs(top)
+    least = next(
+        (point.case.model for point in points.values() if metric == "model_us" and point.value == top), None
+    )
+
+    def is_best(point: ParameterPoint) -> bool:
+        if least and point.value is not None and point.case.model:
+            return too_near(least, point.case.model)
+        return point.value is not None and sign * point.value <= top + slack
+
+    return {key: replace(point, is_best=is_best(point)) for key, point in points.items()}
 
 
 def _told_default(cases: list[Measurement], names: tuple[str, ...], default: Params) -> Params:

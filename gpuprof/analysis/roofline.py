@@ -18,7 +18,7 @@ from gpuprof.analysis.speed import peak_compute, tensor_source
 from gpuprof.bounds.parts import BULK_READS, BULK_WRITES, DRAM_BYTES, READS, SECTOR_BYTES, WRITES
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import theoretical
-from gpuprof.results import Measurement, Run
+from gpuprof.results import By, Measurement, Run
 
 _PASS_BYTES = 128
 
@@ -33,7 +33,7 @@ class MemoryRoof:
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """One kernel at one size: the measured rate, or the highest that its bounds allow.
+    """One kernel at one size: the measured rate, the modelled one, or the highest that its bounds allow.
 
     `after` is the rung that its step starts from; empty for none.
     """
@@ -43,7 +43,7 @@ class RooflinePoint:
     flop_per_byte: float
     gflops: float
     is_reference: bool
-    is_bound: bool = False
+    by: By = "time"
     after: str = ""
 
 
@@ -101,21 +101,23 @@ def _points(
                         flop_per_byte=rung.case.problem.flops / moved,
                         gflops=rate[0],
                         is_reference=rung.is_reference,
-                        is_bound=rate[1],
+                        by=rate[1],
                         after=rung.previous or "",
                     )
                 )
     return found
 
 
-def _rate(run: Run, rung: Rung) -> tuple[float, bool] | None:
-    """GFLOP/s, and whether it is only the most that bounds allow."""
+def _rate(run: Run, rung: Rung) -> tuple[float, By] | None:
+    """GFLOP/s, and what tells it."""
     if not rung.case.problem.flops or on_host(run, rung.case):
         return None
     if rung.speed is not None:
-        return (rung.speed.gflops, False) if rung.speed.gflops is not None else None
+        return (rung.speed.gflops, "time") if rung.speed.gflops is not None else None
+    if rung.case.model is not None:
+        return rung.case.problem.flops / rung.case.model.median_us / 1e3, "model"
     if rung.limits is not None:
-        return rung.case.problem.flops / rung.limits.least_us / 1e3, True
+        return rung.case.problem.flops / rung.limits.least_us / 1e3, "bound"
     return None
 
 

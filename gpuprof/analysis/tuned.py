@@ -4,15 +4,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.modelled import modelled_text
-from gpuprof.results import OTHER_REASONS, Measurement, Run, Tuned, TunedPoint, Tuning
+from gpuprof.results import OTHER_REASONS, By, Measurement, Run, Tuned, TunedPoint, Tuning
 from gpuprof.text import format_extent
 
-#: What decides of points: measured times, modelled ones, or bounds where nothing of a space is modelled.
-By = Literal["time", "model", "bound"]
 #: How a point's block is called among its values.
 BLOCK = "block"
 #: Reasons that a sentence names.

@@ -9,9 +9,10 @@ from gpuprof.analysis import counts
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.modelled import disagreement
 from gpuprof.analysis.speed import is_noisy
 from gpuprof.analysis.status import status_of
-from gpuprof.report.document import Cell, Column, Row, Table
+from gpuprof.report.document import Cell, Column, Row, Sentence, Table
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
 
@@ -126,12 +127,19 @@ def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]],
             Row(
                 tuple(cells[at] for at in kept),
                 tone="strong" if row.shown and row.rung.is_fastest else "",
+                details=_news(row.case),
                 begins=begins,
             )
             for row, begins, cells in rows
         ),
         caption,
     )
+
+
+def _news(case: Measurement) -> tuple[Sentence, ...]:
+    """What a table says below a case whose measured time the model does not allow."""
+    told = disagreement(case)
+    return (Sentence(told),) if told else ()
 
 
 def case_table(
@@ -200,6 +208,7 @@ def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
         of_figure("median_us", 0, cold),
         of_figure("ci95_pct", 9, "Half the median's 95 % confidence interval."),
         of_figure("warm_us", 10),
+        of_figure("model_us", 8, "Not measured: modelled from machine code and exact counts."),
         (Column("rate", True, 3, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
         _against(ladders, 4),
         of_figure("pct_of_limit", 5, "Of the theoretical peak over this size: bandwidth or arithmetic."),

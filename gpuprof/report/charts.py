@@ -18,6 +18,7 @@ from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.modelled import REASONS, reasons_text
 from gpuprof.analysis.parameters import Panel, ParameterPoint, ParameterSweep
 from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
 from gpuprof.analysis.scaling import Series
@@ -28,7 +29,7 @@ from gpuprof.report.ladder_table import steps_to
 from gpuprof.report.svg.bar_rows import bar_rows
 from gpuprof.report.svg.curves import curves
 from gpuprof.report.svg.heat_table import bar_table, heat_table
-from gpuprof.results import Measurement, Run
+from gpuprof.results import By, Measurement, Run
 from gpuprof.text import visible
 
 Chart = dict[str, Any]
@@ -44,6 +45,12 @@ _LOG_FOOT = 0.5
 #: From so many bars on, those after the fastest few are folded.
 _MANY_BARS, _OPEN_BARS = 14, 10
 _MOST_POINTS = 7
+#: How a rate is called on an axis, and before its value, by what tells it.
+_RATES: dict[By, tuple[str, str]] = {
+    "time": ("cold median", ""),
+    "model": ("as modelled", "modelled "),
+    "bound": ("at most by bounds", "at most "),
+}
 #: Series beyond the colours are told apart by their dashes.
 _COLOURS, _DASHES = 8, 4
 #: Share of an axis' span that is left free at both ends.
@@ -89,7 +96,8 @@ def chart_view(key: str, chart: Chart) -> ChartView:
 class _RungBar(NamedTuple):
     """One figure of a rung, with the beginning of its label for narrow places.
 
-    `low` and `high` end its error bar; `mark` is a second value of the same unit, marked beside the end.
+    `low` and `high` end its error bar; `mark` is a second value of the same unit, marked beside the end;
+    `parts`, in the order of the metric's, are what it is made of.
     """
 
     value: float
@@ -98,6 +106,7 @@ class _RungBar(NamedTuple):
     low: float | None = None
     high: float | None = None
     mark: float | None = None
+    parts: tuple[float, ...] = ()
 
     @property
     def end(self) -> float:
@@ -108,7 +117,8 @@ class _RungBar(NamedTuple):
 class _Metric(NamedTuple):
     """A figure to draw the ladder by: the label of its button, and its axis' title with `{}` for the unit.
 
-    `read` gives a rung's bar, None where the figure does not exist; `lines` mark values across all bars.
+    `read` gives a rung's bar, None where the figure does not exist; `lines` mark values across all bars;
+    `parts` name what bars are made of.
     """
 
     key: str
@@ -117,6 +127,7 @@ class _Metric(NamedTuple):
     read: Callable[[Rung], _RungBar | None]
     units: numbers.Units = ((1.0, ""),)
     lines: tuple[tuple[float, str], ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, str]) -> Chart:
@@ -163,8 +174,10 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
             parts.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
         if rung.gain is not None:
             parts.append(f"{numbers.ratio(rung.gain)} over {rung.previous}")
-        ends = (rate_at(rung.case.problem, us, flops) for us in (speed.timing.p95_us, speed.timing.p05_us))
-        return _RungBar(rate(speed, flops), " · ".join(parts), " · ".join(parts[:2]), *ends)
+        low, high = (
+            rate_at(rung.case.problem, us, flops) for us in (speed.timing.p95_us, speed.timing.p05_us)
+        )
+        return _RungBar(rate(speed, flops), " · ".join(parts), " · ".join(parts[:2]), low, high)
 
     def times(rung: Rung) -> _RungBar | None:
         speed = rung.speed
@@ -184,6 +197,25 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
             parts.append(f"{numbers.percent(100 * least / measured)} of {numbers.time_us(measured)}")
         return _RungBar(least, " · ".join(parts), " · ".join(parts[:2]), mark=measured)
 
+    def modelled(rung: Rung) -> _RungBar | None:
+        model = rung.case.model
+        if model is None:
+            return None
+        measured = rung.speed.median_us if rung.speed else None
+        told = [numbers.time_us(model.median_us, 2)]
+        told += [f"measured {numbers.time_us(measured)}"] if measured else []
+        told += [reasons_text(model.reasons, 1)] if model.reasons else []
+        parts = tuple(model.median_us * model.reasons.get(name, 0.0) for name in REASONS)
+        return _RungBar(
+            model.median_us,
+            " · ".join(told),
+            told[0],
+            model.low_us,
+            model.high_us,
+            measured,
+            parts if any(parts) else (),
+        )
+
     def plain(key: str, label: str, axis: str, lines: tuple[tuple[float, str], ...] = ()) -> _Metric:
         figure = FIGURES[key]
 
@@ -202,6 +234,9 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
         axis = "{}, cold median; whiskers p05–p95; shorter is better"
         yield _Metric("time", "Time", axis, times, numbers.TIME_UNITS)
     marked = "; a line marks the measured time" if timed else ", no measured time"
+    axis = f"{{}} as modelled{marked}; whiskers: what the model may err by"
+    parts = tuple(label for label, _ in REASONS.values())
+    yield _Metric("model", "Modelled", axis, modelled, numbers.TIME_UNITS, parts=parts)
     yield _Metric("bound", "Bound", f"{{}} at least, by exact counts{marked}", bounds, numbers.TIME_UNITS)
     for metric in _COUNTED if timed else (*_COUNTED, *_COMPILED):
         yield plain(*metric)
@@ -292,6 +327,8 @@ def _bars(metric: _Metric, rungs: list[Rung], shown: list[bool]) -> Chart | None
         "label": metric.label,
         "x": _axis(title, low, max(high, 2 * low), logarithmic),
         "lines": [{"value": value / divisor, "label": label} for value, label in metric.lines],
+        "parts": list(metric.parts) if any(bar.parts for bar in known) else [],
+        "without": f"not {'modelled' if metric.key == 'model' else 'measured'}",
         "bars": [None if bar is None else _bar(bar, divisor) for bar in read],
     }
 
@@ -306,6 +343,7 @@ def _bar(bar: _RungBar, divisor: float) -> Chart:
         "short": visible(bar.short),
         "mark": None if bar.mark is None else bar.mark / divisor,
         "end": bar.end / divisor,
+        "parts": [part / divisor for part in bar.parts],
     }
 
 
@@ -417,12 +455,12 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
     xs = [*(point.flop_per_byte for point in shown), *ridges]
     left, right = min(xs) / 4, 3 * max(xs)
     foot = min(*(point.gflops for point in shown), left * max(roof.gbps for roof in level.memory_roofs))
-    bound = any(point.is_bound for point in shown)
+    rates = ", ".join(_RATES[by][0] for by in dict.fromkeys(point.by for point in shown))
     return {
         "label": level.label,
         "x": _axis(f"arithmetic intensity, FLOP per byte: {level.label} (logarithmic)", left, right, True),
         "y": _axis(
-            f"GFLOP/s {'at most, by bounds' if bound else 'cold median'} (logarithmic)",
+            f"GFLOP/s {rates} (logarithmic)",
             foot / 1.6,
             1.9 * peak,
             True,
@@ -441,12 +479,12 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
         "series": [
             {
                 **_series(run, kernel, anchors, look, held[kernel][0].is_reference, kernel in drawn),
-                "open": held[kernel][-1].is_bound,
+                "open": held[kernel][-1].by != "time",
                 "last": True,
                 "x": [point.flop_per_byte for point in held[kernel]],
                 "y": [point.gflops for point in held[kernel]],
                 "text": [
-                    f"{point.size}: {'at most ' if point.is_bound else ''}{numbers.gflops(point.gflops)},"
+                    f"{point.size}: {_RATES[point.by][1]}{numbers.gflops(point.gflops)},"
                     f" {numbers.significant(point.flop_per_byte)} FLOP/byte"
                     for point in held[kernel]
                 ],

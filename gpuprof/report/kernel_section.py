@@ -11,11 +11,12 @@ from markupsafe import Markup
 from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.modelled import modelled_text
 from gpuprof.analysis.status import status_of
 from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.document import Content
 from gpuprof.report.kernel_tables import kernel_figures
-from gpuprof.report.ladder_table import explanation
+from gpuprof.report.ladder_table import explanation, told_of
 from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
 from gpuprof.results import KernelRecord, Measurement, Run
 
@@ -25,6 +26,7 @@ class SizeColumn(NamedTuple):
 
     label: str
     case: Measurement
+    told: tuple[str, ...]
     explanation: tuple[str, ...]
     bounds: BoundPicture | None
 
@@ -99,6 +101,7 @@ def _section(run: Run, found: list[tuple[SizeLadder, Rung]], anchors: dict[str, 
             SizeColumn(
                 ladder.size.heading,
                 rung.case,
+                tuple(told_of(rung)),
                 () if rung.limits else explanation(run, rung),
                 picture_of(ladder, rung),
             )
@@ -106,7 +109,7 @@ def _section(run: Run, found: list[tuple[SizeLadder, Rung]], anchors: dict[str, 
         ),
         claims=() if claimed else tuple(f"{claim.label}: {claim.says}" for claim in rungs[0].claims),
         brief=_brief(run, found),
-        figures=tuple(kernel_figures(run, found, record, before)),
+        figures=tuple(kernel_figures(run, found, record, before, anchors[record.id] if code else "")),
         header=header,
         code=code,
         counted_size=shown.problem.label if shown else "",
@@ -123,16 +126,19 @@ def _listings(
         return None, None
     folded = 0 if record.choices else header_lines(record.source)
     named = frozenset(rung.limits.hot.line for rung in rungs if rung.limits and rung.limits.hot)
+    named |= {line.line for rung in rungs if rung.case.model for line in rung.case.model.lines}
     span = (folded, line_count(record.source))
     code = listing(record.source, anchor, span, shown, binding, named)
     return (listing(record.source, anchor, (0, folded)) if folded else None), code
 
 
 def _brief(run: Run, found: list[tuple[SizeLadder, Rung]]) -> str:
-    """For example `4096: 2.50 ms`; a bound is said to be one."""
+    """For example `4096: 2.50 ms`; a modelled time or a bound is said to be one."""
     for ladder, rung in reversed(found):
         if rung.speed is not None:
             return f"{ladder.size.heading}: {numbers.time_us(rung.speed.median_us)}"
+        if rung.case.model is not None and status_of(run, rung.case).usable:
+            return f"{ladder.size.heading}: {modelled_text(rung.case.model)}"
         if rung.limits is not None and status_of(run, rung.case).usable:
             return f"{ladder.size.heading}: at least {numbers.time_us(rung.limits.least_us)}"
     ladder, rung = found[-1]

@@ -10,6 +10,7 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.modelled import REASONS, reasons_text, stalled
 from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.case_table import cell_of, format_block, missing, outcome_of
 from gpuprof.report.document import (
@@ -28,7 +29,16 @@ from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent
 
 _SHOWN = (
-    *("median_us", "ci95_pct", "warm_us", "gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth"),
+    *(
+        "median_us",
+        "ci95_pct",
+        "warm_us",
+        "model_us",
+        "gflops",
+        "gbps",
+        "pct_of_peak_compute",
+        "pct_of_peak_bandwidth",
+    ),
     *("pct_of_copy", "pct_of_measured_limit", "registers_per_thread", "static_shared_bytes"),
     *("dynamic_shared_bytes", "spill_bytes", "theoretical_occupancy_pct", "achieved_occupancy_pct"),
     *("occupancy_limiter", "waves", "max_rel_error", "error_bound"),
@@ -36,21 +46,29 @@ _SHOWN = (
 #: Counters that are shares of one whole or of a peak, shown as bars.
 _AS_BARS = ("sol_", "stall_")
 _LEAST_SHARE_PCT = 1.0
+_MOST_LINES = 8
 _COUNTED_BY = {"sim": "the SIMT executor", "ncu": "Nsight Compute"}
 
 Found = Sequence[tuple[SizeLadder, Rung]]
 
 
-def kernel_figures(run: Run, found: Found, record: KernelRecord, before: str | None) -> Iterator[Content]:
-    """All figures of one kernel by its rungs, one a size; `before` is the rung that it is compared with."""
+def kernel_figures(
+    run: Run, found: Found, record: KernelRecord, before: str | None, anchor: str = ""
+) -> Iterator[Content]:
+    """All figures of one kernel by its rungs, one a size; `before` is the rung that it is compared with.
+
+    The anchor is that of the kernel's source; empty without one.
+    """
     cases = [rung.case for _, rung in found]
     yield from _claims(found, record.after or before or "")
     yield _figures(run, found)
     for ladder, rung in reversed(found):
         size = ladder.size.heading
         yield from _shares(f"Share of each part's own peak at {size}", speed_of_light(rung.case))
+        yield from _modelled(rung.case, size)
         spent = [share for share in stalls(rung.case) if share.pct >= _LEAST_SHARE_PCT]
         yield from _shares(f"Where the cycles of resident warps went at {size}", spent)
+    yield from _model_lines(found, record, anchor)
     yield from _counters(run, found)
     if record.published:
         yield _published(record)
@@ -152,6 +170,52 @@ def _shares(caption: str, shares: Sequence[Share]) -> Iterator[Table]:
         )
         columns = (Column("Part", right=False), Column("Share"))
         yield Table(columns, tuple(rows), f"{caption}, by Nsight Compute", headed=False)
+
+
+def _modelled(case: Measurement, size: str) -> Iterator[Table]:
+    """Where the modelled time goes, beside what Nsight Compute saw of the cycles of warps."""
+    if case.model is None or not case.model.reasons:
+        return
+    seen = stalled(case)
+    rows = []
+    for reason, (label, meaning) in REASONS.items():
+        share, theirs = case.model.reasons.get(reason, 0.0), seen.get(reason, 0.0)
+        if max(share, theirs) * 100 < _LEAST_SHARE_PCT:
+            continue
+        cells = [Cell(label), _share_cell(share)]
+        if seen:
+            other = "with latency" if reason == "bandwidth" else "–"
+            cells.append(_share_cell(theirs) if reason in seen else Cell(other, tone="muted"))
+        rows.append(Row((*cells, Cell(meaning, tone="muted"))))
+    columns = [Column("Reason", right=False), Column("Modelled")]
+    columns += [Column("Nsight Compute, of warps' cycles")] if seen else []
+    columns.append(Column("What it is", right=False))
+    yield Table(tuple(columns), tuple(rows), f"Where the modelled time goes at {size}")
+
+
+def _model_lines(found: Found, record: KernelRecord, anchor: str) -> Iterator[Table]:
+    """The source lines that a modelled time goes into, at the largest size that has one."""
+    lines = record.source.splitlines()
+    held = ((ladder, rung.case.model) for ladder, rung in reversed(found))
+    ladder, model = next(((ladder, model) for ladder, model in held if model and model.lines), (None, None))
+    if ladder is None or model is None:
+        return
+    rows = []
+    for one in sorted(model.lines, key=lambda line: -line.share)[:_MOST_LINES]:
+        code = lines[one.line - 1].strip() if one.line <= len(lines) else ""
+        link = f"{anchor}-L{one.line}" if anchor else ""
+        cells = Cell(f"Line {one.line}", anchor=link), _share_cell(one.share), Cell(reasons_text(one.reasons))
+        rows.append(Row((*cells, Cell(code, code=True))))
+    columns = (
+        *(Column("Line", right=False), Column("Share"), Column("Of the whole", right=False)),
+        Column("Source", right=False, folds=30),
+    )
+    caption = f"Source lines that the modelled time goes into at {ladder.size.heading}"
+    yield Table(columns, tuple(rows), caption)
+
+
+def _share_cell(share: float) -> Cell:
+    return Cell(numbers.percent(100 * share), 100 * share, share=min(1.0, share))
 
 
 def _counted(cases: Sequence[Measurement]) -> list[str]:

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.actions import Action
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limits import Limits
+from gpuprof.analysis.modelled import disagreement
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
 from gpuprof.report.document import Cell, Column, Row, Table, Tone
@@ -26,28 +29,30 @@ def steps_to(ladder: SizeLadder, winner: Rung) -> tuple[Rung, ...]:
     return tuple(reversed(found))
 
 
-def steps_table(ladder: SizeLadder, winner: Rung, anchors: Mapping[str, str]) -> Table | None:
+def steps_table(run: Run, ladder: SizeLadder, winner: Rung, anchors: Mapping[str, str]) -> Table | None:
     """What each step to the winner gained, and what moved; None where it is no step from any other."""
     steps = [rung for rung in steps_to(ladder, winner) if rung.previous]
     if not steps:
         return None
     timed = any(rung.gain is not None for rung in steps)
+    befores = [ladder.rung(rung.previous or "") for rung in steps]
+    modelled = all(rung.case.model for rung in (*befores, *steps))
+    key = "gain" if timed else "model_us" if modelled else "bound_us"
     columns = (
         Column("Step", right=False),
         Column("From", right=False),
-        Column("Gain" if timed else "Bound", term="gain" if timed else "bound_us"),
+        Column({"gain": "Gain", "model_us": "Modelled", "bound_us": "Bound"}[key], term=key),
         Column("What moved", right=False, folds=30),
     )
     rows = []
-    for rung in steps:
-        before = ladder.rung(rung.previous or "")
+    for before, rung in zip(befores, steps, strict=True):
         moved_texts = rung.shifts or [change.text for change in rung.changes]
         rows.append(
             Row(
                 (
                     Cell(rung.kernel.id, anchor=anchors[rung.kernel.id], code=True),
                     Cell(rung.previous, code=True),
-                    _gain(rung) if timed else _bounds(before, rung),
+                    _gain(rung) if timed else _from_to(FIGURES[key], run, before, rung),
                     Cell("; ".join(moved_texts) or "nothing recorded moved"),
                 )
             )
@@ -63,11 +68,12 @@ def _gain(rung: Rung) -> Cell:
     return Cell(f"{sign} {numbers.ratio(rung.gain)}", tone=tone)
 
 
-def _bounds(before: Rung, after: Rung) -> Cell:
-    if before.limits is None or after.limits is None:
-        return Cell(None, reason="exact counts are missing")
-    least = (numbers.time_us(limits.least_us) for limits in (before.limits, after.limits))
-    return Cell(" → ".join(least))
+def _from_to(figure: Figure, run: Run, before: Rung, after: Rung) -> Cell:
+    read = [figure.read(Subject(run, rung.case, rung)) for rung in (before, after)]
+    lacking = next((reading for reading in read if reading.value is None), None)
+    if lacking is not None:
+        return Cell(None, reason=lacking.reason or "exact counts are missing")
+    return Cell(" → ".join(figure.write(float(reading.value or 0)) for reading in read))
 
 
 def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
@@ -76,8 +82,8 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
         return (rung.case.reason or "No reason was recorded.",)
     if rung.limits is not None:
         shifted = [f"vs {rung.previous}: {'; '.join(rung.shifts)}"] if rung.shifts else []
-        return (*rung.case.remarks, *shifted, *of_limits(rung.limits, rung.actions))
-    lines = [*rung.case.remarks, *_moved(rung)]
+        return (*told_of(rung), *shifted, *of_limits(rung.limits, rung.actions))
+    lines = [*told_of(rung), *_moved(rung)]
     told = tuple(change.label for change in rung.changes)
     # What a change has just said needs no second mention.
     clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
@@ -86,6 +92,13 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     elif clues:
         lines.append("; ".join(clues))
     return tuple(lines)
+
+
+def told_of(rung: Rung) -> Iterator[str]:
+    """What is said of it whatever its figures are, and that the model does not allow its time."""
+    yield from rung.case.remarks
+    if told := disagreement(rung.case):
+        yield told
 
 
 def _moved(rung: Rung) -> Iterator[str]:

@@ -178,7 +178,7 @@ def _group_view(
                 answer=answer,
                 bounds=picture_of(ladder, winner) if winner else None,
                 code=anchors[winner.case.ran] if winner and winner.case.ran in anchors else "",
-                steps=steps_table(ladder, winner, anchors) if winner else None,
+                steps=steps_table(run, ladder, winner, anchors) if winner else None,
                 chart=add(chart) if chart["choices"] else None,
                 cases=case_table(run, [ladder], anchors, f"Every case at {size.label}, {group.title}"),
                 reasons=tuple(reasons(run, (case for rung in ladder.rungs for case in rung.cases))),

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuprof.analysis.tuned import By, basis_of, bound_of, value_of
+from gpuprof.analysis.tuned import basis_of, bound_of, value_of
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
-from gpuprof.results import Measurement, Tuned
+from gpuprof.results import By, Measurement, Tuned
 from gpuprof.tuning.correction import Vector, corrected, features_of
 from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, rule_out
 from gpuprof.tuning.ties import tied_by_bound, tied_by_model, tied_by_time

@@ -177,4 +177,4 @@ def test_without_a_time_a_point_stands_at_what_its_bounds_allow():
     held = replace(held, cases=cases)
     roofline = build_roofline(held, groups(held)[0])
     assert roofline is not None
-    assert all(point.is_bound for level in roofline.levels for point in level.points)
+    assert all(point.by == "bound" for level in roofline.levels for point in level.points)

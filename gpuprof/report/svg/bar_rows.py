@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ladder as a list of bars: each a link to its kernel, with its figures as text beside it."""
 
+from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
@@ -28,11 +29,14 @@ def bar_rows(chart: dict[str, Any], choice: int) -> Markup:
         "--room": _room(metric, scale, "text", _WIDE_TRACK),
         "--short-room": _room(metric, scale, "short", _TRACK),
     }
-    rows = [_row(row, bar, scale) for row, bar in zip(chart["rows"], metric["bars"], strict=True)]
+    rows = [
+        _row(row, bar, scale, metric["without"])
+        for row, bar in zip(chart["rows"], metric["bars"], strict=True)
+    ]
     shown, beyond = _limits(metric, scale)
     return element(
         "div",
-        _key(shown, beyond),
+        _key(shown, beyond, metric["parts"]),
         element(
             "div",
             _grid(shown, scale),
@@ -67,10 +71,20 @@ def _limits(metric: dict[str, Any], scale: Scale) -> tuple[list[tuple[int, dict[
     return shown, [line["label"] for line in metric["lines"] if line["value"] > scale.high * (1 + 1e-9)]
 
 
-def _key(shown: list[tuple[int, dict[str, Any]]], beyond: list[str]) -> Markup:
-    if not shown and not beyond:
+def _key(shown: list[tuple[int, dict[str, Any]]], beyond: list[str], parts: list[str]) -> Markup:
+    if not shown and not beyond and not parts:
         return Markup("")
     items = [
+        element(
+            "span",
+            element(
+                "svg", element("rect", width="100%", height="100%", class_=f"of-{look}"), class_="swatch"
+            ),
+            label,
+        )
+        for look, label in enumerate(parts, 1)
+    ]
+    items += [
         element(
             "span", element("svg", _upright(index, "50%"), class_="swatch", aria_hidden="true"), line["label"]
         )
@@ -102,7 +116,7 @@ def _axis(scale: Scale) -> Markup:
     return element("svg", *labels, class_="ticks", aria_hidden="true")
 
 
-def _row(row: dict[str, Any], bar: dict[str, Any] | None, scale: Scale) -> Markup:
+def _row(row: dict[str, Any], bar: dict[str, Any] | None, scale: Scale, without: str) -> Markup:
     kinds = [name for name in ("fastest", "reference", "ceiling", "folded") if row[name]]
     if bar is None:
         kinds.append("without")
@@ -110,7 +124,9 @@ def _row(row: dict[str, Any], bar: dict[str, Any] | None, scale: Scale) -> Marku
     link = element(
         "a",
         element("b", row["name"]),
-        element("span", _bar(bar, scale), _label(bar, scale), class_="track") if bar else _without(row),
+        element("span", _bar(bar, scale), _label(bar, scale), class_="track")
+        if bar
+        else _without(row, without),
         href=f"#{row['anchor']}",
     )
     return element("li", link, class_=" ".join(kinds) or None, style=f"order:{row['rung']}")
@@ -124,6 +140,13 @@ def _bar(bar: dict[str, Any], scale: Scale) -> Markup:
         return place(min(1.0, scale.share(value) / end))
 
     parts = [element("rect", width=along(bar["value"]), height="100%")]
+    if bar["parts"]:
+        ends = [0.0, *accumulate(bar["parts"])]
+        parts = [
+            element("rect", x=along(start), width=along(part), height="100%", class_=f"of-{look}")
+            for look, (start, part) in enumerate(zip(ends, bar["parts"], strict=False), 1)
+            if part > 0
+        ]
     if bar["high"] > bar["low"]:
         low, high = along(bar["low"]), along(bar["high"])
         parts.append(element("line", x1=low, x2=high, y1="50%", y2="50%", class_="whisker"))
@@ -146,9 +169,9 @@ def _beyond(bar: dict[str, Any], scale: Scale) -> str:
     return "→ " if bar["end"] > scale.high * (1 + 1e-9) else ""
 
 
-def _without(row: dict[str, Any]) -> Markup:
+def _without(row: dict[str, Any], why: str) -> Markup:
     if row["usable"]:
-        return element("span", element("span", "not measured"), class_="track")
+        return element("span", element("span", why), class_="track")
     reason = row["reason"] if len(row["reason"]) <= _LONGEST_REASON else f"{row['reason'][:_LONGEST_REASON]}…"
     return element(
         "span", element("span", f"{row['status']}{': ' if reason else ''}{reason}"), class_="track"

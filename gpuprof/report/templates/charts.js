@@ -106,7 +106,13 @@ const gpuprof = (() => {
     const names = all.map(({ row }) => plain(row.name));
     const with_ = all.filter(({ bar }) => bar);
     const marked = with_.filter(({ bar }) => bar.mark);
-    const said = ({ row, bar }) => (bar ? bar.short : row.usable ? "not measured" : `${row.status}${row.reason && ": "}${row.reason.slice(0, 90)}`);
+    const made = (held.parts || []).map((name, part) => ({
+      type: "bar", orientation: "h", name: plain(name), y: names, marker: { color: seriesColour(part, false) },
+      x: all.map(({ bar }) => bar?.parts[part] ?? 0),
+      base: all.map(({ bar }) => (bar?.parts || []).slice(0, part).reduce((sum, one) => sum + one, 0)),
+      customdata: all.map(({ row }) => row.anchor), hovertemplate: `${plain(name)}: %{x:.3g}<extra></extra>`,
+    }));
+    const said = ({ row, bar }) => (bar ? bar.short : row.usable ? held.without : `${row.status}${row.reason && ": "}${row.reason.slice(0, 90)}`);
     return {
       traces: [
         {
@@ -122,6 +128,7 @@ const gpuprof = (() => {
           hovertext: all.map(({ row, bar }) => `<b>${plain(row.name)}</b>  ${plain(row.shape)}<br>${bar ? plain(bar.text) : wrapped(`${row.status} ${row.reason}`)}`),
           hovertemplate: "%{hovertext}<extra></extra>",
         },
+        ...made,
         {
           type: "scatter", mode: "markers", y: marked.map(({ row }) => plain(row.name)), x: marked.map(({ bar }) => bar.mark),
           marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip", showlegend: false,
@@ -133,7 +140,7 @@ const gpuprof = (() => {
         })),
       ],
       layout: layout(choice, 120 + 24 * all.length, {
-        showlegend: true,
+        showlegend: true, barmode: "overlay",
         xaxis: described({ ...held.x, high: Math.max(held.x.high, ...with_.map(({ bar }) => bar.end)) }, 0.4),
         yaxis: axis("", { autorange: "reversed" }),
       }),
