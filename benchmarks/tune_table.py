@@ -335,7 +335,7 @@ def _measurement(candidate: Candidate, point: dict[str, Any]) -> Measurement:
         case,
         outcome="ok",
         executor_counters=dict(map(_counter, point["counters"].items())),
-        model=Model(*point["model"]) if point.get("model") else None,
+        model=Model(*point["model"]) if point["model"] else None,
     )
 
 
