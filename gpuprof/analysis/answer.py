@@ -13,7 +13,7 @@ from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.limits import Limits
-from gpuprof.analysis.modelled import modelled_text, too_near
+from gpuprof.analysis.models import modelled_text, too_near
 from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Measurement, Model, Run

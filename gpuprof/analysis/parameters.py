@@ -10,7 +10,7 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import Group, kernel_record
 from gpuprof.analysis.kinds import is_reference
-from gpuprof.analysis.modelled import too_near
+from gpuprof.analysis.models import too_near
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Run
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.modelled import modelled_text
+from gpuprof.analysis.models import modelled_text
 from gpuprof.results import OTHER_REASONS, By, Measurement, Run, Tuned, TunedPoint, Tuning
 from gpuprof.text import format_extent
 

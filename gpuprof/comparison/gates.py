@@ -14,7 +14,7 @@ from typing import Literal
 
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.kinds import is_reference
-from gpuprof.analysis.modelled import modelled_text
+from gpuprof.analysis.models import modelled_text
 from gpuprof.comparison.compared import CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.gate_text import (
     IDENTITY,

@@ -23,7 +23,7 @@ from statistics import NormalDist, fmean, median
 from statistics import variance as variance_of
 from typing import Literal
 
-from gpuprof.analysis.modelled import difference_error
+from gpuprof.analysis.models import difference_error
 from gpuprof.results import Measurement, Model, Timing
 from gpuprof.statistics import percentile, round_medians_us
 

@@ -11,7 +11,7 @@ from gpuprof.analysis.answer import Answer, answer_of, shape_of
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
-from gpuprof.analysis.modelled import model_interval
+from gpuprof.analysis.models import model_interval
 from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions

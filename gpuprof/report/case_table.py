@@ -9,7 +9,7 @@ from gpuprof.analysis import counts
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
-from gpuprof.analysis.modelled import disagreement
+from gpuprof.analysis.models import disagreement
 from gpuprof.analysis.speed import is_noisy
 from gpuprof.analysis.status import status_of
 from gpuprof.report.document import Cell, Column, Row, Sentence, Table

@@ -18,7 +18,7 @@ from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
-from gpuprof.analysis.modelled import REASONS, reasons_text
+from gpuprof.analysis.models import REASONS, reasons_text
 from gpuprof.analysis.parameters import Panel, ParameterPoint, ParameterSweep
 from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
 from gpuprof.analysis.scaling import Series

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.ladder import Rung, SizeLadder
-from gpuprof.analysis.modelled import modelled_text
+from gpuprof.analysis.models import modelled_text
 from gpuprof.analysis.status import status_of
 from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.document import Content

@@ -10,7 +10,7 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
-from gpuprof.analysis.modelled import REASONS, reasons_text, stalled
+from gpuprof.analysis.models import REASONS, reasons_text, stalled
 from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.case_table import cell_of, format_block, missing, outcome_of
 from gpuprof.report.document import (

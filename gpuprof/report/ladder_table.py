@@ -10,7 +10,7 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limits import Limits
-from gpuprof.analysis.modelled import disagreement
+from gpuprof.analysis.models import disagreement
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
 from gpuprof.report.document import Cell, Column, Row, Table, Tone

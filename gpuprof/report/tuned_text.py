@@ -5,7 +5,7 @@
 from collections.abc import Iterator
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.modelled import model_interval
+from gpuprof.analysis.models import model_interval
 from gpuprof.analysis.status import Mark, status_of
 from gpuprof.analysis.tuned import (
     TunedRow,

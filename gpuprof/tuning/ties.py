@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-from gpuprof.analysis.modelled import too_near
+from gpuprof.analysis.models import too_near
 from gpuprof.analysis.tuned import time_of, value_of
 from gpuprof.comparison.judging import judge, times_of
 from gpuprof.kernels.kernel import Kernel

@@ -11,7 +11,7 @@ import pytest
 from synthetic_runs import counted_run, gemm_run, sim_run
 
 from gpuprof.analysis.groups import groups
-from gpuprof.analysis.modelled import REASONS, disagreement, stalled
+from gpuprof.analysis.models import REASONS, disagreement, stalled
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.report.charts import drawings
 from gpuprof.report.html import render_html

@@ -182,7 +182,8 @@ def test_a_case_says_why(run, measured):
     assert measured.case("smem_tiled", size="4096").why[0].startswith("vs naive: ")
     failed = measured.case("smem_panel", size="4096")
     assert failed.why == (failed.reason,)
-    second = run.case("reg_8x8", size="32", params={"BK": 16})
+    both = (run.case("reg_8x8", size="32", params={"BK": depth}) for depth in (8, 16))
+    second = min(both, key=lambda case: case.model.median_us)  # that one stands for the rung
     assert second.run is run
     assert second.why[0].startswith("vs naive: ")
     assert second.why[1].startswith("cannot be faster than ")

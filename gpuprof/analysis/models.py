@@ -5,7 +5,7 @@
 Two versions of one kernel on one card share most of what the model errs by. The factor between two modelled
 times is therefore as uncertain as the upper side of either's interval, and no more: of the rungs of every
 ladder and those that they come from, docs/data/model-errors.csv has nine of ten within it
-(tests/unit/test_modelled.py). A card that nobody measured has wider intervals, and is told by the same rule.
+(tests/unit/test_models.py). A card that nobody measured has wider intervals, and is told by the same rule.
 """
 
 import math

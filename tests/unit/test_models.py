@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuprof.analysis.modelled import difference_error, modelled_text, too_near
+from gpuprof.analysis.models import difference_error, modelled_text, too_near
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.results import Model
 from gpuprof.sm_model.modelled import _INTERVALS
