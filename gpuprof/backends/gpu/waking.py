@@ -3,6 +3,7 @@
 """Opens a device and begins to compile for it while the process still loads its code."""
 
 from contextlib import suppress
+from threading import Lock
 
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.driver import driver
@@ -12,6 +13,8 @@ from gpuprof.toolchain.nvrtc import supported_archs
 
 #: What this process has begun.
 ahead = Ahead()
+_compiling: set[str] = set()
+_lock = Lock()
 
 
 def wake(ordinal: int) -> None:
@@ -30,7 +33,10 @@ def wake(ordinal: int) -> None:
 
 
 def begin_compiling(arch: str) -> None:
-    """Begin to load the compiler, and to compile what every measurement on an architecture needs."""
-    ahead.begin(supported_archs)
-    ahead.begin(compiled_code, arch, "f32", None)
-    ahead.begin(compiled_rates, arch)
+    """Begin to load the compiler, and to compile what every measurement on an architecture needs; once."""
+    with _lock:
+        if arch not in _compiling:
+            _compiling.add(arch)
+            ahead.begin(supported_archs)
+            ahead.begin(compiled_code, arch, "f32", None)
+            ahead.begin(compiled_rates, arch)
