@@ -84,7 +84,7 @@ class BlockLimits:
         if self.required is not None and block != self.required:
             return f"must be {format_extent(self.required)}: its .reqntid"
         if self.largest is not None and prod(block) > prod(self.largest):
-            return f"holds at most {prod(self.largest)} threads: its .maxntid"
+            return f"holds at most {prod(self.largest)} threads: its .maxntid, which __launch_bounds__ set"
         return ""
 
 

@@ -81,7 +81,7 @@ def test_blocks_that_the_card_cannot_hold_are_refused():
 def test_launches_that_the_kernels_own_bounds_rule_out_are_refused():
     options = {"n": 256, "bounds": "__launch_bounds__(128)"}
     assert judged(COPY, grid=2, block=128, **options).outcome == "ok"
-    assert "a block of 256 threads cannot be launched: its __launch_bounds__ allow 128" in refusal(
+    assert "at most 128 threads: its .maxntid, which __launch_bounds__ set; the launch has 256x1" in refusal(
         COPY, grid=1, block=256, **options
     )
 

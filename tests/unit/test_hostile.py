@@ -178,7 +178,9 @@ def damaged(draw):
 
 
 def _has(holder, key):
-    return key in holder if isinstance(holder, dict) else isinstance(key, int) and key < len(holder)
+    if isinstance(holder, list):
+        return isinstance(key, int) and key < len(holder)
+    return isinstance(holder, dict) and key in holder
 
 
 def _parsed(document):

@@ -13,6 +13,7 @@ import pytest
 from problem_support import find_kernel, ladder, problem_for
 from unit_support import DEVICE
 
+from gpuprof.backends.compiling import compile_kernel
 from gpuprof.errors import BackendUnavailable, CaseSkipped, CompileError
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import shipped_operation
@@ -21,6 +22,7 @@ from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_entries_cached
 from gpuprof.toolchain.includes import included_files
 from gpuprof.toolchain.nvrtc import (
+    architecture_of,
     compile_entries,
     compile_source,
     compiler_options,
@@ -44,8 +46,7 @@ def compile_shipped(kernel, arch, dtype="f32"):
     problem = problem_for(kernel, *sizes, dtype=dtype)
     device = dataclasses.replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
     shape = configure(kernel, problem, kernel.launch.block, {}, device)
-    options = compiler_options(arch, shape.defines, kernel.compile_options)
-    return compile_source(kernel.source, kernel.file_name, kernel.entries[0], options, kernel.headers), shape
+    return compile_kernel(kernel, shape, arch)[kernel.entries[0]], shape
 
 
 #: Only a kernel that bounds its registers comes near to a spill; for the others the least card does.
@@ -85,7 +86,7 @@ def test_shipped_kernel_compiles_without_spills(kernel, arch, dtype):
     assert compiled.cubin.startswith(b"\x7fELF")
     assert f".target {arch}" in compiled.ptx
     assert f".entry {kernel.entries[0]}(" in compiled.ptx
-    assert (compiled.entry, compiled.arch) == (kernel.entries[0], arch)
+    assert (compiled.entry, architecture_of(compiled.arch)) == (kernel.entries[0], arch)
     assert compiled.spill_bytes == 0
     assert 0 < compiled.registers_per_thread * threads <= 65536
 
