@@ -212,6 +212,18 @@ _FIGURES = (
         "The time that a model of the SM gives for its machine code and counts: not measured.",
         better="lower",
     ),
+    *(
+        _row(
+            f"model_{end}_us",
+            f"Modelled, {what}",
+            _BOUND,
+            "us",
+            f"model.{end}_us",
+            f"What it takes at {what} by the model's error: not measured.",
+            better="lower",
+        )
+        for end, what in (("low", "least"), ("high", "most"))
+    ),
     _row(
         "bound_us",
         "At least",

@@ -338,7 +338,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
         return "\n".join(f"{size.heading}: {answer.text}" for size, answer, _ in self._answers)
 
     def best(self, size: str | int | None = None, device: str | None = None) -> MeasuredCase:
-        """The kernel that the answer names: the fastest, or that of the least bound where none was timed.
+        """The kernel that the answer names: the fastest, as measured, else as modelled, else by bounds.
 
         Args:
             size: Of the sizes, as users type it; may be left out where there is one.
@@ -346,7 +346,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
 
         Raises:
             InputError: There are none or several of those.
-            NotMeasured: No kernel has a time or a bound.
+            NotMeasured: No kernel has a time, a modelled one or a bound.
         """
         asked = {"size": None if size is None else str(size), "device": device}
         found = [

@@ -108,6 +108,8 @@ VALUES = {
     "pct_of_measured_limit": 100 * 20_000 / 60_000,
     # Two inputs of 4 MB must come from device memory; the result may stay in L2.
     "model_us": 110.0,
+    "model_low_us": 90.0,
+    "model_high_us": 140.0,
     "bound_us": 8e6 / 4916.7e3,
     "pct_of_bound": 8e6 / 4916.7e3,
     "gain": 2.5,
