@@ -86,6 +86,7 @@ class RunKeywords(TuneKeywords, total=False):
     """How `profile` runs."""
 
     lines: bool
+    check_compiler: bool
     labels: Mapping[str, str] | None
 
 

@@ -9,8 +9,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gpuprof.api.calling import LaunchValue
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
@@ -149,7 +147,7 @@ class _Given:
                 values[name] = ArrayOf(ELEMENT_TYPES[arrays[name].dtype].numpy)
             elif name in meta:
                 value = meta[name]
-                values[name] = value.item() if isinstance(value, np.generic) else value
+                values[name] = value.item() if hasattr(value, "item") else value  # a number of NumPy's
         return meta, JitCall(function.jit, values, {name: meta[name] for name in _OPTIONS if name in meta})
 
 

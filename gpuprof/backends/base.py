@@ -5,6 +5,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped
@@ -116,6 +117,17 @@ class Backend(ABC):
             CaseFailure: The case cannot run; `fatal` when the device context is lost.
             CaseSkipped: The backend cannot execute this kernel.
         """
+
+    def outputs(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    ) -> Mapping[str, Any]:
+        """What one launch of a case leaves in its outputs, flat, whether that is right or not.
+
+        Raises:
+            CaseFailure: It cannot run.
+            CaseSkipped: There is no GPU.
+        """
+        raise CaseSkipped("there is no GPU that runs what compilers make")
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and measure one of the references that the problem's operation declares.

@@ -205,6 +205,9 @@ _POISON = (
     "Whether a kernel is wrong that reads what it must not, such as C where beta is 0; else it is measured"
     " with a remark."
 )
+_CHECK_COMPILER = (
+    "On a GPU: run what each ptxas at hand makes of a kernel's PTX, and hold it against the executor."
+)
 _EXPLAIN = (
     "Run a case that fails, hangs or is wrong on the executor too, for 20 s at most, to say line and thread."
 )
@@ -255,6 +258,7 @@ class RunOptions:
     )
     poison_inout: bool = option(True, _POISON, either=True)
     explain: bool = option(True, _EXPLAIN, either=True)
+    check_compiler: bool = option(False, _CHECK_COMPILER, of=_PROFILE)
     rounds: int = option(1, _ROUNDS, "N", within=(1, 200), told=_ROUNDS_TOLD)
     labels: Mapping[str, str] | None = option(
         None,

@@ -10,7 +10,8 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TextIO
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
 from gpuprof.backends.base import Backend, CompileOnlyBackend, Functions
@@ -44,8 +45,12 @@ from gpuprof.measure.protocol import (
     encode,
 )
 from gpuprof.problems.given import look_in
+from gpuprof.results import Measurement
 from gpuprof.statistics import SamplingBudget
 from gpuprof.toolchain.nvrtc import software_versions
+
+if TYPE_CHECKING:
+    from gpuprof.backends.sim.backend import SimBackend
 
 #: What counts or explains beside a GPU leaves the processor to what measures.
 _NICENESS = 5
@@ -60,6 +65,8 @@ class WorkerSide:
         self._backend: Backend
         self._compile: Compiler
         self._held_bytes = self._most_bytes = 0
+        self._check_compiler, self._seed = False, 0
+        self._executor: SimBackend | None = None
 
     def answer(self, request: Any) -> Any:
         """The answer to one request, or None where there is none."""
@@ -81,7 +88,7 @@ class WorkerSide:
                 if request.memory_bytes:
                     self._limit_memory(request.memory_bytes)
                 measurement, self.lost = measure_case(request.case, self._backend, self._compiled)
-                return Measured(measurement, self.lost)
+                return Measured(self._with_compilers(request.case, measurement), self.lost)
             case Explain():
                 return self._explain(request)
             case Count():
@@ -92,6 +99,7 @@ class WorkerSide:
         raise TypeError(f"no request: {request!r}")
 
     def _open(self, request: Open) -> Opened:
+        self._check_compiler, self._seed = request.check_compiler, request.seed
         if request.given_arrays:
             look_in(request.given_arrays)
         budget = SamplingBudget(seconds=request.seconds_per_case)
@@ -113,6 +121,22 @@ class WorkerSide:
         look_in(request.given_arrays)
         self._backend = SimBackend(request.device, request.seed, request.sim_blocks)
         return self._opened(None)
+
+    def _with_compilers(self, case: Case, measurement: Measurement) -> Measurement:
+        """The measurement with what is said of the compilers, where that was asked for and can be told."""
+        if not self._check_compiler or self.lost or case.is_reference:
+            return measurement
+        from gpuprof.backends.sim.backend import SimBackend
+        from gpuprof.measure.compiler_check import compiler_remarks
+
+        if self._executor is None:
+            self._executor = SimBackend(self._backend.device, self._seed)
+        try:
+            said = compiler_remarks(case, self._backend, self._executor, self._compile)
+        except CaseFailure as error:
+            self.lost = error.fatal
+            said = (f"What a compiler made of it fails: {error.what.rstrip('.')}",)
+        return replace(measurement, remarks=(*measurement.remarks, *said))
 
     def _limit_memory(self, most_bytes: int) -> None:
         """Let kernels and formulas take so much, and no more than the machine had at the start.

@@ -70,14 +70,14 @@ def load_ptx(
     """
     check_target(ptx, arch, name)
     names = tuple(_entry_named(entry, ptx_entries(ptx), name) for entry in entries)
-    target = f"{arch}{_specific(ptx)}"
+    target = target_in(ptx, arch)
     refusals: list[CompileError] = []
     for path, release in found_ptxas():
         said = ("ptxas {}.{}".format(*release), f"--gpu-name={target}")
         identity = [*said, name, *names, hashlib.sha256(ptx.encode()).hexdigest()]
 
         def make(path: Path = path, said: tuple[str, ...] = said) -> tuple[CompiledKernel, ...]:
-            return _kernels(ptx, names, arch, *assemble_with(path, ptx, target, name), said)
+            return _kernels(ptx, names, arch, *assemble_with(path, ptx, name, target=target), said)
 
         try:
             return kept(identity, len(names), make)
@@ -172,9 +172,10 @@ def _entry_named(wanted: str, entries: Sequence[str], name: str) -> str:
     )
 
 
-def _specific(ptx: str) -> str:
+def target_in(ptx: str, arch: str) -> str:
+    """What ptxas is to make of a PTX text: code with the architecture's own instructions if it says so."""
     target = _TARGET.search(ptx)
-    return target[2] if target else ""
+    return f"{arch}{target[2] if target else ''}"
 
 
 @cache
@@ -208,7 +209,7 @@ def _release_of(path: Path) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def assemble_with(path: Path, ptx: str, target: str, name: str) -> tuple[bytes, str]:
+def assemble_with(path: Path, ptx: str, name: str, *, target: str) -> tuple[bytes, str]:
     """A cubin made by one ptxas, and its report.
 
     Raises:

@@ -97,7 +97,7 @@ FEWER: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "cuda": {"backends.gpu", "toolchain"},
     "pynvml": {"backends.gpu"},
-    "numpy": {"api", "executor", "problems", "backends.gpu", "backends.sim", "tuning"},
+    "numpy": {"executor", "problems", "backends.gpu", "backends.sim", "tuning"},
     "llvmlite": {"executor"},
     "dask": {"measure"},
     "distributed": {"measure"},

@@ -37,6 +37,7 @@ from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.behaviour import Array, HostCall
+from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
 from gpuprof.statistics import SamplingBudget, fewest_samples, percentile, sample_until, summarise
@@ -205,6 +206,20 @@ class GpuBackend(Backend):
             checks = LaunchChecks(arrays, self._arrays.code, stream, case, self.device)
             with closing(checks):
                 return self._verify_and_time(arrays, checks, case.queue, len(case), kernel.poison_inout)
+
+    def outputs(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    ) -> Mapping[str, Array]:
+        """What one launch leaves in a case's outputs."""
+        arrays = self._arrays.of(problem)
+        with LoadedCase(kernel, shape, compiled, arrays, self.device, self._context.stream) as case:
+            arrays.prepare()
+            case.queue()
+            self._context.synchronize()
+            return {
+                spec.name: arrays.buffer(spec.name).download(numpy_dtype(spec.dtype), count=spec.elements)
+                for spec in problem.outputs
+            }
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and time a reference as if it were a kernel."""

@@ -37,7 +37,7 @@ from gpuprof.backends.sim.executed import (
     stands_elsewhere,
 )
 from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
-from gpuprof.backends.sim.launching import bound_launches, check_has_ptx, run_launch, unchecked
+from gpuprof.backends.sim.launching import bound_launches, run_launch, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import model_of, played
 from gpuprof.backends.sim.observers import watching
@@ -171,7 +171,6 @@ class SimBackend(Backend):
             CaseSkipped: It uses an instruction that the executor does not know, or would have to run whole
                 and is too large for that.
         """
-        check_has_ptx(kernel, compiled)
         key = kernel.source_hash, problem, shape, tuple(function.cubin for function in compiled.values())
         known = self._found.get(key)
         if known is not None and known[0] == kernel:
@@ -385,7 +384,6 @@ class SimBackend(Backend):
 
         Fails and skips as `run`.
         """
-        check_has_ptx(kernel, compiled)
         try:
             found = self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
             quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS

@@ -25,7 +25,8 @@ from gpuprof.toolchain.nvrtc import CompiledKernel
 def bound_launches(
     device: Device, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
 ) -> list[list[BoundArgument]]:
-    """What each launch of a case is given; the card can hold all of them."""
+    """What each launch of a case is given; the executor runs its PTX, and the card can hold all of them."""
+    _check_has_ptx(kernel, compiled)
     for one in shape.launches:
         check_launch(device, kernel.id, one, compiled[one.entry])
     return [list(bind_arguments(kernel, problem, shape, one, compiled[one.entry])) for one in shape.launches]
@@ -54,7 +55,7 @@ def run_launch(
     )
 
 
-def check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
+def _check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
     """Refuse machine code, which the executor does not run."""
     if not all(function.ptx for function in compiled.values()):
         raise CaseSkipped(

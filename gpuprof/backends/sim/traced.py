@@ -18,6 +18,7 @@ from gpuprof.backends.sim.device_memory import device_memory, initial_content
 from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.backends.sim.launching import bound_launches, run_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault, line_of, who
+from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     Buffer,
     Deed,
@@ -82,6 +83,21 @@ class TracedCase:
             return self._attempt(samples, repetitions, budget, follow_undefined=False)
         except _ReadsUndefined:
             return self._attempt(samples, repetitions, budget, follow_undefined=True)
+
+    def written(self) -> tuple[Mapping[str, Buffer], Witness]:
+        """Run it once, whole: what it leaves behind, and who wrote it."""
+        programs = self._backend.programs(self._kernel, self._shape, self._compiled)
+        inputs = self._backend.references_of(self._problem).inputs
+        memory, buffers = device_memory(
+            self._problem, inputs, self._shape.workspace, None, GlobalMemory(_APART)
+        )
+        witness = Witness([buffers[spec.name] for spec in self._problem.outputs])
+        whole: list[Sample | None] = [None] * len(self._shape.launches)
+        try:
+            self._launch(programs, memory, buffers, whole, _ANY_BUDGET, witness)
+        except KernelFault as fault:
+            raise CaseSkipped(f"the executor finds another fault: {fault.what}") from fault
+        return buffers, witness
 
     def _attempt(
         self, samples: Sequence[Sample | None], repetitions: int, budget: int, *, follow_undefined: bool

@@ -1,0 +1,227 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Is it the kernel or the compiler? Its PTX on the executor, and what each compiler makes of it on the card.
+
+The executor runs PTX as its rules say. Where it is right and a card is wrong with the same inputs, what made
+the card's machine code of that PTX is to blame. An operation's own bound decides what is wrong: contraction
+and other orders of a sum stay within it.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gpuprof.backends.base import Backend, Functions
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.traced import TracedCase
+from gpuprof.errors import CaseSkipped, CompileError
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
+from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.execute import Compile
+from gpuprof.problems.behaviour import Array
+from gpuprof.problems.check import compare
+from gpuprof.problems.coded import GIVEN
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.problem import Problem
+from gpuprof.toolchain.assembling import Assembler, assemble_with, found_ptxas, target_in
+
+#: The largest size that is looked at, in instructions of single lanes: a few seconds on the executor.
+_AFFORDABLE = 2e8
+#: Extents that are tried, all dimensions at once, for a small size that shows a difference, and for how long.
+_SMALL = (1, 2, 4, 8, 16, 32, 33, 64, 100, 128, 200, 256, 384, 512, 1000, 1024)
+_SEARCH_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What one compiler's machine code computes otherwise."""
+
+    output: str
+    elements: int
+    first: int
+    got: float
+    right: float
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SizedCase:
+    """One size of the case."""
+
+    kernel: Kernel
+    problem: Problem
+    shape: LaunchShape
+    compiled: Functions
+
+
+def compiler_remarks(
+    case: Case, card: Backend, executor: SimBackend, compile_kernel: Compile
+) -> tuple[str, ...]:
+    """What to say of the compilers of a case.
+
+    Raises:
+        CaseFailure: The context of the card was lost.
+    """
+    try:
+        case, kernel = resolve(case, card.device)
+        place = _place_of(case, kernel, card, compile_kernel)
+        if place is None:
+            return ("Compilers are not checked: executing it whole takes too long at every size it has",)
+        return tuple(_Check(place, card, executor, compile_kernel).sentences())
+    except (CaseSkipped, CompileError, ExpressionError) as error:
+        return (f"Compilers are not checked: {str(error).rstrip('.')}",)
+
+
+def _place_of(case: Case, kernel: Kernel, card: Backend, compile_kernel: Compile) -> _SizedCase | None:
+    """The size of the case, or the largest one like it that the executor runs whole in seconds."""
+    shape = configure(kernel, case.problem, case.block, case.params, card.device)
+    if expected_instructions(case.problem, shape) <= _AFFORDABLE:
+        return _SizedCase(kernel, case.problem, shape, compile_kernel(kernel, shape))
+    found = list(smaller_cases(kernel, case.problem, shape, card.device, _AFFORDABLE))
+    if not found:
+        return None
+    return _SizedCase(kernel, *found[-1], compile_kernel(kernel, found[-1][1]))
+
+
+class _Check:
+    def __init__(
+        self, place: _SizedCase, card: Backend, executor: SimBackend, compile_kernel: Compile
+    ) -> None:
+        self._place = place
+        self._card = card
+        self._executor = executor
+        self._compile = compile_kernel
+
+    def sentences(self) -> Iterator[str]:
+        """What is said of each compiler."""
+        place = self._place
+        if not all(function.ptx for function in place.compiled.values()):
+            yield "Compilers are not checked: it is machine code, whose PTX is not known"
+            return
+        judged = _Judged(self._executor, place)
+        if judged.wrong:
+            yield (
+                f"The compiler is not to blame: at {place.problem.label} the executor, which runs its PTX,"
+                f" finds {judged.wrong} wrong too"
+            )
+            return
+        right, unknown = [], []
+        for name, functions in self._codes(place):
+            if isinstance(functions, str):
+                unknown.append(f"{name} ({functions})")
+                continue
+            found = judged.difference(self._outputs(place, functions))
+            if found is None:
+                right.append(name)
+            else:
+                yield self._told(name, place, found)
+        told = f": {_listed(right)}" if right else ""
+        more = f"; not checked: {_listed(unknown)}" if unknown else ""
+        yield f"Right machine code of its PTX, checked at {place.problem.label}, by {len(right)}{told}{more}"
+
+    def _codes(self, place: _SizedCase) -> Iterator[tuple[str, Functions | str]]:
+        """Each compiler with the functions that it made, or why it made none."""
+        first = next(iter(place.compiled.values()))
+        built = place.kernel.built
+        own = first.options[0] if built is not None and first.options else ""
+        if first.cubin:
+            yield (built.by if built is not None and built.by else own or "NVRTC"), place.compiled
+        target = target_in(first.ptx, first.arch)
+        makers: list[tuple[str, Assembler]] = [
+            ("ptxas {}.{}".format(*release), partial(assemble_with, path, target=target))
+            for path, release in found_ptxas()
+        ]
+        if self._card.assemble is not None:
+            makers.append(("the driver", self._card.assemble))
+        for name, make in makers:
+            if name == own:
+                continue
+            try:
+                cubin, _ = make(first.ptx, place.kernel.id)
+            except CompileError as error:
+                yield name, error.what.rstrip(".")
+            else:
+                yield name, {entry: replace(each, cubin=cubin) for entry, each in place.compiled.items()}
+
+    def _outputs(self, place: _SizedCase, functions: Functions) -> Mapping[str, Array]:
+        return self._card.outputs(place.kernel, place.problem, place.shape, functions)
+
+    def _told(self, name: str, place: _SizedCase, found: _Difference) -> str:
+        smaller, least = self._smallest(name, place, found)
+        problem, spec = smaller.problem, smaller.problem.array(least.output)
+        line = f", which line {least.line} stores" if least.line else ""
+        return (
+            f"{name} makes wrong machine code of its PTX: at {problem.label} {least.elements:,} of"
+            f" {spec.elements:,} elements of {least.output} are not what the executor rightly computes;"
+            f" first: {problem.describe_element(least.output, least.first)} is {least.got:.9g} instead of"
+            f" {least.right:.9g}{line}"
+        )
+
+    def _smallest(self, name: str, place: _SizedCase, found: _Difference) -> tuple[_SizedCase, _Difference]:
+        """The smallest size of some that shows it; the one that was looked at where none does."""
+        end = time.monotonic() + _SEARCH_S
+        for smaller in self._smaller(place):
+            if time.monotonic() > end:
+                break
+            judged = _Judged(self._executor, smaller)
+            functions = dict(self._codes(smaller)).get(name)
+            if judged.wrong or functions is None or isinstance(functions, str):
+                continue
+            difference = judged.difference(self._outputs(smaller, functions))
+            if difference is not None:
+                return smaller, difference
+        return place, found
+
+    def _smaller(self, place: _SizedCase) -> Iterator[_SizedCase]:
+        if place.problem.operation.coded == GIVEN:
+            return
+        asked, params = place.shape.launches[0].block, dict(place.shape.params)
+        seen = {place.problem.sizes}
+        for extent in _SMALL:
+            sizes = tuple(min(extent, size) for size in place.problem.sizes)
+            if sizes in seen:
+                continue
+            seen.add(sizes)
+            problem = replace(place.problem, sizes=sizes)
+            try:
+                shape = configure(place.kernel, problem, asked, params, self._card.device)
+                yield _SizedCase(place.kernel, problem, shape, self._compile(place.kernel, shape))
+            except (CaseSkipped, CompileError, ExpressionError):
+                continue
+
+
+class _Judged:
+    """What the executor makes of a place: right or wrong, and who stores what."""
+
+    def __init__(self, executor: SimBackend, place: _SizedCase) -> None:
+        self._problem = problem = place.problem
+        traced = TracedCase(executor, place.kernel, problem, place.shape, place.compiled)
+        self._buffers, self._witness = traced.written()
+        self._expected = problem.reference(executor.references_of(problem).inputs)
+        #: Outputs with an element that is wrong here already.
+        self.wrong = _listed([name for name in self._expected if self._wrong_in(name, self._own(name)).any()])
+
+    def _own(self, output: str) -> Array:
+        return self._buffers[output].array()
+
+    def _wrong_in(self, output: str, got: Array) -> Array:
+        expected = self._expected[output]
+        return compare(got, expected.values, expected.magnitude, self._problem.bound(output)).wrong
+
+    def difference(self, outputs: Mapping[str, Array]) -> _Difference | None:
+        """The first output that a card computes otherwise."""
+        for name, got in outputs.items():
+            wrong = self._wrong_in(name, got)
+            if wrong.any():
+                first = int(wrong.argmax())
+                deed = self._witness.writer(self._buffers[name], first)
+                values = float(got[first]), float(self._own(name)[first])
+                return _Difference(name, int(wrong.sum()), first, *values, deed.line if deed else 0)
+        return None
+
+
+def _listed(items: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1] if items else "")))
