@@ -4,6 +4,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from markupsafe import Markup
 
@@ -84,8 +85,9 @@ _READING = (
 def comparison_page(pairs: Sequence[tuple[ComparedRuns, Sequence[GateResult]]], tool: Tool) -> str:
     """Comparisons of new runs with one base, each with its gates: one HTML file that holds them as JSON."""
     comparisons, gates = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    title = f"{', '.join(one.new_name for one in comparisons)} against {comparisons[0].base_name}"
     reports = [comparison_report(*pair, prefix=f"case-{number}") for number, pair in enumerate(pairs)]
+    base, *news = short_names([comparisons[0].base_name, *(one.new_name for one in comparisons)])
+    title = reports[0].title if len(reports) == 1 else f"{', '.join(news)} against {base}"
     return render_page("gpuprof compare", title, reports, tool, to_json(document(comparisons, gates, tool)))
 
 
@@ -99,15 +101,17 @@ def comparison_report(
     cases = sorted(comparison.cases, key=lambda case: ATTENTION.index(case.verdict))
     details = dict(_details(cases, prefix)) if prefix else {}
     unchanged = [case for case in cases if case.verdict == "same"]
-    shown = [case for case in cases if case.verdict != "same"] + unchanged[:_MOST_UNCHANGED]
-    folded = unchanged[_MOST_UNCHANGED:]
+    idle = [case for case in cases if {case.base.case.outcome, case.new.case.outcome} == {"skipped"}]
+    told = [case for case in cases if case.verdict != "same" and case not in idle]
+    shown = told + unchanged[:_MOST_UNCHANGED]
     content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(comparison)]
     judged = [case.judgement for case in cases if case.judgement is not None]
     end = end_of_table(judged) if prefix and judged else 0.0
     content += [Section("", (_table(shown, details, end),))] if shown else []
-    if folded:
-        table = _table(folded, details, end)
-        content.append(Section(f"{len(folded)} more are the same", (table,), folded=True))
+    for words, folded in (("more are the same", unchanged[_MOST_UNCHANGED:]), ("skipped as before", idle)):
+        if folded:
+            table = _table(folded, details, end)
+            content.append(Section(f"{len(folded)} {words}", (table,), folded=True))
     for word, mark, run, only in (
         ("missing", Mark("−", "-"), comparison.base, comparison.missing),
         ("new", Mark("+", "+"), comparison.new, comparison.added),
@@ -121,11 +125,22 @@ def comparison_report(
         content.append(Section("How to read this", (Sentence(_READING),), folded=True))
         content += [Section("Case by case", tuple(details.values()))] if details else []
         content += [Section("Sources that changed", changed)] if changed else []
+    base, new = short_names((comparison.base_name, comparison.new_name))
     return Document(
-        f"{comparison.new_name} against {comparison.base_name}: {comparison.headline}",
+        f"{new} against {base}: {comparison.headline}",
         _facts(comparison),
         tuple(content),
     )
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Names of files without the folders, and the file's name, that all of them share."""
+    paths = [PurePath(name).parts for name in names]
+    while min(map(len, paths)) > 1 and len({path[-1] for path in paths}) == 1:
+        paths = [path[:-1] for path in paths]
+    while min(map(len, paths)) > 1 and len({path[0] for path in paths}) == 1:
+        paths = [path[1:] for path in paths]
+    return ["/".join(path) for path in paths]
 
 
 def gates_report(gates: Sequence[GateResult]) -> Document:
@@ -157,8 +172,7 @@ def cautions(comparison: ComparedRuns) -> Iterator[str]:
 def _facts(comparison: ComparedRuns) -> tuple[tuple[str, str], ...]:
     """Both runs: where each came from, when, on what, in how many rounds; and which sources differ."""
     runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
-    changed = sources(comparison)
-    return (*((name, _origin(run)) for name, run in runs), *((("sources", changed),) if changed else ()))
+    return (*((name, _origin(run)) for name, run in runs), *sources(comparison))
 
 
 def _origin(run: Run) -> str:
@@ -168,13 +182,13 @@ def _origin(run: Run) -> str:
     return f"{devices}{how}, {run.created_utc}{counted}"
 
 
-def sources(comparison: ComparedRuns) -> str:
-    """Which kernels' sources differ, as a sentence; empty where nothing with a source was compared."""
+def sources(comparison: ComparedRuns) -> tuple[tuple[str, str], ...]:
+    """Which kernels' sources differ, as a fact; none where nothing with a source was compared."""
     known = [case for case in comparison.cases if case.same_source is not None]
     changed = list(dict.fromkeys(case.new.case.kernel for case in known if not case.same_source))
     if not changed:
-        return "Every source is the same." if known else ""
-    return f"Sources that differ: {numbers.listed(changed, _MOST_NAMES)}."
+        return (("sources", "all the same"),) if known else ()
+    return (("sources that differ", numbers.listed(changed, _MOST_NAMES)),)
 
 
 def _table(cases: Sequence[CaseVerdict], details: dict[int, Section], end: float) -> Table:

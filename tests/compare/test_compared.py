@@ -22,7 +22,8 @@ from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.comparison.matching import pooled
 from gpuprof.errors import InputError
 from gpuprof.reading import read_run
-from gpuprof.report.compared_text import comparison_page, comparison_report, sources
+from gpuprof.report.compared_text import comparison_page, comparison_report, short_names, sources
+from gpuprof.report.document import Section
 from gpuprof.report.junit import render_junit
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
@@ -266,9 +267,9 @@ def test_resources_and_counters_that_changed_are_listed():
 
 def test_sources_that_differ_are_named():
     changed = with_cases(ladder(1), naive={"source_hash": "f" * 64}, reg_2x1={"source_hash": "e" * 64})
-    assert sources(compare_runs(ladder(1), changed)) == "Sources that differ: naive and reg_2x1."
-    assert sources(compare_runs(ladder(1), ladder(1))) == "Every source is the same."
-    assert sources(compare_runs(runs.empty_run(), runs.empty_run(), force=True)) == ""
+    assert sources(compare_runs(ladder(1), changed)) == (("sources that differ", "naive and reg_2x1"),)
+    assert sources(compare_runs(ladder(1), ladder(1))) == (("sources", "all the same"),)
+    assert sources(compare_runs(runs.empty_run(), runs.empty_run(), force=True)) == ()
 
 
 def test_what_hardware_counts_differently_each_time_is_no_change():
@@ -418,3 +419,32 @@ def test_any_two_runs_can_be_compared_and_shown(pair):
     base, new = pair
     everything(compare_runs(base, new, force=True), io.StringIO())
     everything(compare_runs(base, base, force=True), io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (("base.json", "new.json"), ["base.json", "new.json"]),
+        (("r/1/results.json", "r/2/results.json"), ["1", "2"]),
+        (("/a/old/x/results.json", "/a/new/results.json"), ["old/x", "new"]),
+        (("HEAD~1", "working tree"), ["HEAD~1", "working tree"]),
+        (("same.json", "same.json"), ["same.json", "same.json"]),
+        (("a/b.json", "b.json"), ["a/b.json", "b.json"]),
+    ],
+)
+def test_names_are_told_by_what_differs_in_them(names, short):
+    assert short_names(names) == short
+
+
+def test_what_is_skipped_as_before_is_one_line():
+    runs = [ladder(1)] * 2
+    skipped = [
+        replace(
+            run,
+            cases=(replace(run.cases[0], outcome="skipped", reason="no use", timing=None), *run.cases[1:]),
+        )
+        for run in runs
+    ]
+    report = comparison_report(compare_runs(*skipped))
+    folded = [part for part in report.content if isinstance(part, Section) and part.folded]
+    assert "1 skipped as before" in [part.title for part in folded]
