@@ -35,7 +35,7 @@ _MOST_BYTES = 64 << 20
 _MOST_STEPS = (5, 2, 12)
 #: And of the others: blocks run until they must wait, or have ended.
 _WHOLE = 1 << 60
-#: Who helps strands that poll: first the others, as long as one of them gets further.
+#: Who helps paths that poll: first the others, as long as one of them gets further.
 _HELPS = (Help.OTHERS, Help.OWN_WARP, Help.NOBODY)
 
 

@@ -2,19 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a batch: which lanes execute which basic block next, and where diverged lanes meet again.
 
-A *strand* is a set of lanes at one place. A branch on which its lanes disagree splits it in two, which run
+A *branch path* is lanes at one place. A branch on which its lanes disagree splits it in two, which run
 one after the other until both reach the immediate post-dominator; there a *join* puts them together again.
-All warps of the batch share these strands, and a warp's lanes split exactly where that warp diverges, so
+All warps of the batch share these paths, and a warp's lanes split exactly where that warp diverges, so
 each warp sees the order of instructions that a stack of its own would give it.
 
-A strand stops at a barrier of its block or cluster until all that it waits for have come. If nobody can go
+A path stops at a barrier of its block or cluster until all that it waits for have come. If nobody can go
 on, warps that wait at a join for others stuck in a barrier go on alone: the hardware joins lanes of a warp,
 never warps.
 
-A strand whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
-and no phase can end, parked strands get a few more tries, since what they do between two tries may help.
+A path whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
+and no phase can end, parked paths get a few more tries, since what they do between two tries may help.
 
-A strand that polls in vain rests until nothing else can run. A strand that comes to a warp operation waits
+A path that polls in vain rests until nothing else can run. A path that comes to a warp operation waits
 for the lanes that its member mask names. Where these are held at a join with them, lanes of a warp part.
 """
 
@@ -28,9 +28,9 @@ import numpy as np
 
 from gpuprof.executor.decode import Program, RunnableBlock
 from gpuprof.executor.divergence.block_barriers import BlockBarriers
+from gpuprof.executor.divergence.branch_paths import BranchPath, Join, Joins, Registers
 from gpuprof.executor.divergence.cluster_waits import ClusterWaits
 from gpuprof.executor.divergence.polling import Polling
-from gpuprof.executor.divergence.strands import Join, Joins, Registers, Strand
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import FaultKind
@@ -48,14 +48,14 @@ _PATIENCE = 64
 
 @dataclass(eq=False)
 class _Parked:
-    """A strand that waits for mbarriers."""
+    """A path that waits for mbarriers."""
 
-    strand: Strand
+    path: BranchPath
     stall: Stall
 
 
 class Help(Enum):
-    """Who may change what strands poll for."""
+    """Who may change what paths poll for."""
 
     NOBODY = "nobody else: they poll until they find it, or for ever"
     OTHERS = "blocks of other batches"
@@ -72,7 +72,7 @@ class Scheduler:
             together.
 
     Attributes:
-        progress: How often strands ran and did more than poll in vain.
+        progress: How often paths ran and did more than poll in vain.
     """
 
     program: Program
@@ -82,7 +82,7 @@ class Scheduler:
     steps: int = 0
     lane_instructions: int = 0
     progress: int = 0
-    _ready: list[Strand] = field(default_factory=list)
+    _ready: list[BranchPath] = field(default_factory=list)
     _parked: list[_Parked] = field(default_factory=list)
     _started: bool = False
     _polling: Polling = field(init=False)
@@ -90,7 +90,7 @@ class Scheduler:
     _joins: Joins = field(init=False)
     _barriers: BlockBarriers = field(init=False)
     _cluster_waits: ClusterWaits = field(init=False)
-    #: How often parked strands were tried in vain, and the state of the mbarriers then.
+    #: How often parked paths were tried in vain, and the state of the mbarriers then.
     _tries: int = 0
     _tried_version: int = -1
 
@@ -104,7 +104,7 @@ class Scheduler:
     def run(self, help_from: Help = Help.NOBODY) -> bool:
         """Run to the end, or until only other batches can help.
 
-        Tells whether this is the end; if not, call it again. `help_from` may change what strands poll for
+        Tells whether this is the end; if not, call it again. `help_from` may change what paths poll for
         when nothing here can run.
         """
         steps = self.interruptible(help_from)
@@ -117,7 +117,7 @@ class Scheduler:
     def interruptible(self, help_from: Help) -> Generator[None, None, bool]:
         """As `run`, and let others go on wherever it pauses."""
         if not self._started:
-            self._ready, self._started = [Strand(0, self.batch.mask)], True
+            self._ready, self._started = [BranchPath(0, self.batch.mask)], True
         self._polling.state_changed = True
         while self._ready or self._stuck():
             if self._ready:
@@ -160,39 +160,39 @@ class Scheduler:
             or self._go(self._awaited())
         )
 
-    def _advance(self, strand: Strand) -> Generator[None, None, None]:
-        """Run one strand until it ends, splits, or stops at a barrier."""
+    def _advance(self, path: BranchPath) -> Generator[None, None, None]:
+        """Run one path until it ends, splits, or stops at a barrier."""
         batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
-        batch.mask = strand.mask
-        batch.alone = self._is_alone(strand.mask)
+        batch.mask = path.mask
+        batch.alone = self._is_alone(path.mask)
         changed, self._polling.state_changed = self._polling.state_changed, True
         # Whether it has done nothing but poll in vain so far, in the loop where it begins.
-        waiting = self.program.loops.get(strand.block)
+        waiting = self.program.loops.get(path.block)
         self.progress += 1
-        while strand.block != strand.rejoin:
-            if strand.block == EXIT_BLOCK:
+        while path.block != path.rejoin:
+            if path.block == EXIT_BLOCK:
                 break
-            block = blocks[strand.block]
-            if waiting is not None and strand.block not in waiting.body:
+            block = blocks[path.block]
+            if waiting is not None and path.block not in waiting.body:
                 waiting = None
-            if strand.registers is None:
-                tally.ran(strand.block, strand.mask)
-                self.lane_instructions += block.length * strand.mask.total_threads
+            if path.registers is None:
+                tally.ran(path.block, path.mask)
+                self.lane_instructions += block.length * path.mask.total_threads
                 self.steps += block.length
                 batch.clock.executed = self.steps
                 if self.steps > self.budget:
-                    self._endless(block, strand.mask)
+                    self._endless(block, path.mask)
                 if batch.control_slice is not None:
-                    batch.control_slice.spend(len(block.sliced) * strand.mask.total_threads)
+                    batch.control_slice.spend(len(block.sliced) * path.mask.total_threads)
                 steps = iter(self._steps(block))
             else:
-                steps = iter(self._resumed(block, strand))
+                steps = iter(self._resumed(block, path))
             try:
                 if self.order is not None:
                     for step in steps:
                         step(batch)
                         yield
-                        if self._stops(block, strand, length_hint(steps)):
+                        if self._stops(block, path, length_hint(steps)):
                             return
                 else:
                     for step in steps:
@@ -200,12 +200,12 @@ class Scheduler:
             except Arrival as arrival:
                 batch.stall = None  # those whose wait failed will try again
                 number = len(self._steps(block)) - length_hint(steps) - 1
-                self._ready += self._meetings.come(strand, number, arrival)
+                self._ready += self._meetings.come(path, number, arrival)
                 return
             if block.end in (End.BRANCH, End.SWITCH):
                 before = len(self._ready)
                 follow = self._branch if block.end is End.BRANCH else self._switch
-                if not follow(block, strand):
+                if not follow(block, path):
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
                     if block.back_edges:
@@ -214,39 +214,39 @@ class Scheduler:
                     return
             elif block.end in (End.BARRIER, End.CLUSTER_WAIT):
                 waits = self._barriers if block.end is End.BARRIER else self._cluster_waits
-                if (going := waits.come(block, strand)) != [strand]:
+                if (going := waits.come(block, path)) != [path]:
                     self._ready += going
                     return
             elif block.end is End.EXIT:
-                strand.block = EXIT_BLOCK
+                path.block = EXIT_BLOCK
             elif block.end is End.TRAP:
-                batch.fault(FaultKind.TRAP, "executes a trap", block.line, strand.mask.first())
+                batch.fault(FaultKind.TRAP, "executes a trap", block.line, path.mask.first())
             else:
-                strand.block = block.target
+                path.block = block.target
             if batch.stall is not None:
-                self._ready.append(strand)
-                self._park(batch.stall, [strand])
+                self._ready.append(path)
+                self._park(batch.stall, [path])
                 return
-            if block.back_edges and strand.block != strand.rejoin:
-                if self._polling.rest(strand, block):
+            if block.back_edges and path.block != path.rejoin:
+                if self._polling.rest(path, block):
                     if waiting is not None:
                         self._polling.state_changed = changed
                         self.progress -= 1
                     return
-                if strand.block in block.back_edges:
+                if path.block in block.back_edges:
                     waiting = None
-        if strand.block == EXIT_BLOCK:
-            self._exit(strand.mask)
-        self._arrived(strand.above)
+        if path.block == EXIT_BLOCK:
+            self._exit(path.mask)
+        self._arrived(path.above)
 
-    def _stops(self, block: RunnableBlock, strand: Strand, left: int) -> bool:
+    def _stops(self, block: RunnableBlock, path: BranchPath, left: int) -> bool:
         """Let other warps go on in the middle of a basic block, if their order is such."""
         assert self.order is not None
         done = len(block.steps) - left
-        if done not in block.meets or self.batch.stall is not None or not self.order.stops(strand.mask):
+        if done not in block.meets or self.batch.stall is not None or not self.order.stops(path.mask):
             return False
-        strand.step, strand.registers = done, Registers.of(self.batch)
-        self._ready.append(strand)
+        path.step, path.registers = done, Registers.of(self.batch)
+        self._ready.append(path)
         return True
 
     def _exit(self, mask: Mask) -> None:
@@ -268,46 +268,46 @@ class Scheduler:
         )
 
     def _arrived(self, join: Join | None) -> None:
-        """One strand of `join` is done."""
+        """One path of `join` is done."""
         if join is not None:
             join.pending -= 1
             self._resume(join)
 
     def _resume(self, join: Join) -> None:
-        """When the last strand of `join` is done, let the lanes still alive go on together."""
+        """When the last path of `join` is done, let the lanes still alive go on together."""
         if join.pending:
             return
         lanes = join.lanes & self.batch.live.lanes
         if lanes.any():
             known = (mask for mask in (self.batch.live, join.mask) if np.array_equal(lanes, mask.lanes))
             mask = next(known, None) or self.batch.live.of(lanes)
-            self._ready.append(Strand(join.block, mask, join.rejoin, join.above))
+            self._ready.append(BranchPath(join.block, mask, join.rejoin, join.above))
         else:
             self._arrived(join.above)
 
-    def _branch(self, block: RunnableBlock, strand: Strand) -> bool:
-        """Follow a branch; False when the strand split in two."""
-        mask = strand.mask
+    def _branch(self, block: RunnableBlock, path: BranchPath) -> bool:
+        """Follow a branch; False when the path split in two."""
+        mask = path.mask
         holds = self.batch.registers[block.predicate]
         if block.negated:
             holds = ~holds
         taken = holds if mask.whole else holds & mask.lanes
         if not taken.any():
-            strand.block = block.otherwise
+            path.block = block.otherwise
             return True
         passed = ~holds if mask.whole else ~holds & mask.lanes
         if not passed.any():
-            strand.block = block.target
+            path.block = block.target
             return True
         one, other = mask.of(taken), mask.of(passed)
         diverged = one.active_warps & other.active_warps
         self.batch.tally.add(block.site, "divergent_warps", mask.per_block(diverged))
-        self._split(block, strand, [(block.target, one), (block.otherwise, other)])
+        self._split(block, path, [(block.target, one), (block.otherwise, other)])
         return False
 
-    def _switch(self, block: RunnableBlock, strand: Strand) -> bool:
-        """Follow a jump by the value of a register; False when the strand split."""
-        mask, values = strand.mask, self.batch.registers[block.value]
+    def _switch(self, block: RunnableBlock, path: BranchPath) -> bool:
+        """Follow a jump by the value of a register; False when the path split."""
+        mask, values = path.mask, self.batch.registers[block.value]
         lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, values.shape))
         held = np.broadcast_to(values, lanes.shape)
         goals: dict[int, Bools] = {}
@@ -315,42 +315,42 @@ class Scheduler:
             goal = block.cases.get(value, block.target)
             goals[goal] = goals.get(goal, False) | (lanes & (held == value))
         if len(goals) == 1:
-            (strand.block,) = goals
+            (path.block,) = goals
             return True
         sides = [(goal, mask.of(taken)) for goal, taken in goals.items()]
         ways = np.sum([side.active_warps for _, side in sides], axis=0)
         self.batch.tally.add(block.site, "divergent_warps", mask.per_block(ways > 1))
-        self._split(block, strand, sides)
+        self._split(block, path, sides)
         return False
 
-    def _split(self, block: RunnableBlock, strand: Strand, sides: list[tuple[int, Mask]]) -> None:
-        join, rejoin = strand.above, block.rejoin
-        if rejoin != strand.rejoin:
-            join = Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above, strand.mask)
+    def _split(self, block: RunnableBlock, path: BranchPath, sides: list[tuple[int, Mask]]) -> None:
+        join, rejoin = path.above, block.rejoin
+        if rejoin != path.rejoin:
+            join = Join(rejoin, path.mask.lanes, path.rejoin, path.above, path.mask)
         elif join is not None:
-            join.pending -= 1  # the strand is replaced by its two sides
+            join.pending -= 1  # the path is replaced by its two sides
         for target, mask in sides:
             if target == EXIT_BLOCK:
                 self._exit(mask)
         going = [(target, mask) for target, mask in sides if target not in (rejoin, EXIT_BLOCK)]
-        memory = strand.memory
+        memory = path.memory
         self._ready += [
-            Strand(target, mask, rejoin, join, memory=memory and memory.copy()) for target, mask in going
+            BranchPath(target, mask, rejoin, join, memory=memory and memory.copy()) for target, mask in going
         ]
         if join is not None:
             join.pending += len(going)
             self._resume(join)
 
-    def _park(self, stall: Stall, strands: list[Strand]) -> None:
-        """Take those strands from the ready ones whose lanes cannot get through their wait yet."""
+    def _park(self, stall: Stall, paths: list[BranchPath]) -> None:
+        """Take those paths from the ready ones whose lanes cannot get through their wait yet."""
         self.batch.stall = None
-        for strand in strands:
-            if (strand.mask.lanes & stall.lanes).any():
-                self._ready.remove(strand)
-                self._parked.append(_Parked(strand, stall))
+        for path in paths:
+            if (path.mask.lanes & stall.lanes).any():
+                self._ready.remove(path)
+                self._parked.append(_Parked(path, stall))
 
     def _resume_parked(self) -> bool:
-        """Let copies arrive that parked strands wait for, and let those go on whose phase ended."""
+        """Let copies arrive that parked paths wait for, and let those go on whose phase ended."""
         if not self._parked:
             return False
         for stall in {id(p.stall): p.stall for p in self._parked}.values():
@@ -361,7 +361,7 @@ class Scheduler:
         return bool(moved)
 
     def _try_parked(self) -> bool:
-        """Let all parked strands try again, unless they did so often and nothing has changed since."""
+        """Let all parked paths try again, unless they did so often and nothing has changed since."""
         if not self._parked:
             return False
         version = self.batch.mbarriers.version
@@ -372,11 +372,11 @@ class Scheduler:
         self._unpark(list(self._parked))
         return True
 
-    def _resumed(self, block: RunnableBlock, strand: Strand) -> list[Step]:
-        """Return the steps of a block that a strand has yet to run, with its registers as it left them."""
-        assert strand.registers is not None
-        strand.registers.restore(self.batch, strand.mask.lanes)
-        first, strand.step, strand.registers = strand.step, 0, None
+    def _resumed(self, block: RunnableBlock, path: BranchPath) -> list[Step]:
+        """Return the steps of a block that a path has yet to run, with its registers as it left them."""
+        assert path.registers is not None
+        path.registers.restore(self.batch, path.mask.lanes)
+        first, path.step, path.registers = path.step, 0, None
         return self._steps(block)[first:]
 
     def _steps(self, block: RunnableBlock) -> list[Step]:
@@ -386,36 +386,36 @@ class Scheduler:
     def _unpark(self, chosen: list[_Parked]) -> None:
         for parked in chosen:
             self._parked.remove(parked)
-            self._ready.append(parked.strand)
+            self._ready.append(parked.path)
 
-    def _stuck(self) -> list[Strand]:
+    def _stuck(self) -> list[BranchPath]:
         return [
-            *(w.strand for w in self._barriers.waiting),
-            *self._cluster_waits.strands,
-            *(p.strand for p in self._parked),
-            *(resting.strand for resting in self._polling.resting),
-            *(g.strand for g in self._meetings.waiting),
+            *(w.path for w in self._barriers.waiting),
+            *self._cluster_waits.paths,
+            *(p.path for p in self._parked),
+            *(resting.path for resting in self._polling.resting),
+            *(g.path for g in self._meetings.waiting),
         ]
 
-    def _awaited(self) -> list[Strand]:
+    def _awaited(self) -> list[BranchPath]:
         """Return lanes that go on without those of their warp that only they can help, if there are any."""
-        going: list[Strand] = []
+        going: list[BranchPath] = []
         if self._meetings.waiting:
             going = self._joins.lanes(self._stuck(), self._meetings.awaited())
         if not going and (near := self._polling.near()):
             going = self._joins.lanes(self._stuck(), within=near)
         return going
 
-    def _go(self, strands: list[Strand]) -> bool:
-        """Let strands run, if there are any."""
-        self._ready += strands
-        return bool(strands)
+    def _go(self, paths: list[BranchPath]) -> bool:
+        """Let paths run, if there are any."""
+        self._ready += paths
+        return bool(paths)
 
     def _deadlock(self) -> None:
         if self._parked:
             self._endless_wait(self._parked[0].stall)
         if self._meetings.waiting:
-            others = [(w.strand, f"at barrier {w.barrier}", w.line) for w in self._barriers.waiting]
+            others = [(w.path, f"at barrier {w.barrier}", w.line) for w in self._barriers.waiting]
             self._meetings.never(others)
         self._barriers.never(self._cluster_waits.describe())
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Strands that wait at the barriers of their block (`bar`, `barrier`), and when they go on.
+"""Branch paths that wait at the barriers of their block (`bar`, `barrier`), and when they go on.
 
-A strand stops there unless all living lanes of its blocks are there with it. When nothing else can run, the
-barriers that are complete let their strands go.
+A path stops there unless all living lanes of its blocks are there with it. When nothing else can run, the
+barriers that are complete let their paths go.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.strands import Joins, Strand, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.branch_paths import BranchPath, Joins, as_one, in_batch, lanes_of, let_go
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
@@ -26,9 +26,9 @@ _NUMBERS = 16
 
 @dataclass(eq=False)
 class Waiting:
-    """A strand at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
+    """A path at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
 
-    strand: Strand
+    path: BranchPath
     barrier: int
     expected: int | None
     line: int
@@ -53,48 +53,48 @@ class BlockBarriers:
     _counts: dict[int, int] = field(default_factory=dict)
     _agreement: Agreement = field(default_factory=Agreement)
 
-    def come(self, block: RunnableBlock, strand: Strand) -> list[Strand]:
-        """A strand comes to a barrier; return what of it goes on."""
-        strand.block = block.target
+    def come(self, block: RunnableBlock, path: BranchPath) -> list[BranchPath]:
+        """A path comes to a barrier; return what of it goes on."""
+        path.block = block.target
         operands = block.barrier(self.batch)
         if all(operand.size == 1 for operand in operands):
             values = (int(operand.flat[0]) for operand in operands)
-            return [strand] if self._meet(block, strand, *values) else []
+            return [path] if self._meet(block, path, *values) else []
         # Warps may be at different barriers, as their registers say.
-        groups = _by_values(operands, strand.mask)
+        groups = _by_values(operands, path.mask)
         if len(groups) == 1:
-            return [strand] if self._meet(block, strand, *groups[0][0]) else []
-        if strand.above is not None:
-            strand.above.pending += len(groups) - 1
-        parts = [(values, replace(strand, mask=mask)) for values, mask in groups]
+            return [path] if self._meet(block, path, *groups[0][0]) else []
+        if path.above is not None:
+            path.above.pending += len(groups) - 1
+        parts = [(values, replace(path, mask=mask)) for values, mask in groups]
         return [part for values, part in parts if self._meet(block, part, *values)]
 
     def _meet(
-        self, block: RunnableBlock, strand: Strand, identity: int = 0, count: int | None = None
+        self, block: RunnableBlock, path: BranchPath, identity: int = 0, count: int | None = None
     ) -> bool:
-        """Wait at one barrier, or arrive there; True when the strand can go on."""
+        """Wait at one barrier, or arrive there; True when the path can go on."""
         batch, expected = self.batch, count
-        check_operands(batch, block.line, strand.mask, identity, expected)
-        votes = block.reduction.votes(batch, strand.mask) if block.reduction else None
-        everybody = batch.alone and strand.mask is batch.mask
+        check_operands(batch, block.line, path.mask, identity, expected)
+        votes = block.reduction.votes(batch, path.mask) if block.reduction else None
+        everybody = batch.alone and path.mask is batch.mask
         if expected is None and everybody and not self.waiting:
             self._settle(np.ones(batch.blocks * batch.layout.blocks, dtype=np.bool_), block.line)
             if block.reduction is not None and votes is not None:
-                block.reduction.give(batch, strand.mask.lanes, votes, strand.mask.lanes)
+                block.reduction.give(batch, path.mask.lanes, votes, path.mask.lanes)
             return True
-        self._agreement.come(batch, block.line, strand.mask, identity, expected)
+        self._agreement.come(batch, block.line, path.mask, identity, expected)
         if block.aligned:
-            self._require_full_warps(block, strand.mask, ~self.joins.loose)
+            self._require_full_warps(block, path.mask, ~self.joins.loose)
         if count is not None and batch.means.partial:
-            self._record(Access.RELEASE, strand.mask.lanes, identity, block.line)
+            self._record(Access.RELEASE, path.mask.lanes, identity, block.line)
         if block.arrives_only:
             before = self._early(identity)
-            self._arrivals[identity] = before | strand.mask.lanes
+            self._arrivals[identity] = before | path.mask.lanes
             self._counts[identity] = count or 0
             return True
-        self._require_one_count(block, strand.mask, identity)
+        self._require_one_count(block, path.mask, identity)
         self.waiting.append(
-            Waiting(strand, identity, expected, block.line, block.aligned, block.reduction, votes)
+            Waiting(path, identity, expected, block.line, block.aligned, block.reduction, votes)
         )
         return False
 
@@ -119,14 +119,14 @@ class BlockBarriers:
                 position,
             )
 
-    def release(self) -> list[Strand]:
-        """Return the strands of blocks whose barrier is complete, if there is one."""
+    def release(self) -> list[BranchPath]:
+        """Return the paths of blocks whose barrier is complete, if there is one."""
         batch = self.batch
         absent = self._by_block(~batch.live.lanes)
         for identity in {w.barrier for w in self.waiting}:
             group = [w for w in self.waiting if w.barrier == identity]
             early = self._early(identity)
-            here = self._by_block(early | lanes_of((w.strand for w in group), batch))
+            here = self._by_block(early | lanes_of((w.path for w in group), batch))
             expected = next((w.expected for w in group if w.expected is not None), None)
             if expected is None:
                 complete = np.asarray((here | absent).all(axis=(1, 2)) & here.any(axis=(1, 2)))
@@ -151,7 +151,7 @@ class BlockBarriers:
 
     def _reduce(self, group: list[Waiting], within: Bools) -> None:
         """Give those that voted at a barrier the result, in the blocks whose warps are true in `within`."""
-        voting = [(w.strand.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
+        voting = [(w.path.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
         yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
         for lanes, _, votes in voting:
             yes |= votes
@@ -163,7 +163,7 @@ class BlockBarriers:
     def _order(self, identity: int, complete: Bools, group: list[Waiting], early: Bools) -> None:
         """Tell the searches for races that a barrier is over in the blocks that are true in `complete`."""
         batch = self.batch
-        waited = lanes_of((w.strand for w in group), batch)
+        waited = lanes_of((w.path for w in group), batch)
         # Who arrived without waiting has gone on, perhaps to its end.
         there = self._by_block(waited | ~batch.live.lanes).all(axis=(1, 2))
         everybody = complete & there & ~self._by_block(early).any(axis=(1, 2))
@@ -208,18 +208,18 @@ class BlockBarriers:
             return
         place = np.full((self.batch.blocks, self.batch.warps, WARP), -1, dtype=np.int64)
         for w in group:
-            chosen = in_batch(w.strand.mask.lanes & within & self.joins.loose, self.batch)
+            chosen = in_batch(w.path.mask.lanes & within & self.joins.loose, self.batch)
             met = place.max(axis=2, keepdims=True)
-            if w.aligned and (apart := chosen & (met >= 0) & (met != w.strand.block)).any():
+            if w.aligned and (apart := chosen & (met >= 0) & (met != w.path.block)).any():
                 text = "is at another barrier than other threads of its warp: it is in divergent code"
                 self.batch.fault(FaultKind.BARRIER, text, w.line, first_true(apart))
-            place[chosen] = w.strand.block
+            place[chosen] = w.path.block
 
     def never(self, also: str) -> NoReturn:
         """Report the first thread that does not come to a barrier where others of its block wait."""
         batch, first = self.batch, self.waiting[0]
-        arrived = lanes_of((w.strand for w in self.waiting if w.barrier == first.barrier), batch)
-        position = first.strand.mask.first()
+        arrived = lanes_of((w.path for w in self.waiting if w.barrier == first.barrier), batch)
+        position = first.path.mask.first()
         missing = in_batch(batch.live.lanes, batch) & ~arrived
         missing[: position[0]] = False
         if batch.layout.several:

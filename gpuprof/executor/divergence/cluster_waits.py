@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Strands that wait at the barrier of their cluster."""
+"""Branch paths that wait at the barrier of their cluster."""
 
 from dataclasses import dataclass
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.strands import Strand, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.branch_paths import BranchPath, as_one, in_batch, lanes_of, let_go
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access
@@ -15,9 +15,9 @@ from gpuprof.executor.steps.cluster_steps import end_phases
 
 @dataclass(eq=False)
 class _Waiting:
-    """A strand at `barrier.cluster.wait`."""
+    """A path at `barrier.cluster.wait`."""
 
-    strand: Strand
+    path: BranchPath
     line: int
 
 
@@ -29,23 +29,23 @@ class ClusterWaits:
         self._waiting: list[_Waiting] = []
 
     @property
-    def strands(self) -> list[Strand]:
-        """The strands that wait."""
-        return [w.strand for w in self._waiting]
+    def paths(self) -> list[BranchPath]:
+        """The paths that wait."""
+        return [w.path for w in self._waiting]
 
-    def come(self, block: RunnableBlock, strand: Strand) -> list[Strand]:
-        """A strand comes to a wait; return it if it can go on."""
+    def come(self, block: RunnableBlock, path: BranchPath) -> list[BranchPath]:
+        """A path comes to a wait; return it if it can go on."""
         barrier = self.batch.cluster_barrier
-        strand.block = block.target
-        if (early := strand.mask.lanes & ~barrier.pending).any():
+        path.block = block.target
+        if (early := path.mask.lanes & ~barrier.pending).any():
             text = "waits at the barrier of its cluster, but has not arrived there"
             self.batch.fault(FaultKind.BARRIER, text, block.line, first_true(early))
-        self._waiting.append(_Waiting(strand, block.line))
-        lanes = in_batch(strand.mask.lanes, self.batch)
+        self._waiting.append(_Waiting(path, block.line))
+        lanes = in_batch(path.mask.lanes, self.batch)
         return self.release() if not (lanes & ~barrier.over).any() else []
 
-    def release(self) -> list[Strand]:
-        """Return the strands whose clusters have arrived."""
+    def release(self) -> list[BranchPath]:
+        """Return the paths whose clusters have arrived."""
         if not self._waiting:
             return []
         end_phases(self.batch, self._waiting[0].line)  # threads may have ended since
@@ -74,5 +74,5 @@ class ClusterWaits:
         if not self._waiting:
             return ""
         w = self._waiting[0]
-        thread, block = self.batch.names(first_true(in_batch(w.strand.mask.lanes, self.batch)))
+        thread, block = self.batch.names(first_true(in_batch(w.path.mask.lanes, self.batch)))
         return f"; thread {thread} of block {block} waits at the barrier of their cluster in line {w.line}"

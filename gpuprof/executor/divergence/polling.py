@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Strands that turn in a loop until others change what it reads: they rest so that the others get there.
+"""Branch paths that turn in a loop until others change what it reads: they rest so that the others get there.
 
-The hardware lets every lane go on, whoever else is waiting. Here one strand runs at a time, and one that
+The hardware lets every lane go on, whoever else is waiting. Here one path runs at a time, and one that
 polls must stop. A turn was in vain if it read something, and what it read and wrote was as in the turn
 before.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuprof.executor.decode import BackEdge, RunnableBlock
-from gpuprof.executor.divergence.strands import Memory, Strand
+from gpuprof.executor.divergence.branch_paths import BranchPath, Memory
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes
@@ -25,20 +25,20 @@ _PATIENCE = 64
 
 @dataclass(eq=False)
 class Resting:
-    """A strand that polls in vain.
+    """A path that polls in vain.
 
     It stands at the header of its loop. It `repeats` if nothing at all differs between two iterations: it
     does not even count them. `turns` are those in vain since others did something.
     """
 
-    strand: Strand
+    path: BranchPath
     near: bool
     repeats: bool
     turns: int
 
     def try_anew(self) -> None:
         """Others did something: what it finds may differ from what it found last."""
-        if (memory := self.strand.memory) is not None:
+        if (memory := self.path.memory) is not None:
             memory.registers, memory.turns = [], 0
 
     @property
@@ -48,7 +48,7 @@ class Resting:
 
 
 class Polling:
-    """The strands of one batch that poll in vain.
+    """The paths of one batch that poll in vain.
 
     `state_changed` tells whether anything else has happened since they tried last.
     """
@@ -58,15 +58,15 @@ class Polling:
         self.resting: list[Resting] = []
         self.state_changed = True
 
-    def rest(self, strand: Strand, block: RunnableBlock) -> bool:
-        """A strand leaves a block: tell whether it rests now, because it ended a turn in vain there."""
-        edge = block.back_edges.get(strand.block)
-        found = _turned_in_vain(self.batch, strand, edge) if edge is not None else None
+    def rest(self, path: BranchPath, block: RunnableBlock) -> bool:
+        """A path leaves a block: tell whether it rests now, because it ended a turn in vain there."""
+        edge = block.back_edges.get(path.block)
+        found = _turned_in_vain(self.batch, path, edge) if edge is not None else None
         if found is not None:
             self.resting.append(found)
         return found is not None
 
-    def again(self) -> list[Strand]:
+    def again(self) -> list[BranchPath]:
         """Return those that try again: all if others did something meanwhile, else those that count turns."""
         chosen = self.resting if self.state_changed else [r for r in self.resting if not r.hopeless]
         if self.state_changed:
@@ -74,41 +74,41 @@ class Polling:
                 resting.try_anew()
         self.state_changed = False
         self.resting = [resting for resting in self.resting if resting not in chosen]
-        return [resting.strand for resting in chosen]
+        return [resting.path for resting in chosen]
 
-    def to_the_end(self, blocks: Sequence[RunnableBlock]) -> list[Strand]:
+    def to_the_end(self, blocks: Sequence[RunnableBlock]) -> list[BranchPath]:
         """Return all, to turn until the budget is spent, unless no turn differs from the one before."""
         if self.resting and all(resting.repeats for resting in self.resting):
-            strand = self.resting[0].strand
+            path = self.resting[0].path
             text = "loops forever: nothing that can still run changes what it polls there"
-            self.batch.fault(FaultKind.ENDLESS, text, blocks[strand.block].line, strand.mask.first())
+            self.batch.fault(FaultKind.ENDLESS, text, blocks[path.block].line, path.mask.first())
         chosen, self.resting = self.resting, []
-        return [resting.strand for resting in chosen]
+        return [resting.path for resting in chosen]
 
-    def near(self) -> list[Strand]:
+    def near(self) -> list[BranchPath]:
         """Return those that only threads of their own block can help."""
-        return [resting.strand for resting in self.resting if resting.near]
+        return [resting.path for resting in self.resting if resting.near]
 
 
-def _turned_in_vain(batch: Batch, strand: Strand, edge: BackEdge) -> Resting | None:
-    """Judge the turn of a loop that a strand has just ended; None if something was new in it."""
+def _turned_in_vain(batch: Batch, path: BranchPath, edge: BackEdge) -> Resting | None:
+    """Judge the turn of a loop that a path has just ended; None if something was new in it."""
     registers = batch.registers
-    if strand.memory is None:
-        strand.memory = Memory()
-    memory = strand.memory
+    if path.memory is None:
+        path.memory = Memory()
+    memory = path.memory
     now = [registers[slot] for slot in (*edge.found, *edge.given)]
     before = memory.watched.get(edge.header)
     memory.watched[edge.header] = now
     if before is None:
         return None
     read = any(a is not b for a, b in zip(now[: len(edge.found)], before, strict=False))
-    if not read or not _same(before, now, strand.mask):
+    if not read or not _same(before, now, path.mask):
         memory.turns = 0
         return None
     memory.turns += 1
-    repeats = bool(memory.registers) and _same(memory.registers, registers, strand.mask)
+    repeats = bool(memory.registers) and _same(memory.registers, registers, path.mask)
     memory.registers = list(registers)
-    return Resting(strand, edge.near, repeats, memory.turns)
+    return Resting(path, edge.near, repeats, memory.turns)
 
 
 def _same(before: list[Lanes], now: list[Lanes], mask: Mask) -> bool:

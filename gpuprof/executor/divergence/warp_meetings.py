@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Strands that wait at warp operations for lanes of their warp that are elsewhere.
+"""Branch paths that wait at warp operations for lanes of their warp that are elsewhere.
 
-A strand's lanes may be of many warps: it is divided into those that can go on and those that wait. When
+A path's lanes may be of many warps: it is divided into those that can go on and those that wait. When
 nothing else can run, the waiting ones are gathered by operation and member mask; lanes whose group is all
-there exchange their values, each by the instruction that it came to. Lanes at one place go on as one strand.
+there exchange their values, each by the instruction that it came to. Lanes at one place go on as one path.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
-from gpuprof.executor.divergence.strands import Registers, Strand, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.branch_paths import BranchPath, Registers, as_one, in_batch, lanes_of, let_go
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, Meeting, groups, in_bits, missing
@@ -23,9 +23,9 @@ from gpuprof.executor.steps.batch import Batch
 
 @dataclass(eq=False)
 class Gathered:
-    """A strand that stopped at a warp operation, which all of its lanes execute."""
+    """A path that stopped at a warp operation, which all of its lanes execute."""
 
-    strand: Strand
+    path: BranchPath
     arrival: Arrival
 
 
@@ -36,27 +36,27 @@ class WarpMeetings:
         self.batch = batch
         self.waiting: list[Gathered] = []
 
-    def come(self, strand: Strand, step: int, arrival: Arrival) -> list[Strand]:
-        """A strand has come to a warp operation, number `step` of its block, where some lanes must wait.
+    def come(self, path: BranchPath, step: int, arrival: Arrival) -> list[BranchPath]:
+        """A path has come to a warp operation, number `step` of its block, where some lanes must wait.
 
         The parts that go on are warps of which nobody waits, and lanes that a guard keeps from executing it.
         """
         busy = np.asarray(arrival.incomplete.any(axis=2, keepdims=True))
-        lanes, executing = strand.mask.lanes, arrival.mask.lanes
+        lanes, executing = path.mask.lanes, arrival.mask.lanes
         registers = Registers.of(self.batch)
         going = []
         for part, first in ((lanes & ~busy, step), (lanes & busy & ~executing, step + 1)):
             if part.any():
-                mask = strand.mask.of(part)
-                going.append(replace(strand, mask=mask, step=first, registers=registers))
-        stays = strand.mask.of(np.asarray(executing & busy))
-        self.waiting.append(Gathered(replace(strand, mask=stays, step=step, registers=registers), arrival))
-        if strand.above is not None:
-            strand.above.pending += len(going)
+                mask = path.mask.of(part)
+                going.append(replace(path, mask=mask, step=first, registers=registers))
+        stays = path.mask.of(np.asarray(executing & busy))
+        self.waiting.append(Gathered(replace(path, mask=stays, step=step, registers=registers), arrival))
+        if path.above is not None:
+            path.above.pending += len(going)
         return going
 
-    def meet(self, blocks: Sequence[RunnableBlock]) -> list[Strand]:
-        """Let lanes exchange values whose groups are all there; return the strands that go on."""
+    def meet(self, blocks: Sequence[RunnableBlock]) -> list[BranchPath]:
+        """Let lanes exchange values whose groups are all there; return the paths that go on."""
         for operation in dict.fromkeys(g.arrival.operation for g in self.waiting):
             gathered = [g for g in self.waiting if g.arrival.operation == operation]
             lanes, members, group = self._groups(gathered)
@@ -74,18 +74,18 @@ class WarpMeetings:
     def _groups(self, gathered: list[Gathered]) -> tuple[Bools, LaneBits, LaneBits]:
         """Return the lanes that came, their member masks, and for each the lanes that gave the same."""
         shape = (self.batch.blocks, self.batch.warps, WARP)
-        lanes = lanes_of((g.strand for g in gathered), self.batch)
+        lanes = lanes_of((g.path for g in gathered), self.batch)
         members = self._together(gathered, [g.arrival.members for g in gathered])
         return lanes, members, np.broadcast_to(groups(lanes, members), shape)
 
     def _together(self, gathered: list[Gathered], values: list[np.ndarray]) -> np.ndarray:
         result = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=values[0].dtype)
         for g, value in zip(gathered, values, strict=True):
-            np.copyto(result, value, where=in_batch(g.strand.mask.lanes, self.batch))
+            np.copyto(result, value, where=in_batch(g.path.mask.lanes, self.batch))
         return result
 
-    def _parts(self, gathered: list[Gathered], complete: Bools) -> list[Strand]:
-        """Take the complete lanes from those that wait, as one strand for each place."""
+    def _parts(self, gathered: list[Gathered], complete: Bools) -> list[BranchPath]:
+        """Take the complete lanes from those that wait, as one path for each place."""
         going = let_go(self.waiting, gathered, complete)
         for part in going:
             assert part.registers is not None
@@ -93,16 +93,16 @@ class WarpMeetings:
         registers = Registers.of(self.batch)
         return [replace(part, registers=registers) for part in as_one(going)]
 
-    def _exchange(self, strand: Strand, meeting: Meeting, blocks: Sequence[RunnableBlock]) -> Strand:
+    def _exchange(self, path: BranchPath, meeting: Meeting, blocks: Sequence[RunnableBlock]) -> BranchPath:
         batch = self.batch
-        assert strand.registers is not None
-        strand.registers.restore(batch, strand.mask.lanes)
-        batch.mask, batch.alone, batch.meeting = strand.mask, False, meeting
-        blocks[strand.block].steps[strand.step](batch)
+        assert path.registers is not None
+        path.registers.restore(batch, path.mask.lanes)
+        batch.mask, batch.alone, batch.meeting = path.mask, False, meeting
+        blocks[path.block].steps[path.step](batch)
         batch.meeting = None
-        strand.step += 1
-        strand.registers = Registers.of(batch)
-        return strand
+        path.step += 1
+        path.registers = Registers.of(batch)
+        return path
 
     def awaited(self) -> Bools:
         """Return the lanes that others wait for: shape (blocks, warps, WARP)."""
@@ -114,19 +114,19 @@ class WarpMeetings:
             result |= in_bits(np.bitwise_or.reduce(wanted, axis=2, keepdims=True))
         return result
 
-    def never(self, others: Sequence[tuple[Strand, str, int]]) -> NoReturn:
+    def never(self, others: Sequence[tuple[BranchPath, str, int]]) -> NoReturn:
         """Report the first lanes that wait for others which do not come; `others` wait elsewhere."""
         g = self.waiting[0]
         gathered = [other for other in self.waiting if other.arrival.operation == g.arrival.operation]
         _, members, group = self._groups(gathered)
-        position = first_true(in_batch(g.strand.mask.lanes, self.batch))
+        position = first_true(in_batch(g.path.mask.lanes, self.batch))
         wanted = int(missing(group, members, self.batch.live.lanes)[position])
         absent = [lane for lane in range(WARP) if wanted >> lane & 1]
         text = f"waits at `{g.arrival.operation}` with member mask {int(members[position]):#010x} for"
         text += f" lane{'s' * (len(absent) > 1)} {', '.join(map(str, absent))} of its warp"
-        here = [(g.strand, f"at `{g.arrival.operation}`", g.arrival.line) for g in self.waiting]
-        for strand, what, line in (*here, *others):
-            if in_batch(strand.mask.lanes, self.batch)[(*position[:2], absent[0])]:
+        here = [(g.path, f"at `{g.arrival.operation}`", g.arrival.line) for g in self.waiting]
+        for path, what, line in (*here, *others):
+            if in_batch(path.mask.lanes, self.batch)[(*position[:2], absent[0])]:
                 text += f", which wait{'s' * (len(absent) == 1)} {what} in line {line}"
                 break
         self.batch.fault(FaultKind.BARRIER, text, g.arrival.line, position)

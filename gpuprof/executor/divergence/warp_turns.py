@@ -8,7 +8,7 @@ Lanes of a warp stay together: how a card divides these is no matter of chance.
 
 import numpy as np
 
-from gpuprof.executor.divergence.strands import Strand, leave
+from gpuprof.executor.divergence.branch_paths import BranchPath, leave
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.steps.batch import Batch
 
@@ -35,17 +35,17 @@ class WarpTurns:
         places = (places, places[::-1], np.roll(places, count // 2))[min(number, FIXED - 1)]
         self._ranks = (places * self._parts // count).reshape(self._shape)
 
-    def take(self, ready: list[Strand]) -> Strand:
-        """Take from strands that can run those lanes of one whose warps come first."""
+    def take(self, ready: list[BranchPath]) -> BranchPath:
+        """Take from paths that can run those lanes of one whose warps come first."""
         if self._by_lot:
             self._ranks = self._numbers.integers(self._parts, size=self._shape)
 
-        def first(strand: Strand) -> int:
-            return int(np.where(strand.mask.active_warps, self._ranks, self._parts).min())
+        def first(path: BranchPath) -> int:
+            return int(np.where(path.mask.active_warps, self._ranks, self._parts).min())
 
-        strand = min(reversed(ready), key=first)
-        ready.remove(strand)
-        going, staying = leave(strand, self._ranks == first(strand))
+        path = min(reversed(ready), key=first)
+        ready.remove(path)
+        going, staying = leave(path, self._ranks == first(path))
         assert going is not None
         if staying is not None:
             staying.memory = staying.memory and staying.memory.copy()

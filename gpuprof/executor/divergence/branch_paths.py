@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Strands: sets of lanes that run together, and the joins where they meet again.
+"""Branch paths, as CUDA calls them: lanes that run together, and the joins where they meet again.
 
 Warps never wait for each other at a join. Lanes of a warp do, as on hardware, until nothing else can run.
 """
@@ -20,7 +20,7 @@ from gpuprof.executor.steps.batch import Batch
 
 @dataclass(eq=False)
 class Join:
-    """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`.
+    """Where the paths that split off at one branch meet: `block`, run by `lanes` once none is `pending`.
 
     `mask` are the lanes that came to the branch: what is known of these is known where they all go on.
     """
@@ -68,7 +68,7 @@ class Registers:
 
 @dataclass(eq=False)
 class Memory:
-    """What a strand held at the end of its last iteration in loops that may be there to wait.
+    """What a path held at the end of its last iteration in loops that may be there to wait.
 
     `watched` is what each loop read and wrote, by its header; `registers` all that it held when it last
     turned in vain, and `turns` how often it has in a row.
@@ -79,12 +79,12 @@ class Memory:
     turns: int = 0
 
     def copy(self) -> "Memory":
-        """Return the same, for lanes that part from the strand."""
+        """Return the same, for lanes that part from the path."""
         return Memory(dict(self.watched), self.registers, self.turns)
 
 
 @dataclass(eq=False)
-class Strand:
+class BranchPath:
     """Lanes that run together from `block` until they reach `rejoin`, where `above` awaits them.
 
     `step` is the first of the block's steps that they have yet to run, and `registers` what they had when
@@ -101,7 +101,7 @@ class Strand:
 
     @property
     def place(self) -> tuple[int, int, int, int]:
-        """The same for strands that can go on as one."""
+        """The same for paths that can go on as one."""
         return self.block, self.step, self.rejoin, id(self.above)
 
     def joins(self) -> list[Join]:
@@ -123,58 +123,58 @@ def in_batch(lanes: Bools, batch: Batch) -> Bools:
     return np.broadcast_to(lanes, (batch.blocks, batch.warps, 32))
 
 
-def leave(strand: Strand, chosen: Bools) -> tuple[Strand | None, Strand | None]:
-    """Divide a strand into its lanes that are true in `chosen`, which go on, and the others, which stay."""
-    going = strand.mask.lanes & chosen
+def leave(path: BranchPath, chosen: Bools) -> tuple[BranchPath | None, BranchPath | None]:
+    """Divide a path into its lanes that are true in `chosen`, which go on, and the others, which stay."""
+    going = path.mask.lanes & chosen
     if not going.any():
-        return None, strand
-    rest = strand.mask.lanes & ~chosen
+        return None, path
+    rest = path.mask.lanes & ~chosen
     if not rest.any():
-        return strand, None
-    if strand.above is not None:
-        strand.above.pending += 1
-    stays = replace(strand, mask=strand.mask.of(rest))
-    strand.mask = strand.mask.of(going)
-    return strand, stays
+        return path, None
+    if path.above is not None:
+        path.above.pending += 1
+    stays = replace(path, mask=path.mask.of(rest))
+    path.mask = path.mask.of(going)
+    return path, stays
 
 
-def lanes_of(strands: Iterable[Strand], batch: Batch) -> Bools:
-    """Return the lanes of some strands, in the batch's full shape."""
+def lanes_of(paths: Iterable[BranchPath], batch: Batch) -> Bools:
+    """Return the lanes of some paths, in the batch's full shape."""
     lanes = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
-    for strand in strands:
-        lanes |= strand.mask.lanes
+    for path in paths:
+        lanes |= path.mask.lanes
     return lanes
 
 
 class Waits(Protocol):
-    """A strand that waits, and what is noted of it."""
+    """A path that waits, and what is noted of it."""
 
-    strand: Strand
+    path: BranchPath
 
 
 W = TypeVar("W", bound=Waits)
 
 
-def let_go(waiting: list[W], group: list[W], chosen: Bools) -> list[Strand]:
+def let_go(waiting: list[W], group: list[W], chosen: Bools) -> list[BranchPath]:
     """Take the lanes that are true in `chosen` from those that wait; return them."""
     going = []
     for one in group:
-        leaving, staying = leave(one.strand, chosen)
+        leaving, staying = leave(one.path, chosen)
         if staying is None:
             waiting.remove(one)
         else:
-            one.strand = staying
+            one.path = staying
         if leaving is not None:
             going.append(leaving)
     return going
 
 
-def as_one(strands: list[Strand]) -> list[Strand]:
-    """Put strands together that go on from one place."""
-    going: dict[tuple[int, ...], Strand] = {}
-    for strand in strands:
-        if (known := going.setdefault(strand.place, strand)) is not strand:
-            known.mask = known.mask.of(known.mask.lanes | strand.mask.lanes)
+def as_one(paths: list[BranchPath]) -> list[BranchPath]:
+    """Put paths together that go on from one place."""
+    going: dict[tuple[int, ...], BranchPath] = {}
+    for path in paths:
+        if (known := going.setdefault(path.place, path)) is not path:
+            known.mask = known.mask.of(known.mask.lanes | path.mask.lanes)
             if known.above is not None:
                 known.above.pending -= 1
     return list(going.values())
@@ -190,8 +190,8 @@ class Joins:
         self.batch = batch
         self.loose: Bools = np.zeros((1, 1, 1), dtype=np.bool_)
 
-    def warps(self, stuck: list[Strand]) -> list[Strand]:
-        """Let warps go on that have reached a join whole; return the strand that they are, if any."""
+    def warps(self, stuck: list[BranchPath]) -> list[BranchPath]:
+        """Let warps go on that have reached a join whole; return the path that they are, if any."""
         for join in _inner_first(stuck):
             busy = self._still_to_come(join, stuck).any(axis=2, keepdims=True)
             if (going := join.lanes & self.batch.live.lanes & ~busy).any():
@@ -199,11 +199,11 @@ class Joins:
         return []
 
     def lanes(
-        self, stuck: list[Strand], wanted: Bools | None = None, within: list[Strand] | None = None
-    ) -> list[Strand]:
-        """Let lanes go on without others of their warp; return the strand that they are, if any.
+        self, stuck: list[BranchPath], wanted: Bools | None = None, within: list[BranchPath] | None = None
+    ) -> list[BranchPath]:
+        """Let lanes go on without others of their warp; return the path that they are, if any.
 
-        Only `wanted` lanes go on, by leaving joins of the strands `within`; by default all.
+        Only `wanted` lanes go on, by leaving joins of the paths `within`; by default all.
         """
         for join in _inner_first(stuck if within is None else within):
             going = join.lanes & self.batch.live.lanes & ~self._still_to_come(join, stuck)
@@ -213,17 +213,17 @@ class Joins:
                 return [self._leave(join, going)]
         return []
 
-    def _still_to_come(self, join: Join, strands: list[Strand]) -> Bools:
-        return lanes_of((strand for strand in strands if join in strand.joins()), self.batch)
+    def _still_to_come(self, join: Join, paths: list[BranchPath]) -> Bools:
+        return lanes_of((path for path in paths if join in path.joins()), self.batch)
 
-    def _leave(self, join: Join, going: Bools) -> Strand:
+    def _leave(self, join: Join, going: Bools) -> BranchPath:
         join.lanes = join.lanes & ~going
         if join.above is not None:
             join.above.pending += 1
-        return Strand(join.block, self.batch.live.of(going), join.rejoin, join.above)
+        return BranchPath(join.block, self.batch.live.of(going), join.rejoin, join.above)
 
 
-def _inner_first(strands: list[Strand]) -> list[Join]:
-    """Return the joins that strands will reach: who is free at one has not reached those around it."""
-    joins = {id(join): join for strand in strands for join in strand.joins()}
+def _inner_first(paths: list[BranchPath]) -> list[Join]:
+    """Return the joins that paths will reach: who is free at one has not reached those around it."""
+    joins = {id(join): join for path in paths for join in path.joins()}
     return sorted(joins.values(), key=lambda join: len(joins_from(join)), reverse=True)
