@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -189,47 +190,66 @@ class RunnableBlock:
 
 
 @dataclass
-class Program:
-    """A decoded kernel, ready to be launched any number of times.
+class Interface:
+    """What a launch gives a kernel.
 
     Attributes:
         module: The PTX text that it came from; kernels of one text share its variables.
         parameters: Its parameters, with their byte offsets.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
-        uncounted: Families of accesses that also go another way, past their counters.
-        unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
-            a thread that reaches one of them stops the run.
-        unwritten: Slots of registers that may be read before anything is written to them.
-        places: For each basic block where its instructions stand, in their order: the line of the PTX text,
-            0 for one that is in no text, and the source line.
-        waits: Basic blocks of loops that wait and do nothing else.
-        deciding: Spaces, of "shared" and "local", whose content decides what its control slice does.
     """
 
-    kernel: str
     module: str
-    blocks: list[RunnableBlock]
-    slots: Slots
-    sites: list[Site]
-    own: OwnMemory
-    means: OrderingMeans
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     constants: dict[str, int]
     functions: dict[str, int]
     stored: frozenset[str] | None
-    uncounted: frozenset[str]
-    architecture: int
-    clocks: frozenset[str]
-    unmodelled: tuple[tuple[str, int], ...]
     limits: dict[str, tuple[int, int, int]]
-    unwritten: frozenset[int]
-    follows_undefined: bool
+    architecture: int
+
+
+class Listing(NamedTuple):
+    """What of the text tells which machine code is whose.
+
+    Attributes:
+        places: For each basic block where its instructions stand, in their order: the line of the PTX text,
+            0 for one that is in no text, and the source line.
+        waits: Basic blocks of loops that wait and do nothing else.
+    """
+
     places: tuple[tuple[tuple[int, int], ...], ...]
     loops: dict[int, Loop]
     waits: frozenset[int]
-    has_slice: bool
-    deciding: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A decoded kernel, ready to be launched any number of times.
+
+    Attributes:
+        uncounted: Families of accesses that also go another way, past their counters.
+        unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
+            a thread that reaches one of them stops the run.
+        unwritten: Slots of registers that may be read before anything is written to them.
+        deciding: Spaces, of "shared" and "local", whose content decides what its control slice does; None
+            where it has no slice.
+    """
+
+    kernel: str
+    blocks: list[RunnableBlock]
+    slots: Slots
+    sites: list[Site]
+    own: OwnMemory
+    means: OrderingMeans
+    interface: Interface
+    listing: Listing
+    uncounted: frozenset[str]
+    clocks: frozenset[str]
+    unmodelled: tuple[tuple[str, int], ...]
+    unwritten: frozenset[int]
+    follows_undefined: bool
+    deciding: frozenset[str] | None
 
 
 def load_program(
@@ -282,7 +302,7 @@ class _Decoder:
     def __init__(self, module: Module, function: Function, follow_undefined: bool, with_slice: bool) -> None:
         self.function = function
         self.with_slice = with_slice
-        self.deciding: frozenset[str] = frozenset()
+        self.deciding: frozenset[str] | None = None
         self.follow_undefined = follow_undefined
         self.shared = shared_layout(module, function)
         self.reserved_bytes = _reserved_bytes(module, function)
@@ -330,8 +350,7 @@ class _Decoder:
         blocks = [self._block(block) for block in self.flow]
         # Clusters of several blocks lie in a batch as one block: a trace would take their blocks for one.
         cluster = prod(self.function.limits.get("reqnctapercluster", ()))
-        has_slice = self.with_slice and cluster == 1 and can_be_followed(self.flow)
-        if has_slice:
+        if self.with_slice and cluster == 1 and can_be_followed(self.flow):
             kept, self.deciding = control_slice(self.flow, _PURE)
             for block, items in zip(blocks, kept, strict=True):
                 block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
@@ -350,28 +369,27 @@ class _Decoder:
         means = OrderingMeans(coder.phased, partial, coder.fences, in_shared, self._polled(), self._takes())
         return Program(
             kernel=self.function.name,
-            module=text,
             blocks=blocks,
             slots=coder.slots,
             sites=coder.sites,
             own=own,
             means=means,
-            parameters=self.parameters,
-            variables=self.variables,
-            constants=self.constants,
-            functions=self.functions,
-            stored=stored_symbols(self.function),
+            interface=Interface(
+                module=text,
+                parameters=self.parameters,
+                variables=self.variables,
+                constants=self.constants,
+                functions=self.functions,
+                stored=stored_symbols(self.function),
+                limits=self.function.limits,
+                architecture=self.architecture,
+            ),
+            listing=Listing(self.places, loops_of(self.flow), only_waiting(self.flow)),
             uncounted=frozenset(coder.uncounted),
-            architecture=self.architecture,
             clocks=frozenset(coder.clocks),
             unmodelled=tuple(coder.unmodelled),
-            limits=self.function.limits,
             unwritten=self._unwritten(),
             follows_undefined=self.follow_undefined,
-            places=self.places,
-            loops=loops_of(self.flow),
-            waits=only_waiting(self.flow),
-            has_slice=has_slice,
             deciding=self.deciding,
         )
 

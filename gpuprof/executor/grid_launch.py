@@ -154,7 +154,7 @@ def launch(
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
         observers: Who is told of what threads do to memory.
-        watched_loops: Basic blocks of `program.loops`, whose iterations are to be counted.
+        watched_loops: Basic blocks of `program.listing.loops`, whose iterations are to be counted.
         slice_steps: Run the control slice alone, of a program that has one, in at most so many steps of
             single lanes: it counts the same, and moves no value that decides nothing.
         merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
@@ -176,7 +176,7 @@ def launch(
         program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors
     )
     template.merged_atomics = merged_atomics
-    template.loops = {number: program.loops[number].entries for number in watched_loops}
+    template.loops = {number: program.listing.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     sliced = None
     if slice_steps is not None:
@@ -343,7 +343,7 @@ class _Run:
         shared_order = None
         if self.sliced is not None:
             batch.control_slice = self.sliced
-            observers += [self.sliced.trace, ValuelessBytes(program.deciding)]
+            observers += [self.sliced.trace, ValuelessBytes(program.deciding or ())]
             batch.events.observe(observers, template.memory.buffers)
         else:
             shared_order = template.watch(

@@ -52,12 +52,12 @@ _MOST_CLUSTER_BLOCKS = 8
 
 def cluster_of(program: Program) -> tuple[int, int, int]:
     """Return the blocks of a cluster along x, y and z: one where the kernel says nothing of clusters."""
-    return program.limits.get("reqnctapercluster", (1, 1, 1))
+    return program.interface.limits.get("reqnctapercluster", (1, 1, 1))
 
 
 def check_shape(program: Program, geometry: Geometry, arguments: int) -> None:
     """Refuse a launch that does not fit the kernel, or that CUDA does not allow."""
-    expected = len(program.parameters)
+    expected = len(program.interface.parameters)
     if arguments != expected:
         raise LaunchRefused(f"{program.kernel} takes {expected} arguments, but {arguments} were given.")
     extents = (*geometry.grid, *geometry.block)
@@ -81,7 +81,7 @@ def _check_limits(program: Program, geometry: Geometry) -> None:
             f" CUDA allows {_MOST_LOCAL_BYTES:,}.",
             fix="Put its arrays into global memory.",
         )
-    limits, block, grid = program.limits, geometry.block, geometry.grid
+    limits, block, grid = program.interface.limits, geometry.block, geometry.grid
     most = math.prod(limits.get("maxntid", _MOST_THREADS[:1]))
     if geometry.threads > most:
         raise LaunchRefused(
@@ -121,7 +121,7 @@ class LaunchTemplate:
         cooperative: bool,
         multiprocessors: int,
     ) -> None:
-        self.program = program
+        self.program, self.interface = program, program.interface
         self.geometry = geometry
         self.memory = memory
         shared_bytes = program.own.shared.static_bytes
@@ -131,8 +131,8 @@ class LaunchTemplate:
         self.layout = ClusterLayout(cluster, geometry.warps, shared_bytes, program.own.start)
         self.surroundings = Surroundings(
             geometry,
-            program.limits.get("reqnctapercluster"),
-            program.architecture,
+            program.interface.limits.get("reqnctapercluster"),
+            program.interface.architecture,
             program.own.shared.allotted_bytes + dynamic_shared_bytes,
             dynamic_shared_bytes,
             multiprocessors,
@@ -241,11 +241,11 @@ class LaunchTemplate:
 
     def stored(self) -> list[Buffer]:
         """Return the buffers that the kernel may write: all where its pointers do not tell."""
-        stored, memory = self.program.stored, self.memory
+        stored, memory = self.interface.stored, self.memory
         if stored is None:
             return memory.buffers
         found: dict[int, Buffer] = {}
-        for variable, offset in self.program.parameters:
+        for variable, offset in self.interface.parameters:
             if variable.name not in stored:
                 continue
             words = np.frombuffer(self.content[offset : offset + variable.size // 8 * 8], dtype=np.int64)
@@ -256,7 +256,7 @@ class LaunchTemplate:
                         return memory.buffers
                 elif buffer is not None:
                     found[buffer.address] = buffer
-        for variable in self.program.variables:
+        for variable in self.interface.variables:
             if variable.name in stored:
                 buffer = self._variable(variable)
                 found[buffer.address] = buffer
@@ -275,8 +275,8 @@ class LaunchTemplate:
         for start, dtype, slot in slots.parameters:
             value = np.frombuffer(content, dtype=dtype, count=1, offset=start)
             self.registers[slot] = value.reshape(1, 1, 1)
-        placed = {variable.name: offset for variable, offset in self.program.parameters}
-        variables = {variable.name: variable for variable in self.program.variables}
+        placed = {variable.name: offset for variable, offset in self.interface.parameters}
+        variables = {variable.name: variable for variable in self.interface.variables}
         block: Buffer | None = None
         for key, slot in slots.symbols.items():
             name, _, offset = key.partition("+")
@@ -286,10 +286,10 @@ class LaunchTemplate:
                     block = self.memory.allocate(whole, "the parameters", read_only=True)
                 address = block.address + placed[name]
             elif key == CONSTANT_WINDOW:
-                address = self.memory.constant_window(self.program.module)
-            elif name in self.program.constants:
+                address = self.memory.constant_window(self.interface.module)
+            elif name in self.interface.constants:
                 self._variable(variables[name])
-                address = self.program.constants[name]
+                address = self.interface.constants[name]
             else:
                 address = self._variable(variables[name]).address
             self.registers[slot] = uniform(address + int(offset), np.dtype(np.int64))
@@ -299,11 +299,11 @@ class LaunchTemplate:
 
         All kernels of a module share it.
         """
-        key = (self.program.module, variable.name)
+        key = (self.interface.module, variable.name)
         if key not in self.memory.variables:
             content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
-            place = self.program.constants.get(variable.name)
-            address = None if place is None else self.memory.constant_window(self.program.module) + place
+            place = self.interface.constants.get(variable.name)
+            address = None if place is None else self.memory.constant_window(self.interface.module) + place
             buffer = self.memory.allocate(
                 content, variable.name, read_only=place is not None, address=address
             )
@@ -322,14 +322,14 @@ class LaunchTemplate:
 
     def _fill_references(self, variable: Variable, buffer: Buffer) -> None:
         """Write the addresses that a module variable starts with."""
-        variables = {v.name: v for v in self.program.variables}
+        variables = {v.name: v for v in self.interface.variables}
         for place in variable.references:
-            if place.symbol in self.program.constants and not place.generic:
-                address = self.program.constants[place.symbol]
+            if place.symbol in self.interface.constants and not place.generic:
+                address = self.interface.constants[place.symbol]
             elif place.symbol in variables:
                 address = self._variable(variables[place.symbol]).address
-            elif place.symbol in self.program.functions:
-                address = self.program.functions[place.symbol]
+            elif place.symbol in self.interface.functions:
+                address = self.interface.functions[place.symbol]
             else:
                 raise UnsupportedInstruction(f"initialiser {place.symbol}", 0)
             content = np.frombuffer(place.content(address), dtype=np.uint8)
@@ -344,7 +344,7 @@ class LaunchTemplate:
 
 def _parameter_block(program: Program, args: Sequence[Argument]) -> bytes:
     content = bytearray()
-    for (variable, offset), argument in zip(program.parameters, args, strict=True):
+    for (variable, offset), argument in zip(program.interface.parameters, args, strict=True):
         content = content.ljust(offset, b"\0")
         content += _packed(variable, argument)
     return bytes(content).ljust(16, b"\0")

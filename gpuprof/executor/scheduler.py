@@ -167,7 +167,7 @@ class Scheduler:
         batch.alone = self._is_alone(path.mask)
         changed, self._polling.state_changed = self._polling.state_changed, True
         # Whether it has done nothing but poll in vain so far, in the loop where it begins.
-        waiting = self.program.loops.get(path.block)
+        waiting = self.program.listing.loops.get(path.block)
         self.progress += 1
         while path.block != path.rejoin:
             if path.block == EXIT_BLOCK:

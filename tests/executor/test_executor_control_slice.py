@@ -230,6 +230,6 @@ def test_what_inputs_decide_is_followed():
 def test_what_is_not_followed_has_no_control_slice(limits, statement):
     text = 'extern "C" __global__ void {} k(unsigned long long texture, float *out) {{ *out = 1; {} }}'
     plain = compile_cuda(text.format("", ""))
-    assert load_program(plain, "k", with_slice=True).has_slice
+    assert load_program(plain, "k", with_slice=True).deciding is not None
     ptx = compile_cuda(text.format(limits, statement))
-    assert not load_program(ptx, "k", with_slice=True).has_slice
+    assert load_program(ptx, "k", with_slice=True).deciding is None

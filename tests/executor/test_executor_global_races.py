@@ -111,7 +111,7 @@ STORED_TO = {
 def test_pointers_that_a_kernel_stores_through_are_known(body):
     source = f"""__device__ int total;
 extern "C" __global__ void k(int *a, int *b, int *c, int n) {{ const int i = threadIdx.x; {body} }}"""
-    stored = cuda_program(source).stored
+    stored = cuda_program(source).interface.stored
     assert STORED_TO[body] <= stored <= STORED_TO[body] | {"k_param_3"}
 
 
@@ -120,7 +120,7 @@ def test_a_pointer_that_comes_from_memory_may_point_anywhere():
     table[blockIdx.x & 1][threadIdx.x] = x[threadIdx.x] + blockIdx.x; // planted
 }"""
     program, memory = cuda_program(source), GlobalMemory()
-    assert program.stored is None
+    assert program.interface.stored is None
     out, x = (memory.allocate(np.zeros(64, np.int32), name) for name in ("out", "x"))
     table = memory.allocate(np.array([out.address, out.address + 128], np.int64), "table")
     launch(program, (2, 1, 1), (32, 1, 1), [table, x], memory)

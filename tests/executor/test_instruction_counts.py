@@ -56,7 +56,7 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
     ptx = recorded()[code]["ptx"]
     program = load_program(ptx, case.name, follow_undefined=True)
     machine = read_machine_code(listing(code), case.name)
-    found = link(machine, ptx, program.places, program.loops, program.waits)
+    found = link(machine, ptx, *program.listing)
     memory = GlobalMemory()
     arguments = [
         memory.allocate(value, str(i)) if isinstance(value, np.ndarray) else value

@@ -83,9 +83,7 @@ def executed(source: str, entry: str, grid: int, block: int, *numbers: int) -> t
     """Run a kernel of two arrays, and return its instructions and the executor's counters."""
     ptx, cubin = compile_both(source)
     program = load_program(ptx, entry)
-    found = link(
-        read_machine_code(disassemble(cubin), entry), ptx, program.places, program.loops, program.waits
-    )
+    found = link(read_machine_code(disassemble(cubin), entry), ptx, *program.listing)
     memory = GlobalMemory()
     arrays = [memory.allocate(np.linspace(1, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
     shape = (grid, 1, 1), (block, 1, 1)

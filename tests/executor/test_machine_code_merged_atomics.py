@@ -38,7 +38,7 @@ def launched(body: str, *, linked: bool):
     program, memory = load_program(ptx, "k"), GlobalMemory()
     arrays = [memory.allocate(np.zeros(256, np.uint32), name) for name in ("x", "out")]
     code = read_machine_code(disassemble(cubin), "k")
-    merged = link(code, ptx, program.places, program.loops, program.waits).merged_atomics if linked else ()
+    merged = link(code, ptx, *program.listing).merged_atomics if linked else ()
     return launch(program, (1, 1, 1), (136, 1, 1), arrays, memory, merged_atomics=merged)
 
 

@@ -282,7 +282,7 @@ class SimBackend(Backend):
         (one,) = shape.launches
         (given,) = bound_launches(self.device, kernel, problem, shape, compiled)
         program = self.programs(kernel, shape, compiled, with_slice=True)[one.entry]
-        if program.unwritten or not program.has_slice:
+        if program.unwritten or program.deciding is None:
             raise NotConclusive
         link = self._links.of(compiled[one.entry], program)
         check_room(problem, shape.workspace, [program])

@@ -65,7 +65,7 @@ def check_room(problem: Problem, workspace: Sequence[ArraySpec], programs: Itera
     Raises:
         MemoryError: There is too little.
     """
-    modules = {program.module: program.variables for program in programs}
+    modules = {program.interface.module: program.interface.variables for program in programs}
     variables = sum(
         variable.size for own in modules.values() for variable in own if variable.space in ("global", "const")
     )

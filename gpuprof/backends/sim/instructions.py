@@ -54,8 +54,8 @@ class Links:
 
     def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
         """Return the link of a function's machine code and the program that the executor runs for it."""
-        if function.ptx != program.module:
-            ran = f"sm_{program.architecture}"
+        if function.ptx != program.interface.module:
+            ran = f"sm_{program.interface.architecture}"
             return NoLink(f"the executor runs PTX of {ran}, and the machine code is of {function.arch}")
         key = function.cubin, function.entry
         if key not in self._links:
@@ -117,7 +117,7 @@ def _link(function: CompiledKernel, program: Program, listings: Listings) -> Lin
         return NoLink(f"{error}.")
     if not code.complete:
         return NoLink("its machine code jumps to where a register says.")
-    return link(code, function.ptx, program.places, program.loops, program.waits)
+    return link(code, function.ptx, *program.listing)
 
 
 def counted_instructions(

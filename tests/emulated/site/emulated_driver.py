@@ -347,7 +347,7 @@ class EmulatedDriver:
         key = ptx, name.decode()
         if key not in self._gpu.memory.variables:
             program = self._program(ptx, _ENTRY.search(ptx)[1])
-            variables = {one.name: one for one in program.variables if one.space == "global"}
+            variables = {one.name: one for one in program.interface.variables if one.space == "global"}
             found = variables.get(key[1])
             if found is None or found.references:
                 return self._results.CUDA_ERROR_NOT_FOUND, None, None
@@ -384,10 +384,10 @@ class EmulatedDriver:
         program, arguments = None, []
         if entry not in _UNSEEN:
             program = self._program(ptx, entry)
-            given = (ctypes.c_void_p * max(1, len(program.parameters))).from_address(int(pointers))
+            given = (ctypes.c_void_p * max(1, len(program.interface.parameters))).from_address(int(pointers))
             arguments = [
                 ctypes.string_at(place, variable.size)
-                for place, (variable, _) in zip(given, program.parameters, strict=False)
+                for place, (variable, _) in zip(given, program.interface.parameters, strict=False)
             ]
         return self._queue(name, lambda: self._run(program, shape, arguments, dynamic_bytes, cooperative))
 
