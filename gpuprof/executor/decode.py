@@ -209,7 +209,7 @@ class Interface:
     architecture: int
 
 
-class Listing(NamedTuple):
+class PtxListing(NamedTuple):
     """What of the text tells which machine code is whose.
 
     Attributes:
@@ -243,7 +243,7 @@ class Program:
     own: OwnMemory
     means: OrderingMeans
     interface: Interface
-    listing: Listing
+    listing: PtxListing
     uncounted: frozenset[str]
     clocks: frozenset[str]
     unmodelled: tuple[tuple[str, int], ...]
@@ -384,7 +384,7 @@ class _Decoder:
                 limits=self.function.limits,
                 architecture=self.architecture,
             ),
-            listing=Listing(self.places, loops_of(self.flow), only_waiting(self.flow)),
+            listing=PtxListing(self.places, loops_of(self.flow), only_waiting(self.flow)),
             uncounted=frozenset(coder.uncounted),
             clocks=frozenset(coder.clocks),
             unmodelled=tuple(coder.unmodelled),
