@@ -219,7 +219,8 @@ class Tuner:
             self._step()
 
         cases = [(one.candidate.case, one.measurement) for _, one in order]
-        pool.count(cases, counted, time.monotonic() + seconds)
+        left = self._left_s()
+        pool.count(cases, counted, time.monotonic() + (seconds if left is None else min(seconds, left / 2)))
         for search in alike:
             for size in search.sizes:
                 size.rank()
@@ -237,10 +238,13 @@ class Tuner:
         """Measure point after point on every device."""
         title = "Timing" if self._searches[0].timed else "Executing"
         self._watcher.stage(title, sum(search.left() for search in self._searches))
-        seconds = self._plan.budget.seconds
-        if seconds is not None:
-            seconds -= time.monotonic() - self._begun_s
+        seconds = self._left_s()
         self._together(lambda search: search.explore(seconds))
+
+    def _left_s(self) -> float | None:
+        """What is left of the seconds that the search may take; None where there is no such limit."""
+        seconds = self._plan.budget.seconds
+        return None if seconds is None else max(0.0, self._begun_s + seconds - time.monotonic())
 
     def _measure_survivors(self) -> None:
         """Measure the points near the best once more and for longer, and what they are compared with."""

@@ -3,6 +3,7 @@
 """Every stage of a search on a made-up GPU: what is timed how often, tied, kept and taken up again."""
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -127,6 +128,7 @@ class MadeUpPool:
 
     def count(self, built, on_done, until) -> int:
         self.counted += len(built)
+        self.seconds = until - time.monotonic()
         for index, (case, _) in enumerate(built):
             on_done(index, self.counts[point_of_case(case)])
         return len(built)
@@ -147,16 +149,23 @@ def made_up(monkeypatch):
     return put
 
 
-def plan(points: int = 20, device: str = "0") -> Plan:
+def plan(points: int = 20, device: str = "0", seconds: float | None = None) -> Plan:
     ladder = ladder_of([TILES])
     request = make_request(ladder, [], [(2048, 2048, 2048)])
     space = make_space([Selection(load_kernels(TILES).kernels[0])], Wanted(), named=True)
-    return Plan(request, space, RunOptions(device=device, rounds=ROUNDS), Budget(points))
+    return Plan(request, space, RunOptions(device=device, rounds=ROUNDS), Budget(points, seconds))
 
 
 def searched(wanted: Plan, **how):
     with Tuner(wanted, Silent(), **how) as tuner:
         return tuner.search()
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(None, 60.0), (1000.0, 60.0), (40.0, 20.0)])
+def test_counting_leaves_half_of_the_time_to_what_decides(made_up, seconds, most):
+    gpu = made_up()
+    searched(plan(3, seconds=seconds))
+    assert most - 10 < gpu.pool.seconds <= most
 
 
 def test_a_whole_search_times_few_points_and_the_closest_often(made_up):
