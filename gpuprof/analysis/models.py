@@ -40,9 +40,10 @@ def modelled_text(model: Model) -> str:
 
 
 def model_interval(model: Model) -> str:
-    """The same in a column whose head says that it is modelled."""
-    low, high = numbers.time_us(model.low_us, 2), numbers.time_us(model.high_us, 2)
-    return f"{numbers.time_us(model.median_us, 2)} ({low}–{high})"
+    """The same under a head that says that it is modelled; at its bound as exact as that stands beside it."""
+    digits = 3 if model.low_us >= model.median_us else 2
+    median, low, high = (numbers.time_us(us, digits) for us in (model.median_us, model.low_us, model.high_us))
+    return f"{median} ({low}–{high})"
 
 
 def difference_error(one: Model, other: Model) -> float:

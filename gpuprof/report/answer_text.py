@@ -11,11 +11,10 @@ from gpuprof.analysis.answer import Answer, answer_of, shape_of
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
-from gpuprof.analysis.models import model_interval
 from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
-from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure
+from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure, of_model
 from gpuprof.report.device_facts import names_text
 from gpuprof.report.document import (
     AnswerTile,
@@ -212,11 +211,6 @@ def _standing(row: CaseRow) -> tuple[float, float, float]:
     return 1.0, float("inf") if value is None else value, row.rung.kernel.rung
 
 
-def _modelled(row: CaseRow) -> Cell:
-    model = row.case.model
-    return Cell(model_interval(model)) if model else Cell("–", tone="muted")
-
-
 def _columns(
     run: Run, group: Group, ladder: SizeLadder, heading: str, scale: tuple[float, str], pending: bool
 ) -> list[Filled]:
@@ -228,8 +222,7 @@ def _columns(
     if run.backend == "sim":
         bound = (Column("limited by", False, 1), _bound_by)
         counts = (of_figure("sector_ratio", 2), of_figure("bank_conflicts", 3))
-        modelled: Filled = (Column("modelled"), _modelled)
-        return [name, modelled, of_figure("bound_us", 1, label="at least"), *counts, bound]
+        return [name, of_model(), of_figure("bound_us", 1, label="at least"), *counts, bound]
     share = "pct_of_limit"
     label = "peak"
     if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:

@@ -9,7 +9,7 @@ from gpuprof.analysis import counts
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
-from gpuprof.analysis.models import disagreement
+from gpuprof.analysis.models import disagreement, model_interval
 from gpuprof.analysis.speed import is_noisy
 from gpuprof.analysis.status import status_of
 from gpuprof.report.document import Cell, Column, Row, Sentence, Table
@@ -92,6 +92,21 @@ def of_figure(key: str, rank: int = 0, meaning: str = "", label: str = "", right
     return Column(
         label or heading(key), right, rank, meaning or figure.meaning, key
     ), lambda row: _figure_cell(figure, row)
+
+
+def of_model(rank: int = 0) -> Filled:
+    """A column of modelled times, each with its interval."""
+    meaning = "Not measured: modelled from machine code and exact counts, and between what it may lie."
+    return Column(
+        "modelled", True, rank, meaning, "model_us"
+    ), lambda row: modelled_cell(row.case) if row.usable else _NOTHING
+
+
+def modelled_cell(case: Measurement) -> Cell:
+    """A modelled time with its interval."""
+    if case.model is None:
+        return _NOTHING if case.is_reference else Cell(None, None, case.model_reason or "it was not modelled")
+    return Cell(model_interval(case.model), case.model.median_us)
 
 
 def heading(key: str) -> str:
@@ -208,7 +223,7 @@ def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:
         of_figure("median_us", 0, cold),
         of_figure("ci95_pct", 9, "Half the median's 95 % confidence interval."),
         of_figure("warm_us", 10),
-        of_figure("model_us", 8, "Not measured: modelled from machine code and exact counts."),
+        of_model(8),
         (Column("rate", True, 3, rate), lambda row: _figure_cell(headline_rate(run, row.case), row)),
         _against(ladders, 4),
         of_figure("pct_of_limit", 5, "Of the theoretical peak over this size: bandwidth or arithmetic."),
@@ -240,7 +255,7 @@ def _gain(row: CaseRow) -> Cell:
 
 
 _COUNTED = (
-    of_figure("model_us", 2, "Not timed: modelled from machine code and exact counts."),
+    of_model(2),
     of_figure("bound_us", 3, "Not timed: the lower bound by exact counts, which no launch can go below."),
     of_figure("bound_by", 4, label="limited by"),
     of_figure("sector_ratio", 4),

@@ -12,7 +12,7 @@ from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.models import REASONS, reasons_text, stalled
 from gpuprof.analysis.why import Share, speed_of_light, stalls
-from gpuprof.report.case_table import cell_of, format_block, missing, outcome_of
+from gpuprof.report.case_table import cell_of, format_block, missing, modelled_cell, outcome_of
 from gpuprof.report.document import (
     Cell,
     CodeBlock,
@@ -125,7 +125,8 @@ def _figures(run: Run, found: Found) -> Table:
     if any(case.launches for case in cases):
         rows.append(_row(cases, "Launches in order, timed as one", "", _launches))
     for figure in map(FIGURES.__getitem__, _SHOWN):
-        row = _row(cases, f"{figure.group}: {figure.label}", figure.key, _reading(run, figure))
+        read = modelled_cell if figure.key == "model_us" else _reading(run, figure)
+        row = _row(cases, f"{figure.group}: {figure.label}", figure.key, read)
         rows += [row] if any(cell.text is not None for cell in row.cells[1:]) else []
     others = sum(len(rung.cases) - 1 for _, rung in found)
     note = f", best block of each size; {others} more in the tables of all cases" if others else ""
