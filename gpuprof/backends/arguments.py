@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.entries import base_name
+from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.symbols import ArrayPart
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, ElementType, rounded
@@ -86,9 +88,10 @@ _HANDLE_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:
-    """The address of one of the problem's arrays."""
+    """The address of one of the problem's arrays, or of an element so many bytes behind."""
 
     name: str
+    offset_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +141,11 @@ def bind_arguments(
     misfits: list[str] = []
     given = zip(launch.arguments, parameters, declared, strict=True)
     for index, (name, parameter, written) in enumerate(given, 1):
-        if isinstance(name, int):
-            argument: Argument | None
+        argument: Argument | None
+        if isinstance(name, ArrayPart):
+            spec = workspace.get(name.name) or problem.array(name.name)
+            argument, wanted = _array(spec, parameter, written, name)
+        elif isinstance(name, int):
             argument, wanted = _size(str(name), name, parameter, written)
             if not name and _is_pointer(parameter, written):  # the null pointer
                 argument = ValueArgument("0", bytes(parameter.nbytes))
@@ -161,6 +167,14 @@ def bind_arguments(
             misfits.append(f"argument {index} of {function} is {taken}, and {name} is {wanted}")
         else:
             bound.append(argument)
+    texts = (kernel.source, *kernel.headers.values())
+    for symbol in launch.symbols if kernel.built is None else ():
+        name = symbol.name.rpartition("::")[2]
+        if not any(re.search(rf"\b{name}\b", text[header_end(text) :]) for text in texts):
+            raise CaseFailure(
+                f"The header of {kernel.id} sets {symbol.name}, and {kernel.file_name} has no such variable.",
+                fix="Name a __constant__ or __device__ variable under [symbols].",
+            )
     if misfits:
         raise CaseFailure(
             f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
@@ -204,10 +218,16 @@ def _takes_handle(parameter: Parameter, written: Declared) -> bool:
     return parameter.is_integer and parameter.nbytes == _HANDLE_BYTES and not _is_pointer(parameter, written)
 
 
-def _array(spec: ArraySpec, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:
-    element = ELEMENT_TYPES[spec.dtype]
+def _array(
+    spec: ArraySpec, parameter: Parameter, written: Declared, part: ArrayPart | None = None
+) -> tuple[Argument | None, str]:
+    element = ELEMENT_TYPES[part.dtype if part and part.dtype else spec.dtype]
     fits = parameter.may_be_pointer and points_to(written.type, element) is not False
-    return (ArrayArgument(spec.name) if fits else None), f"an array of {element.c_type}"
+    offset = part.offset if part else 0
+    if not 0 <= offset < max(1, spec.elements):
+        return None, f"an array of {spec.elements} elements, which has none at {offset}"
+    offset *= ELEMENT_TYPES[spec.dtype].nbytes
+    return (ArrayArgument(spec.name, offset) if fits else None), f"an array of {element.c_type}"
 
 
 def _is_pointer(parameter: Parameter, written: Declared) -> bool:
@@ -222,6 +242,10 @@ def _takes_integer(parameter: Parameter, written: Declared, nbytes: int) -> bool
 def _size(name: str, value: int, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:
     if not _takes_integer(parameter, written, _SIZE_BYTES):
         return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
+    signed = bool(written.type) and not re.search(r"\bu(?:nsigned|int|long|short)\w*|size_t", written.type)
+    largest = 2 ** (8 * parameter.nbytes - 1) - 1
+    if signed and value > largest:
+        return None, f"{value}: it overflows {written.type}, whose largest value is {largest}"
     if not -(2 ** (8 * parameter.nbytes - 1)) <= value < 2 ** (8 * parameter.nbytes):
         return None, f"{value}, which needs more than {parameter.nbytes} bytes"
     return ValueArgument(name, value.to_bytes(parameter.nbytes, "little", signed=value < 0)), ""

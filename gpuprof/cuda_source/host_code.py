@@ -31,6 +31,7 @@ _HOST = re.compile(
     r"|filesystem|any|variant|optional|regex)\b"
     # Of tensors, all but the element types, which `toolchain.host_headers` knows.
     r"|\b(?:torch|at|c10|py|pybind11)\s*::\s*(?!Half\b|BFloat16\b)\w|\bPyObject\b"
+    r"|\bnamespace\s+\w+\s*=\s*(?:::)?\s*(?:boost|thrust|pybind11|torch|cv|nlohmann)\b"
     r"|\b(?:pid_t|pthread_\w+|MPI_\w+|nccl[A-Z]\w*|nvtx\w+|GL(?:enum|uint|int|float)|lrand48)\b"
 )
 #: Macros of other projects that make functions of the host of what follows in braces.

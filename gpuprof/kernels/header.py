@@ -31,6 +31,7 @@ from gpuprof.kernels.launch_tables import (
 )
 from gpuprof.kernels.macros import clash
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
+from gpuprof.kernels.symbols import numbers_in, part_complaint, read_symbols, symbol_complaint
 from gpuprof.kernels.tensor_map import read_tensor_maps
 from gpuprof.kernels.texture import clash_among, read_textures
 from gpuprof.operation import Operation
@@ -50,7 +51,7 @@ CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require", "textures"),
     *("surfaces", "dtypes", "compile_options", "moves", "after", "shape_of", "variants", "launches"),
-    *("workspace", "poison_inout", "candidates"),
+    *("workspace", "symbols", "poison_inout", "candidates"),
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
@@ -331,6 +332,7 @@ def _read_kernel(
         choices=choices,
         launches=launches,
         workspace=workspace,
+        symbols=read_symbols(reader),
         poison_inout=reader.take("poison_inout", bool, True),
         candidates=read_candidates(reader, parameters, any_block=launch.any_block),
     )
@@ -370,6 +372,13 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
     for argument in (name for step in kernel.steps for name in step.arguments):
         if is_identifier(argument) and argument not in (*known_arguments, *kernel.integers):
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
+    for argument in (text for step in kernel.steps for text in step.arguments):
+        if complaint := part_complaint(argument, (*operation.arrays, *kernel.workspace)):
+            raise reader.error("arguments", complaint)
+    roles = {name: array.role for name, array in operation.arrays.items()}
+    integers_known = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
+    if complaint := symbol_complaint(kernel, roles, {*integers_known, *operation.scalars}):
+        raise reader.error("symbols", f"cannot be: {complaint}")
     for name in kernel.workspace:
         if name in (*kernel.integers, *kernel.tensor_maps, *LAUNCH_VARIABLES):
             raise reader.error(f"workspace.{name}", "is the name of something else")
@@ -540,7 +549,8 @@ def _check_formulas(kernel: Kernel, header: Header, operation: Operation) -> Non
     _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, header)
     names = {*operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
     for step in kernel.steps:
-        numbers = [text for text in step.arguments if text not in names]
+        arrays = {*operation.arrays, *kernel.workspace}
+        numbers = numbers_in((text for text in step.arguments if text not in names), arrays)
         _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, header)
 
 

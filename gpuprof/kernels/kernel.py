@@ -109,6 +109,8 @@ class Kernel:
             its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
         launches: Its launches in order where it takes several; `launch` is then a placeholder with the first
             one's block.
+        symbols: Variables of its module that the host would set, each with an array, `&` and one, a scalar or
+            a formula.
         poison_inout: Whether an array that it must not read, though it may for other scalars, is poisoned for
             it, so that reading it shows; without, it holds numbers, and the case says so.
         built: What is run where it does not come as CUDA C++; `source` is then what its lines are of.
@@ -146,6 +148,7 @@ class Kernel:
     choices: tuple[Choice, ...] = ()
     launches: tuple[LaunchStep, ...] = ()
     workspace: Mapping[str, Workspace] = field(default_factory=dict)
+    symbols: Mapping[str, str] = field(default_factory=dict)
     poison_inout: bool = True
     candidates: Candidates = field(default_factory=Candidates)
     built: Built | None = None

@@ -14,6 +14,7 @@ from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
 from gpuprof.kernels.macros import own_names
+from gpuprof.kernels.symbols import ArrayPart, ModuleSymbol, part_of, symbols_of
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.kernels.texture import Texture, make_texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, of_run
@@ -31,15 +32,17 @@ class OneLaunch:
 
     Args:
         entry: The function, values in the place of macros: `sgemm<64, 64>`.
-        arguments: What it takes, in order: names, or the numbers that formulas came to.
+        arguments: What it takes, in order: names, parts of arrays, or the numbers that formulas came to.
+        symbols: Variables of its module that are set before the first launch of the case.
     """
 
     entry: str
-    arguments: tuple[str | int, ...]
+    arguments: tuple[str | int | ArrayPart, ...]
     block: Extent
     grid: Extent
     dynamic_shared_bytes: int
     cooperative: bool = False
+    symbols: tuple[ModuleSymbol, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -162,14 +165,19 @@ def _launch_of(
     x, y, z = block or (evaluate(text, known) for text in step.block)
     values = {**known, **_block_values((x, y, z))}
     names = {*problem.operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
+    arrays = {*problem.operation.arrays, *kernel.workspace}
     grid_x, grid_y, grid_z = (evaluate(text, values) for text in step.grid)
     return OneLaunch(
         entry=step.entry,
-        arguments=tuple(text if text in names else evaluate(text, values) for text in step.arguments),
+        arguments=tuple(
+            text if text in names else part_of(text, arrays, values) or evaluate(text, values)
+            for text in step.arguments
+        ),
         block=(x, y, z),
         grid=(grid_x, grid_y, grid_z),
         dynamic_shared_bytes=evaluate(step.dynamic_shared_bytes, values),
         cooperative=step.cooperative,
+        symbols=symbols_of(kernel, problem, known),
     )
 
 
@@ -226,7 +234,8 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
             known = ", ".join(kernel.parameters) or "none"
             raise CaseSkipped(f"{kernel.id} has no parameter {name}; those that it has: {known}.")
     for name, scalar in problem.operation.scalars.items():
-        if any(name in step.arguments for step in kernel.steps) or problem.scalars[name] == scalar.neutral:
+        taken = (*(text for step in kernel.steps for text in step.arguments), *kernel.symbols.values())
+        if name in taken or problem.scalars[name] == scalar.neutral:
             continue
         if scalar.neutral is None:
             raise CaseSkipped(f"{kernel.id} takes no {name}, without which {problem.operation.name} is none.")

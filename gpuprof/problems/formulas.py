@@ -293,7 +293,7 @@ def _widened(value: Any) -> Value:
 
 @lru_cache(maxsize=1024)
 def _parse(text: str, language: Language) -> "_Formula":
-    return _Formula(text.strip(), _GRAMMARS[language])
+    return _Formula(text.replace("\n", " ").strip(), _GRAMMARS[language])
 
 
 def parse_expression(text: str) -> ast.expr:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from declared_sources import COMPACTION, ROWS, SYMBOLS
 from module_sources import KERNEL, OPERATION, write_modules
 
 from gpuprof.reading import read_run
@@ -194,3 +195,22 @@ def test_two_gpus_are_searched_side_by_side(emulated, tmp_path):
         assert tuned.ties
         assert f"(GPU {tuned.device}): best is block" in process.stdout
     assert {case.device for case in run.cases if case.timing} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "change", "outcome", "words"),
+    [
+        (COMPACTION, ("", ""), "ok", ""),
+        (COMPACTION, ("] = x[i]", "] = max(x[i], 3)"), "incorrect", "of y, in whatever order, are wrong: 3"),
+        (ROWS, ("", ""), "ok", ""),
+        (SYMBOLS, ("", ""), "ok", ""),
+        (SYMBOLS, ("w[1] * x[i]", "w[1] * x[i - 1]"), "incorrect", "elements"),
+        (SYMBOLS, ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
+    ],
+)
+def test_what_a_header_says_of_results_and_variables(emulated, tmp_path, source, change, outcome, words):
+    (tmp_path / "k.cu").write_text(source.replace(*change) if change[0] else source)
+    _, run = emulated(tmp_path, "run", "k.cu", "--sizes", "4096")
+    (case,) = run.cases
+    assert case.outcome == outcome, case.reason
+    assert words in (case.reason or "")

@@ -3,114 +3,8 @@
 """What a header can say of inputs, checks and arguments, executed: one file a row."""
 
 import pytest
+from declared_sources import COMPACTION, ROWS, SPMV, SYMBOLS
 from problem_support import measured_file
-
-#: Keeps the positive numbers, in whatever order blocks come.
-COMPACTION = """/*gpuprof
-operation = "compaction"
-dimensions = ["n"]
-default_sizes = "3000"
-arguments = ["x", "y", "count", "n"]
-[arrays]
-x = { shape = ["n"], dtype = "i32" }
-y = { shape = ["n"], dtype = "i32", role = "inout" }
-count = { shape = ["1"], dtype = "i32", role = "inout" }
-[inputs]
-x = "integers(-50, 50)"
-y = "zeros"
-count = "zeros"
-[work]
-bytes = "8 * n"
-[check.parts]
-positive = "x > 0"
-[check.y]
-value = "x[positive]"
-unordered = true
-[check.count]
-value = "sum(positive)"
-[launch]
-block = [128]
-grid = ["cdiv(n, 128)"]
-*/
-__global__ void keep(const int *x, int *y, int *count, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n && x[i] > 0)
-        y[atomicAdd(count, 1)] = x[i];
-}
-"""
-#: Every row of a CSR matrix times a vector, with -inf where a row is empty.
-SPMV = """/*gpuprof
-operation = "spmv"
-dimensions = ["rows", "columns", "nnz"]
-default_sizes = "100x60x1500"
-arguments = ["rows", "offsets", "indices", "values", "x", "y"]
-[arrays]
-offsets = { shape = ["rows + 1"], dtype = "i32" }
-indices = { shape = ["nnz"], dtype = "i32" }
-values = { shape = ["nnz"] }
-x = { shape = ["columns"] }
-y = { shape = ["rows"], role = "out" }
-[inputs]
-offsets = "csr_offsets(nnz)"
-indices = "csr_columns(offsets, columns)"
-values = "integers(-4, 5)"
-x = "integers(-4, 5)"
-[work]
-bytes = "8 * nnz"
-[check]
-parts = { sums = "concatenate((zeros(1), cumsum(values * take(x, indices))))" }
-y = { value = "take(sums, offsets[1:]) - take(sums, offsets[:-1])", equal = true }
-[launch]
-block = [64]
-grid = ["cdiv(rows, 64)"]
-*/
-__global__ void spmv(
-    int rows, const int *offsets, const int *indices, const float *values, const float *x, float *y)
-{
-    const int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= rows)
-        return;
-    float sum = 0;
-    for (int i = offsets[row]; i < offsets[row + 1]; ++i)
-        sum += values[i] * x[indices[i]];
-    y[row] = sum;
-}
-"""
-#: Neighbours in one dimension, edges repeated; rows of three come in any order.
-ROWS = """/*gpuprof
-operation = "three"
-dimensions = ["n"]
-default_sizes = "200"
-arguments = ["x", "y", "n"]
-[arrays]
-x = { shape = ["n"] }
-y = { shape = ["n", "3"], role = "out" }
-[inputs]
-x = "sorted(0, 1)"
-[work]
-bytes = "16 * n"
-[check.parts]
-wide = "pad(x, 1, edge=True)"
-three = "concatenate((reshape(wide[:-2], (n, 1)), reshape(x, (n, 1)), reshape(wide[2:], (n, 1))), axis=1)"
-[check.y]
-value = "three"
-unordered = true
-relative = "u"
-[launch]
-block = [64]
-grid = ["cdiv(n, 64)"]
-*/
-__global__ void three(const float *x, float *y, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n)
-        return;
-    y[3 * i + i % 3] = x[i];
-    y[3 * i + (i + 1) % 3] = x[max(i - 1, 0)];
-    y[3 * i + (i + 2) % 3] = x[min(i + 1, n - 1)];
-}
-"""
 
 
 @pytest.mark.parametrize(
@@ -123,6 +17,17 @@ __global__ void three(const float *x, float *y, int n)
         (SPMV, ("", ""), "ok", ""),
         (SPMV, ("sum = 0", "sum = 1"), "incorrect", "ll 100 elements are wrong"),
         (ROWS, ("", ""), "ok", ""),
+        (SYMBOLS, ("", ""), "ok", ""),
+        (SYMBOLS, ("w[1] * x[i]", "w[1] * x[i - 1]"), "incorrect", "elements"),
+        (SYMBOLS, ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
+        (SYMBOLS, ('x + 1"', 'x + n + 2"'), "failed", "an array of 4098 elements, which has none at 4098"),
+        (
+            SYMBOLS,
+            ("bytes as u32", "bytes as u64"),
+            "failed",
+            "uint *words`, a pointer, and bytes is an array of",
+        ),
+        (SYMBOLS, ("count =", "nothing ="), "failed", "sets nothing, and k.cu has no such variable"),
         (ROWS, ("i - 1, 0", "i - 2, 0"), "incorrect", "of 600 elements of y are wrong: in ascending order"),
         (
             ROWS,

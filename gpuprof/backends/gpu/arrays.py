@@ -4,7 +4,7 @@
 
 import ctypes
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter
@@ -68,6 +68,7 @@ class ProblemArrays:
         with timeline.span("reference", problem.label):
             self.expected.make(host)
         self._reference_seconds = perf_counter() - start
+        self._changed: Callable[[], None] | None = None
         self._checksums = {name: self._checksum(self._buffers[name]) for name in self._inputs}
         self._of_references = self._reference_checksums()
         self._fresh = self._fresh_inputs()
@@ -120,6 +121,16 @@ class ProblemArrays:
         """Where an array starts on the device, be it the problem's or the kernel's own."""
         return (self._workspace.get(name) or self._buffers[name]).address
 
+    def content(self, name: str) -> bytes:
+        """What an array holds before a kernel runs."""
+        spec = self.problem.array(name)
+        held = self._initial.get(name) or self._buffers[name]
+        return bytes(held.download(numpy_dtype(spec.dtype), count=spec.elements).tobytes())
+
+    def follow_inputs(self, changed: Callable[[], None] | None) -> None:
+        """Say what is to be done where the inputs become others; None for nothing."""
+        self._changed = changed
+
     def buffer(self, name: str) -> DeviceBuffer:
         """The device memory of an array."""
         return self._buffers[name]
@@ -129,8 +140,8 @@ class ProblemArrays:
         packed: list[Any] = []
         for argument in bound:
             match argument:
-                case ArrayArgument(name):
-                    packed.append(_POINTER(self.address(name)))
+                case ArrayArgument(name, offset):
+                    packed.append(_POINTER(self.address(name) + offset))
                 case ValueArgument(content=content):
                     packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
                 case TensorMap(array=array):
@@ -208,7 +219,7 @@ class ProblemArrays:
             return
         settle()
         held = {name: self._buffers[name] for name in self._inputs} | self._initial
-        self._fresh.exchange(held)
+        self._exchange(held)
         for name, initial in self._initial.items():
             self._buffers[name].copy_from(initial)
         self._textures.fill()
@@ -219,7 +230,12 @@ class ProblemArrays:
                 self._fresh.free()
             self._fresh = self._fresh_inputs()
             raise
+        self._exchange(held)
+
+    def _exchange(self, held: Mapping[str, DeviceBuffer]) -> None:
         self._fresh.exchange(held)
+        if self._changed is not None:
+            self._changed()
 
     def renew_others(self) -> None:
         """Let the other inputs be ones of yet another seed from now on."""

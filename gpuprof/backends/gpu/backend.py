@@ -275,6 +275,8 @@ class GpuBackend(Backend):
         def launch_once() -> None:
             nonlocal elapsed_s
             start = perf_counter()
+            if checks.restores_always:
+                checks.restore()
             launch()
             self._context.synchronize()
             elapsed_s = perf_counter() - start
@@ -343,10 +345,10 @@ class GpuBackend(Backend):
         aside_s = _ASIDE * self._budget.seconds
         most = timer.max_batch(launches, checks.around)
         # The host's clock tells a long launch well enough; a short one is lost in it.
-        first = estimate_us
+        first, settle = estimate_us, 0 if checks.restores_always else 2
         if first < self._budget.slow_us:
-            first = timer.cold(launch, 1, settle=1, launches=launches)[0]
-        cold_with = partial(timer.cold, launch, settle=2 if first < 1000.0 else 0, launches=launches)
+            first = timer.cold(launch, 1, settle=settle // 2, launches=launches, around=checks.around)[0]
+        cold_with = partial(timer.cold, launch, settle=settle if first < 1000.0 else 0, launches=launches)
 
         def take_cold(count: int) -> tuple[list[float], bool]:
             return cold_with(count, around=checks.around), self._undisturbed()
@@ -362,6 +364,8 @@ class GpuBackend(Backend):
             keeping = cold_with(few, around=checks.around_keeping)
             if faster := self._faster_keeping(checks, estimate, keeping):
                 return cold_only, faster
+        if checks.restores_always:
+            return cold_only, ("Each launch appends to what it finds, so that arrays are restored before it",)
         most = timer.max_batch(launches)
         group = max(1, min(most, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
 

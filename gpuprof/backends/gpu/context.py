@@ -37,6 +37,12 @@ def queue_copy(target: int, source: int, nbytes: int, stream: Any) -> None:
     call("copying on the device", driver().cuMemcpyDtoDAsync(target, source, nbytes, stream))
 
 
+def upload(address: int, content: bytes) -> None:
+    """Copy bytes of the host to an address."""
+    host = np.frombuffer(content, np.uint8)
+    call("copying to the device", driver().cuMemcpyHtoD(address, host.ctypes.data, host.nbytes))
+
+
 class DeviceBuffer:
     """A device allocation between two poisoned guards."""
 

@@ -120,6 +120,20 @@ class LaunchChecks:
         return bool(self._variables or self._arrays.workspace or self._shared)
 
     @property
+    def restores_always(self) -> bool:
+        """Whether every launch must find arrays as they were: one behind another would write past an end.
+
+        So it is with lists that launches append to.
+        """
+        checks = self._arrays.problem.checks.values()
+        return bool(self._restored) and any(check.unordered for check in checks)
+
+    def restore(self) -> None:
+        """Queue that arrays which are read and written hold what they held at first."""
+        for name in self._restored:
+            self._arrays.restore(name, self._stream)
+
+    @property
     def around(self) -> Around:
         """What is queued around a launch whose time counts."""
         return Around(self._commands, self.before, self.after)
@@ -163,8 +177,7 @@ class LaunchChecks:
         self._picks.value = max(spec.elements for spec in self._arrays.problem.outputs) if whole else _PICKS
         for demoted in self._demoted:
             self._code.queue("demote", demoted)
-        for name in self._restored:
-            self._arrays.restore(name, self._stream)
+        self.restore()
         self._secret.value = secrets.randbits(64)
         for output in self._outputs:
             if not output.spec.is_read:

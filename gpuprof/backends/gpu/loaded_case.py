@@ -5,7 +5,7 @@
 import ctypes
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -14,12 +14,14 @@ import numpy as np
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, LoadedModule, copy_on_device
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, LoadedModule, copy_on_device, upload
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.symbols import ModuleSymbol, variable_named
+from gpuprof.problems.formulas import ExpressionError
 
 #: PTX that may ask the L2 cache to hold lines longer than others.
 _L2_HINTS = re.compile(r"L2::(?:evict_last|cache_hint|evict_unchanged)\b")
@@ -33,6 +35,8 @@ _DECLARED = re.compile(
     r"(?:\.v[24]\s+)?\.[busf]\d+\s+([\w$%.]+)",
     re.MULTILINE,
 )
+#: The same, and those in constant memory.
+_VARIABLES = re.compile(_DECLARED.pattern.replace(r"\.global", r"\.(?:global|const)"), re.MULTILINE)
 _NAME = re.compile(r"[\w$%.]+")
 #: What the device function `restore` takes of each: where it lies, its bytes, and where its content is kept.
 _PIECE_WORDS = 3
@@ -49,6 +53,7 @@ class ModuleVariables:
     def __init__(self, module: LoadedModule, names: Iterable[str]) -> None:
         found = [place for place in map(module.variable, names) if place is not None and place[1]]
         self._kept: DeviceBuffer | None = None
+        self._table: list[tuple[int, int, int]] = []
         self._restore = Arguments([])
         if not found:
             return
@@ -57,10 +62,9 @@ class ModuleVariables:
         self._kept = DeviceBuffer(table_bytes + sum(sizes))
         try:
             starts = self._kept.address + table_bytes + np.cumsum([0, *sizes[:-1]])
-            table = [(*place, int(start)) for place, start in zip(found, starts, strict=True)]
-            self._kept.upload(np.array(table, dtype=np.uint64))
-            for address, nbytes, start in table:
-                copy_on_device(start, address, nbytes)
+            self._table = [(*place, int(start)) for place, start in zip(found, starts, strict=True)]
+            self._kept.upload(np.array(self._table, dtype=np.uint64))
+            self.keep({address for address, _, _ in self._table})
         except BaseException:
             self.free()
             raise
@@ -69,6 +73,12 @@ class ModuleVariables:
     def __bool__(self) -> bool:
         """Whether there are any."""
         return self._kept is not None
+
+    def keep(self, addresses: Collection[int]) -> None:
+        """Take what variables hold now, by their addresses, for what they hold at first."""
+        for address, nbytes, start in self._table:
+            if address in addresses:
+                copy_on_device(start, address, nbytes)
 
     def queue_restore(self, code: DeviceCode) -> None:
         """Queue that they hold what they held at first."""
@@ -121,7 +131,11 @@ class LoadedCase:
         self._module = LoadedModule(first.cubin, kernel.id)
         self._variables: ModuleVariables | None = None
         try:
+            arrays.make_workspace(shape.workspace)
+            self._symbols = list(self._found_symbols(shape.launches[0].symbols, first.ptx))
+            self._set_symbols()
             self._variables = ModuleVariables(self._module, used_variables(first.ptx))
+            arrays.follow_inputs(self._set_symbols if self._symbols else None)
             functions = {entry: self._module.function(function.entry) for entry, function in compiled.items()}
             for one in shape.launches:
                 functions[one.entry].reserve_shared(
@@ -129,7 +143,6 @@ class LoadedCase:
                     compiled[one.entry].static_shared_bytes,
                     device.shared_bytes_per_block_optin,
                 )
-            arrays.make_workspace(shape.workspace)
             arrays.make_textures(shape.textures)
             self._launches = [
                 (one, functions[one.entry], arrays.arguments(values))
@@ -138,6 +151,28 @@ class LoadedCase:
         except BaseException:
             self._release()
             raise
+
+    def _found_symbols(
+        self, symbols: Iterable[ModuleSymbol], ptx: str
+    ) -> Iterator[tuple[ModuleSymbol, int, int]]:
+        """Those that machine code has, each with the variable's address and bytes."""
+        names = _VARIABLES.findall(ptx)
+        for symbol in symbols:
+            name = variable_named(symbol.name, names)
+            place = self._module.variable(name) if name else None
+            if place is not None:
+                yield symbol, *place
+
+    def _set_symbols(self) -> None:
+        """Set variables of the module as the host would: to arrays as they are now, addresses and numbers."""
+        for symbol, address, nbytes in self._symbols:
+            try:
+                content = symbol.content(nbytes, self._arrays.content, self._arrays.address)
+            except ExpressionError as error:
+                raise CaseFailure(f"The symbol {symbol.name} cannot be set: {error}.") from error
+            upload(address, content)
+        if self._variables is not None:
+            self._variables.keep({address for _, address, _ in self._symbols})
 
     def __enter__(self) -> "LoadedCase":
         return self
@@ -176,6 +211,7 @@ class LoadedCase:
     def _release(self) -> None:
         """Give everything back without hiding the error of a kernel that destroyed the context."""
         try:
+            self._arrays.follow_inputs(None)
             self._arrays.make_textures(())
             self._arrays.make_workspace(())
             if self._variables is not None:

@@ -37,7 +37,7 @@ from gpuprof.backends.sim.executed import (
     stands_elsewhere,
 )
 from gpuprof.backends.sim.instructions import Links, NoLink, counted_instructions, instruction_counters
-from gpuprof.backends.sim.launching import bound_launches, run_launch, unchecked
+from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launch, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import model_of, played
 from gpuprof.backends.sim.observers import watching
@@ -463,6 +463,8 @@ class SimBackend(Backend):
 
         def again(content: Mapping[str, Array]) -> None:
             renew(problem, content, buffers)
+            first = shape.launches[0]
+            renew_symbols(programs[first.entry], first, memory, buffers)
             try:
                 launch_all()
             except KernelFault as fault:

@@ -113,8 +113,10 @@ def arguments_of(
     arguments: list[Argument] = []
     for argument in bound:
         match argument:
-            case ArrayArgument(name):
+            case ArrayArgument(name, 0):
                 arguments.append(buffers[name])
+            case ArrayArgument(name, offset):
+                arguments.append((buffers[name].address + offset).to_bytes(8, "little"))
             case ValueArgument(content=number):
                 arguments.append(number)
             case TensorMap() as made:

@@ -5,7 +5,10 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import bind_arguments
@@ -17,6 +20,8 @@ from gpuprof.errors import CaseFailure, CaseSkipped, foreign
 from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.symbols import variable_named
+from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
@@ -42,8 +47,9 @@ def run_launch(
     **how: Any,
 ) -> LaunchResult:
     """Run one launch of a case; `how` are other arguments of `launch`."""
+    contents = symbol_contents(program, one, memory, buffers)
     return launch(
-        program,
+        with_symbols(program, contents),
         one.grid,
         one.block,
         arguments_of(given, buffers, memory),
@@ -62,6 +68,52 @@ def _check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
             f"{kernel.file_name} is machine code: nothing of it is counted, for the executor runs PTX.",
             fix="Measure the PTX that it was made of.",
         )
+
+
+def symbol_contents(
+    program: Program, one: OneLaunch, memory: GlobalMemory, buffers: Mapping[str, Buffer]
+) -> dict[str, bytes]:
+    """What the host would have set variables of the module to, by their names in machine code.
+
+    Raises:
+        CaseFailure: Something does not fit.
+    """
+    sizes = {variable.name: variable.size for variable in program.interface.variables}
+    contents = {}
+    for symbol in one.symbols:
+        name = variable_named(symbol.name, sizes)
+        if name is None:  # nothing reads it
+            continue
+        try:
+            contents[name] = symbol.content(
+                sizes[name],
+                lambda array: buffers[array].array().tobytes(),
+                lambda array: buffers[array].address,
+            )
+        except ExpressionError as error:
+            raise CaseFailure(f"The symbol {symbol.name} cannot be set: {error}.") from error
+    return contents
+
+
+def with_symbols(program: Program, contents: Mapping[str, bytes]) -> Program:
+    """A program whose variables hold these contents when they first come to be."""
+    if not contents:
+        return program
+    variables = [
+        replace(each, data=contents[each.name], references=()) if each.name in contents else each
+        for each in program.interface.variables
+    ]
+    return replace(program, interface=replace(program.interface, variables=variables))
+
+
+def renew_symbols(
+    program: Program, one: OneLaunch, memory: GlobalMemory, buffers: Mapping[str, Buffer]
+) -> None:
+    """Set the variables again that are there already: what they follow from has changed."""
+    for name, content in symbol_contents(program, one, memory, buffers).items():
+        buffer = memory.variables.get((program.interface.module, name))
+        if buffer is not None:
+            buffer.refill(np.frombuffer(content.ljust(buffer.size, b"\0"), np.uint8))
 
 
 @contextmanager

@@ -347,12 +347,15 @@ class EmulatedDriver:
         key = ptx, name.decode()
         if key not in self._gpu.memory.variables:
             program = self._program(ptx, _ENTRY.search(ptx)[1])
-            variables = {one.name: one for one in program.interface.variables if one.space == "global"}
+            space = ("global", "const")
+            variables = {one.name: one for one in program.interface.variables if one.space in space}
             found = variables.get(key[1])
             if found is None or found.references:
                 return self._results.CUDA_ERROR_NOT_FOUND, None, None
             content = np.frombuffer((found.data or b"").ljust(found.size, b"\0"), np.uint8)
-            self._gpu.memory.variables[key] = self._gpu.memory.allocate(content, key[1])
+            place = program.interface.constants.get(key[1])
+            address = None if place is None else self._gpu.memory.constant_window(ptx) + place
+            self._gpu.memory.variables[key] = self._gpu.memory.allocate(content, key[1], address=address)
         buffer = self._gpu.memory.variables[key]
         return self._good(buffer.address, buffer.size)
 

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays as a header names them: parts of them as arguments, and variables of a module that the host sets."""
+
+import re
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.problems.dtypes import ELEMENT_TYPES, rounded
+from gpuprof.problems.formulas import ExpressionError, evaluate, variables
+from gpuprof.problems.problem import Problem
+from gpuprof.tables import TableReader, is_identifier
+
+_PART = re.compile(
+    r"(?P<name>[A-Za-z_]\w*)(?:\s+as\s+(?P<dtype>\w+))?(?:\s*\+\s*(?P<offset>\S.*))?", re.ASCII
+)
+_FLOATS = {4: "<f", 8: "<d"}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPart:
+    """A pointer into an array: to elements of another type where there is one, from an element on."""
+
+    name: str
+    dtype: str
+    offset: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSymbol:
+    """A variable of the module that holds an array's content or address, or a number.
+
+    Args:
+        dtype: Element type of a scalar of the operation; empty for an integer, as wide as the variable.
+    """
+
+    name: str
+    array: str = ""
+    is_address: bool = False
+    number: int | float = 0
+    dtype: str = ""
+
+    def content(self, nbytes: int, read: Callable[[str], bytes], address: Callable[[str], int]) -> bytes:
+        """What the host would copy to a variable of so many bytes.
+
+        Raises:
+            ExpressionError: It does not fit.
+        """
+        if self.is_address:
+            content = address(self.array).to_bytes(8, "little")
+        elif self.array:
+            content = read(self.array)
+        elif self.dtype and ELEMENT_TYPES[self.dtype].roundoff:
+            as_wide = nbytes in _FLOATS
+            content = (
+                struct.pack(_FLOATS[nbytes], self.number)
+                if as_wide
+                else rounded(self.number, self.dtype).tobytes()
+            )
+        else:
+            bits = 8 * nbytes
+            if not -(2 ** (bits - 1)) <= self.number < 2**bits:
+                raise ExpressionError(f"{self.number} needs more than the {nbytes} bytes of {self.name}")
+            content = (int(self.number) % 2**bits).to_bytes(nbytes, "little")
+        if len(content) > nbytes:
+            raise ExpressionError(f"{self.array} has {len(content)} bytes, and {self.name} {nbytes}")
+        return content
+
+
+def array_part(text: str, arrays: Collection[str]) -> "re.Match[str] | None":
+    """The parts of an argument such as `x as u32 + 4`; None where it is another one."""
+    match = _PART.fullmatch(text)
+    return match if match and match["name"] in arrays and (match["dtype"] or match["offset"]) else None
+
+
+def part_complaint(text: str, arrays: Collection[str]) -> str:
+    """Why an argument is no part of an array, though it begins like one; empty where all is well."""
+    match = array_part(text, arrays)
+    known = ", ".join(ELEMENT_TYPES)
+    wrong = match is not None and match["dtype"] is not None and match["dtype"] not in ELEMENT_TYPES
+    return f"has {text!r}, whose type is not one of {known}" if wrong else ""
+
+
+def part_of(text: str, arrays: Collection[str], values: Mapping[str, int]) -> ArrayPart | None:
+    """An argument that is a part of an array, at a size."""
+    match = array_part(text, arrays)
+    if match is None:
+        return None
+    offset = evaluate(match["offset"], values) if match["offset"] else 0
+    return ArrayPart(match["name"], match["dtype"] or "", offset)
+
+
+def numbers_in(arguments: Iterable[str], arrays: Collection[str]) -> list[str]:
+    """Formulas of integers in arguments that are no plain names."""
+    found: list[str] = []
+    for text in arguments:
+        match = array_part(text, arrays)
+        found += [match["offset"]] if match and match["offset"] else [] if match else [text]
+    return found
+
+
+def read_symbols(reader: TableReader) -> Mapping[str, str]:
+    """The table `[symbols]`."""
+    symbols = reader.take("symbols", dict, {})
+    for name, value in symbols.items():
+        if not all(map(is_identifier, name.split("::"))):
+            raise reader.error(f"symbols.{name}", "is not the name of a variable")
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            raise reader.error(
+                f"symbols.{name}", f"must be an array, &ARRAY, a scalar or a formula, not {value!r}"
+            )
+    return {name: str(value) for name, value in symbols.items()}
+
+
+def symbol_complaint(kernel: Kernel, operation_arrays: Mapping[str, str], known: Collection[str]) -> str:
+    """What is wrong with a kernel's symbols; empty where nothing is.
+
+    Arrays come with their roles; `known` are scalars, and what formulas may use.
+    """
+    for name, value in kernel.symbols.items():
+        array = value.removeprefix("&").strip()
+        if value.startswith("&"):
+            if array not in (*operation_arrays, *kernel.workspace):
+                return f"{name} is {value!r}, and no array is called {array!r}"
+        elif value in operation_arrays:
+            if operation_arrays[value] == "out":
+                return f"{name} is {value!r}, which holds nothing before a kernel runs"
+        elif value not in known:
+            try:
+                unknown = sorted(variables(value) - set(known))
+            except ExpressionError as error:
+                return f"{name} is {value!r}: {error}"
+            if unknown:
+                return f"{name} is {value!r}, which uses {unknown[0]!r}; known are {', '.join(sorted(known))}"
+    return ""
+
+
+def symbols_of(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> tuple[ModuleSymbol, ...]:
+    """A kernel's symbols at a size."""
+    made = []
+    for name, value in kernel.symbols.items():
+        if value.startswith("&"):
+            made.append(ModuleSymbol(name, value.removeprefix("&").strip(), is_address=True))
+        elif value in problem.operation.arrays:
+            made.append(ModuleSymbol(name, value))
+        elif value in problem.operation.scalars:
+            number = problem.rounded(value)
+            made.append(ModuleSymbol(name, number=number, dtype=problem.scalar_type(value)))
+        else:
+            made.append(ModuleSymbol(name, number=evaluate(value, values)))
+    return tuple(made)
+
+
+def variable_named(name: str, variables_of_module: Iterable[str]) -> str | None:
+    """The variable of machine code that a source calls so, mangled where C++ does so."""
+    *spaces, last = name.split("::")
+    mangled = re.compile(rf"_Z\w*?{''.join(f'{len(one)}{one}' for one in (*spaces, last))}E?")
+    found = list(variables_of_module)
+    return last if last in found and not spaces else next(filter(mangled.fullmatch, found), None)
