@@ -36,10 +36,11 @@ The way of a kernel through the rooms:
   blocks of a cluster lie side by side in a batch, as if they were one (`ClusterLayout`).
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
-  between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
-  (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
-  knows whether anything orders them. It and others are observers (`global_accesses`), told of each
-  access: a `witness` remembers who wrote an element, a `store_trace` what was stored to, and without value.
+  between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once.
+  `global_races` judges who touched global memory, of any block, and `thread_order` knows whether anything
+  orders them. All of these are told by `events`, which the interpreter tells without knowing who hears: so
+  are a `witness` that remembers who wrote an element, a `store_trace` of what was stored to, and without
+  value, and `global_flights` that nobody may meet. Whoever wants to know something else writes an `Observer`.
 - `interleaving` runs the warps and blocks of a launch in other orders, for the races and the results that
   only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; every batch begins as the
@@ -60,6 +61,7 @@ from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
+from gpuprof.executor.memory.accesses import Listener
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.open_meetings import AccessPair
@@ -85,6 +87,7 @@ __all__ = [
     "KernelFault",
     "LaunchRefused",
     "LaunchResult",
+    "Listener",
     "Loop",
     "MemoryOperation",
     "Observer",

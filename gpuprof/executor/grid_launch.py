@@ -153,7 +153,7 @@ def launch(
         instruction_budget: Instructions a batch may take before its loop counts as endless.
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
-        observers: Who is told of what threads do to memory.
+        observers: Who is told of what threads do to memory, and listeners of what orders them.
         watched_loops: Basic blocks of `program.listing.loops`, whose iterations are to be counted.
         slice_steps: Run the control slice alone, of a program that has one, in at most so many steps of
             single lanes: it counts the same, and moves no value that decides nothing.

@@ -209,7 +209,7 @@ class LaunchTemplate:
         for part in program.own.reserved(layout):
             detector.assume_written(part)
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)
-        events.judges = [events.order, detector]
+        events.listeners = [events.order, detector]
         events.observe([races, *([shared] if shared else []), *observers], self.memory.buffers)
         return shared
 

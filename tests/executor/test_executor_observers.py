@@ -10,7 +10,7 @@ from executor_harness import cuda_program
 
 from gpuprof.backends.sim import executed
 from gpuprof.counters import OF_EXECUTOR
-from gpuprof.executor import Buffer, GlobalMemory, Observer, launch
+from gpuprof.executor import Buffer, GlobalMemory, Listener, Observer, launch
 
 LINE_BYTES = 128
 SOURCE = """extern "C" __global__ void sums(int n, const float *x, float *y)
@@ -89,6 +89,35 @@ def test_a_counter_of_ones_own_is_a_row_and_the_line_that_counts(monkeypatch):
     result = launch(cuda_program(source), (3, 1, 1), (64, 1, 1), [x, y], memory, observers=[BackwardLoads()])
     assert executed.counters_of(result)[name].value == 3 * 2 * 31
     assert {line.line: line.counters.get(name) for line in executed.lines_of(result)} == {3: 186, 4: None}
+
+
+class Meetings(Observer, Listener):
+    """Counts what orders threads: barriers of blocks, and fences by their reach."""
+
+    def __init__(self):
+        self.times = Counter()
+
+    def barrier(self, blocks):
+        self.times["barrier"] += 1
+
+    def fence(self, mask, *, near):
+        self.times["near fence" if near else "fence"] += 1
+
+
+def test_a_listener_hears_of_what_orders_threads():
+    source = """extern "C" __global__ void k(int n, int *y)
+    {
+        for (int i = 0; i < n; ++i) {
+            __syncthreads();
+            y[threadIdx.x] = i;
+            __threadfence();
+        }
+        __threadfence_block();
+    }"""
+    memory, meetings = GlobalMemory(), Meetings()
+    y = memory.allocate(np.zeros(64, dtype=np.int32), "y")
+    launch(cuda_program(source), (1, 1, 1), (64, 1, 1), [7, y], memory, observers=[meetings])
+    assert meetings.times == {"barrier": 7, "fence": 7, "near fence": 1}
 
 
 class Touched(Observer):

@@ -91,7 +91,7 @@ class Polling:
 
 
 def _turned_in_vain(batch: Batch, path: BranchPath, edge: BackEdge) -> Resting | None:
-    """Judge the turn of a loop that a path has just ended; None if something was new in it."""
+    """Listener the turn of a loop that a path has just ended; None if something was new in it."""
     registers = batch.registers
     if path.memory is None:
         path.memory = Memory()

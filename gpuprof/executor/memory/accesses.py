@@ -107,8 +107,8 @@ class Entry:
     changed: Bools | None = None
 
 
-class Judge:
-    """What hears of accesses to one batch's shared memory, and of what orders its threads: see `Events`."""
+class Listener:
+    """What hears of accesses to the shared memory of batches, and of what orders threads: see `Events`."""
 
     def touch(
         self,

@@ -223,7 +223,7 @@ class BulkCopies:
                 Access.ACQUIRE, self._signal(uniform_blocks(part), (column, 1 - parity)), line
             )
         phase = self.barriers.phase[:, column]
-        if not self.events.judges:
+        if not self.events.listeners:
             self._loads = [copy for copy in self._loads if not copy.arrived]
         kept: list[_Load] = []
         for copy in self._loads:

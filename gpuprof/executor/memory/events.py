@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the interpreter tells of a batch while it runs: who touches what, and what orders threads.
 
-It knows nobody who listens: *observers* hear of accesses to the buffers that they want to know of, and of
-shared and local memory in the same way; *judges* hear of shared memory as it is accessed, by patterns, and of
-what orders threads.
+It knows nobody who hears of it: *observers* are told of accesses to the buffers that they want to know of,
+and of shared and local memory in the same way; *listeners* of shared memory as it is accessed, by patterns,
+and of what orders threads: barriers, fences, signals. One may be both.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
-from gpuprof.executor.memory.accesses import Access, Entry, Judge, Signal
+from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
 from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedBlocks, SharedPattern
@@ -45,13 +45,14 @@ class Events:
         self.accesses = 0
         #: Whether the present step moves no values.
         self.address_only = False
-        self.judges: list[Judge] = []
+        self.listeners: list[Listener] = []
         self._shared, self._local, self._tally = shared, local, tally
         #: By the address of a buffer.
         self._observers: dict[int, list[Observer]] = {}
 
     def observe(self, observers: Sequence[Observer], buffers: Sequence[Buffer]) -> None:
-        """From now on these are told who touches what they want to know of."""
+        """From now on these are told who touches what they want to know of, and listeners of all the rest."""
+        self.listeners += [one for one in observers if isinstance(one, Listener)]
         everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self._local]
         for buffer in everything:
             if wanting := [one for one in observers if one.wants(buffer)]:
@@ -105,39 +106,39 @@ class Events:
                 more = () if event == "read" else (values,)
                 where = {"index": self._shared.index(pattern), "mask": pattern.mask, "size": pattern.size}
                 self.tell(event, self._shared, *more, line=line, **where, **how)
-        for judge in self.judges:
-            judge.touch(access, pattern, line, values)
+        for listener in self.listeners:
+            listener.touch(access, pattern, line, values)
 
     def touch_all(self, reads: list[Entry]) -> None:
         """Lanes make several reads that no other access comes between, and no observer listens to."""
         self.accesses += len(reads)
-        for judge in self.judges:
-            judge.touch_all(reads)
+        for listener in self.listeners:
+            listener.touch_all(reads)
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """Threads arrive at a barrier, mbarrier or fence, or go on past it."""
-        for judge in self.judges:
-            judge.synchronise(access, signal, line)
+        for listener in self.listeners:
+            listener.synchronise(access, signal, line)
 
     def barrier(self, blocks: Bools | None) -> None:
         """All threads of the blocks that are true, of shape (blocks,), have met; None for all."""
-        for judge in self.judges:
-            judge.barrier(blocks)
+        for listener in self.listeners:
+            listener.barrier(blocks)
 
     def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None) -> None:
         """Lanes of warps meet at `__syncwarp`: see `ThreadOrder`."""
-        for judge in self.judges:
-            judge.sync_warp(mask, live, group)
+        for listener in self.listeners:
+            listener.sync_warp(mask, live, group)
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads execute a fence, which reaches their own block alone if it is `near`."""
-        for judge in self.judges:
-            judge.fence(mask, near=near)
+        for listener in self.listeners:
+            listener.fence(mask, near=near)
 
     def settle(self, blocks: Bools | None = None) -> None:
         """What was done so far is to be judged now, all of it or that of some blocks.
 
         It is in order with what comes, or something else would be reported first.
         """
-        for judge in self.judges:
-            judge.settle(blocks)
+        for listener in self.listeners:
+            listener.settle(blocks)

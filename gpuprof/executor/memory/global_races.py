@@ -142,7 +142,7 @@ class Shadow:
         self._others: dict[tuple[Manner, int], ConcurrentAccesses] = {}
 
     def read(self, one: MemoryOperation) -> None:
-        """Judge loads."""
+        """Listener loads."""
         self._judge_all()
         if one.manner in STRONG_READS:
             self._signal(one, reads=True, writes=False)
@@ -175,7 +175,7 @@ class Shadow:
         return reader, one.order.timeline.lines[int(moment_of(stamp)[0])]
 
     def update(self, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """Judge atomic operations.
+        """Listener atomic operations.
 
         Those that are true in `failed` compared with another value than they found: they have only read.
         """
@@ -194,7 +194,7 @@ class Shadow:
             self._judge_blocks(one)
 
     def write(self, one: MemoryOperation, values: Lanes) -> None:
-        """Judge stores that are about to happen."""
+        """Listener stores that are about to happen."""
         item, plain = self.buffer.item_bytes, one.manner is Manner.WRITE
         if self._log is not None and one.mask is not None and plain and one.size >= item:
             one.moment, one.settled = one.order.timeline.moment(one.line), one.order.settled
@@ -252,7 +252,7 @@ class Shadow:
             view[one.place] = values
 
     def _judge_blocks(self, one: MemoryOperation) -> None:
-        """Judge atomic operations whose scope is the block: two blocks may not share a place."""
+        """Listener atomic operations whose scope is the block: two blocks may not share a place."""
         start = one.place * one.size
         by_place = np.argsort(start, kind="stable")
         ordered, blocks = start[by_place], one.who[by_place] // one.order.block_threads
@@ -263,7 +263,7 @@ class Shadow:
             self._report(one, granule // self._granule, one.who[second], stamp, other=one.manner)
 
     def _write(self, one: MemoryOperation, values: Lanes, content: Lanes) -> None:
-        """Judge plain stores over `content`, which is still as it was before."""
+        """Listener plain stores over `content`, which is still as it was before."""
         order, settled = one.order, one.settled
         granules, owners = self._granules(one)
         stamps = owners << MOMENT_BITS | one.moment
@@ -315,7 +315,7 @@ class Shadow:
             self._report(one, granules[second], owners[second], stamp, _OTHER_VALUE)
 
     def _touch(self, one: MemoryOperation, kind: int = 0) -> None:
-        """Judge and remember accesses that may happen together with others of their kind."""
+        """Listener and remember accesses that may happen together with others of their kind."""
         width = one.size // one.parts if one.manner in STRONG else 0
         granules, owners = self._granules(one)
         if self._writers is not None:

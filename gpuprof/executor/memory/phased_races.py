@@ -174,7 +174,7 @@ class PhasedInterval(Interval):
         self._begin()
 
     def apply(self, entry: Entry) -> None:
-        """Judge one entry and remember it."""
+        """Listener one entry and remember it."""
         self._now += 1
         self._judge(entry)
         if entry.access in _GENERIC:
@@ -291,12 +291,12 @@ class PhasedInterval(Interval):
     # Copies: in flight, arrived, and what they read.
 
     def read(self, touch: Touch) -> None:
-        """Judge a read."""
+        """Listener a read."""
         self._check_landed(touch, "reads")
         super().read(touch)
 
     def write(self, touch: Touch) -> None:
-        """Judge a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
+        """Listener a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
         self._check_landed(touch, "writes")
         self._check_sources(touch, "writes")
         super().write(touch)

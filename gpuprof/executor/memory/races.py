@@ -28,7 +28,7 @@ from gpuprof.executor.memory.accesses import (
     Access,
     Entry,
     Hit,
-    Judge,
+    Listener,
     Owners,
     Signal,
     Touch,
@@ -60,7 +60,7 @@ _Piece = tuple[tuple[Access, int], ...]
 Report = Callable[[FaultKind, str, int, tuple[int, int, int], int], None]
 
 
-class RaceDetector(Judge):
+class RaceDetector(Listener):
     """Judges the shared-memory accesses of one batch of blocks.
 
     All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers.
@@ -119,7 +119,7 @@ class RaceDetector(Judge):
         line: int,
         values: Lanes | None = None,
     ) -> None:
-        """As a judge."""
+        """As a listener."""
         changed = None
         if values is not None and isinstance(pattern, SharedPattern):
             if access is Access.WRITE:
@@ -129,16 +129,16 @@ class RaceDetector(Judge):
         self.record(access, pattern, line, changed)
 
     def touch_all(self, reads: list[Entry]) -> None:
-        """As a judge."""
+        """As a listener."""
         self.log += reads
         self._judge_long()
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        """As a judge."""
+        """As a listener."""
         self.record(access, signal, line)
 
     def barrier(self, blocks: Bools | None = None) -> None:
-        """As a judge: of blocks of clusters a signal tells."""
+        """As a listener: of blocks of clusters a signal tells."""
         if not self.layout.several:
             self.settle(blocks)
 
@@ -163,7 +163,7 @@ class RaceDetector(Judge):
             self._look_up(barrier=True)
 
     def _judge(self) -> "Interval":
-        """Judge the log so far without looking it up; return the interval, to be changed."""
+        """Listener the log so far without looking it up; return the interval, to be changed."""
         if self._interval is None:
             self._interval = self._states[self._reached].copied()
         log, self.log = self.log, []
@@ -171,7 +171,7 @@ class RaceDetector(Judge):
         return self._interval
 
     def _judge_long(self) -> None:
-        """Judge a log that is long enough, at a place that a loop comes by once in each iteration."""
+        """Listener a log that is long enough, at a place that a loop comes by once in each iteration."""
         length = len(self.log)
         ends = length >= PIECE_ENTRIES and self.log[-1].access is Access.ACQUIRE
         if not (ends or length >= _LONGEST_PIECE):
@@ -283,7 +283,7 @@ class Interval:
             self.apply(entry)
 
     def apply(self, entry: Entry) -> None:
-        """Judge one entry and remember it."""
+        """Listener one entry and remember it."""
         if entry.access is Access.SYNCWARP:
             self.order_warps(entry)
             return
@@ -332,7 +332,7 @@ class Interval:
             owners[block[chosen], place[chosen]] = ORDERED + warp[chosen]
 
     def read(self, touch: Touch) -> None:
-        """Judge a read."""
+        """Listener a read."""
         self.require_landed(touch, "reads {0}")
         self.require_written(touch, "reads {0}")
         self.mark(touch, "reader")
@@ -348,7 +348,7 @@ class Interval:
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text}, which was never written")
 
     def write(self, touch: Touch) -> None:
-        """Judge a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
+        """Listener a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
         access, changed = touch.entry.access, touch.entry.changed
         self.require_landed(touch, "starts a copy to {0}" if access is Access.COPY else "writes {0}")
         if hit := self.conflict(touch, "reader"):

@@ -16,7 +16,7 @@ import numpy as np
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
-from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Judge, Signal
+from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Listener, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
     OF_CLUSTER,
@@ -34,7 +34,7 @@ from gpuprof.executor.memory.releases import AcquiredPlace, Knowledge, Releases
 from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 
-class ThreadOrder(Judge):
+class ThreadOrder(Listener):
     """The order of what the threads of one batch do, among themselves and after what earlier batches did.
 
     `blocks` are clusters of the batch, which a block by itself also is; `first` blocks of the launch ran in
