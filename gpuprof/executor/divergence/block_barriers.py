@@ -184,7 +184,7 @@ class BlockBarriers:
             self._end_phases_that_nobody_waits_for(blocks)
         if batch.layout.several:
             lanes = np.broadcast_to(batch.layout.in_batch(blocks), (batch.blocks, batch.warps, WARP))
-            batch.events.synchronise(Access.MEET, batch.signals.of(lanes, _phase_of(0, 0)), line)
+            batch.events.synchronise(Access.MEET, lanes, _phase_of(0, 0), line)
 
     def _end_phases_that_nobody_waits_for(self, blocks: Bools) -> None:
         """All threads of these blocks know of each other's arrivals: a barrier that got its count is over."""
@@ -200,7 +200,7 @@ class BlockBarriers:
         for rank in range(batch.layout.blocks):
             part = in_batch(lanes, batch) & (batch.layout.rank_of_warp == rank)
             if part.any():
-                batch.events.synchronise(access, batch.signals.of(part, _phase_of(identity, rank)), line)
+                batch.events.synchronise(access, part, _phase_of(identity, rank), line)
 
     def _require_one_place(self, group: list[Waiting], within: Bools) -> None:
         """Refuse lanes of a warp that came one by one to different barriers, where they must be together."""

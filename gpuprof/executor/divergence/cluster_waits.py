@@ -64,7 +64,7 @@ class ClusterWaits:
         for parity, phase in enumerate(CLUSTER_PHASES):
             part = lanes & barrier.parity(parity)
             if part.any():
-                batch.events.synchronise(Access.ACQUIRE, batch.signals.of(part, phase), line)
+                batch.events.synchronise(Access.ACQUIRE, part, phase, line)
         if quiet.any():
             batch.events.settle(None if quiet.all() else quiet)
         barrier.wait(lanes)

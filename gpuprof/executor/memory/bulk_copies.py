@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
-from gpuprof.executor.memory.accesses import Access, Signal, Signals
+from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_flights import BulkPlaces, Flight, GlobalFlights
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
@@ -88,7 +88,6 @@ class BulkCopies:
         self._shape = (barriers.blocks, warps, WARP)
         self._loads: list[_Load] = []
         self._patterns: Kept[ChunkPattern] = Kept(_REMEMBERED_CHUNKS, lambda pattern: len(pattern.start))
-        self._signals = Signals()
         self.tracked: list[TrackedArrival] = []
         #: Bytes of copies in flight that bring nothing else, for each block's barriers; None before any.
         self._valueless: NDArray[np.int64] | None = None
@@ -117,7 +116,7 @@ class BulkCopies:
         copy.flight = self.flights.add(Flight(source, line, lanes))
         # Who sees the copy's bytes arrive is behind what it has read of global memory.
         for phase, part in self._by_parity(column, lanes):
-            signal = self._signal(self._whole_warps(part), phase)
+            signal = self.events.signals.of(self._whole_warps(part), phase)
             self.events.order.synchronise(Access.RELEASE, signal, line)
 
     def load_shared(
@@ -219,9 +218,7 @@ class BulkCopies:
 
     def _observe(self, column: int, lanes: Bools, live: Bools, line: int) -> None:
         for (_, parity), part in self._by_parity(column, lanes):  # the phase before has ended
-            self.events.synchronise(
-                Access.ACQUIRE, self._signal(uniform_blocks(part), (column, 1 - parity)), line
-            )
+            self.events.synchronise(Access.ACQUIRE, part, (column, 1 - parity), line)
         phase = self.barriers.phase[:, column]
         if not self.events.listeners:
             self._loads = [copy for copy in self._loads if not copy.arrived]
@@ -233,8 +230,9 @@ class BulkCopies:
                 new = seen & ~copy.observers
                 if new.any() and not copy.replaced:
                     copy.observers = copy.observers | seen
-                    signal = self._signal(seen, (column, 0), copy.pattern, live)
-                    self.events.synchronise(Access.OBSERVED, signal, line)
+                    if not (live & ~seen).any():
+                        seen = np.ones((1, *self._shape[1:]), dtype=np.bool_)
+                    self.events.synchronise(Access.OBSERVED, seen, (column, 0), line, copy.pattern)
                 if not (live & ~copy.observers).any():
                     continue
             kept.append(copy)
@@ -246,8 +244,8 @@ class BulkCopies:
             for parity in (0, 1):
                 lanes = mask.lanes & (columns == column) & ((phases & 1) == parity)
                 if lanes.any():
-                    signal = self._signal(self._whole_warps(lanes), (column, parity))
-                    self.events.synchronise(Access.RELEASE, signal, line)
+                    whole = self._whole_warps(lanes)
+                    self.events.synchronise(Access.RELEASE, whole, (column, parity), line)
 
     def _by_parity(self, column: int, lanes: Bools) -> Iterator[tuple[Phase, Bools]]:
         """Divide lanes by the phase that a barrier is in, in their block."""
@@ -259,20 +257,9 @@ class BulkCopies:
     def _whole_warps(self, lanes: Bools) -> Bools:
         return uniform_blocks(np.broadcast_to(lanes, (len(lanes), *self._shape[1:])))
 
-    def _signal(
-        self,
-        lanes: Bools,
-        phase: Phase,
-        copy: ChunkPattern | SharedPattern | None = None,
-        live: Bools | None = None,
-    ) -> Signal:
-        if live is not None and not (live & ~lanes).any():
-            lanes = np.ones((1, *self._shape[1:]), dtype=np.bool_)
-        return self._signals.of(lanes, phase, copy)
-
     def fence(self, mask: Mask, line: int) -> None:
         """The threads in `mask` make what is ordered before them visible to copies."""
-        self.events.synchronise(Access.FENCE, self._signal(self._whole_warps(mask.lanes), (0, 0)), line)
+        self.events.synchronise(Access.FENCE, self._whole_warps(mask.lanes), (0, 0), line)
 
     def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:
         """Return for each chunk the number, in the batch, of the thread that asked for it."""

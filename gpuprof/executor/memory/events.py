@@ -14,11 +14,12 @@ from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
-from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
+from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signals
 from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedBlocks, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.memory.warp_clocks import Phase
 
 #: What threads do to memory, by the name of the method of `Observer` that is told.
 Event = Literal["read", "write", "update"]
@@ -46,6 +47,7 @@ class Events:
         #: Whether the present step moves no values.
         self.address_only = False
         self.listeners: list[Listener] = []
+        self.signals = Signals()
         self._shared, self._local, self._tally = shared, local, tally
         #: By the address of a buffer.
         self._observers: dict[int, list[Observer]] = {}
@@ -115,10 +117,22 @@ class Events:
         for listener in self.listeners:
             listener.touch_all(reads)
 
-    def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        """Threads arrive at a barrier, mbarrier or fence, or go on past it."""
-        for listener in self.listeners:
-            listener.synchronise(access, signal, line)
+    def synchronise(
+        self,
+        access: Access,
+        lanes: Bools,
+        phase: Phase,
+        line: int,
+        copy: ChunkPattern | SharedPattern | None = None,
+    ) -> None:
+        """Threads arrive at a phase of a barrier, or at a fence, or go on past it: see `Signal`.
+
+        `lanes` have shape (blocks or 1, warps, 32).
+        """
+        if self.listeners:
+            signal = self.signals.of(lanes, phase, copy)
+            for listener in self.listeners:
+                listener.synchronise(access, signal, line)
 
     def barrier(self, blocks: Bools | None) -> None:
         """All threads of the blocks that are true, of shape (blocks,), have met; None for all."""

@@ -18,7 +18,7 @@ from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import never_written
-from gpuprof.executor.memory.accesses import Access, Signals
+from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
@@ -266,11 +266,6 @@ class Batch:
     def cluster_barrier(self) -> ClusterBarrier:
         """The barrier of each cluster."""
         return ClusterBarrier(self.blocks, self.warps)
-
-    @cached_property
-    def signals(self) -> Signals:
-        """What the search for races is told of threads that meet in clusters."""
-        return Signals()
 
     @cached_property
     def frames(self) -> Frames:

@@ -32,7 +32,7 @@ def arrive(coder: Coder, item: Instruction) -> Step:
             part = lanes & (barrier.phase & 1 == parity)[:, None, None]
             if part.any():
                 access = Access.RELAXED if relaxed else Access.RELEASE
-                batch.events.synchronise(access, batch.signals.of(part, phase), line)
+                batch.events.synchronise(access, part, phase, line)
         barrier.arrive(lanes, batch.events.accesses, relaxed=relaxed)
         if batch.remote is not None:
             batch.remote.arrive(lanes)
@@ -52,7 +52,7 @@ def end_phases(batch: Batch, line: int) -> None:
     for parity, phase in enumerate(CLUSTER_PHASES):
         ended = ~live & (complete & (before & 1 == parity))[:, None, None]
         if ended.any():
-            batch.events.synchronise(Access.RELEASE, batch.signals.of(ended, phase), line)
+            batch.events.synchronise(Access.RELEASE, ended, phase, line)
     if batch.remote is not None:
         batch.remote.met(complete)
 
@@ -66,7 +66,7 @@ def release_by_fence(batch: Batch, mask: Mask, line: int, *, near: bool = False)
     if (batch.means.phased or batch.means.partial) and not mask.empty:
         lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))
         phase = NEAR_FENCE_PHASE if near else FENCE_PHASE
-        batch.events.synchronise(Access.FENCED, batch.signals.of(lanes, phase), line)
+        batch.events.synchronise(Access.FENCED, lanes, phase, line)
 
 
 def _require_whole_warps(batch: Batch, mask: Mask, line: int) -> None:

@@ -356,9 +356,9 @@ class SharedSpace:
         phase = int(places.flat[0]), ATOMIC_PHASE
         lanes = np.broadcast_to(pattern.mask.lanes, (batch.blocks, batch.warps, WARP))
         for warp in np.flatnonzero(lanes.any(axis=(0, 2))).tolist():
-            signal = batch.signals.of(lanes & (np.arange(batch.warps) == warp)[:, None], phase)
+            own = lanes & (np.arange(batch.warps) == warp)[:, None]
             for access in (Access.RELAXED, Access.ACQUIRE):
-                batch.events.synchronise(access, signal, self.request.line)
+                batch.events.synchronise(access, own, phase, self.request.line)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Count an access and return its pattern."""
