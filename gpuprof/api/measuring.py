@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from gpuprof.api.calling import BareLaunch, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
+from gpuprof.api.numba_kernels import is_numba, numba_request
 from gpuprof.api.triton_kernels import TRITON_WORDS, is_triton, triton_request
 from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.errors import InputError, in_sentences
@@ -33,7 +34,7 @@ from gpuprof.text import KERNEL_ENDINGS, Extent
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Expectation
 
-#: An operation's name, a folder, a kernel file or its text, or a function of Triton's.
+#: An operation's name, a folder, a kernel file or its text, or a function of Triton's or Numba's.
 What = str | Path | Source | Any
 #: One extent for all dimensions, or one for each: a tuple is one thing, a list is several.
 Extents = int | tuple[int, ...]
@@ -93,7 +94,8 @@ def profile(
     Args:
         what: An operation that comes with gpuprof, such as `"gemm"`; or a folder with an `operation.toml`,
             `.cu`, `.ptx` or `.cubin` files or `Source` texts, or several of these; or functions that
-            `@triton.jit` or `@triton.autotune` made, of which each configuration is a case.
+            `@triton.jit` or `@triton.autotune` made, of which each configuration is a case, or
+            `@numba.cuda.jit`.
         operation: Of files that do not say it themselves: the name of an operation that comes with gpuprof,
             an `operation.toml`, or its folder.
         kernels: Which of them: ids, published names or further files; or these with values for their
@@ -143,25 +145,29 @@ def profile(
             fix="Leave one of them out.",
         )
     files = _listed(what)
-    functions = [each for each in files if is_triton(each)]
+    functions = [each for each in files if is_triton(each) or is_numba(each)]
+    of_triton = bool(functions) and all(map(is_triton, functions))
     if functions:
-        why = "functions of Triton, whose configurations say it"
-        in_source = ("entry", "arguments", "dynamic_shared_bytes", "compile_options", "textures", "surfaces")
-        _refuse(why, block=block, params=params, **_said(options, *in_source))
-        if len(functions) < len(files) or args is None or expect is None:
-            raise InputError(
-                "Functions of Triton are called.", fix="Give args, expect and grid, and no files."
-            )
+        in_source = ("entry", "arguments", "compile_options", "textures", "surfaces")
+        _refuse("functions that are compiled already", params=params, **_said(options, *in_source))
+        if len({is_triton(each) for each in files}) > 1 or len(functions) < len(files):
+            raise InputError("These are kernels of several kinds.", fix="Make a run of each kind.")
+        if args is None or expect is None:
+            raise InputError("Such a function is called.", fix="Give args, expect and grid.")
+    if of_triton:
+        _refuse("functions of Triton", block=block, **_said(options, "dynamic_shared_bytes"))
     else:
         _refuse("kernels that are no functions of Triton", **_said(options, *TRITON_WORDS))
-    launch = None if functions else _launch(grid, block, params or {}, options)
+    launch = None if of_triton else _launch(grid, block, params or {}, options)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes)
         _refuse("args and expect", scalars=scalars, references=references, **_said(options, "arguments"))
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
             given = args or {}, expect or {}, options, Path(folder)
-            if functions:
+            if of_triton:
                 request = triton_request(functions, grid, *given, how)
+            elif functions:
+                request = numba_request(functions, launch, *given, how)
             else:
                 request = call_request(_files(files), launch, *given)
             return _measured(request, replace(how, given_arrays=folder), save, resume, progress, ncu=ncu)
@@ -301,7 +307,9 @@ def _refuse(why: str, **given: Any) -> None:
 
 
 def _listed(what: What | Sequence[What]) -> list[What]:
-    return [what] if isinstance(what, (str, Path, Source)) or is_triton(what) else list(what)
+    return (
+        [what] if isinstance(what, (str, Path, Source)) or is_triton(what) or is_numba(what) else list(what)
+    )
 
 
 def _files(what: Sequence[What]) -> list[Path | Source]:

@@ -16,7 +16,7 @@ from gpuprof.errors import InputError
 from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.coded import GIVEN
-from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range
+from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range, numpy_dtype
 from gpuprof.problems.formulas import ExpressionError, evaluate_real, variables
 from gpuprof.problems.given import keep
 
@@ -121,6 +121,11 @@ def read_call(
     )
     integers = {key: number for key, number in numbers.items() if isinstance(number, int)}
     return Call(operation, tuple(sizes.values()), _run_type(held), scalars, {**integers, **sizes})
+
+
+def placeholder(dtype: str, axes: int) -> Array:
+    """An array of an element type, for who only asks what it is of."""
+    return np.empty((1,) * axes, numpy_dtype(dtype))
 
 
 def element_type(name: str, dtype: "np.dtype[Any]") -> str:

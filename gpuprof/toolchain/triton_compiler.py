@@ -2,24 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ask the user's own Triton for PTX and machine code: its JIT function, for a card that need not be here.
 
-Triton runs in a child of the user's process, which has the function already, wherever it was defined: a
-script, a module or a notebook. What a launch would be specialised for is Triton's own affair: it is asked to
-warm up, for a device of which only the architecture is known.
+What a launch would be specialised for is Triton's own affair: it is asked to warm up, for a device of which
+only the architecture is known.
 """
 
 import inspect
-import os
-import pickle
 import re
-import signal
-import time
 import traceback
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
 from typing import Any
+
+from gpuprof.toolchain.asking import ask
 
 _WARP = 32
 _INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
@@ -78,65 +74,18 @@ def triton_version() -> str:
 
 def compile_calls(calls: Sequence[JitCall], arch: str, timeout_s: float, at_once: int) -> list[JitCode]:
     """Compile each call for an architecture, some at once; what goes wrong is told of the call."""
-    made: list[JitCode] = []
-    waiting = iter(calls)
-    while group := list(islice(waiting, max(1, at_once))):
-        children = [_started(call, arch) for call in group]
-        end = time.monotonic() + timeout_s
-        made += [_answer(*child, end) for child in children]
-    return made
+    questions = [partial(_compiled, call, arch) for call in calls]
+    firsts = [partial(_told, function=call.function) for call in calls]
+    answers = ask(questions, firsts, "Triton", timeout_s, at_once)
+    return [JitCode(error=answer) if isinstance(answer, str) else answer for answer in answers]
 
 
-def _started(call: JitCall, arch: str) -> tuple[int, int]:
-    """A child that compiles: its number, and where it writes what it made."""
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        # The child does nothing but compile and end, whatever threads the user's program has.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child:
-        os.close(writing)
-        return child, reading
-    os.close(reading)
-    warnings.simplefilter("ignore")
-    try:
-        code = _compiled(call, arch)
-    except BaseException as error:  # whatever it is, the parent tells it
-        code = JitCode(error=_told(error, _first_line(call.function)))
-    with os.fdopen(writing, "wb") as answer:
-        answer.write(pickle.dumps(code))
-    os._exit(0)
-
-
-def _answer(child: int, reading: int, end: float) -> JitCode:
-    """What a child wrote, once it has ended."""
-    os.set_blocking(reading, False)
-    content, ended = bytearray(), False
-    with os.fdopen(reading, "rb", buffering=0) as answer:
-        while not ended and time.monotonic() < end:
-            piece = answer.read(1 << 20)
-            if piece:
-                content += piece
-            ended = piece == b""
-            if piece is None:
-                time.sleep(0.005)
-    if not ended:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if not ended:
-        return JitCode(error="Triton took longer than the compile timeout.")
-    if not content:
-        return JitCode(error=f"Triton's process ended with status {os.waitstatus_to_exitcode(status)}.")
-    code: JitCode = pickle.loads(bytes(content))
-    return code
-
-
-def _told(error: BaseException, first_line: int) -> str:
+def _told(error: BaseException, function: Any) -> str:
     """What went wrong, and on which line of the file."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip(" ^\t")]
     what = lines[-1] if lines else traceback.format_exception_only(error)[-1].strip()
     place = _PLACE.search(str(error))
-    where = f", line {first_line - 1 + int(place[1])}" if place else ""
+    where = f", line {_first_line(function) - 1 + int(place[1])}" if place else ""
     return f"Triton does not compile it{where}: {what.rstrip('.')}."
 
 

@@ -111,6 +111,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pytest": {"pytest_plugin"},
     "rich": {"report", "commands"},
     # The user's own, where a program measures its functions.
+    "numba": {"toolchain"},
     "triton": {"toolchain"},
     "typer": {"cli", "commands"},
 }

@@ -25,6 +25,7 @@ from gpuprof.backends.verification import worst
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
+from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Verification
@@ -183,6 +184,14 @@ class ProblemArrays:
             for name, initial in self._initial.items():
                 initial.upload(host[name])
             self.expected.make(host)
+
+    def outputs(self) -> dict[str, Array]:
+        """What a launch has left in the outputs, flat."""
+        self._textures.drain()
+        return {
+            spec.name: self._buffers[spec.name].download(numpy_dtype(spec.dtype), count=spec.elements)
+            for spec in self.problem.outputs
+        }
 
     def verify(self) -> Verification:
         """Compare the outputs, element by element, with their references."""

@@ -37,7 +37,6 @@ from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.behaviour import Array, HostCall
-from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
 from gpuprof.statistics import SamplingBudget, fewest_samples, percentile, sample_until, summarise
@@ -216,10 +215,7 @@ class GpuBackend(Backend):
             arrays.prepare()
             case.queue()
             self._context.synchronize()
-            return {
-                spec.name: arrays.buffer(spec.name).download(numpy_dtype(spec.dtype), count=spec.elements)
-                for spec in problem.outputs
-            }
+            return arrays.outputs()
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and time a reference as if it were a kernel."""
