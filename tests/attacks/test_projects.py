@@ -93,7 +93,16 @@ def test_a_project_names_no_place_outside_of_it(tmp_path, monkeypatch, key, plac
 
 
 @pytest.mark.parametrize(
-    "text", ["/tmp/k.cu", "../k.cu:BM=4", "naive_row,../k.cu", "link.cu", ["a.cu", "../k.cu"]]
+    "text",
+    [
+        "/tmp/k.cu",
+        "../k.cu:BM=4",
+        "naive_row,../k.cu",
+        "link.cu",
+        ["a.cu", "../k.cu"],
+        "../k.ptx",
+        "/tmp/k.cubin",
+    ],
 )
 def test_a_project_names_no_kernel_outside_of_it(tmp_path, monkeypatch, text):
     home = tmp_path / "home"
