@@ -137,7 +137,7 @@ def require_defined(batch: Batch, value: Undefined | None, lanes: Bools, line: i
 
 def refuse(batch: Batch, origin: int, position: tuple[int, int, int], line: int, use: str) -> None:
     """Raise the fault of a thread that lets an undefined value count."""
-    batch.events.settle()  # what went wrong before comes first
+    batch.events.hear("settle", None)  # what went wrong before comes first
     depends = f"{use} a value that depends on"
     if origin == REGISTER:
         detail = f"{depends} a register to which nothing had been written"

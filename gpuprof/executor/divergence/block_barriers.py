@@ -179,7 +179,7 @@ class BlockBarriers:
     def _settle(self, blocks: Bools, line: int) -> None:
         """All threads of these blocks have met: what they did is settled for their block."""
         batch = self.batch
-        batch.events.barrier(None if blocks.all() else blocks)
+        batch.events.hear("barrier", None if blocks.all() else blocks)
         if self._arrivals:
             self._end_phases_that_nobody_waits_for(blocks)
         if batch.layout.several:

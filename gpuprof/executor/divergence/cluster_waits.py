@@ -66,7 +66,7 @@ class ClusterWaits:
             if part.any():
                 batch.events.synchronise(Access.ACQUIRE, part, phase, line)
         if quiet.any():
-            batch.events.settle(None if quiet.all() else quiet)
+            batch.events.hear("settle", None if quiet.all() else quiet)
         barrier.wait(lanes)
 
     def describe(self) -> str:

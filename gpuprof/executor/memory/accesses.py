@@ -135,7 +135,10 @@ class Listener:
         """Threads execute a fence."""
 
     def settle(self, blocks: Bools | None) -> None:
-        """What was done so far is to be judged now."""
+        """What was done so far, by some blocks or all, is to be judged now.
+
+        It is in order with what comes, or something else would be reported first.
+        """
 
 
 #: A granule that an access touches: its row among the access's threads, and its place in that thread's bytes.

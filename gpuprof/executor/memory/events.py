@@ -10,8 +10,7 @@ and of what orders threads: barriers, fences, signals. One may be both.
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.meetings import LaneBits
+from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signals
@@ -23,6 +22,8 @@ from gpuprof.executor.memory.warp_clocks import Phase
 
 #: What threads do to memory, by the name of the method of `Observer` that is told.
 Event = Literal["read", "write", "update"]
+#: What else listeners hear, by the name of their method.
+Heard = Literal["touch_all", "barrier", "sync_warp", "fence", "settle"]
 #: What accesses to shared memory are to observers; the others move no values of lanes.
 _EVENTS: dict[Access, Event] = {
     Access.READ: "read",
@@ -114,8 +115,7 @@ class Events:
     def touch_all(self, reads: list[Entry]) -> None:
         """Lanes make several reads that no other access comes between, and no observer listens to."""
         self.accesses += len(reads)
-        for listener in self.listeners:
-            listener.touch_all(reads)
+        self.hear("touch_all", reads)
 
     def synchronise(
         self,
@@ -134,25 +134,7 @@ class Events:
             for listener in self.listeners:
                 listener.synchronise(access, signal, line)
 
-    def barrier(self, blocks: Bools | None) -> None:
-        """All threads of the blocks that are true, of shape (blocks,), have met; None for all."""
+    def hear(self, event: Heard, *given: Any, **how: Any) -> None:
+        """Tell listeners of what orders threads: see the methods of `Listener`."""
         for listener in self.listeners:
-            listener.barrier(blocks)
-
-    def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None) -> None:
-        """Lanes of warps meet at `__syncwarp`: see `ThreadOrder`."""
-        for listener in self.listeners:
-            listener.sync_warp(mask, live, group)
-
-    def fence(self, mask: Mask, *, near: bool) -> None:
-        """Threads execute a fence, which reaches their own block alone if it is `near`."""
-        for listener in self.listeners:
-            listener.fence(mask, near=near)
-
-    def settle(self, blocks: Bools | None = None) -> None:
-        """What was done so far is to be judged now, all of it or that of some blocks.
-
-        It is in order with what comes, or something else would be reported first.
-        """
-        for listener in self.listeners:
-            listener.settle(blocks)
+            getattr(listener, event)(*given, **how)

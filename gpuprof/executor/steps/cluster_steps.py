@@ -94,7 +94,7 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        batch.events.fence(mask, near=near)
+        batch.events.hear("fence", mask, near=near)
         release_by_fence(batch, mask, line, near=near)
 
     return step

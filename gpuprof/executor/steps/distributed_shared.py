@@ -114,7 +114,7 @@ def refuse_ended(batch: Batch, access: RemoteAccess | None) -> None:
     """Report an access to the shared memory of a block that has ended, or that may have."""
     if access is None:
         return
-    batch.events.settle()  # what went wrong before comes first
+    batch.events.hear("settle", None)  # what went wrong before comes first
     cluster, *_ = access.position
     _, block = batch.names((cluster, access.rank * batch.layout.warps, 0))
     text = f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"

@@ -184,7 +184,7 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
     near, line = is_for_its_block(item), item.line
 
     def release(batch: Batch, mask: Mask) -> None:
-        batch.events.fence(mask, near=near)
+        batch.events.hear("fence", mask, near=near)
         release_by_fence(batch, mask, line, near=near)
 
     return release

@@ -314,7 +314,7 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
                 pattern = SharedPattern(nowhere, 0, settled, 4, batch.shared.block_bytes, load=False)
                 known.add((nowhere,), settled, pattern)
             batch.events.touch(Access.SYNCWARP, pattern, item.line)
-        batch.events.sync_warp(mask, batch.live.lanes, group)
+        batch.events.hear("sync_warp", mask, batch.live.lanes, group)
 
     return where_active(coder, item, step)
 
