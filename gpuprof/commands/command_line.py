@@ -147,7 +147,7 @@ def _open_ahead(operation: "Operation", given: Given) -> None:
 
     if given.run.device == "all" or "," in given.run.device:  # each has a worker of its own
         return
-    dtype = run_type(given.select.dtype) or ""
+    dtype = run_type(given.select.dtype) or "f32"
     with suppress(InputError):
         chosen = choose_references(operation, given.select.reference)
         request = Open.of(given.run, [each for each in chosen if each.computes_in(dtype)])

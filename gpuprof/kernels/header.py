@@ -294,17 +294,20 @@ def _read_kernel(
 ) -> Kernel:
     choices = _read_choices(reader)
     launches = read_launches(reader)
-    launch = NO_LAUNCH if choices or launches else read_launch(reader.section("launch"))
     several = bool(choices or launches)
+    # What the file leaves out, each of its variants says.
+    varied = {name: "variants" in reader and name not in reader for name in ("launch", "arguments")}
+    launch = NO_LAUNCH if several or varied["launch"] else read_launch(reader.section("launch"))
+    name = _read_id(reader, path.stem)
     workspace = read_workspace(reader, operation)
     maps = read_tensor_maps(reader, (*operation.arrays, *workspace))
     parameters = _read_integers(reader, "parameters")
     base = Kernel(
-        id=path.stem,
+        id=name,
         file_name=path.name,
         source=source,
         operation=operation.name,
-        title=path.stem,
+        title=name,
         dtypes=() if choices else ("f32",),
         entry=""
         if several
@@ -336,7 +339,7 @@ def _read_kernel(
         poison_inout=reader.take("poison_inout", bool, True),
         candidates=read_candidates(reader, parameters, any_block=launch.any_block),
     )
-    kernel = _read_rung(reader, base, [] if several else None)
+    kernel = _read_rung(reader, base, [] if several or varied["arguments"] else None)
     _check_kernel(reader, kernel, operation)
     return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel
 
@@ -420,9 +423,7 @@ def _read_variant(
 
     Macros of the command line, `defined`, come before the variant's.
     """
-    name = reader.take("id", str)
-    if not is_identifier(name):
-        raise reader.error("id", f"must be a name of letters, digits and _, not {name!r}")
+    name = _read_id(reader)
     parameters = _read_integers(reader, "parameters")
     for key in parameters:
         if key not in kernel.parameters:
@@ -435,18 +436,28 @@ def _read_variant(
             )
     if kernel.launches:
         refuse_one_launch(reader)
+    launches = read_launches(reader) or kernel.launches
+    default = None if kernel.launch == NO_LAUNCH else kernel.launch
     variant = replace(
-        _read_rung(reader, kernel, list(kernel.arguments)),
+        _read_rung(reader, kernel, [] if launches else list(kernel.arguments) or None),
         id=name,
-        launch=read_launch(reader.section("launch", {}), kernel.launch),
+        launch=NO_LAUNCH if launches else read_launch(reader.section("launch", {}), default),
+        launches=launches,
         parameters={**kernel.parameters, **parameters},
         defines={**kernel.defines, **_read_own_define(reader, kernel), **defined},
     )
     if variant.launches:
-        variant = replace(variant, launch=placeholder(reader, variant.launches, variant.integers))
+        variant = replace(variant, entry="", launch=placeholder(reader, variant.launches, variant.integers))
     reader.finish()
     _check_kernel(reader, variant, operation)
     return variant
+
+
+def _read_id(reader: TableReader, default: str | None = None) -> str:
+    name: str = reader.take("id", str, default)
+    if name != default and not is_identifier(name):
+        raise reader.error("id", f"must be a name of letters, digits and _, not {name!r}")
+    return name
 
 
 def _read_own_define(reader: TableReader, kernel: Kernel) -> Mapping[str, str]:

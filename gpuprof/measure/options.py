@@ -153,7 +153,8 @@ _KERNEL = (
     " parameters as reg_8x8:BK=16, or BK=8|16 for a case each."
 )
 _ALL = "All rungs of the ladder (the default without --kernel); other shapes run when they are named."
-_TYPES, _REFERENCES = tuple(RUN_TYPES), ("vendor", "cpu", "all", "none")
+_DTYPE = "Element type of a run; auto: f32, or what the kernels are written for."
+_TYPES, _REFERENCES = ("auto", *RUN_TYPES), ("vendor", "cpu", "all", "none")
 _REFERENCE = "On a GPU: what to measure beside the kernels; cpu is NumPy."
 
 
@@ -175,7 +176,7 @@ class SelectOptions:
     block: str | None = option(
         None, "Block or list of blocks, e.g. 8x32 or 8x32,16x16.", "XxY[,…]", offers="blocks"
     )
-    dtype: str = option("f32", "Element type of a run.", "|".join(_TYPES), words=_TYPES)
+    dtype: str = option("auto", _DTYPE, "|".join(_TYPES), words=_TYPES)
     set_: list[str] | None = option(
         None, "A number that the operation takes besides its sizes.", "NAME=VALUE"
     )

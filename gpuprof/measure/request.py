@@ -29,6 +29,9 @@ NO_PARAMETERS = (
 )
 #: Sets of parameters of one kernel in one run: each is compiled, proved and measured.
 MOST_VARIANTS = 256
+#: In the place of a run's type: f32, or what the kernels are written for.
+AUTO = "auto"
+_USUAL = "f32"
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,18 @@ class Request:
 
 
 def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) -> tuple[Kernel, ...]:
-    """The kernel that a ladder has under a name, or those of a file of the user's own.
+    """The kernel that a ladder has under a name, or those of a file of the user's own, or one: `FILE:ID`.
 
     Raises:
         InputError: There is none.
         HeaderError: The file is faulty or computes something else.
     """
-    if not name.endswith(KERNEL_ENDINGS):
+    path, _, variant = name.rpartition(":")
+    if not path.endswith(KERNEL_ENDINGS):
+        path, variant = name, ""
+    if not path.endswith(KERNEL_ENDINGS):
         return (ladder.find(name),)
-    file = load_kernels(Path(name), ladder.operation, command)
+    file = load_kernels(Path(path), ladder.operation, command)
     if file.operation != ladder.operation:
         raise HeaderError(
             f"{name} is a {file.operation.name} kernel, not a {ladder.operation.name} kernel.",
@@ -98,7 +104,7 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
                 f"{name} has the id of a shipped kernel, {kernel.id!r}.", fix="Rename the file."
             )
         check_choices(kernel, ladder.kernels)
-    return file.kernels
+    return (Ladder(file.operation, file.kernels).find(variant),) if variant else file.kernels
 
 
 def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Selection:
@@ -157,7 +163,7 @@ def make_request(
     selections: Sequence[Selection] = (),
     sizes: Sequence[tuple[int, ...]] = (),
     blocks: Sequence[Extent] = (),
-    dtype: str = "f32",
+    dtype: str = AUTO,
     scalars: Mapping[str, float] | None = None,
     references: Sequence[ReferenceDeclaration] = (),
 ) -> Request:
@@ -166,7 +172,7 @@ def make_request(
     Raises:
         InputError: One of them makes no sense; the message says which, and why.
     """
-    kind = run_type(dtype)
+    kind = _type_for(selections, ladder) if dtype == AUTO else run_type(dtype)
     if kind is None:
         fix = did_you_mean(dtype, RUN_TYPES, f"Choose one of {', '.join(RUN_TYPES)}.")
         raise InputError(f"{dtype!r} is not a type of a run.", fix=fix)
@@ -193,6 +199,13 @@ def make_request(
     )
     _check_sizes(request)
     return request
+
+
+def _type_for(selections: Sequence[Selection], ladder: Ladder) -> str:
+    """FP32 where a kernel is written for it, otherwise the first type that one is written for."""
+    kernels = [selection.kernel for selection in selections] or ladder.rungs
+    written = [dtype for kernel in kernels for dtype in kernel.dtypes]
+    return _USUAL if _USUAL in written else next(iter(written), _USUAL)
 
 
 def without_poison(request: Request) -> Request:

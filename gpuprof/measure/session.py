@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from math import prod
 
 from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import configure
-from gpuprof.kernels.smaller_sizes import expected_instructions
+from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
@@ -31,6 +32,7 @@ from gpuprof.measure.protocol import (
     WorkerTimeout,
     WorkerVanished,
 )
+from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
@@ -40,6 +42,8 @@ _FAREWELL_S = 5.0
 #: Instructions of single lanes that the executor gets through in a second on the busiest of machines; a
 #: twentieth of what an idle one does. A case of fewer that does not end is taken to run for ever.
 _EXECUTED_PER_S = 1e6
+#: What it usually does, and how long a size may take that is proposed instead of one that took too long.
+_USUAL_PER_S, _SECONDS = 5e8, 5.0
 
 
 def run_cases(
@@ -337,13 +341,17 @@ class _Slot:
         if not compiling and opened.backend == "sim" and _is_much(case, opened.device, limit):
             reason = (
                 f"Not counted: the executor did not finish within {limit:g} s, which says nothing"
-                " about the kernel. Allow more with --timeout, or choose a smaller --sizes."
+                f" about the kernel. Allow more with --timeout, or choose a smaller size:"
+                f" {_size_of_seconds(case, opened.device, limit)}."
             )
             return ended(case, opened.device, "skipped", reason, "the executor had no time for it")
         did, option = "end", "--timeout"
         if compiling:
             did, limit, option = "compile", self._request.compile_timeout_s, "--compile-timeout"
-        reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}."
+        reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}"
+        if opened.backend == "gpu" and not (compiling or case.is_reference):
+            reason += f", or choose a smaller size: {_size_of_seconds(case, opened.device, limit)}"
+        reason += "."
         return ended(case, opened.device, "timeout", reason)
 
     def _explained(
@@ -385,6 +393,23 @@ def _is_much(case: Case, device: Device, seconds: float) -> bool:
     except GpuprofError:
         return False
     return expected_instructions(resolved.problem, shape) > seconds * _EXECUTED_PER_S
+
+
+def _size_of_seconds(case: Case, device: Device, limit: float) -> str:
+    """An option that chooses the largest size of the same kind that likely takes the executor seconds.
+
+    The case's own took it longer than the limit.
+    """
+    try:
+        resolved, kernel = resolve(case, device)
+        shape = configure(kernel, resolved.problem, resolved.block, resolved.params, device)
+        per_s = min(_USUAL_PER_S, expected_instructions(resolved.problem, shape) / limit)
+        most = _SECONDS * per_s
+        smaller = [problem for problem, _ in smaller_cases(kernel, resolved.problem, shape, device, most)]
+        sizes = max((prod(problem.sizes), problem.label) for problem in smaller)[1]
+    except (GpuprofError, ExpressionError, ValueError):
+        return "--sizes"
+    return f"--sizes {sizes}"
 
 
 def ended(

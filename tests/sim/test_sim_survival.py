@@ -73,6 +73,7 @@ def test_case_that_the_executor_has_no_time_for_is_not_counted_and_no_failure():
     large, small = run.cases
     assert large.outcome == "skipped"
     assert large.reason.startswith("Not counted: the executor did not finish within 4 s")
+    assert large.reason.endswith("or choose a smaller size: --sizes 1024.")
     assert small.outcome == "timeout"  # so little work takes this long only where it never ends
     good = replace(large.record, outcome="ok")
     assert exit_code(replace(run.record, cases=(large.record, good))) == 0

@@ -5,6 +5,7 @@
 import math
 import re
 import tomllib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.request import make_request
+from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.tables import TableReader
@@ -426,6 +427,41 @@ def test_size_of_which_nothing_is_verified_names_its_arrays_only():
     with pytest.raises(InputError) as caught:
         check_memory([Gemm(32768, 32768, 32768)], (12 * 2**30,), 2**30)
     assert caught.value.what == "Size 32768 needs 12.0 GiB of memory; there are 1.0 GiB."
+
+
+def test_one_variant_of_a_file_is_named_behind_it(tmp_path):
+    path = tmp_path / "sgemm.cu"
+    head = 'operation = "gemm"\narguments = ["M", "N", "K", "A", "B", "C"]\n[parameters]\nBM = 8\n'
+    launch = '[launch]\nblock = [32]\ngrid = ["1"]\n'
+    variants = "".join(f'[[variants]]\nid = "{name}"\n' for name in ("plain", "tiled"))
+    path.write_text(f"/*gpuprof\n{head}{launch}{variants}*/\n__global__ void sgemm() {{}}\n")
+    shipped = shipped_ladder("gemm")
+
+    def named(text):
+        return [(one.kernel.id, one.params) for one in choose_kernels(shipped, [text], False)]
+
+    assert named(f"{path}") == [("plain", ({},)), ("tiled", ({},))]
+    assert named(f"{path}:tiled") == [("tiled", ({},))]
+    assert named(f"{path}:tiled:BM=4|8") == [("tiled", ({"BM": 4}, {"BM": 8}))]
+    with pytest.raises(InputError, match="There is no gemm kernel 'tilde'") as caught:
+        named(f"{path}:tilde")
+    assert caught.value.fix == "Did you mean tiled?"
+
+
+@pytest.mark.parametrize(
+    ("types", "asked", "dtype"),
+    [
+        ([("f16",), ("f16", "bf16")], "auto", "f16"),
+        ([("f16",), ("f32",)], "auto", "f32"),
+        ([("f16",)], "f32", "f32"),
+        ([("f64",)], "auto", "f64"),
+    ],
+)
+def test_without_a_type_a_run_has_the_one_its_kernels_are_written_for(types, asked, dtype):
+    ladder = shipped_ladder("transpose")
+    kernels = tuple(replace(one, dtypes=each) for one, each in zip(ladder.kernels, types, strict=False))
+    assert make_request(replace(ladder, kernels=kernels), dtype=asked).dtype == dtype
+    assert make_request(ladder, [Selection(kernel) for kernel in kernels], dtype=asked).dtype == dtype
 
 
 def test_a_kernel_takes_256_sets_of_parameters():

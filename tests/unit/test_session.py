@@ -213,9 +213,8 @@ def test_hang_is_a_timeout_and_the_rest_completes(run_kernels, monkeypatch, tmp_
     monkeypatch.setattr(process, "time", HurriedClock(tmp_path / "hangs"))
     run, _ = run_kernels("good", "hangs", "crashes", "hangs", "good")
     assert outcomes(run) == ["ok", "timeout", "failed", "timeout", "ok"]
-    assert (
-        run.cases[1].reason == "The case did not end within 300 s and was stopped. Allow more with --timeout."
-    )
+    reason = "The case did not end within 300 s and was stopped. Allow more with --timeout"
+    assert run.cases[1].reason.startswith(reason)
     assert run.complete
 
 
