@@ -104,6 +104,23 @@ def measured() -> str:
     return "\n\n".join(parts)
 
 
+def errors() -> str:
+    """How far FP32 GEMMs on CUDA and tensor cores are off a float64 reference, and how fast they are."""
+    run = gpuprof.load(ROOT / "samples" / "gemm-fp32-h200.json")
+    rows = [
+        "| size | kernel | largest error | of \\|A\\|\\|B\\|, in u | allowed | rate | over cuBLAS |",
+        "|:--|:--|--:|--:|--:|--:|--:|",
+    ]
+    for case in run.cases:
+        library, checked = run.case("cublas", size=case.size), case.record.verification
+        shares = f"{checked.max_rel_error * 2**24:.1f} | {checked.bound * 2**24:.0f}"
+        rows.append(
+            f"| {case.size} | `{case.kernel}` | {checked.max_abs_error:.1e} | {shares}"
+            f" | {numbers.gflops(case.figures.gflops)} | {library.median_us / case.median_us:.2f}x |"
+        )
+    return "\n".join(rows)
+
+
 def _fastest(name: str) -> Iterator[str]:
     """A row for each size of a run."""
     run = gpuprof.load(ROOT / "samples" / f"{name}.json")
@@ -327,6 +344,7 @@ def house() -> str:
 def generated() -> Iterator[tuple[Path, str]]:
     """Every file that this script writes, with its text."""
     yield with_blocks(DOCS / "measured-h200.md", samples=measured())
+    yield with_blocks(DOCS / "gemm-sizes.md", errors=errors())
     yield with_blocks(DOCS / "limits.md", steps=steps())
     yield with_blocks(DOCS / "command-line.md", options=options())
     yield with_blocks(ROOT / "README.md", answer=answer(), jobs=jobs())

@@ -30,6 +30,7 @@ from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
 from gpuprof.executor.steps.control_slice import SliceRun, ValuelessBytes
 from gpuprof.executor.steps.special_registers import remark_on
+from gpuprof.executor.steps.wgmma_steps import COUNTED_AS_HMMA
 from gpuprof.executor.totals import CountedTotals, Totals, names_of
 
 #: How much larger a batch of control slices may be, if it then is the only one: a small second one would take
@@ -449,7 +450,7 @@ def _hidden_of_tensor_cores(program: Program) -> dict[str, str]:
     hidden: dict[str, str] = {}
     for family in families:
         how, _, kind = family.partition("_")
-        if how == "wgmma":
+        if how == "wgmma" and kind not in COUNTED_AS_HMMA:
             hidden |= dict.fromkeys(("hmma_instructions", "imma_instructions"), _UNKNOWN.format("wgmma"))
         elif how == "sparse":
             hidden[f"tensor_{kind}_operations"] = _UNKNOWN.format("sparse products")

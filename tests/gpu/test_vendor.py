@@ -24,9 +24,10 @@ CASES = [
         (name, Gemm(m, n, k, dtype, layout, 1.5, 0.25))
         for name in ("cublaslt", "numpy")
         for m, n, k in [(64, 64, 64), (130, 70, 257), (512, 512, 4096)]
-        for dtype in ("f16", "bf16")
+        for dtype in ("f16", "bf16", "tf32")
         for layout in ("row", "col")
     ),
+    *(("cublaslt_tn", Gemm(*size, "e4m3", "tn", 1.5, 0.25)) for size in [(64, 64, 64), (512, 528, 4096)]),
     *(
         ("cublas_geam", Transpose(nx, ny, dtype))
         for nx, ny in [(64, 64), (33, 130)]

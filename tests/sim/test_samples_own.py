@@ -28,7 +28,6 @@ SIZES = {
     "stencil_texture.cu": ["100x257", "1", "1x70"],
     "sgemm_2d_tiles.cu": ["256x128x24"],
     "sgemm_float4.cu": ["256x128x24"],
-    "sgemm_tf32x3.cu": ["132x260x36"],
     "sgemm_warp_tiles.cu": ["256x128x48"],
 }
 #: What is said of 100x100x30.
@@ -36,7 +35,6 @@ TILES_ONLY = "checks no bounds: M, N and K must be multiples of its tile's."
 REFUSALS = {
     "sgemm_2d_tiles.cu": TILES_ONLY,
     "sgemm_float4.cu": TILES_ONLY,
-    "sgemm_tf32x3.cu": "copies 16 bytes at a time: N and K must be multiples of 4.",
     "sgemm_warp_tiles.cu": TILES_ONLY,
 }
 #: The least that fits the tiles of every GEMM.

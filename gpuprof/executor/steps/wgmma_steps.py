@@ -31,6 +31,8 @@ _I64 = ARITHMETIC["s64"]
 #: Types whose operands may be transposed, and negated.
 _TRANSPOSED = ("f16", "bf16")
 _SIGNED = ("f16", "bf16", "tf32", "e4m3", "e5m2")
+#: Those that Nsight Compute counts as HMMA, one for each warp; of others it is not known what it counts.
+COUNTED_AS_HMMA = ("f16", "bf16", "tf32")
 _DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32}
 
 
@@ -149,7 +151,10 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
     of_a, of_b = _Operand(coder, item, a, form, 0), _Operand(coder, item, b, form, 1)
     adds = coder.predicate(item.operands[3], item)
     counter = f"tensor_{product.source}_operations"
-    site = coder.site(f"wgmma_{product.source}", item, operations=counter)
+    counters = {"operations": counter}
+    if product.source in COUNTED_AS_HMMA:
+        counters["requests"] = "hmma_instructions"
+    site = coder.site(f"wgmma_{product.source}", item, **counters)
     tile = product.register_counts[2]
     accumulator = ARITHMETIC[product.accumulator]
 
@@ -157,6 +162,7 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         require_whole_warps(batch, mask, item)
         operations = product.operations * form.columns // _COLUMNS_OF_TILE
         batch.tally.add(site, "operations", mask.warp_count * operations)
+        batch.tally.add(site, "requests", mask.warp_count)
         chunks = [operand.chunks(batch, mask) for operand in (of_a, of_b)]
         batch.products.start(_pattern(batch, mask, [part for part in chunks if part is not None]), item.line)
         first, second = of_a.matrix(batch, mask), of_b.matrix(batch, mask)

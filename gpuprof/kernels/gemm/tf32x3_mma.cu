@@ -7,7 +7,7 @@ rung = 690
 idea = "Each number is split into two of TF32, 11 bits each, and tensor cores make three products of the four parts: what the fourth would add is below FP32's own rounding. A warp multiplies 16x8 by one instruction, mma.sync."
 after = "reg_8x16_async"
 change = "The arithmetic moves from CUDA cores to tensor cores: one instruction for 1024 multiply-adds, though three times as many products and the splitting."
-bottleneck = "mma.sync, which reaches two thirds of what Hopper's tensor cores can do, and the splitting of each operand by every warp that uses it."
+bottleneck = "The splitting: every warp splits each operand that it uses anew, four instructions a number, and loads it from shared memory by itself."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
 [moves]
