@@ -35,12 +35,12 @@ The way of a kernel through the rooms:
 - `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier. The
   blocks of a cluster lie side by side in a batch, as if they were one (`ClusterLayout`).
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
-  flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
-  between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once.
-  `global_races` judges who touched global memory, of any block, and `thread_order` knows whether anything
-  orders them. All of these are told by `events`, which the interpreter tells without knowing who hears: so
-  are a `witness` that remembers who wrote an element, a `store_trace` of what was stored to, and without
-  value, and `global_flights` that nobody may meet. Whoever wants to know something else writes an `Observer`.
+  flight. `coalescing` counts sectors there and `banks` wavefronts; `thread_order` knows what orders threads.
+  The interpreter tells `events` what happens, without knowing who hears.
+- `observers` are told. `races` judges who touched shared memory between barriers, and `phased_races` where
+  mbarriers order accesses too; what repeats is judged once. `global_races` judges who touched global memory,
+  of any block. A `witness` remembers who wrote an element, a `store_trace` what was stored to, and without
+  value. Whoever wants to know something else writes an `Observer`.
 - `interleaving` runs the warps and blocks of a launch in other orders, for the races and the results that
   only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; every batch begins as the
@@ -51,8 +51,9 @@ The way of a kernel through the rooms:
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`sampling`; `divergence`; `scheduler` and `totals`; `interleaving`; `launch_template`; `grid_launch`. Of
-gpuprof they use its errors, and its facts about the copy engine and the units of textures.
+`sampling`; `divergence`; `scheduler` and `totals`; `observers`, which know only `memory` and `lanes`;
+`interleaving`; `launch_template`; `grid_launch`. Of gpuprof they use its errors, and its facts about the
+copy engine and the units of textures.
 """
 
 from gpuprof.executor.decode import Program, load_program
@@ -64,11 +65,11 @@ from gpuprof.executor.launch_template import Argument
 from gpuprof.executor.memory.accesses import Listener
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.open_meetings import AccessPair
-from gpuprof.executor.memory.store_trace import StoreTrace, ValueNeeded
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
-from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
+from gpuprof.executor.observers.open_meetings import AccessPair
+from gpuprof.executor.observers.store_trace import StoreTrace, ValueNeeded
+from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks

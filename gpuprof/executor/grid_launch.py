@@ -20,15 +20,15 @@ from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory, Restorable
-from gpuprof.executor.memory.global_races import SharedOrder
 from gpuprof.executor.memory.heap import leak, pieces_of
-from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.printed import Printed
-from gpuprof.executor.memory.store_trace import StoredBytes, StoreTrace
+from gpuprof.executor.observers.global_races import SharedOrder
+from gpuprof.executor.observers.open_meetings import OpenMeetings
+from gpuprof.executor.observers.store_trace import StoredBytes, StoreTrace, ValuelessBytes
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
-from gpuprof.executor.steps.control_slice import SliceRun, ValuelessBytes
+from gpuprof.executor.steps.control_slice import SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
 from gpuprof.executor.steps.wgmma_steps import COUNTED_AS_HMMA
 from gpuprof.executor.totals import CountedTotals, Totals, names_of
@@ -179,9 +179,10 @@ def launch(
     template.merged_atomics = merged_atomics
     template.loops = {number: program.listing.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
-    sliced = None
+    sliced = trace = None
     if slice_steps is not None:
-        sliced, instruction_budget = SliceRun(StoreTrace(template.stored()), slice_steps), _NO_BUDGET
+        sliced, instruction_budget = SliceRun(slice_steps), _NO_BUDGET
+        observers = [*observers, trace := StoreTrace(template.stored())]
     # What is signalled through global memory may order accesses to shared memory, too.
     in_order = program.means.in_shared or (by_signals(program, memory) and not program.means.phased)
     if order is not None:
@@ -226,7 +227,7 @@ def launch(
         print_calls=run.printed.calls,
         steps=run.steps,
         openness=run.openness,
-        trace=sliced.trace if sliced is not None else None,
+        trace=trace,
     )
 
 
@@ -344,8 +345,8 @@ class _Run:
         shared_order = None
         if self.sliced is not None:
             batch.control_slice = self.sliced
-            observers += [self.sliced.trace, ValuelessBytes(program.deciding or ())]
-            batch.events.observe(observers, template.memory.buffers)
+            valueless = ValuelessBytes(program.deciding or ())
+            batch.events.observe([*observers, valueless], template.memory.buffers)
         else:
             shared_order = template.watch(
                 *(batch, first, self._races, observers),

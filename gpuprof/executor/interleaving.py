@@ -18,7 +18,7 @@ import numpy as np
 from gpuprof.executor.decode import Program
 from gpuprof.executor.divergence.warp_turns import FIXED
 from gpuprof.executor.memory.global_memory import GlobalMemory
-from gpuprof.executor.memory.open_meetings import OpenMeetings
+from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.scheduler import Help, Scheduler
 
 #: In how many orders a case runs at most.

@@ -18,13 +18,13 @@ from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.global_accesses import Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces, SharedOrder
-from gpuprof.executor.memory.open_meetings import OpenMeetings
-from gpuprof.executor.memory.phased_races import PhasedInterval
-from gpuprof.executor.memory.races import Interval, RaceDetector
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.texture_objects import surfaces_of
 from gpuprof.executor.memory.windows import RANK_SHIFT
+from gpuprof.executor.observers.global_races import GlobalRace, GlobalRaces, SharedOrder
+from gpuprof.executor.observers.open_meetings import OpenMeetings
+from gpuprof.executor.observers.phased_races import PhasedInterval
+from gpuprof.executor.observers.races import Interval, RaceDetector
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.sampling import Sample

@@ -15,7 +15,7 @@ from each import each
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import GlobalMemory, moved_dtype
-from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.observers.global_races import GlobalRace, GlobalRaces
 
 BYTES = 64
 BLOCKS, WARPS = 2, 2

@@ -17,8 +17,8 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import FaultKind
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.accesses import Access, Signal
-from gpuprof.executor.memory.races import Interval, RaceDetector
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
+from gpuprof.executor.observers.races import Interval, RaceDetector
 
 SHARED_BYTES = 64
 #: Few threads, so that they meet.

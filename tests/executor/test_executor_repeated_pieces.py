@@ -8,8 +8,8 @@ from bulk_sources import cuda
 from executor_harness import caught, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
-from gpuprof.executor.memory import races
-from gpuprof.executor.memory.phased_races import PhasedInterval
+from gpuprof.executor.observers import races
+from gpuprof.executor.observers.phased_races import PhasedInterval
 
 #: Two stages: in each round a warp writes one that the other warp has read, and the other way round.
 ROUNDS = """extern "C" __global__ void k(int *out, int rounds, int wrong) {

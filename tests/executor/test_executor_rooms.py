@@ -19,6 +19,7 @@ ROOMS: dict[str, set[str]] = {
     "program": {"faults", "lanes"},
     "arithmetic": {"lanes"},
     "memory": {"faults", "lanes"},
+    # The interpreter knows nobody who watches it.
     "steps": {"faults", "lanes", "program", "arithmetic", "memory"},
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
     "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps", "definedness"},
@@ -26,12 +27,13 @@ ROOMS: dict[str, set[str]] = {
     "divergence": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
     "totals": {"lanes", "program", "memory", "decode", "sampling"},
-    "interleaving": {"memory", "decode", "divergence", "scheduler"},
-    "launch_template": {"faults", "lanes", "program", "memory", "steps", "decode", "sampling"},
+    "observers": {"faults", "lanes", "memory"},
+    "interleaving": {"memory", "decode", "divergence", "scheduler", "observers"},
+    "launch_template": {"faults", "lanes", "program", "memory", "steps", "decode", "sampling", "observers"},
     "grid_launch": {
         *("faults", "lanes", "memory", "steps"),
         *("decode", "sampling", "divergence", "scheduler", "totals", "interleaving"),
-        "launch_template",
+        *("launch_template", "observers"),
     },
 }
 #: Of gpuprof, its errors, and two modules of facts about CUDA.

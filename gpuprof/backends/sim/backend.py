@@ -40,7 +40,6 @@ from gpuprof.backends.sim.instructions import Links, NoLink, counted_instruction
 from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_launch, unchecked
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import model_of, played
-from gpuprof.backends.sim.observers import watching
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.sim.waiting import (
@@ -51,6 +50,7 @@ from gpuprof.backends.sim.waiting import (
     smaller_case,
     verification_of_missing,
 )
+from gpuprof.backends.sim.watching import watching
 from gpuprof.backends.verification import Proof, prove
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped

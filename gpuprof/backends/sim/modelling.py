@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.instructions import NoLink
-from gpuprof.backends.sim.observers import CacheWatch, resident_blocks
+from gpuprof.backends.sim.watching import CacheWatch, resident_blocks
 from gpuprof.devices.device import Device
 from gpuprof.executor import WARP, LaunchResult
 from gpuprof.kernels.shape import LaunchShape

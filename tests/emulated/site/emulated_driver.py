@@ -38,7 +38,7 @@ from gpuprof.executor import (
     launch_template,
     load_program,
 )
-from gpuprof.executor.memory.global_races import GlobalRaces
+from gpuprof.executor.observers.global_races import GlobalRaces
 from gpuprof.schema import from_json
 from gpuprof.toolchain.cache import cache_directory
 from gpuprof.toolchain.nvrtc import CompiledKernel

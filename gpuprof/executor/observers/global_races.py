@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.memory.global_accesses import (
     CONFLICTS,
     RELAXED_READS,
@@ -45,10 +44,11 @@ from gpuprof.executor.memory.moments import (
     thread_of,
     with_kind,
 )
-from gpuprof.executor.memory.open_meetings import OpenMeetings
 from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, unordered
+from gpuprof.executor.observers.open_meetings import OpenMeetings
 
 #: Stores that are logged before a buffer's accesses are judged one by one.
 _LOGGED_STORES = 1 << 23

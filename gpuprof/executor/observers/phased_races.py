@@ -28,19 +28,14 @@ from gpuprof.executor.memory.accesses import (
     CLUSTER_PHASES,
     FENCE_PHASE,
     NEAR_FENCE_PHASE,
-    ORDERED,
-    SEVERAL_WARPS,
     Access,
     Entry,
-    Hit,
     Signal,
-    Touch,
-    first_hit,
-    warp_of,
 )
-from gpuprof.executor.memory.races import Interval, Report
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 from gpuprof.executor.memory.warp_clocks import Phase, Times, WarpClocks
+from gpuprof.executor.observers.races import Interval, Report
+from gpuprof.executor.observers.touches import ORDERED, SEVERAL_WARPS, Hit, Touch, first_hit, warp_of
 
 #: What leaves something behind that the copy engine does not see.
 _GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)

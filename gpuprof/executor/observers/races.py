@@ -22,26 +22,23 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.accesses import (
-    ORDERED,
-    UNORDERED,
-    Access,
-    Entry,
-    Hit,
-    Listener,
-    Owners,
-    Signal,
-    Touch,
-    first_hit,
-    name_of,
-    warp_of,
-)
+from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
     SharedMemory,
     SharedPattern,
     differ,
     overwritten,
+)
+from gpuprof.executor.observers.touches import (
+    ORDERED,
+    UNORDERED,
+    Hit,
+    Owners,
+    Touch,
+    first_hit,
+    name_of,
+    warp_of,
 )
 
 #: Accesses that several threads may make at once.

@@ -6,6 +6,7 @@ A launch of control slices moves only the values that decide where threads go. I
 other one is asked for, and what it never stores to is never written.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Bools, Counts
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
+from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.shared_memory import SharedBlocks
 
 _STORED, _VALUELESS = 1, 2
 
@@ -68,6 +70,44 @@ class StoreTrace(Observer):
         elements = buffer.size // buffer.item_bytes
         marks = self._marks.get(buffer.address)
         return np.zeros(elements, np.bool_) if marks is None else marks[:elements] != 0
+
+
+class ValuelessBytes(Observer):
+    """Which bytes of one batch's memory a control slice has left without their value.
+
+    Of the `spaces`, of "shared" and "local", whose content decides anything.
+    """
+
+    def __init__(self, spaces: Collection[str]) -> None:
+        self._spaces = spaces
+        self._marks: dict[int, NDArray[np.bool_]] = {}
+
+    def wants(self, buffer: Any) -> bool:
+        """As an observer."""
+        return isinstance(buffer, SharedBlocks | LocalLanes) and buffer.space in self._spaces
+
+    def read(self, buffer: Any, one: MemoryOperation) -> None:
+        """As an observer.
+
+        Raises:
+            ValueNeeded: The value decides something, and a store has left it out.
+        """
+        if not one.address_only and self._of(buffer, one.size)[one.place].any():
+            raise ValueNeeded(f"{buffer.space} memory", one.line)
+
+    def write(self, buffer: Any, one: MemoryOperation, values: Any) -> None:
+        """As an observer."""
+        self._of(buffer, one.size)[one.place] = one.address_only
+
+    def update(self, buffer: Any, one: MemoryOperation, failed: Any = None) -> None:
+        """As an observer."""
+        self.read(buffer, one)
+        self.write(buffer, one, failed)
+
+    def _of(self, buffer: Any, size: int) -> NDArray[np.bool_]:
+        if buffer.address not in self._marks:
+            self._marks[buffer.address] = np.zeros(buffer.size, dtype=np.bool_)
+        return self._marks[buffer.address].reshape(-1, size)
 
 
 class StoredBytes(Observer):
