@@ -48,10 +48,9 @@ class Parameter:
 
     @property
     def may_be_pointer(self) -> bool:
-        """Whether an address fits and nothing says that it is none."""
+        """Whether an address fits and nothing says that it is none; a struct may hold nothing else."""
         return (
-            not self.is_struct
-            and self.type[0] in f"usb{_UNTYPED}"
+            self.type[0] in f"usb{_UNTYPED}"
             and self.nbytes == _ADDRESS_SIZE
             and self.is_pointer is not False
         )
