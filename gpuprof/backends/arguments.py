@@ -223,6 +223,8 @@ def _array(
 ) -> tuple[Argument | None, str]:
     element = ELEMENT_TYPES[part.dtype if part and part.dtype else spec.dtype]
     fits = parameter.may_be_pointer and points_to(written.type, element) is not False
+    # Compilers of other languages pass an array as a struct of its address and what of it is not constant.
+    fits = fits or (not written.text and parameter.may_hold_pointer)
     offset = part.offset if part else 0
     if not 0 <= offset < max(1, spec.elements):
         return None, f"an array of {spec.elements} elements, which has none at {offset}"

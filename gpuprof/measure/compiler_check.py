@@ -15,7 +15,7 @@ from functools import partial
 from gpuprof.backends.base import Backend, Functions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.traced import TracedCase
-from gpuprof.errors import CaseSkipped, CompileError
+from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, configure
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
@@ -59,20 +59,19 @@ class _SizedCase:
 
 def compiler_remarks(
     case: Case, card: Backend, executor: SimBackend, compile_kernel: Compile
-) -> tuple[str, ...]:
-    """What to say of the compilers of a case.
-
-    Raises:
-        CaseFailure: The context of the card was lost.
-    """
+) -> tuple[tuple[str, ...], bool]:
+    """What to say of the compilers of a case, and whether the card's context is lost since."""
     try:
         case, kernel = resolve(case, card.device)
         place = _place_of(case, kernel, card, compile_kernel)
         if place is None:
-            return ("Compilers are not checked: executing it whole takes too long at every size it has",)
-        return tuple(_Check(place, card, executor, compile_kernel).sentences())
+            return (
+                "Compilers are not checked: executing it whole takes too long at every size it has",
+            ), False
+        check = _Check(place, card, executor, compile_kernel)
+        return tuple(check.sentences()), check.lost
     except (CaseSkipped, CompileError, ExpressionError) as error:
-        return (f"Compilers are not checked: {str(error).rstrip('.')}",)
+        return (f"Compilers are not checked: {str(error).rstrip('.')}",), False
 
 
 def _place_of(case: Case, kernel: Kernel, card: Backend, compile_kernel: Compile) -> _SizedCase | None:
@@ -94,6 +93,8 @@ class _Check:
         self._card = card
         self._executor = executor
         self._compile = compile_kernel
+        #: Whether the context of the card is lost.
+        self.lost = False
 
     def sentences(self) -> Iterator[str]:
         """What is said of each compiler."""
@@ -113,7 +114,15 @@ class _Check:
             if isinstance(functions, str):
                 unknown.append(f"{name} ({functions})")
                 continue
-            found = judged.difference(self._outputs(place, functions))
+            try:
+                found = judged.difference(self._outputs(place, functions))
+            except CaseFailure as error:
+                what = error.what.rstrip(".")
+                yield f"{name} makes machine code of its PTX that fails at {place.problem.label}: {what}"
+                if error.fatal:
+                    self.lost = True
+                    return
+                continue
             if found is None:
                 right.append(name)
             else:

@@ -131,11 +131,7 @@ class WorkerSide:
 
         if self._executor is None:
             self._executor = SimBackend(self._backend.device, self._seed)
-        try:
-            said = compiler_remarks(case, self._backend, self._executor, self._compile)
-        except CaseFailure as error:
-            self.lost = error.fatal
-            said = (f"What a compiler made of it fails: {error.what.rstrip('.')}",)
+        said, self.lost = compiler_remarks(case, self._backend, self._executor, self._compile)
         return replace(measurement, remarks=(*measurement.remarks, *said))
 
     def _limit_memory(self, most_bytes: int) -> None:

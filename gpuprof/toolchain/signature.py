@@ -48,12 +48,18 @@ class Parameter:
 
     @property
     def may_be_pointer(self) -> bool:
-        """Whether an address fits and nothing says that it is none; a struct may hold nothing else."""
+        """Whether an address fits and nothing says that it is none."""
         return (
-            self.type[0] in f"usb{_UNTYPED}"
+            not self.is_struct
+            and self.type[0] in f"usb{_UNTYPED}"
             and self.nbytes == _ADDRESS_SIZE
             and self.is_pointer is not False
         )
+
+    @property
+    def may_hold_pointer(self) -> bool:
+        """Whether it is a struct in which nothing may stand but an address."""
+        return self.is_struct and self.nbytes == _ADDRESS_SIZE
 
     @property
     def text(self) -> str:

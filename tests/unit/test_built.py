@@ -287,6 +287,15 @@ def test_a_program_measures_ptx_without_a_header(tmp_path, kernel):
         gpuprof.profile(path, params={"T": 4}, **call)
 
 
+def test_an_array_may_come_in_a_struct_of_its_address_alone(tmp_path, kernel):
+    ptx = kernel.ptx.replace(
+        ".param .u64 _Z5scalePfPKffi_param_0", ".param .align 8 .b8 _Z5scalePfPKffi_param_0[8]"
+    )
+    assert ptx != kernel.ptx
+    path = written(tmp_path, kernel, ".ptx", text=ptx)
+    assert case_of(path).outcome == "ok"
+
+
 def test_a_folder_holds_files_of_every_kind_and_a_case_travels_whole(tmp_path, kernel):
     tables, launch = HEADER.split("[launch]")
     operation = tables.replace('operation = "scale_rows"', 'name = "scale_rows"')

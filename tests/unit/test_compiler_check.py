@@ -11,7 +11,7 @@ from gpuprof.backends.base import CompileOnlyBackend
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.traced import TracedCase
 from gpuprof.devices.cards import load_card
-from gpuprof.errors import CompileError
+from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.kernels.kernel import Built
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.measure import compiler_check
@@ -69,7 +69,9 @@ def remarks(assemble, source=SOURCE, size=1000, **changed):
     ladder = ladder_of([Source(source, "sums")])
     (kernel,) = ladder.kernels
     case = Case.of(replace(kernel, **changed), Problem.of(ladder.operation, (size,), "f32"))
-    return compiler_remarks(case, Card(assemble), SimBackend(DEVICE, 0), Compiler("sm_90"))
+    said, lost = compiler_remarks(case, Card(assemble), SimBackend(DEVICE, 0), Compiler("sm_90"))
+    assert not lost
+    return said
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +128,22 @@ def test_what_cannot_be_checked_is_said():
     )
     broken = Built(error="Triton does not compile it.")
     assert remarks(refuses, built=broken) == ("Compilers are not checked: Triton does not compile it",)
+
+
+def test_code_that_fails_is_told_of_the_compiler_that_made_it(monkeypatch):
+    def outputs(card, kernel, problem, shape, compiled):
+        if all(each.cubin.startswith(b"\x7fELF") for each in compiled.values()):
+            return own(card, kernel, problem, shape, compiled)
+        raise CaseFailure("Misaligned address.", fatal=True)
+
+    own = Card.outputs
+    monkeypatch.setattr(Card, "outputs", outputs)
+    ladder = ladder_of([Source(SOURCE, "sums")])
+    case = Case.of(ladder.kernels[0], Problem.of(ladder.operation, (1000,), "f32"))
+    card = Card(changed("fma", "fma"))
+    said, lost = compiler_remarks(case, card, SimBackend(DEVICE, 0), Compiler("sm_90"))
+    assert said == ("the driver makes machine code of its PTX that fails at 1000: Misaligned address",)
+    assert lost
 
 
 def test_a_large_case_is_checked_at_a_size_like_it():
