@@ -14,6 +14,8 @@ from gpuprof.sm_model.traffic import Traffic
 
 _WORD_BYTES = 16
 _BARRIERS = 6
+#: Lines per sector where requests take whole ones.
+_WHOLE_LINE = 0.25
 _ARCHITECTURE = 90
 #: Cycles that an instruction keeps its pipe of one of the four schedulers: 32 lanes over those of the pipe.
 _PIPE_CYCLES = {"alu": 2, "fma": 1, "imad": 2, "fp64": 2, "xu": 8, "lsu": 2, "adu": 2, "tensor": 16, "tex": 2}
@@ -52,27 +54,57 @@ _KINDS = {
 }
 _WIDTHS = {".64": 2, ".128": 4}
 _UNTIL = re.compile(r"SB(\d), (0x[0-9a-f]+)")
-_REGISTER = re.compile(r"(?<![A-Z])R(\d+)(\.reuse)?")
-_THREE_OPERANDS = ("FFMA", "FADD", "FMUL", "DFMA")
-_BANK_PORTS = 2
+_REGISTER = re.compile(r"[-|~!]*R(\d+)(\.reuse)?")
+_PREDICATE = re.compile(r"!?U?P[T\d]")
+#: Pipes whose instructions read 32-bit operands in the cycles after they issue.
+_READING = ("fma", "imad", "alu")
 
 
-def step_of(
-    one: SassInstruction,
+def steps_of(
+    instructions: Sequence[SassInstruction],
     words: Sequence[ControlWord],
     traffic: Mapping[int, Traffic],
     constants: CardConstants,
-) -> Step:
-    """Return what an SM plays for an instruction.
+    sources: Mapping[int, int],
+) -> list[Step]:
+    """Return what an SM plays for a block of instructions.
 
     Args:
-        one: The instruction.
+        instructions: Of the block.
         words: Control words of the kernel, in the order of addresses.
         traffic: Of memory instructions, by their addresses.
         constants: Of the card.
+        sources: The source line of each line of the PTX text.
     """
+    kept: dict[tuple[int, int], str] = {}
+    steps = []
+    for one in instructions:
+        step, pipe = _step_of(one, words[one.address // _WORD_BYTES], traffic, constants)
+        if pipe in _READING:
+            step.even, step.odd = _reads(one.operands, kept)
+        step.line = sources.get(one.line, 0)
+        steps.append(step)
+    return steps
+
+
+def _reads(operands: str, kept: dict[tuple[int, int], str]) -> tuple[int, int]:
+    """Operands that are read from either register bank, not `kept` by an instruction before, by bank and place."""
+    read: tuple[set[str], set[str]] = (set(), set())
+    places = [each for each in operands.split(", ")[1:] if not _PREDICATE.match(each)]
+    for place, operand in enumerate(places):
+        if found := _REGISTER.match(operand):
+            bank = int(found[1]) % 2
+            if kept.get((bank, place)) != found[1]:
+                read[bank].add(found[1])
+            kept[bank, place] = found[1] if found[2] else ""
+    return len(read[0]), len(read[1])
+
+
+def _step_of(
+    one: SassInstruction, word: ControlWord, traffic: Mapping[int, Traffic], constants: CardConstants
+) -> tuple[Step, str]:
+    """An instruction's step, but for operands and line, and the name of its pipe."""
     values = constants.values
-    word = words[one.address // _WORD_BYTES]
     pipe = "imad" if one.name == "IMAD" else next(iter(pipe_of(one, _ARCHITECTURE)), "none")
     step = Step(
         kind=_kind(one, word),
@@ -86,9 +118,7 @@ def step_of(
     asked = traffic.get(one.address, Traffic(1.0 if one.name == "SHFL" else 0.0))
     step.passes, step.sectors, step.distant = asked.passes, asked.sectors, asked.distant
     stores = step.kind == StepKind.STORE
-    step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", constants) if asked.sectors else 1.0
-    if one.name in _THREE_OPERANDS:
-        step.conflict = _conflict(one.operands)
+    step.effort = _effort(asked.spread, "l2_store" if stores else "l2_l2_load", values)
     match step.kind:
         case StepKind.SHARED:
             wide = next((times for width, times in _WIDTHS.items() if width in one.opcode), 1)
@@ -104,7 +134,7 @@ def step_of(
             step.sets = 0
         case StepKind.UNTIL if found := _UNTIL.match(one.operands):
             step.sets, step.outstanding = int(found[1]), int(found[2], 16)
-    return step
+    return step, pipe
 
 
 def _measured(one: SassInstruction) -> str:
@@ -117,15 +147,10 @@ def _interval(one: SassInstruction, values: Mapping[str, float]) -> float:
     return round(cycles * _REPEATED_CYCLES / values[_REPEATED], 1)
 
 
-def _effort(asked: Traffic, pattern: str, constants: CardConstants) -> float:
-    """What a sector takes of L2 beside one that is read or written whole."""
-
-    def sectors(name: str, each: int) -> float:
-        return constants.values[f"{pattern}_{name}_requests_per_ns"] * each
-
-    if asked.filled == 1:
-        return 1.0
-    return max(1.0, sectors("128_apart_16", 16) / sectors("32_apart_32", 32))
+def _effort(spread: float, pattern: str, values: Mapping[str, float]) -> float:
+    """What a sector takes of L2 beside one of a whole line: more if lines are touched for less of them."""
+    whole, alone = (values[f"{pattern}_32_apart_{apart}_requests_per_ns"] for apart in (32, 128))
+    return 1 + (whole / alone - 1) * (spread - _WHOLE_LINE) / (1 - _WHOLE_LINE)
 
 
 def _kind(one: SassInstruction, word: ControlWord) -> StepKind:
@@ -136,12 +161,3 @@ def _kind(one: SassInstruction, word: ControlWord) -> StepKind:
     if one.name == "EXIT":
         return StepKind.PLAIN if one.guard else StepKind.END
     return StepKind.LATE if word.sets is not None or one.name in _LATE else StepKind.PLAIN
-
-
-def _conflict(operands: str) -> int:
-    """Cycles more where more operands are read from one of the two register banks than it has ports."""
-    banks: tuple[set[int], set[int]] = (set(), set())
-    for number, reused in _REGISTER.findall(operands.partition(",")[2]):
-        if not reused:
-            banks[int(number) % 2].add(int(number))
-    return max(0, max(map(len, banks)) - _BANK_PORTS)

@@ -3,7 +3,7 @@
 """The modelled time of a case: one SM plays the share of the busiest, wave after wave."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +14,9 @@ from gpuprof.errors import GpuprofError
 from gpuprof.executor import loops_of
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
-from gpuprof.sm_model.machine_steps import step_of
+from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path
-from gpuprof.sm_model.sm import Played, SmSurroundings, StreamingMultiprocessor
+from gpuprof.sm_model.sm import REASONS, Played, SmSurroundings, Step, StreamingMultiprocessor
 from gpuprof.sm_model.traffic import Traffic
 
 _SECTOR_BYTES = 32
@@ -35,12 +35,14 @@ _LEFT_OUT = 0.02
 #: A cold kernel fetches its code and its arguments from DRAM, one after the other.
 _COLD_FETCHES = 2
 #: Results up to so many times L2 do not make DRAM turn between reads and writes.
-_L2_TIMES = 2
+_L2_TIMES = 1
 _STORE_SECTORS = 16
 #: Waves of empty blocks that were timed, of so many threads on each SM.
 _WAVES, _THREADS, _LANES = (4, 16), 2048, 32
 #: Code was timed in parts of so many instructions; the first ones are fetched ahead.
 _CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
+#: Blocks on each SM beside which DRAM's latency was measured.
+_BESIDE = (1, 2, 4, 7)
 _UNPLAYED = ("UBLKCP", "UTMALDG", "UTMASTG", "SYNCS", "HGMMA", "IGMMA", "QGMMA")
 
 
@@ -60,6 +62,7 @@ class PlayedLaunch:
         blocks: Of the grid.
         warps: Of a block.
         resident: Blocks that an SM holds.
+        sources: The source line of each line of the PTX text.
     """
 
     code: MachineCode
@@ -69,6 +72,7 @@ class PlayedLaunch:
     blocks: int
     warps: int
     resident: int
+    sources: Mapping[int, int]
 
     @cached_property
     def rare(self) -> set[int]:
@@ -84,16 +88,18 @@ class Modelled:
         us: In microseconds, with what an empty launch takes.
         low_us: What it may take at least, by the model's errors.
         high_us: And at most.
-        reasons: Where the cycles of a usual warp went, as shares of them: `issue`, `dependency`, `memory` and
-            `barrier`.
-        tail: Share of the time in which the last blocks leave room on their SM.
+        lines: Where it goes, as shares of it: by source line, 0 for what has none, and reason, `REASONS` of
+            a usual warp's cycles.
+        tail: Share in which the last blocks leave room on their SM.
+        launch: Share of an empty launch, and of what is fetched cold.
     """
 
     us: float
     low_us: float
     high_us: float
-    reasons: Mapping[str, float]
+    lines: Mapping[tuple[int, str], float]
     tail: float
+    launch: float
 
 
 def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
@@ -109,21 +115,24 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
     if not device.sm_clock_mhz:
         raise NotModelled("The clock of its device is not known.")
     constants = constants_of(device)
-    cycles = _COLD_FETCHES * constants.rates["dram_latency_cycles"]
-    tail, most, reasons = 0.0, 1.0, dict[str, float]()
+    rates, values = constants.rates, constants.values
+    cold = _COLD_FETCHES * rates["dram_latency_cycles"] + sum(
+        _fetch_cycles(launch, values) for launch in launches
+    )
+    cycles, tail, most = 0.0, 0.0, 1.0
+    spent: Counter[tuple[int, str]] = Counter()
     for launch in launches:
         most = max(most, _check(launch))
-        taken, last, why = _cycles(launch, device, constants)
-        taken += _fetch_cycles(launch, constants.values)
+        taken, last, where = _cycles(launch, device, constants)
         cycles, tail = cycles + taken, tail + last
-        reasons = {name: reasons.get(name, 0.0) + why.get(name, 0.0) for name in {*reasons, *why}}
-    rates, total = constants.rates, max(1e-9, sum(reasons.values()))
-    empty = device.measured_rates.get("event_floor_us", constants.values["empty_block_cold_us"])
-    between = empty + (len(launches) - 1) * rates["launch_floor_us"]
-    shares = {name: each / total for name, each in reasons.items()}
+        whole = max(1e-9, sum(where.values()))
+        spent.update({key: each / whole * (taken - last) for key, each in where.items()})
+    empty = device.measured_rates.get("event_floor_us", values["empty_block_cold_us"])
+    between = empty + (len(launches) - 1) * rates["launch_floor_us"] + cold / device.sm_clock_mhz
     us = between + cycles / device.sm_clock_mhz
     low, high = _INTERVALS[constants.near]
-    return Modelled(us, low * us, high * most * us, shares, tail / cycles)
+    shares = {key: each / device.sm_clock_mhz / us for key, each in spent.items()}
+    return Modelled(us, low * us, high * most * us, shares, tail / device.sm_clock_mhz / us, between / us)
 
 
 def _check(launch: PlayedLaunch) -> float:
@@ -198,13 +207,13 @@ def _usual_times(launch: PlayedLaunch) -> list[float]:
 
 def _cycles(
     launch: PlayedLaunch, device: Device, constants: CardConstants
-) -> tuple[float, float, Mapping[str, float]]:
-    """Return the cycles of a launch, those of them that are its tail, and where a warp's went."""
+) -> tuple[float, float, Mapping[tuple[int, str], float]]:
+    """Return the cycles of a launch, those of them that are its tail, and where a warp's went, by source line."""
     blocks = launch.code.blocks
     times = [each / (launch.blocks * launch.warps) for each in _usual_times(launch)]
     path = usual_path(blocks, times, loops_of(blocks))
     steps = [
-        [step_of(one, launch.words, launch.traffic, constants) for one in block.instructions]
+        steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources)
         for block in blocks
     ]
     rates = surroundings_of(device, constants, launch)
@@ -221,12 +230,29 @@ def _cycles(
         waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * launch.warps * max(1.0, whole)))))
         played = play(min(each, waves * resident))
         tail = 0.0 if each % resident == 0 or each < resident else _last(played)
-        return _extrapolated(played, each, resident), tail, played.reasons
+        return _extrapolated(played, each, resident), tail, _spent(steps, times, [played])
     full, rest = divmod(each, resident)
     played = play(resident)
     cycles = full * _life(played, times, lengths, resident * launch.warps)
-    tail = _life(play(rest), times, lengths, rest * launch.warps) if rest else 0.0
-    return cycles + tail, tail, played.reasons
+    if not rest:
+        return cycles, 0.0, _spent(steps, times, [played])
+    last = play(rest)
+    tail = _life(last, times, lengths, rest * launch.warps)
+    return cycles + tail, tail, _spent(steps, times, [played, last])
+
+
+def _spent(
+    steps: Sequence[Sequence[Step]], times: Sequence[float], plays: Sequence[Played]
+) -> Mapping[tuple[int, str], float]:
+    """Return what the passes of all blocks take, by source line and reason, from those that were played."""
+    found: Counter[tuple[int, str]] = Counter()
+    for number, block in enumerate(steps):
+        if passes := sum(len(played.spent.get(number, ())) for played in plays):
+            for step in block:
+                for name, cycles in zip(REASONS, step.spent, strict=True):
+                    if cycles:
+                        found[step.line, name] += cycles * times[number] / passes  # type: ignore[assignment]
+    return found
 
 
 def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaunch) -> SmSurroundings:
@@ -238,19 +264,35 @@ def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaun
     store = _STORE_SECTORS * values["l2_store_128_apart_16_requests_per_ns"]
     alone = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
     barrier = device.sm_count * cycles_per_ns / rates["barriers_gips"]
+    mixed, gbps = _dram_use(launch, rates, values[f"dram_copies_beside_{_BESIDE[-1]}_gbps"], device.l2_bytes)
     return SmSurroundings(
         l1_latency=rates["l1_latency_cycles"],
         l2_latency=rates["l2_latency_cycles"],
         dram_latency=rates["dram_latency_cycles"],
         l2_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, rates["l2_gbps"] / share),
-        dram_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, _dram_gbps(launch, rates, device.l2_bytes) / share),
+        dram_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, gbps / share),
         barrier_cycles=barrier,
         l2_write_cycles=max(alone, share / store),
         release_cycles=values["bar_1_warps_cycles"] - barrier,
         block_cycles=_block_us(values, 128) * 1e3 / device.sm_count * share,
         warp_cycles=_block_us(values, 512) * 1e3 * cycles_per_ns / (512 / _LANES),
-        gap_cycles=max(0.0, values["block_of_512_gap_cycles"] - rates["l2_latency_cycles"]),
+        gap_cycles=values["block_of_256_gap_cycles"],
+        stored_cycles=max(0.0, values["block_of_256_that_stores_gap_cycles"] - rates["l2_latency_cycles"]),
+        loaded=_loaded(values, mixed),
     )
+
+
+def _loaded(values: Mapping[str, float], mixed: float) -> tuple[tuple[float, float], ...]:
+    """Return by how many cycles DRAM answers later, the more of its rate is used: `mixed` of it by turns."""
+    found = [(0.0, 0.0)]
+    for blocks in _BESIDE:
+        used = later = 0.0
+        for part, name in ((1 - mixed, "dram"), (mixed, "dram_copies")):
+            used += part * values[f"{name}_beside_{blocks}_gbps"] / values[f"{name}_beside_{_BESIDE[-1]}_gbps"]
+            later += part * values[f"{name}_latency_beside_{blocks}_cycles"]
+        found.append((max(used, found[-1][0] + 1e-6), later))
+    least = values["dram_latency_beside_few_cycles"]
+    return (found[0], *((used, max(0.0, later - least)) for used, later in found[1:]))
 
 
 def _block_us(values: Mapping[str, float], threads: int) -> float:
@@ -273,8 +315,10 @@ def _fetch_cycles(launch: PlayedLaunch, values: Mapping[str, float]) -> float:
     )
 
 
-def _dram_gbps(launch: PlayedLaunch, rates: Mapping[str, float], l2_bytes: float) -> float:
-    """Return the rate of DRAM: less where it is read and written by turns."""
+def _dram_use(
+    launch: PlayedLaunch, rates: Mapping[str, float], copied: float, l2_bytes: float
+) -> tuple[float, float]:
+    """Return how much of DRAM's work reads and writes it by turns, and its rate, which is less then."""
     moved = {True: 0.0, False: 0.0}
     for block, (times, _) in zip(launch.code.blocks, launch.times, strict=True):
         for one in block.instructions:
@@ -282,10 +326,10 @@ def _dram_gbps(launch: PlayedLaunch, rates: Mapping[str, float], l2_bytes: float
                 moved[one.name in ("STG", "ST")] += times * asked.sectors * asked.distant
     written = _SECTOR_BYTES * moved[True]
     if written <= _L2_TIMES * l2_bytes:
-        return rates["dram_read_gbps"]
+        return 0.0, rates["dram_read_gbps"]
     mixed = 2 * min(moved.values()) / max(1e-9, sum(moved.values()))
     alone = rates["dram_write_gbps"] if moved[True] > moved[False] else rates["dram_read_gbps"]
-    return alone + mixed * (rates["dram_copy_gbps"] - alone)
+    return mixed, alone + mixed * (copied - alone)
 
 
 def _last(played: Played) -> float:

@@ -4,15 +4,15 @@
 
 Four schedulers issue one instruction a cycle: of the warp that issued last, if it can, else of the oldest one
 that can. What control words say is obeyed: stall cycles and dependence barriers. Pipes take an instruction
-every so many cycles. The data path of shared memory and L1, and the ways to L2 and DRAM, are servers with a
+every so many cycles, and each of the two register banks gives an operand a cycle. The data path of shared memory and L1, and the ways to L2 and DRAM, are servers with a
 rate, and an answer comes a latency later: when is known at once, so nothing has to be kept for later but the
 times. A block's room is free again when L2 has acknowledged its stores.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import pairwise
 
 SCHEDULERS = 4
 _DEPENDENCE_BARRIERS = 6
@@ -22,6 +22,9 @@ _NEVER = float("inf")
 _READ_CYCLES = 8.0
 #: Of each pass but the first, the cycles that an answer comes later.
 _PASS_LATENCY = 2
+#: What a warp's cycles go to, in the order of `Step.spent`.
+REASONS = ("issue", "dependency", "latency", "bandwidth", "barrier")
+_ISSUE, _DEPENDENCY, _LATENCY, _BANDWIDTH, _BARRIER = range(len(REASONS))
 #: Answers of DRAM come for whole requests: one is due when the shares of those before it make one up.
 _NEARLY_ONE = 0.999
 
@@ -58,8 +61,11 @@ class Step:
         sectors: That L1 does not hold.
         distant: Share of these that L2 does not hold.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
-        conflict: Cycles more because its operands stand in one register bank.
+        even: Operands that it reads from the register bank of even numbers.
+        odd: From the other one.
         outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing.
+        line: Of the source.
+        spent: Cycles that warps spent here since the instruction before, by `REASONS`.
     """
 
     kind: StepKind
@@ -74,8 +80,11 @@ class Step:
     sectors: float = 0.0
     distant: float = 0.0
     effort: float = 1.0
-    conflict: float = 0
+    even: int = 0
+    odd: int = 0
     outstanding: int = 0
+    line: int = 0
+    spent: list[float] = field(default_factory=lambda: [0.0] * len(REASONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,8 @@ class SmSurroundings:
         block_cycles: From one block that starts to the next, at least.
         warp_cycles: From one warp of a block that starts to the next.
         gap_cycles: From the end of a block to the start of the one that takes its room.
+        stored_cycles: The same from when L2 has acknowledged its stores.
+        loaded: How many cycles later DRAM answers when so much of its rate is used: a share, and cycles.
     """
 
     l1_latency: float
@@ -107,6 +118,15 @@ class SmSurroundings:
     block_cycles: float = 0.0
     warp_cycles: float = 0.0
     gap_cycles: float = 0.0
+    stored_cycles: float = 0.0
+    loaded: tuple[tuple[float, float], ...] = ((0.0, 0.0), (1.0, 0.0))
+
+    def later(self, used: float) -> float:
+        """By how many cycles DRAM answers later when so much of its rate is used."""
+        for (low, before), (high, after) in pairwise(self.loaded):
+            if used < high:
+                return before + (after - before) * (used - low) / (high - low)
+        return self.loaded[-1][1]
 
 
 @dataclass(slots=True)
@@ -123,12 +143,19 @@ class _Warp:
     unit: int
     ready: float
     entered: float
+    step: Step
     place: int = 0
     index: int = 0
-    #: Of each dependence barrier, when what holds it is done, and whether that is memory beyond the SM.
-    held: list[list[float]] = field(default_factory=lambda: [[] for _ in range(_DEPENDENCE_BARRIERS)])
+    #: When it issued last, and how many cycles since then have a reason.
+    issued: float = 0.0
+    waited: float = 0.0
+    #: Of each dependence barrier, when what holds it is done, and how long of that it stands in queues; and
+    #: whether it is memory beyond the SM.
+    held: list[list[tuple[float, float]]] = field(
+        default_factory=lambda: [[] for _ in range(_DEPENDENCE_BARRIERS)]
+    )
     far: list[bool] = field(default_factory=lambda: [False] * _DEPENDENCE_BARRIERS)
-    copies: float = 0.0
+    copies: tuple[float, float] = (0.0, 0.0)
     resumes: float = 0.0
 
 
@@ -139,12 +166,10 @@ class Played:
     Attributes:
         ends: When each block ended.
         spent: By block of machine code, the places on the path where warps passed it, and for how long.
-        reasons: Cycles of all warps by what they waited for; `issue` is all else.
     """
 
     ends: list[float] = field(default_factory=list)
     spent: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    reasons: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class StreamingMultiprocessor:
@@ -172,9 +197,11 @@ class StreamingMultiprocessor:
         self._last: list[_Warp | None] = [None] * SCHEDULERS
         self._time = [_NEVER] * SCHEDULERS
         self._pipes = [[0.0] * _PIPES for _ in range(SCHEDULERS)]
+        #: When each register bank of a scheduler has given what it was asked for.
+        self._banks = [[0.0, 0.0] for _ in range(SCHEDULERS)]
         #: When each server is free again.
         self._data = self._l2_read = self._l2_write = self._dram = self._barrier = 0.0
-        self._due = 0.0
+        self._due = self._served = 0.0
         self._next_start = 0.0
         self._left = self._launched = 0
         self._played = Played()
@@ -186,9 +213,6 @@ class StreamingMultiprocessor:
             self._launch(0.0)
         while (now := min(self._time)) < _NEVER:
             self._turn(self._time.index(now), now)
-        waited = sum(self._played.reasons.values())
-        lived = sum(cycles for spent in self._played.spent.values() for _, cycles in spent)
-        self._played.reasons["issue"] = max(0.0, lived - waited)
         return self._played
 
     def _launch(self, now: float) -> None:
@@ -200,38 +224,42 @@ class StreamingMultiprocessor:
             start = now + number * each
             unit = self._launched % SCHEDULERS
             self._launched += 1
-            self._held[unit].append(_Warp(block, unit, start, start))
+            first = self._steps[self._path[0]][0]
+            self._held[unit].append(_Warp(block, unit, start, start, first, issued=start))
             self._time[unit] = min(self._time[unit], start)
 
     def _turn(self, unit: int, now: float) -> None:
         """Issue an instruction of a scheduler, or move on to when one can be issued."""
-        pipes, steps, path = self._pipes[unit], self._steps, self._path
+        pipes, (even, odd) = self._pipes[unit], self._banks[unit]
         soonest = _NEVER
         last = self._last[unit]
-        found = None
-        if last is not None and last.ready <= now and pipes[steps[path[last.place]][last.index].pipe] <= now:
-            found = last
-        else:
-            for warp in self._held[unit]:
-                when = warp.ready
+        for warp in self._held[unit] if last is None else (last, *self._held[unit]):
+            when = warp.ready
+            if when <= now:
+                step = warp.step
+                when = pipes[step.pipe]
+                # One operand may come a cycle late, more may not.
+                if step.even and when < (free := even - (step.even == 1)):
+                    when = free
+                if step.odd and when < (free := odd - (step.odd == 1)):
+                    when = free
                 if when <= now:
-                    when = pipes[steps[path[warp.place]][warp.index].pipe]
-                    if when <= now:
-                        found = warp
-                        break
-                if when < soonest:
-                    soonest = when
-        if found is not None:
-            self._time[unit], self._last[unit] = now + 1, found
-            self._issue(found, now)
-            return
+                    self._time[unit], self._last[unit] = now + 1, warp
+                    self._issue(warp, now)
+                    return
+            if when < soonest:
+                soonest = when
         self._time[unit], self._last[unit] = soonest, None
 
     def _issue(self, warp: _Warp, now: float) -> None:
-        step, unit = self._steps[self._path[warp.place]][warp.index], warp.unit
-        self._time[unit] += step.conflict
-        self._pipes[unit][step.pipe] = now + step.cycles + step.conflict
-        warp.ready = now + step.stall
+        step, unit = warp.step, warp.unit
+        self._pipes[unit][step.pipe] = now + step.cycles
+        if step.even:
+            self._banks[unit][0] = max(now, self._banks[unit][0]) + step.even
+        if step.odd:
+            self._banks[unit][1] = max(now, self._banks[unit][1]) + step.odd
+        step.spent[_ISSUE] += now - warp.issued - warp.waited
+        warp.issued, warp.waited, warp.ready = now, step.stall - 1, now + step.stall
         if step.kind == StepKind.END:
             self._note(warp)
             self._end(warp, now)
@@ -245,29 +273,37 @@ class StreamingMultiprocessor:
     def _advance(self, warp: _Warp) -> None:
         """Go on to the next instruction, and find out when it can be issued."""
         warp.index += 1
-        if warp.index == len(self._steps[self._path[warp.place]]):
+        steps = self._steps[self._path[warp.place]]
+        if warp.index == len(steps):
             self._note(warp)
             warp.entered = warp.ready
             warp.place, warp.index = warp.place + 1, 0
             if warp.place == len(self._path):
                 self._end(warp, warp.ready)
                 return
-        step = self._steps[self._path[warp.place]][warp.index]
+            steps = self._steps[self._path[warp.place]]
+        warp.step = step = steps[warp.index]
+        step.spent[_DEPENDENCY] += warp.waited
         for number in step.waits:
             if held := warp.held[number]:
-                self._wait(warp, max(held), "memory" if warp.far[number] else "dependency")
+                self._wait(warp, max(held), far=warp.far[number])
                 held.clear()
                 warp.far[number] = False
         if step.kind == StepKind.UNTIL and step.sets is not None:
             held = sorted(warp.held[step.sets])
             done = held[: max(0, len(held) - step.outstanding)]
             warp.held[step.sets] = held[len(done) :]
-            self._wait(warp, max(done, default=0.0), "memory")
+            self._wait(warp, max(done, default=(0.0, 0.0)), far=True)
 
-    def _wait(self, warp: _Warp, until: float, reason: str) -> None:
-        if until > warp.ready:
-            self._played.reasons[reason] += until - warp.ready
-            warp.ready = until
+    def _wait(self, warp: _Warp, until: tuple[float, float], *, far: bool) -> None:
+        """Let a warp wait for a result: what this stood in queues for is bandwidth."""
+        when, queued = until
+        if (cycles := when - warp.ready) > 0:
+            spent, queued = warp.step.spent, min(queued, cycles)
+            spent[_BANDWIDTH] += queued
+            spent[_LATENCY if far else _DEPENDENCY] += cycles - queued
+            warp.waited += cycles
+            warp.ready = when
 
     def _note(self, warp: _Warp) -> None:
         spent = self._played.spent.setdefault(self._path[warp.place], [])
@@ -275,44 +311,52 @@ class StreamingMultiprocessor:
 
     def _begin(self, warp: _Warp, step: Step, now: float) -> None:
         """Find out when the result of an instruction comes."""
-        done = now + step.latency
+        done, queued = now + step.latency, 0.0
         taken = now
         if step.kind == StepKind.GROUP:
-            done = warp.copies
+            done, queued = warp.copies
         elif step.kind != StepKind.LATE:
             start = max(now, self._data)
             self._data = taken = start + step.passes
-            done = start + _PASS_LATENCY * max(0.0, step.passes - 1) + step.latency
+            last = start + _PASS_LATENCY * max(0.0, step.passes - 1)
+            done, queued = last + step.latency, start - now
             if step.kind == StepKind.STORE:
                 self._store(warp, step, start)
             elif step.kind != StepKind.SHARED:
-                done = self._load(step, start + _PASS_LATENCY * max(0.0, step.passes - 1))
+                done, more = self._load(step, last)
+                queued += more
         far = step.kind in (StepKind.LOAD, StepKind.COPY, StepKind.GROUP)
         if step.kind == StepKind.COPY:
-            warp.copies = max(warp.copies, done)
+            warp.copies = max(warp.copies, (done, queued))
         for number, when in ((step.sets, done), (step.frees, taken + _READ_CYCLES)):
             if number is not None:
-                warp.held[number].append(when)
+                warp.held[number].append((when, queued))
                 warp.far[number] |= far
 
-    def _load(self, step: Step, start: float) -> float:
+    def _load(self, step: Step, start: float) -> tuple[float, float]:
+        """When a load's answer comes, and how long of that it stood in queues beyond the SM."""
         rates = self._rates
         if not step.sectors:
-            return start + rates.l1_latency
+            return start + rates.l1_latency, 0.0
         self._l2_read = max(start, self._l2_read) + step.sectors * step.effort * rates.l2_cycles
-        done = self._l2_read + rates.l2_latency
+        done, queued = self._l2_read + rates.l2_latency, self._l2_read - start
         self._due += step.sectors * step.distant
         if step.distant and self._due >= step.sectors * _NEARLY_ONE:
-            self._dram = max(start, self._dram) + self._due * rates.dram_cycles
-            self._due = 0.0
-            done = max(done, self._dram + rates.dram_latency)
-        return done
+            cycles = self._due * rates.dram_cycles
+            self._dram, self._due = max(start, self._dram) + cycles, 0.0
+            self._served += cycles
+            later = rates.later(self._served / (start + rates.dram_latency))
+            if (arrives := self._dram + rates.dram_latency + later) > done:
+                done, queued = arrives, self._dram + later - start
+        return done, queued
 
     def _store(self, warp: _Warp, step: Step, start: float) -> None:
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
         self._l2_write = max(start, self._l2_write) + step.sectors * step.effort * cycles
-        self._dram = max(start, self._dram) + step.sectors * step.distant * rates.dram_cycles
+        if step.distant:
+            self._dram = max(start, self._dram) + step.sectors * step.distant * rates.dram_cycles
+            self._served += step.sectors * step.distant * rates.dram_cycles
         acknowledged = max(self._l2_write, self._dram) + rates.l2_latency
         warp.block.end = max(warp.block.end, acknowledged)
 
@@ -330,7 +374,10 @@ class StreamingMultiprocessor:
             return
         for warp in block.arrived:
             warp.ready = warp.resumes
-            self._wait(warp, block.latest + self._rates.release_cycles, "barrier")
+            if (cycles := block.latest + self._rates.release_cycles - warp.ready) > 0:
+                warp.step.spent[_BARRIER] += cycles
+                warp.waited += cycles
+                warp.ready += cycles
             self._time[warp.unit] = min(self._time[warp.unit], warp.ready)
         block.arrived = []
 
@@ -345,4 +392,5 @@ class StreamingMultiprocessor:
             return
         self._played.ends.append(block.end)
         if self._left:
-            self._launch(block.end + self._rates.gap_cycles)
+            rates = self._rates
+            self._launch(max(now + rates.gap_cycles, block.end + rates.stored_cycles))

@@ -29,13 +29,13 @@ class Traffic:
         passes: Of the data path of shared memory and L1.
         sectors: Sectors that L1 does not hold.
         distant: Share of these that come from, or go to, DRAM.
-        filled: Share of a sector's bytes that is asked for.
+        spread: Lines of 128 bytes that it touches, per sector: a quarter where it takes whole ones.
     """
 
     passes: float
     sectors: float = 0.0
     distant: float = 0.0
-    filled: float = 1.0
+    spread: float = 1 / _SECTORS_PER_PASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,8 @@ def _of_line(
     sectors = counts.get(f"{family}_sectors", 0.0) / times
     whole = 1 / _SECTORS_PER_PASS
     spread = max(whole, sites.lines_per_sector.get((line, family), whole))
-    touched = sectors * spread
-    useful = counts.get(f"{family}_useful_bytes", 0.0) / times
-    filled = min(1.0, useful / (sectors * _SECTOR_BYTES)) if sectors and useful else 1.0
     hits = sites.l1_hits.get(line, 0.0) if family == "global_load" else 0.0
-    return Traffic(max(touched, requests), sectors * (1 - hits), filled=filled)
+    return Traffic(max(sectors * spread, requests), sectors * (1 - hits), spread=spread)
 
 
 def _by_address(

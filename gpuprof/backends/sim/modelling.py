@@ -3,6 +3,7 @@
 """The modelled time of a case that was counted."""
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from gpuprof.backends.base import Functions
@@ -14,9 +15,12 @@ from gpuprof.kernels.shape import LaunchShape
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.problems.problem import Problem
-from gpuprof.results import Model, SourceLine
+from gpuprof.results import Model, ModelLine, SourceLine
 from gpuprof.sm_model import Modelled, NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
+
+#: Shares of a modelled time that are worth keeping, by reason and of a line.
+_LEAST_SHARE, _LEAST_LINE = 0.001, 0.005
 
 
 def model_of(play: Callable[[], Modelled]) -> tuple[Model | None, str | None]:
@@ -27,7 +31,23 @@ def model_of(play: Callable[[], Modelled]) -> tuple[Model | None, str | None]:
         return None, str(why)
     except (ArithmeticError, LookupError, ValueError) as error:
         return None, f"the model could not play it: {type(error).__name__}: {error}"
-    return Model(found.us, found.low_us, found.high_us), None
+    reasons = Counter({"tail": found.tail, "launch": found.launch})
+    lines: dict[int, dict[str, float]] = defaultdict(dict)
+    for (line, name), share in found.lines.items():
+        reasons[name] += share  # type: ignore[assignment]
+        if share >= _LEAST_SHARE:
+            lines[line][name] = round(share, 4)
+    return Model(
+        found.us,
+        found.low_us,
+        found.high_us,
+        {name: round(share, 4) for name, share in reasons.items() if share >= _LEAST_SHARE},
+        tuple(
+            ModelLine(line, round(share, 4), parts)
+            for line, parts in sorted(lines.items())
+            if line and (share := sum(parts.values())) >= _LEAST_LINE
+        ),
+    ), None
 
 
 def played(
@@ -70,5 +90,7 @@ def played(
         words = control_words(function.cubin, function.entry)
         resident = resident_blocks(device, one, compiled)
         blocks = math.prod(one.grid)
-        launches.append(PlayedLaunch(link.code, words, times, asked, blocks, warps_each, resident))
+        launches.append(
+            PlayedLaunch(link.code, words, times, asked, blocks, warps_each, resident, link.sources)
+        )
     return modelled(launches, device)
