@@ -9,7 +9,7 @@ from gpuprof.devices.card_constants import CardConstants
 from gpuprof.machine_code.pipes import pipe_of
 from gpuprof.machine_code.sass import SassInstruction
 from gpuprof.sm_model.control_words import ControlWord
-from gpuprof.sm_model.sm import Step, StepKind
+from gpuprof.sm_model.sm import PRODUCTS, Step, StepKind
 from gpuprof.sm_model.traffic import Traffic
 
 _WORD_BYTES = 16
@@ -44,16 +44,24 @@ _REPEATED, _REPEATED_CYCLES = "lop3_interval_cycles", 2.0
 _USUAL_LATE = "popc_latency_cycles"
 _LATE = ("MUFU", "LDC", "DMMA", "DFMA", "DADD", "DMUL")
 _ATOMIC = ("ATOMG", "ATOM")
+#: Of matrix products that were measured.
+_MEASURED_COLUMNS = (64, 128, 256)
 _KINDS = {
     **dict.fromkeys(("LDS", "LDSM", "STS", "SHFL"), StepKind.SHARED),
     **dict.fromkeys(("LDG", "LD"), StepKind.LOAD),
     **dict.fromkeys(("STG", "ST", "REDG", "RED", *_ATOMIC), StepKind.STORE),
     "LDGSTS": StepKind.COPY,
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), StepKind.PRODUCT),
+    "UTMALDG": StepKind.BULK,
+    **dict.fromkeys(("UTMASTG", "UTMAREDG"), StepKind.BULK_STORE),
     "LDGDEPBAR": StepKind.GROUP,
     "DEPBAR": StepKind.UNTIL,
 }
 _WIDTHS = {".64": 2, ".128": 4}
-_UNTIL = re.compile(r"SB(\d), (0x[0-9a-f]+)")
+_UNTIL = re.compile(r"(?:SB(\d)|gsb\d), (0x[0-9a-f]+)")
+_MEETING = re.compile(r"(0x[0-9a-f]+)(?:, (0x[0-9a-f]+))?$")
+_PRODUCT = re.compile(r"\.64x(\d+)x")
+_LANES = 32
 _REGISTER = re.compile(r"[-|~!]*R(\d+)(\.reuse)?")
 _PREDICATE = re.compile(r"!?U?P[T\d]")
 #: Pipes whose instructions read 32-bit operands in the cycles after they issue.
@@ -88,7 +96,7 @@ def steps_of(
 
 
 def _reads(operands: str, kept: dict[tuple[int, int], str]) -> tuple[int, int]:
-    """Operands that are read from either register bank, not `kept` by an instruction before, by bank and place."""
+    """Operands read from either register bank, but those that an instruction before `kept`, by place."""
     read: tuple[set[str], set[str]] = (set(), set())
     places = [each for each in operands.split(", ")[1:] if not _PREDICATE.match(each)]
     for place, operand in enumerate(places):
@@ -117,7 +125,7 @@ def _step_of(
     )
     asked = traffic.get(one.address, Traffic(1.0 if one.name == "SHFL" else 0.0))
     step.passes, step.sectors, step.distant = asked.passes, asked.sectors, asked.distant
-    stores = step.kind == StepKind.STORE
+    stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
     step.effort = _effort(asked.spread, "l2_store" if stores else "l2_l2_load", values)
     match step.kind:
         case StepKind.SHARED:
@@ -133,7 +141,12 @@ def _step_of(
         case StepKind.GROUP:
             step.sets = 0
         case StepKind.UNTIL if found := _UNTIL.match(one.operands):
-            step.sets, step.outstanding = int(found[1]), int(found[2], 16)
+            step.sets, step.outstanding = int(found[1] or PRODUCTS), int(found[2], 16)
+        case StepKind.PRODUCT:
+            step.cycles, step.latency = _product(one, values)
+            step.sets = PRODUCTS if "gsb" in one.operands else None
+        case StepKind.BARRIER if found := _MEETING.match(one.operands):
+            step.sets, step.outstanding = int(found[1], 16), int(found[2] or "0", 16) // _LANES
     return step, pipe
 
 
@@ -147,6 +160,16 @@ def _interval(one: SassInstruction, values: Mapping[str, float]) -> float:
     return round(cycles * _REPEATED_CYCLES / values[_REPEATED], 1)
 
 
+def _product(one: SassInstruction, values: Mapping[str, float]) -> tuple[float, float]:
+    """Cycles that a product of a warp group keeps the tensor cores, and until its result may be used."""
+    found = _PRODUCT.search(one.opcode)
+    columns = int(found[1]) if found else _MEASURED_COLUMNS[-1]
+    near = min(_MEASURED_COLUMNS, key=lambda each: (each < columns, abs(each - columns)))
+    alone, eight = (values[f"wgmma_f16_{near}_groups_1_times_{count}_cycles"] for count in (1, 8))
+    cycles = (eight - alone) / 7
+    return cycles * columns / near, alone - cycles
+
+
 def _effort(spread: float, pattern: str, values: Mapping[str, float]) -> float:
     """What a sector takes of L2 beside one of a whole line: more if lines are touched for less of them."""
     whole, alone = (values[f"{pattern}_32_apart_{apart}_requests_per_ns"] for apart in (32, 128))
@@ -154,10 +177,15 @@ def _effort(spread: float, pattern: str, values: Mapping[str, float]) -> float:
 
 
 def _kind(one: SassInstruction, word: ControlWord) -> StepKind:
-    if one.name in _KINDS:
-        return _KINDS[one.name]
     if one.name == "BAR":
         return StepKind.PLAIN if "ARV" in one.opcode else StepKind.BARRIER
+    if one.name in ("UBLKCP", "UBLKRED"):
+        return StepKind.BULK if ".S.G" in one.opcode else StepKind.BULK_STORE
+    if one.name == "WARPGROUP" and "DEPBAR" in one.opcode:
+        return StepKind.UNTIL
+    if one.name == "SYNCS" and "PHASECHK" in one.opcode:
+        return StepKind.PHASE
     if one.name == "EXIT":
         return StepKind.PLAIN if one.guard else StepKind.END
-    return StepKind.LATE if word.sets is not None or one.name in _LATE else StepKind.PLAIN
+    usual = StepKind.LATE if word.sets is not None or one.name in _LATE else StepKind.PLAIN
+    return _KINDS.get(one.name, usual)

@@ -15,7 +15,7 @@ from gpuprof.executor import loops_of
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
-from gpuprof.sm_model.path import usual_path
+from gpuprof.sm_model.path import usual_path, ways_to
 from gpuprof.sm_model.sm import REASONS, Played, SmSurroundings, Step, StreamingMultiprocessor
 from gpuprof.sm_model.traffic import Traffic
 
@@ -43,7 +43,9 @@ _WAVES, _THREADS, _LANES = (4, 16), 2048, 32
 _CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
 #: Blocks on each SM beside which DRAM's latency was measured.
 _BESIDE = (1, 2, 4, 7)
-_UNPLAYED = ("UBLKCP", "UTMALDG", "UTMASTG", "SYNCS", "HGMMA", "IGMMA", "QGMMA")
+#: Warps go as many ways where some of them copy for all.
+_ROLES = 8
+_COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
 
 
 class NotModelled(GpuprofError):
@@ -144,9 +146,6 @@ def _check(launch: PlayedLaunch) -> float:
     least = most = 0.0
     rare = launch.rare
     for number, (block, (low, high)) in enumerate(zip(launch.code.blocks, launch.times, strict=True)):
-        unplayed = [one.name for one in block.instructions if one.name in _UNPLAYED]
-        if high and unplayed:
-            raise NotModelled(f"It has {unplayed[0]}, which is not modelled yet.")
         least += low * len(block.instructions)
         most += (low if number in rare else 2 * low if math.isinf(high) else high) * len(block.instructions)
     if not most <= _MOST_UNSURE * least:
@@ -208,10 +207,10 @@ def _usual_times(launch: PlayedLaunch) -> list[float]:
 def _cycles(
     launch: PlayedLaunch, device: Device, constants: CardConstants
 ) -> tuple[float, float, Mapping[tuple[int, str], float]]:
-    """Return the cycles of a launch, those of them that are its tail, and where a warp's went, by source line."""
+    """Return the cycles of a launch, of its tail, and where a warp's went, by source line and reason."""
     blocks = launch.code.blocks
     times = [each / (launch.blocks * launch.warps) for each in _usual_times(launch)]
-    path = usual_path(blocks, times, loops_of(blocks))
+    paths = _paths(launch, times)
     steps = [
         steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources)
         for block in blocks
@@ -221,12 +220,13 @@ def _cycles(
     resident = min(launch.resident, each)
 
     def play(count: int) -> Played:
-        sm = StreamingMultiprocessor(steps, path, launch.warps, min(resident, count), rates)
+        sm = StreamingMultiprocessor(steps, paths, launch.warps, min(resident, count), rates)
         return sm.play(count)
 
     lengths = [len(block.instructions) for block in blocks]
     whole = sum(count * length for count, length in zip(times, lengths, strict=True))
-    if sum(lengths[number] for number in path) >= (1 - _LEFT_OUT) * whole:
+    gone = sum(lengths[number] for path in paths for number in path) / len(paths)
+    if gone >= (1 - _LEFT_OUT) * whole:
         waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * launch.warps * max(1.0, whole)))))
         played = play(min(each, waves * resident))
         tail = 0.0 if each % resident == 0 or each < resident else _last(played)
@@ -241,13 +241,30 @@ def _cycles(
     return cycles + tail, tail, _spent(steps, times, [played, last])
 
 
+def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]]:
+    """Return the ways of warps: one, but where some of them copy for all."""
+    blocks = launch.code.blocks
+    copying = {
+        number
+        for number, block in enumerate(blocks)
+        if times[number] and any(one.name in _COPYING for one in block.instructions)
+    }
+    ways = list(ways_to(blocks, times, copying)) if copying else []
+    roles = min(_ROLES, launch.warps) if ways else 1
+    return [
+        usual_path(blocks, times, loops_of(blocks), dict.fromkeys(ways, (role + 0.5) / roles))
+        for role in range(roles)
+    ]
+
+
 def _spent(
     steps: Sequence[Sequence[Step]], times: Sequence[float], plays: Sequence[Played]
 ) -> Mapping[tuple[int, str], float]:
     """Return what the passes of all blocks take, by source line and reason, from those that were played."""
     found: Counter[tuple[int, str]] = Counter()
     for number, block in enumerate(steps):
-        if passes := sum(len(played.spent.get(number, ())) for played in plays):
+        passed = [each for played in plays for (one, _), each in played.spent.items() if one == number]
+        if passes := sum(map(len, passed)):
             for step in block:
                 for name, cycles in zip(REASONS, step.spent, strict=True):
                     if cycles:
@@ -277,6 +294,7 @@ def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaun
         block_cycles=_block_us(values, 128) * 1e3 / device.sm_count * share,
         warp_cycles=_block_us(values, 512) * 1e3 * cycles_per_ns / (512 / _LANES),
         gap_cycles=values["block_of_256_gap_cycles"],
+        bulk_latency=values["bulk_load_of_128_times_1_cycles"] - values["mbarrier_1_warps_cycles"],
         stored_cycles=max(0.0, values["block_of_256_that_stores_gap_cycles"] - rates["l2_latency_cycles"]),
         loaded=_loaded(values, mixed),
     )
@@ -288,7 +306,9 @@ def _loaded(values: Mapping[str, float], mixed: float) -> tuple[tuple[float, flo
     for blocks in _BESIDE:
         used = later = 0.0
         for part, name in ((1 - mixed, "dram"), (mixed, "dram_copies")):
-            used += part * values[f"{name}_beside_{blocks}_gbps"] / values[f"{name}_beside_{_BESIDE[-1]}_gbps"]
+            used += (
+                part * values[f"{name}_beside_{blocks}_gbps"] / values[f"{name}_beside_{_BESIDE[-1]}_gbps"]
+            )
             later += part * values[f"{name}_latency_beside_{blocks}_cycles"]
         found.append((max(used, found[-1][0] + 1e-6), later))
     least = values["dram_latency_beside_few_cycles"]
@@ -346,18 +366,40 @@ def _extrapolated(played: Played, blocks: int, resident: int) -> float:
 
 
 def _life(played: Played, times: Sequence[float], lengths: Sequence[int], warps: int) -> float:
+    """Return how long the longest lived warps live, of those that go one path."""
+    roles = {role for _, role in played.spent}
+    goers: Counter[int] = Counter(number for number, _ in played.spent)
+    return max(
+        _life_of(
+            {number: spent for (number, one), spent in played.spent.items() if one == role},
+            [count * len(roles) / max(1, goers[number]) for number, count in enumerate(times)],
+            [
+                0 if goers[number] and (number, role) not in played.spent else each
+                for number, each in enumerate(lengths)
+            ],
+            warps / len(roles),
+        )
+        for role in roles
+    )
+
+
+def _life_of(
+    spent: Mapping[int, Sequence[tuple[int, float]]],
+    times: Sequence[float],
+    lengths: Sequence[int],
+    warps: float,
+) -> float:
     """Return how long a warp lives: in each block the passes played, and more like the later ones."""
     life = instructions = rest = 0.0
     for number, (count, length) in enumerate(zip(times, lengths, strict=True)):
-        spent = played.spent.get(number)
-        if spent is None:
+        if number not in spent:
             rest += count * length
             continue
         by_place: dict[int, list[float]] = defaultdict(list)
-        for place, cycles in spent:
+        for place, cycles in spent[number]:
             by_place[place].append(cycles)
         means = [sum(by_place[place]) / len(by_place[place]) for place in sorted(by_place)]
-        passes, later = len(spent) / warps, means[len(means) // 3 :]
+        passes, later = len(spent[number]) / warps, means[len(means) // 3 :]
         mean, steady = sum(means) / len(means), sum(later) / len(later)
         life += min(count, passes) * mean + max(0.0, count - passes) * steady
         instructions += count * length

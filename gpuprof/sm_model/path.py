@@ -6,7 +6,7 @@ Loops are cut short: once their passes take the same time, the rest follows by m
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuprof.executor import Loop
 from gpuprof.machine_code.sass import Block
@@ -15,18 +15,28 @@ from gpuprof.machine_code.sass import Block
 _LOOP_INSTRUCTIONS = 1200
 _LEAST_PASSES = 3
 _MOST_STEPS = 1500
+
+
 #: A way is gone once it is this far behind its share.
 _BEHIND = 0.5
 
 
-def usual_path(blocks: Sequence[Block], times: Sequence[float], loops: Mapping[int, Loop]) -> tuple[int, ...]:
+def usual_path(
+    blocks: Sequence[Block],
+    times: Sequence[float],
+    loops: Mapping[int, Loop],
+    behind: Mapping[tuple[int, int], float] | None = None,
+) -> tuple[int, ...]:
     """Return the numbers of the blocks that a usual warp executes, in order.
 
     Args:
         blocks: Of the machine code.
         times: How often a warp executes each, on average.
         loops: By the block where their passes begin.
+        behind: Of ways, by the blocks at both ends, how far behind its share one is when it is gone. Warps
+            of several such values share out what few of them do.
     """
+    behind = behind or {}
     passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
     played = {header: _played(header, loops[header], blocks, times, passes[header]) for header in loops}
     latches = {
@@ -64,7 +74,8 @@ def usual_path(blocks: Sequence[Block], times: Sequence[float], loops: Mapping[i
             (
                 one
                 for one in rarer
-                if coming[one] / times[number] * taken[number] - gone[number, one] >= _BEHIND
+                if coming[one] / times[number] * taken[number] - gone[number, one]
+                >= behind.get((number, one), _BEHIND)
             ),
             rarer[-1],
         )
@@ -94,3 +105,26 @@ def _held(ways: list[int], loop: Loop, *, again: bool) -> list[int]:
     staying = [one for one in ways if one in loop.body]
     leaving = [one for one in ways if one not in loop.body]
     return ways if not (staying and leaving) and (again or not leaving) else staying if again else leaving
+
+
+def ways_to(blocks: Sequence[Block], times: Sequence[float], goals: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the ways that lead to goals where the other ways from the same block do not."""
+    for number, block in enumerate(blocks):
+        ways = [one for one in block.successors if times[one] > 0]
+        if len(ways) > 1:
+            reached = [_reached(blocks, one, number) for one in ways]
+            for place, one in enumerate(ways):
+                others = set().union(*reached[:place], *reached[place + 1 :])
+                if (reached[place] - others) & goals:
+                    yield number, one
+
+
+def _reached(blocks: Sequence[Block], first: int, barred: int) -> set[int]:
+    """Blocks that are come to from one without passing another."""
+    found, pending = {first}, [first]
+    while pending:
+        for after in blocks[pending.pop()].successors:
+            if after not in found and after != barred:
+                found.add(after)
+                pending.append(after)
+    return found

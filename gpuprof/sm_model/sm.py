@@ -4,18 +4,22 @@
 
 Four schedulers issue one instruction a cycle: of the warp that issued last, if it can, else of the oldest one
 that can. What control words say is obeyed: stall cycles and dependence barriers. Pipes take an instruction
-every so many cycles, and each of the two register banks gives an operand a cycle. The data path of shared memory and L1, and the ways to L2 and DRAM, are servers with a
-rate, and an answer comes a latency later: when is known at once, so nothing has to be kept for later but the
-times. A block's room is free again when L2 has acknowledged its stores.
+every so many cycles, and each of the two register banks gives an operand a cycle. The data path of shared
+memory and L1, and the ways to L2 and DRAM, are servers with a rate, and an answer comes a latency later: when
+is known at once, so nothing has to be kept for later but the times. A block's room is free again when L2 has
+acknowledged its stores.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import pairwise
+from math import ceil
 
 SCHEDULERS = 4
-_DEPENDENCE_BARRIERS = 6
+#: Six dependence barriers, and one for products of warp groups.
+PRODUCTS = 6
+_HELD = 7
 _PIPES = 16
 _NEVER = float("inf")
 #: Cycles until the operands of a memory instruction are read, once the data path takes it: not measured.
@@ -27,6 +31,8 @@ REASONS = ("issue", "dependency", "latency", "bandwidth", "barrier")
 _ISSUE, _DEPENDENCY, _LATENCY, _BANDWIDTH, _BARRIER = range(len(REASONS))
 #: Answers of DRAM come for whole requests: one is due when the shares of those before it make one up.
 _NEARLY_ONE = 0.999
+_ROUNDING = 1e-6
+_ALL = 1 << 60
 
 
 class StepKind(IntEnum):
@@ -40,8 +46,12 @@ class StepKind(IntEnum):
     COPY = 5
     GROUP = 6
     UNTIL = 7
-    BARRIER = 8
-    END = 9
+    PRODUCT = 8
+    BULK = 9
+    BULK_STORE = 10
+    PHASE = 11
+    BARRIER = 12
+    END = 13
 
 
 @dataclass(slots=True)
@@ -63,7 +73,8 @@ class Step:
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
-        outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing.
+        outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing;
+            of `StepKind.BARRIER`, how many warps meet there, 0 for all of the block.
         line: Of the source.
         spent: Cycles that warps spent here since the instruction before, by `REASONS`.
     """
@@ -104,6 +115,7 @@ class SmSurroundings:
         warp_cycles: From one warp of a block that starts to the next.
         gap_cycles: From the end of a block to the start of the one that takes its room.
         stored_cycles: The same from when L2 has acknowledged its stores.
+        bulk_latency: From a bulk copy to its arrival from L2.
         loaded: How many cycles later DRAM answers when so much of its rate is used: a share, and cycles.
     """
 
@@ -119,6 +131,7 @@ class SmSurroundings:
     warp_cycles: float = 0.0
     gap_cycles: float = 0.0
     stored_cycles: float = 0.0
+    bulk_latency: float = 0.0
     loaded: tuple[tuple[float, float], ...] = ((0.0, 0.0), (1.0, 0.0))
 
     def later(self, used: float) -> float:
@@ -131,10 +144,14 @@ class SmSurroundings:
 
 @dataclass(slots=True)
 class _Block:
-    arrived: list["_Warp"] = field(default_factory=list)
+    #: Who waits at a barrier, by its number, and when the last one came.
+    arrived: dict[int, list["_Warp"]] = field(default_factory=dict)
     latest: float = 0.0
     ended: int = 0
     end: float = 0.0
+    #: When bulk copies arrive, and how long of that they stand in queues; and who waits for so many of them.
+    copies: list[tuple[float, float]] = field(default_factory=list)
+    waiting: list[tuple[int, "_Warp"]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +161,8 @@ class _Warp:
     ready: float
     entered: float
     step: Step
+    path: Sequence[int]
+    role: int
     place: int = 0
     index: int = 0
     #: When it issued last, and how many cycles since then have a reason.
@@ -151,12 +170,11 @@ class _Warp:
     waited: float = 0.0
     #: Of each dependence barrier, when what holds it is done, and how long of that it stands in queues; and
     #: whether it is memory beyond the SM.
-    held: list[list[tuple[float, float]]] = field(
-        default_factory=lambda: [[] for _ in range(_DEPENDENCE_BARRIERS)]
-    )
-    far: list[bool] = field(default_factory=lambda: [False] * _DEPENDENCE_BARRIERS)
+    held: list[list[tuple[float, float]]] = field(default_factory=lambda: [[] for _ in range(_HELD)])
+    far: list[bool] = field(default_factory=lambda: [False] * _HELD)
     copies: tuple[float, float] = (0.0, 0.0)
     resumes: float = 0.0
+    phases: int = 0
 
 
 @dataclass
@@ -165,11 +183,12 @@ class Played:
 
     Attributes:
         ends: When each block ended.
-        spent: By block of machine code, the places on the path where warps passed it, and for how long.
+        spent: By block of machine code and number of the path, the places where warps passed it, and for
+            how long.
     """
 
     ends: list[float] = field(default_factory=list)
-    spent: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    spent: dict[tuple[int, int], list[tuple[int, float]]] = field(default_factory=dict)
 
 
 class StreamingMultiprocessor:
@@ -177,7 +196,7 @@ class StreamingMultiprocessor:
 
     Args:
         steps: The instructions of each block of machine code.
-        path: Of every warp, through blocks of machine code.
+        paths: Of the warps of a block of threads, through blocks of machine code: as many warps go each.
         warps: Of a block of threads.
         resident: Such blocks at once.
         rates: Of what surrounds it.
@@ -186,12 +205,13 @@ class StreamingMultiprocessor:
     def __init__(
         self,
         steps: Sequence[Sequence[Step]],
-        path: Sequence[int],
+        paths: Sequence[Sequence[int]],
         warps: int,
         resident: int,
         rates: SmSurroundings,
     ) -> None:
-        self._steps, self._path, self._warps = steps, path, warps
+        self._steps, self._paths, self._warps = steps, paths, warps
+        self._copies_a_wait = self._shares()
         self._resident, self._rates = resident, rates
         self._held: list[list[_Warp]] = [[] for _ in range(SCHEDULERS)]
         self._last: list[_Warp | None] = [None] * SCHEDULERS
@@ -211,9 +231,24 @@ class StreamingMultiprocessor:
         self._left = blocks
         for _ in range(min(blocks, self._resident)):
             self._launch(0.0)
-        while (now := min(self._time)) < _NEVER:
-            self._turn(self._time.index(now), now)
-        return self._played
+        while True:
+            while (now := min(self._time)) < _NEVER:
+                self._turn(self._time.index(now), now)
+            # What a path leaves out nobody begins.
+            stuck = {id(warp.block): warp.block for held in self._held for warp in held}
+            resumed = [self._resume(block, _ALL) for block in stuck.values()]
+            if not any(resumed):
+                return self._played
+
+    def _shares(self) -> list[float]:
+        """Of each path, how many of its block's copies a wait adds: none where it copies for others."""
+        kinds = [[step.kind for number in path for step in self._steps[number]] for path in self._paths]
+        of_path = [each.count(StepKind.BULK) for each in kinds]
+        even = sum(of_path) / len(kinds)
+        return [
+            0.0 if own > 2 * even else even * self._warps / max(1, each.count(StepKind.PHASE))
+            for each, own in zip(kinds, of_path, strict=True)
+        ]
 
     def _launch(self, now: float) -> None:
         self._left -= 1
@@ -224,8 +259,10 @@ class StreamingMultiprocessor:
             start = now + number * each
             unit = self._launched % SCHEDULERS
             self._launched += 1
-            first = self._steps[self._path[0]][0]
-            self._held[unit].append(_Warp(block, unit, start, start, first, issued=start))
+            role = number * len(self._paths) // self._warps
+            path = self._paths[role]
+            first = self._steps[path[0]][0]
+            self._held[unit].append(_Warp(block, unit, start, start, first, path, role, issued=start))
             self._time[unit] = min(self._time[unit], start)
 
     def _turn(self, unit: int, now: float) -> None:
@@ -264,24 +301,26 @@ class StreamingMultiprocessor:
             self._note(warp)
             self._end(warp, now)
             return
-        if StepKind.PLAIN < step.kind < StepKind.UNTIL:
+        if StepKind.PLAIN < step.kind < StepKind.PHASE and step.kind != StepKind.UNTIL:
             self._begin(warp, step, now)
         self._advance(warp)
         if step.kind == StepKind.BARRIER:
-            self._arrive(warp, now)
+            self._arrive(warp, step, now)
+        elif step.kind == StepKind.PHASE:
+            self._await(warp)
 
     def _advance(self, warp: _Warp) -> None:
         """Go on to the next instruction, and find out when it can be issued."""
         warp.index += 1
-        steps = self._steps[self._path[warp.place]]
+        steps = self._steps[warp.path[warp.place]]
         if warp.index == len(steps):
             self._note(warp)
             warp.entered = warp.ready
             warp.place, warp.index = warp.place + 1, 0
-            if warp.place == len(self._path):
+            if warp.place == len(warp.path):
                 self._end(warp, warp.ready)
                 return
-            steps = self._steps[self._path[warp.place]]
+            steps = self._steps[warp.path[warp.place]]
         warp.step = step = steps[warp.index]
         step.spent[_DEPENDENCY] += warp.waited
         for number in step.waits:
@@ -306,7 +345,7 @@ class StreamingMultiprocessor:
             warp.ready = when
 
     def _note(self, warp: _Warp) -> None:
-        spent = self._played.spent.setdefault(self._path[warp.place], [])
+        spent = self._played.spent.setdefault((warp.path[warp.place], warp.role), [])
         spent.append((warp.place, warp.ready - warp.entered))
 
     def _begin(self, warp: _Warp, step: Step, now: float) -> None:
@@ -315,7 +354,9 @@ class StreamingMultiprocessor:
         taken = now
         if step.kind == StepKind.GROUP:
             done, queued = warp.copies
-        elif step.kind != StepKind.LATE:
+        elif step.kind in (StepKind.BULK, StepKind.BULK_STORE):
+            self._copy(warp, step, now)
+        elif step.kind not in (StepKind.LATE, StepKind.PRODUCT):
             start = max(now, self._data)
             self._data = taken = start + step.passes
             last = start + _PASS_LATENCY * max(0.0, step.passes - 1)
@@ -360,26 +401,57 @@ class StreamingMultiprocessor:
         acknowledged = max(self._l2_write, self._dram) + rates.l2_latency
         warp.block.end = max(warp.block.end, acknowledged)
 
-    def _arrive(self, warp: _Warp, now: float) -> None:
-        """Let a warp wait at its block's barrier."""
+    def _copy(self, warp: _Warp, step: Step, now: float) -> None:
+        """Begin a bulk copy, and let those go on who waited for it to begin."""
+        block = warp.block
+        if step.kind == StepKind.BULK_STORE:
+            self._store(warp, step, now)
+            return
+        arrives, queued = self._load(step, now)
+        block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
+        self._resume(block, len(block.copies))
+
+    def _await(self, warp: _Warp) -> None:
+        """Let a warp wait for its share of the bulk copies, and for others to begin them."""
+        warp.phases += 1
+        needed, block = ceil(self._copies_a_wait[warp.role] * warp.phases - _ROUNDING), warp.block
+        if needed > len(block.copies):
+            warp.resumes, warp.ready = warp.ready, _NEVER
+            block.waiting.append((needed, warp))
+        elif needed:
+            self._wait(warp, block.copies[needed - 1], far=True)
+
+    def _resume(self, block: _Block, begun: int) -> bool:
+        """Let those go on who wait for so many bulk copies to begin; return whether there were any."""
+        ready = [warp for needed, warp in block.waiting if needed <= begun]
+        block.waiting = [each for each in block.waiting if each[0] > begun]
+        for warp in ready:
+            warp.ready = warp.resumes
+            self._wait(warp, block.copies[-1] if block.copies else (0.0, 0.0), far=True)
+            self._time[warp.unit] = min(self._time[warp.unit], warp.ready)
+        return bool(ready)
+
+    def _arrive(self, warp: _Warp, step: Step, now: float) -> None:
+        """Let a warp wait at a barrier of its block."""
         block = warp.block
         self._barrier = max(now, self._barrier) + self._rates.barrier_cycles
         block.latest = max(block.latest, self._barrier)
-        block.arrived.append(warp)
+        block.arrived.setdefault(step.sets or 0, []).append(warp)
         warp.resumes, warp.ready = warp.ready, _NEVER
-        self._release(block)
+        self._release(block, step.sets or 0, step.outstanding)
 
-    def _release(self, block: _Block) -> None:
-        if len(block.arrived) + block.ended < self._warps:
+    def _release(self, block: _Block, number: int, meeting: int = 0) -> None:
+        arrived = block.arrived[number]
+        if len(arrived) < meeting or (not meeting and len(arrived) + block.ended < self._warps):
             return
-        for warp in block.arrived:
+        for warp in arrived:
             warp.ready = warp.resumes
             if (cycles := block.latest + self._rates.release_cycles - warp.ready) > 0:
                 warp.step.spent[_BARRIER] += cycles
                 warp.waited += cycles
                 warp.ready += cycles
             self._time[warp.unit] = min(self._time[warp.unit], warp.ready)
-        block.arrived = []
+        block.arrived[number] = []
 
     def _end(self, warp: _Warp, now: float) -> None:
         block = warp.block
@@ -388,7 +460,9 @@ class StreamingMultiprocessor:
         self._held[warp.unit].remove(warp)
         self._last[warp.unit] = None
         if block.ended < self._warps:
-            self._release(block)
+            for number, arrived in list(block.arrived.items()):
+                if arrived:
+                    self._release(block, number)
             return
         self._played.ends.append(block.end)
         if self._left:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpuprof.machine_code.sass import MachineCode
+from gpuprof.machine_code.sass import MachineCode, SassInstruction
 from gpuprof.results import SourceLine
 
 _SECTOR_BYTES, _SECTORS_PER_PASS = 32, 4
@@ -18,7 +18,11 @@ _FAMILIES = {
     "LDGSTS": "async_copy",
     **dict.fromkeys(("REDG", "ATOMG", "RED", "ATOM"), "global_atomic"),
 }
-_READS = ("global_load", "async_copy")
+_BULK = {
+    "bulk_load": ("UTMALDG", "UBLKCP.S.G"),
+    "bulk_store": ("UTMASTG", "UTMAREDG", "UBLKCP.G.S", "UBLKRED"),
+}
+_READS = ("global_load", "async_copy", "bulk_load")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class TrafficSites:
         lines_per_sector: By source line and family, 128-byte lines that a warp touches per sector; a
             quarter where it takes whole ones.
         l1_hits: By source line, the share of loads' sectors that L1 holds.
+        copied: By source line and family, sectors of a bulk copy.
     """
 
     code: MachineCode
@@ -56,19 +61,31 @@ class TrafficSites:
     sources: Mapping[int, int]
     lines_per_sector: Mapping[tuple[int, str], float]
     l1_hits: Mapping[int, float]
+    copied: Mapping[tuple[int, str], float]
 
     def executed(self) -> Counter[tuple[int, str]]:
         """Return how often memory instructions execute, by source line and family."""
         found: Counter[tuple[int, str]] = Counter()
         for block, times in zip(self.code.blocks, self.times, strict=True):
             for one in block.instructions:
-                if one.name in _FAMILIES:
-                    found[self.sources.get(one.line, 0), _FAMILIES[one.name]] += times  # type: ignore[assignment]
+                if family := _family(one):
+                    found[self.sources.get(one.line, 0), family] += times  # type: ignore[assignment]
         return found
 
 
+def _family(one: SassInstruction) -> str:
+    """What counts an instruction's traffic; empty for none."""
+    for family, opcodes in _BULK.items():
+        if one.opcode.startswith(opcodes):
+            return family
+    return _FAMILIES.get(one.name, "")
+
+
 def traffic_of(
-    launches: Sequence[TrafficSites], lines: Sequence[SourceLine], read_bytes: float, written_bytes: float
+    launches: Sequence[TrafficSites],
+    lines: Sequence[SourceLine],
+    read_bytes: float,
+    written_bytes: float,
 ) -> list[dict[int, Traffic]]:
     """Return the traffic of each launch's instructions by their addresses.
 
@@ -98,6 +115,8 @@ def traffic_of(
 def _of_line(
     sites: TrafficSites, line: int, family: str, counts: Mapping[str, float], times: float
 ) -> Traffic:
+    if family in _BULK:
+        return Traffic(0.0, sites.copied.get((line, family), 0.0))
     requests = counts.get(f"{family}_requests", 0.0) / times
     if family.startswith("shared"):
         return Traffic(counts.get(f"{family}_wavefronts", 0.0) / times or requests)
@@ -114,7 +133,7 @@ def _by_address(
     traffic = {}
     for block in sites.code.blocks:
         for one in block.instructions:
-            family = _FAMILIES.get(one.name, "")
+            family = _family(one)
             if known := found.get((sites.sources.get(one.line, 0), family)):
                 traffic[one.address] = replace(known, distant=distant[family in _READS])
     return traffic

@@ -44,6 +44,7 @@ _PRODUCTS = ("f16_64", "f16_128", "f16_256", "tf32_128")
 _ENTRIES = ("instructions", "requests", "lives", "straight_code", "first_steps", "loaded_latency")
 #: Groups that the code for an array of 128 MiB and more, and of L2, is measured with.
 _OF_L2, _OF_DRAM = 16 * _MIB, 512 * _MIB
+_RING = 64 * _MIB
 _L2_SIZES = (4, 8, 16, 32, 64)
 #: How long the clock is watched under load.
 _WATCHED_CYCLES = 20_000_000
@@ -241,7 +242,7 @@ class ConstantMeter:
     def _blocks(self) -> dict[str, float]:
         """What it takes to start a block where another ended, with and without stores at its end."""
         found, device = {}, self._device
-        waves, most_stores = 4, 4
+        waves, most_stores = 4, 1
         with self._array(device.sm_count * device.max_threads_per_sm * waves * most_stores * 16) as data:
             for threads in (32, 128, 256, 512, 1024):
                 resident = min(device.max_blocks_per_sm, device.max_threads_per_sm // threads)
@@ -318,28 +319,29 @@ class ConstantMeter:
         return found
 
     def _under_load(self) -> dict[str, float]:
-        """Latency of L2 and DRAM while so many blocks of 256 threads on each SM read, and what these get."""
-        found = {}
-        places = {"l2": (_MIB, 256, _OF_L2), "dram": (64 * _MIB, 8192, _OF_DRAM)}
-        for place, (ring_bytes, apart, nbytes) in places.items():
-            with self._array(ring_bytes) as ring, self._array(nbytes) as data, self._array(4) as done:
-                ring.upload(ring_of(ring_bytes, apart))
-                for blocks in (0, 1, 2, 4, 7):
-                    grid = 1 + blocks * self._device.sm_count
-                    numbers = [ctypes.c_int(_CHASED), _pointer(ring), _pointer(data)]
+        """Latency of DRAM while blocks of 256 threads read, or copy, so many on each SM, and their rate."""
+        found, sms = {}, self._device.sm_count
+        beside = {"few": sms // 4, **{str(blocks): blocks * sms for blocks in (1, 2, 4, 7)}}
+        with self._array(_RING) as ring, self._array(2 * _OF_DRAM) as data, self._array(4) as done:
+            ring.upload(ring_of(_RING, 8192))
+            for copying, name in enumerate(("dram", "dram_copies")):
+                for title, blocks in beside.items():
+                    numbers = [ctypes.c_int(copying), ctypes.c_int(_CHASED), _pointer(ring), _pointer(data)]
                     ends = [_pointer(done), _pointer(self._sink), _pointer(self._out)]
                     launch = self._queued(
-                        "loaded_latency", [*numbers, ctypes.c_uint64(nbytes // 16), *ends], grid, 256
+                        "loaded_latency",
+                        [*numbers, ctypes.c_uint64(_OF_DRAM // 16), *ends],
+                        1 + blocks,
+                        256,
                     )
                     for _ in range(2):
                         done.fill(0)
-                        each = self._found(launch, 8 * grid)
+                        each = self._found(launch, 8 * (1 + blocks))
                     begin, end = each[0, :2]
-                    found[f"{place}_latency_beside_{blocks}_cycles"] = float(end - begin) / _CHASED
-                    if blocks:
-                        _, rounds, begin, end = each[8:].T
-                        read = float(rounds.sum()) * 128 * _LANES * 16
-                        found[f"{place}_beside_{blocks}_gbps"] = read / float(end.max() - begin.min())
+                    found[f"{name}_latency_beside_{title}_cycles"] = float(end - begin) / _CHASED
+                    _, rounds, begin, end = each[8:].T
+                    moved = float(rounds.sum()) * 32 * _LANES * 16 * (1 + copying)
+                    found[f"{name}_beside_{title}_gbps"] = moved / float(end.max() - begin.min())
         return found
 
     def _clock(self) -> dict[str, float]:

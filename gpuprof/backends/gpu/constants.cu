@@ -261,7 +261,8 @@ extern "C" __global__ void requests(int space, int words, int dependent, int rou
     }
 }
 
-// Blocks that live `cycles` and store `stores` times 16 bytes a thread at their end: each notes when it was, and where.
+// Blocks that live `cycles` or up to 4,096 more, and store `stores` times 16 bytes a thread at their end: each notes when
+// it was, and where.
 extern "C" __global__ void lives(int cycles, int stores, float4 *data, long long *out)
 {
     const long long begin = clock64();
@@ -271,7 +272,8 @@ extern "C" __global__ void lives(int cycles, int stores, float4 *data, long long
         out[blockIdx.x * 4] = sm;
         out[blockIdx.x * 4 + 1] = begin;
     }
-    while (clock64() - begin < cycles)
+    const int lives = cycles ? cycles + blockIdx.x * 7919 % 4096 : 0;
+    while (clock64() - begin < lives)
         ;
     for (int i = 0; i < stores; ++i)
         data[(u64)(blockIdx.x * stores + i) * blockDim.x + threadIdx.x] = make_float4(1, 2, 3, 4);
@@ -319,9 +321,9 @@ extern "C" __global__ void first_steps(const unsigned *data, float *sink, long l
 }
 
 // One thread chases pointers through `ring`, while the other blocks read a power of two `quads` of 16 bytes over and
-// over until it is done: they note rounds of 128 loads for clock cycles.
-extern "C" __global__ void loaded_latency(int steps, const char *ring, const float4 *data, u64 quads, unsigned *done,
-                                          float *sink, long long *out)
+// over until it is done, and copy them where that is asked for: they note rounds of 32 accesses for clock cycles.
+extern "C" __global__ void loaded_latency(int copying, int steps, const char *ring, float4 *data, u64 quads,
+                                          unsigned *done, float *sink, long long *out)
 {
     if (blockIdx.x == 0) {
         if (threadIdx.x)
@@ -342,10 +344,13 @@ extern "C" __global__ void loaded_latency(int steps, const char *ring, const flo
     u64 at = (u64)(blockIdx.x - 1) * blockDim.x + threadIdx.x, rounds = 0;
     const u64 apart = (u64)(gridDim.x - 1) * blockDim.x;
     const u64 from = nanoseconds();
-    while (rounds < 1 << 16 && !*(volatile unsigned *)done) {
-#pragma unroll 8
-        for (int i = 0; i < 128; ++i) {
-            const float4 got = __ldcg(data + (at & (quads - 1)));
+    while (rounds < 1 << 18 && !*(volatile unsigned *)done) {
+#pragma unroll 4
+        for (int i = 0; i < 32; ++i) {
+            const u64 place = at & (quads - 1);
+            const float4 got = __ldcg(data + place);
+            if (copying)
+                data[quads + place] = got;
             total += got.x;
             at += apart;
         }

@@ -75,11 +75,12 @@ def played(
         warps, threads, parted = (each.tolist() for each in counted)
         weighed.append((link, weigh(link, Executed(warps, threads, result.loop_iterations, parted))))
     looked = {key: seen for key, seen in watch.seen.items() if seen["sectors"]}
-    spread = {key: seen["lines"] / seen["sectors"] for key, seen in looked.items()}
+    spread = {key: seen["lines"] / seen["sectors"] for key, seen in looked.items() if seen["lines"]}
+    copied = {key: seen["sectors"] / seen["copies"] for key, seen in looked.items() if seen["copies"]}
     loads = {line: seen for (line, family), seen in looked.items() if family == "global_load"}
     hits = {line: seen["hits"] / seen["sectors"] for line, seen in loads.items()}
     sites = [
-        TrafficSites(link.code, [low for low, _ in times], link.sources, spread, hits)
+        TrafficSites(link.code, [low for low, _ in times], link.sources, spread, hits, copied)
         for link, times in weighed
     ]
     written = sum(spec.nbytes for spec in problem.outputs)

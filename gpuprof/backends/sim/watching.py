@@ -30,7 +30,8 @@ class CacheWatch(Observer):
     """Watches loads and stores of global memory.
 
     Attributes:
-        seen: By source line and family of accesses: sectors, lines, and sectors that L1 held.
+        seen: By source line and family of accesses: sectors, lines, and sectors that L1 held; of bulk copies,
+            how many there were, and their sectors.
     """
 
     def __init__(self, sectors: int) -> None:
@@ -58,7 +59,12 @@ class CacheWatch(Observer):
 
     def _look(self, buffer: Buffer, one: MemoryOperation, family: str) -> list[int]:
         """Note an access of the first block; return its sectors, once for each warp."""
-        if one.mask is None or one.site is None or self._left <= 0:  # the copy engine passes L1 by
+        if one.mask is None and one.by is not None:  # the copy engine passes L1 by
+            seen = self.seen[one.line, "bulk_load" if family == "global_load" else "bulk_store"]
+            seen["copies"] += len(np.unique(one.by))
+            seen["sectors"] += len(one.by) * one.size >> _SECTOR
+            return []
+        if one.mask is None or one.site is None or self._left <= 0:
             return []
         seen, shape = self.seen[one.line, family], (one.mask.warps, 32)
         lanes = np.broadcast_to(one.mask.lanes[0], shape)
