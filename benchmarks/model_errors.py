@@ -37,12 +37,11 @@ from gpuprof.kernels.shape import choose, configure
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.sm_model import NotModelled
+from gpuprof.sm_model.sm import REASONS
 
 CARDS = ("h200", "h100")
 LADDERS = ("gemm", "transpose", "reduce", "softmax")
 SIZES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192)
-_L1_BYTES, _SECTOR, _LINE_SECTORS = 256 << 10, 5, 2
-_WATCHED_SECTORS = 400_000
 
 
 def sizes_of(operation: str) -> list[int]:
@@ -105,7 +104,7 @@ def _counted(kernel: Kernel, problem: Problem) -> tuple[Any, ...]:
     return tuple(play.args[1:])
 
 
-_REASONS = ("issue", "dependency", "memory", "barrier")
+_SHARES = (*REASONS, "tail", "launch")
 
 
 def predict(folder: Path, output: Path) -> None:
@@ -113,7 +112,18 @@ def predict(folder: Path, output: Path) -> None:
     with output.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(
-            ("card", "operation", "kernel", "size", "modelled_us", *_REASONS, "tail", "s", "reason")
+            (
+                "card",
+                "operation",
+                "kernel",
+                "size",
+                "modelled_us",
+                "low_us",
+                "high_us",
+                *_SHARES,
+                "s",
+                "reason",
+            )
         )
         for operation, rung, _, problem in _cases(load_card("h200")):
             kept_file = _file(folder, operation, rung, problem)
@@ -126,11 +136,14 @@ def predict(folder: Path, output: Path) -> None:
                 try:
                     found = played(load_card(card), *counted)
                 except NotModelled as why:
-                    rows.writerow((*where, *[""] * (len(_REASONS) + 2), "", str(why)))
+                    rows.writerow((*where, *[""] * (len(_SHARES) + 4), str(why)))
                     continue
-                shares = [f"{found.reasons.get(name, 0.0):.3f}" for name in _REASONS]
-                took = time.process_time() - began
-                rows.writerow((*where, f"{found.us:.4g}", *shares, f"{found.tail:.3f}", f"{took:.1f}", ""))
+                parts = Counter({"tail": found.tail, "launch": found.launch})
+                for (_, name), share in found.lines.items():
+                    parts[name] += share  # type: ignore[assignment]
+                shares = [f"{parts[name]:.3f}" for name in _SHARES]
+                ends = [f"{us:.4g}" for us in (found.us, found.low_us, found.high_us)]
+                rows.writerow((*where, *ends, *shares, f"{time.process_time() - began:.1f}", ""))
             file.flush()
 
 

@@ -30,6 +30,9 @@ _MOST_UNSURE = 1.5
 #: Ends of the interval for what is modelled, beside errors with samples/: of a card that was measured, of
 #: one of its architecture, and of any other.
 _INTERVALS = {"card": (0.85, 1.3), "architecture": (0.75, 1.5), "other": (0.6, 1.8)}
+#: Ways to L2 and back until a block knows what another has stored, and the share of its time that it may take
+#: until each has handed on to the next.
+_HANDED_ON, _MOST_WAITED = 3, 0.2
 #: Of a path, the share of instructions that it may leave out and still be the whole life of a warp.
 _LEFT_OUT = 0.02
 #: A cold kernel fetches its code and its arguments from DRAM, one after the other.
@@ -42,7 +45,9 @@ _WAVES, _THREADS, _LANES = (4, 16), 2048, 32
 #: Code was timed in parts of so many instructions; the first ones are fetched ahead.
 _CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
 #: Blocks on each SM beside which DRAM's latency was measured.
-_BESIDE = (1, 2, 4, 7)
+_BESIDE = ("few", 1, 2, 4, 7)
+#: Of its rate: beyond it requests wait for their turn.
+_MOST_USED = 0.9
 #: Warps go as many ways where some of them copy for all.
 _ROLES = 8
 _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
@@ -126,6 +131,8 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
     for launch in launches:
         most = max(most, _check(launch))
         taken, last, where = _cycles(launch, device, constants)
+        if _waits(launch) and launch.blocks * _HANDED_ON * rates["l2_latency_cycles"] > _MOST_WAITED * taken:
+            raise NotModelled("Its blocks wait for each other, perhaps for most of its time.")
         cycles, tail = cycles + taken, tail + last
         whole = max(1e-9, sum(where.values()))
         spent.update({key: each / whole * (taken - last) for key, each in where.items()})
@@ -151,6 +158,21 @@ def _check(launch: PlayedLaunch) -> float:
     if not most <= _MOST_UNSURE * least:
         raise NotModelled("How often its machine code executes is not known for certain.")
     return most / least
+
+
+def _waits(launch: PlayedLaunch) -> bool:
+    """Whether blocks load, over and over until it has a value, what others store."""
+    return any(
+        math.isinf(high) and number in block.successors and _is_asked(block)
+        for number, (block, (_, high)) in enumerate(zip(launch.code.blocks, launch.times, strict=True))
+    )
+
+
+def _is_asked(block: Block) -> bool:
+    loaded = {one.operands.partition(",")[0] for one in block.instructions if "STRONG" in one.opcode}
+    return any(
+        one.name == "ISETP" and loaded.intersection(one.operands.split(", ")) for one in block.instructions
+    )
 
 
 def _rare(blocks: Sequence[Block], times: Sequence[tuple[float, float]]) -> set[int]:
@@ -306,13 +328,12 @@ def _loaded(values: Mapping[str, float], mixed: float) -> tuple[tuple[float, flo
     for blocks in _BESIDE:
         used = later = 0.0
         for part, name in ((1 - mixed, "dram"), (mixed, "dram_copies")):
-            used += (
-                part * values[f"{name}_beside_{blocks}_gbps"] / values[f"{name}_beside_{_BESIDE[-1]}_gbps"]
-            )
+            most = values[f"{name}_beside_{_BESIDE[-1]}_gbps"]
+            used += part * values[f"{name}_beside_{blocks}_gbps"] / most
             later += part * values[f"{name}_latency_beside_{blocks}_cycles"]
-        found.append((max(used, found[-1][0] + 1e-6), later))
-    least = values["dram_latency_beside_few_cycles"]
-    return (found[0], *((used, max(0.0, later - least)) for used, later in found[1:]))
+        if found[-1][0] < used <= _MOST_USED:
+            found.append((used, max(0.0, later - values["dram_latency_beside_few_cycles"])))
+    return tuple(found)
 
 
 def _block_us(values: Mapping[str, float], threads: int) -> float:

@@ -281,6 +281,9 @@ class StreamingMultiprocessor:
                 if step.odd and when < (free := odd - (step.odd == 1)):
                     when = free
                 if when <= now:
+                    if warp is not last:
+                        self._held[unit].remove(warp)
+                        self._held[unit].append(warp)
                     self._time[unit], self._last[unit] = now + 1, warp
                     self._issue(warp, now)
                     return

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
 from gpuprof.results import SourceLine
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import ControlWord, control_words
-from gpuprof.sm_model.path import usual_path
-from gpuprof.sm_model.sm import Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
+from gpuprof.sm_model.machine_steps import steps_of
+from gpuprof.sm_model.path import usual_path, ways_to
+from gpuprof.sm_model.sm import REASONS, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
@@ -31,8 +33,12 @@ H200 = replace(
 
 
 def play(steps: Sequence[Step], warps: int = 1, blocks: int = 1, resident: int = 1) -> Played:
-    sm = StreamingMultiprocessor([[*steps, END]], [0], warps, resident, RATES)
+    sm = StreamingMultiprocessor([[*steps, END]], [[0]], warps, resident, RATES)
     return sm.play(blocks)
+
+
+def spent(steps: Sequence[Step], reason: str) -> float:
+    return sum(step.spent[REASONS.index(reason)] for step in steps)
 
 
 def test_a_lone_warp_takes_its_stall_cycles() -> None:
@@ -52,10 +58,10 @@ def test_a_pipe_of_half_the_lanes_takes_twice_as_long() -> None:
 
 def test_a_load_from_dram_holds_who_needs_it() -> None:
     load = Step(StepKind.LOAD, sets=0, passes=1, sectors=4, distant=1.0)
-    played = play([load, Step(StepKind.PLAIN, waits=(0,))])
+    steps = [load, Step(StepKind.PLAIN, waits=(0,))]
     # Four sectors at two cycles each, and the latency.
-    assert played.ends == [709]
-    assert played.reasons["memory"] == pytest.approx(707)
+    assert play(steps).ends == [709]
+    assert (spent(steps, "latency"), spent(steps, "bandwidth")) == (pytest.approx(699), pytest.approx(8))
 
 
 def test_more_warps_hide_latency() -> None:
@@ -66,9 +72,58 @@ def test_more_warps_hide_latency() -> None:
 
 
 def test_who_comes_first_to_a_barrier_waits() -> None:
-    slow = play([Step(StepKind.PLAIN, stall=9), Step(StepKind.BARRIER)], warps=2)
-    assert slow.reasons["barrier"] > 0
-    assert slow.ends[0] > 9
+    steps = [Step(StepKind.PLAIN, stall=9), Step(StepKind.BARRIER), Step(StepKind.PLAIN)]
+    assert play(steps, warps=2).ends[0] > 9
+    assert spent(steps, "barrier") > 0
+
+
+def test_a_register_bank_gives_an_operand_a_cycle() -> None:
+    # As patched machine code took on an H200: cycles of an instruction that reads so many of either bank.
+    for reads, cycles in (
+        ([(1, 1)], 1),
+        ([(2, 0)], 2),
+        ([(3, 0)], 3),
+        ([(2, 0), (0, 2)], 1),
+        ([(2, 1), (1, 2)], 1.5),
+        ([(2, 0), (2, 0), (0, 2), (0, 2)], 1.5),
+        ([(2, 1), *[(1, 1)] * 7], 1.125),
+    ):
+        steps = [Step(StepKind.PLAIN, pipe=1, cycles=1, even=even, odd=odd) for even, odd in reads]
+        assert play(steps * 100).ends[0] / (100 * len(steps)) == pytest.approx(cycles, abs=0.03), reads
+
+
+def test_an_operand_that_is_kept_is_not_read_again() -> None:
+    code = code_of((["FFMA R1, R2, R4.reuse, R1", "FFMA R3, R6, R4, R3", "FFMA R5, R6, R4, R5"], ()))
+    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 3
+    made = steps_of(code.blocks[0].instructions, words, {}, constants_of(H200), {1: 7})
+    assert [(step.even, step.odd, step.line) for step in made] == [(2, 1, 7), (1, 1, 7), (2, 1, 7)]
+
+
+def test_warps_of_a_scheduler_go_on_alike() -> None:
+    part = [Step(StepKind.PLAIN, pipe=1, cycles=1)] * 9
+    ends = play([*part, Step(StepKind.PLAIN, stall=2)] * 20, warps=1, blocks=12, resident=12).ends
+    assert min(ends) > 0.9 * max(ends)
+
+
+def test_dram_answers_later_the_more_it_has_to_do() -> None:
+    rates = replace(RATES, loaded=((0.0, 0.0), (0.5, 100.0), (0.8, 700.0)))
+    assert [rates.later(used) for used in (0.0, 0.25, 0.65, 0.9)] == [0, 50, pytest.approx(400), 700]
+
+
+def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
+    copying = [Step(StepKind.PLAIN, stall=500), Step(StepKind.BULK, sectors=4)]
+    steps, path = [[*copying, END], [Step(StepKind.PHASE), Step(StepKind.PLAIN), END]], [[0], [1]]
+    sm = StreamingMultiprocessor(steps, path, 2, 1, replace(RATES, bulk_latency=400.0))
+    # The copy begins at 500, and takes its four sectors' time and its latency.
+    assert sm.play(1).ends == [pytest.approx(500 + 4 + 400 + 1)]
+
+
+def test_products_of_warp_groups_are_waited_for_by_number() -> None:
+    code = code_of((["HGMMA.64x128x16.F32 R24, gdesc[UR8], R24, gsb0", "WARPGROUP.DEPBAR.LE gsb0, 0x0"], ()))
+    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 2
+    product, until = steps_of(code.blocks[0].instructions, words, {}, constants_of(H200), {})
+    assert product.cycles == pytest.approx(64, rel=0.01)
+    assert play([product, until]).ends[0] > play([product]).ends[0] + 64
 
 
 def test_a_cp_async_group_is_waited_for_by_number() -> None:
@@ -106,7 +161,8 @@ def launch_of(
         words[one.address // 16] = replace(words[0], sets=0)
         words[one.address // 16 + 1] = replace(words[0], waits=1)
     whole = [(each * blocks * warps,) * 2 for each in times]
-    return PlayedLaunch(code, words, whole, {one.address: asked for one in loads}, blocks, warps, 4)
+    traffic = {one.address: asked for one in loads}
+    return PlayedLaunch(code, words, whole, traffic, blocks, warps, 4, {1: 7})
 
 
 LOOP = code_of(
@@ -136,6 +192,21 @@ def test_the_rarer_way_is_gone_by_its_share() -> None:
     assert path.count(2) == pytest.approx(10, abs=1)
 
 
+def test_what_few_warps_do_is_shared_out() -> None:
+    code = code_of(
+        (["MOV"], (1,)), (["BRA 3"], (2, 3)), (["UTMALDG.2D"], (3,)), (["BRA 1"], (1, 4)), (["EXIT"], ())
+    )
+    times = [1, 40, 5, 40, 1]
+    ways = list(ways_to(code.blocks, times, {2}))
+    assert (1, 2) in ways
+    paths = [
+        usual_path(code.blocks, times, loops_of(code.blocks), dict.fromkeys(ways, (role + 0.5) / 8))
+        for role in range(8)
+    ]
+    assert sum(path.count(2) for path in paths) == 40
+    assert len({path.index(2) for path in paths}) == 8
+
+
 @pytest.mark.parametrize("change", [{"sectors": 8.0}, {"distant": 1.0}])
 def test_more_traffic_never_takes_less(change: dict[str, float]) -> None:
     before = {"sectors": 4.0, "distant": 0.5}
@@ -152,10 +223,20 @@ def test_a_block_more_than_fits_takes_a_wave_more() -> None:
     assert tail.us > 1.3 * whole.us
 
 
-def test_shares_of_a_warps_cycles_are_whole() -> None:
+def test_shares_of_a_time_are_whole_and_stand_at_lines() -> None:
     found = modelled([launch_of(LOOP, [1, 500, 1], 132)], H200)
-    assert sum(found.reasons.values()) == pytest.approx(1)
-    assert found.reasons["memory"] > 0.8
+    assert sum(found.lines.values()) + found.tail + found.launch == pytest.approx(1)
+    assert {line for line, _ in found.lines} == {7}
+    assert found.lines[7, "latency"] > 0.8
+
+
+def test_blocks_that_wait_for_each_other_long_are_not_modelled() -> None:
+    asking = ["LDG.E.STRONG.GPU R2, [R4]", "ISETP.NE P0, PT, R2, RZ, PT", "BRA 1"]
+    launch = launch_of(code_of((["MOV R0, R1"] * 40, (1,)), (asking, (1, 2)), (["EXIT"], ())), [1, 1, 1], 132)
+    waiting = replace(launch, times=[launch.times[0], (1056.0, float("inf")), launch.times[2]])
+    with pytest.raises(NotModelled, match="wait for each other"):
+        modelled([waiting], H200)
+    assert modelled([launch], H200).us > 0
 
 
 def test_what_is_not_known_is_not_modelled() -> None:
@@ -163,8 +244,6 @@ def test_what_is_not_known_is_not_modelled() -> None:
     unsure = replace(launch, times=[(low, 2 * low) for low, _ in launch.times])
     with pytest.raises(NotModelled, match="for certain"):
         modelled([unsure], H200)
-    with pytest.raises(NotModelled, match="UTMALDG"):
-        modelled([launch_of(code_of((["UTMALDG.2D", "EXIT"], ())), [1], 132)], H200)
     with pytest.raises(NotModelled, match="clock"):
         modelled([launch], replace(H200, sm_clock_mhz=0.0))
 
@@ -179,11 +258,11 @@ def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
 
 
 def test_traffic_is_what_an_execution_asks_for() -> None:
-    sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, {(7, "global_load"): 1.0}, {7: 0.5})
+    sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, {(7, "global_load"): 1.0}, {7: 0.5}, {})
     line = SourceLine(7, {"global_load_requests": 80, "global_load_sectors": 320})
     (found,) = traffic_of([sites], [line], read_bytes=160 * 32 / 4, written_bytes=0)
     # A line for each sector, half of the sectors in L1, a quarter of the others read for the first time.
-    assert found[16] == Traffic(passes=4.0, sectors=2.0, distant=0.25)
+    assert found[16] == Traffic(passes=4.0, sectors=2.0, distant=0.25, spread=1.0)
 
 
 def test_control_words_say_who_waits_for_a_load() -> None:
