@@ -181,8 +181,8 @@ class Cards:
         try:
             cases = plan_cases(self._request, references=worker.opened.backend == "gpu")
             problems = list(dict.fromkeys(case.problem for case in cases))
-            worker.tell(Prepare(tuple(cases)))
             sized = worker.ask(Size(tuple(problems)), self._timeout_s)
+            worker.tell(Prepare(tuple(cases)))
             check_memory(problems, sized.bytes_needed, worker.opened.memory_budget_bytes)
             opened = worker.opened
             if self._reach:

@@ -8,6 +8,8 @@ from executor_harness import run_cuda
 
 from gpuprof.toolchain.cuda_headers import find_cuda_headers
 
+pytestmark = pytest.mark.deep
+
 #: Each warp computes a tile of D, of which C holds what is added; A and B are read where they lie, or from
 #: shared memory.
 GEMM = """#include <mma.h>

@@ -44,7 +44,14 @@ class ProblemArrays:
     """Device arrays of one problem, kept while its kernels are measured one after the other."""
 
     def __init__(
-        self, code_for: CodeFor, problem: Problem, seed: int, free_bytes: Callable[[], int], ahead: Ahead
+        self,
+        code_for: CodeFor,
+        problem: Problem,
+        seed: int,
+        free_bytes: Callable[[], int],
+        ahead: Ahead,
+        *,
+        others: bool = False,
     ) -> None:
         self.problem = problem
         self._ahead = ahead
@@ -54,6 +61,9 @@ class ProblemArrays:
         #: Hides references and makes checksums: no kernel knows it.
         self._key = secrets.randbits(63) | 1
         self._result = DeviceBuffer(32)
+        self._fresh = self._fresh_inputs()
+        if others:
+            self.begin_others()
         with timeline.span("inputs", problem.label):
             host = ahead.result(Problem.inputs, problem, seed)
         self._buffers = {spec.name: DeviceBuffer(spec.nbytes) for spec in problem.arrays}
@@ -72,7 +82,6 @@ class ProblemArrays:
         self._changed: Callable[[], None] | None = None
         self._checksums = {name: self._checksum(self._buffers[name]) for name in self._inputs}
         self._of_references = self._reference_checksums()
-        self._fresh = self._fresh_inputs()
 
     @staticmethod
     def device_bytes(problem: Problem) -> int:
@@ -341,7 +350,10 @@ class ArrayKeeper:
             room = _MEMORY_SHARE * self._context.free_bytes()
             self.forget(_MOST_KEPT if ProblemArrays.device_bytes(problem) <= room else 0)
             with timeline.span("arrays", problem.label):
-                arrays = ProblemArrays(self.code, problem, self._seed, self._context.free_bytes, self._ahead)
+                arrays = ProblemArrays(
+                    *(self.code, problem, self._seed, self._context.free_bytes, self._ahead),
+                    others=problem in self._coming,
+                )
             self._begin_next(problem)
         self._kept[problem] = arrays
         return arrays
