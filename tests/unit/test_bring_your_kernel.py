@@ -14,6 +14,7 @@ from unit_support import gpuprof
 
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
+pytestmark = pytest.mark.deep
 PAGE = (Path(__file__).parents[2] / "docs" / "bring-your-kernel.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```([^\n]*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FILES = {about.split()[1]: text for about, text in BLOCKS if about}

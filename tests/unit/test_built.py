@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from problem_support import measured
 
 import gpuprof
 from gpuprof.cubin_file import architecture_in, function_of, kernels_in
@@ -13,6 +14,7 @@ from gpuprof.errors import CompileError, HeaderError, InputError
 from gpuprof.executor import load_program
 from gpuprof.kernels.built_files import read_built
 from gpuprof.kernels.paths import ladder_of
+from gpuprof.problems.problem import Problem
 from gpuprof.toolchain import assembling
 from gpuprof.toolchain.assembling import check_target, found_ptxas, load_cubin, load_ptx
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
@@ -74,23 +76,19 @@ def written(folder, kernel, ending, header=HEADER, text=None):
 
 
 def case_of(path):
-    return recorded(gpuprof.profile(path, sizes=1000, device="sim:h200"))
-
-
-def recorded(run):
-    """The one case as a results file has it."""
-    (case,) = run.record.cases
-    return case
+    """What is measured of a file's one kernel, in this process."""
+    ladder = ladder_of([path])
+    (kernel,) = ladder.kernels
+    return measured(kernel, Problem.of(ladder.operation, (1000,)), kernel.launch.block)
 
 
 def test_ptx_runs_and_its_lines_are_its_own(tmp_path, kernel):
     path = written(tmp_path, kernel, ".ptx")
-    run = gpuprof.profile(path, sizes=1000, device="sim:h200")
-    (case,) = run.cases
+    case = case_of(path)
     assert case.outcome == "ok"
-    assert run.record.kernels[0].source == path.read_text()
+    assert read_built(path).source == path.read_text()
     lines = path.read_text().splitlines()
-    stores = [line.line for line in recorded(run).lines if "global_store_requests" in line.counters]
+    stores = [line.line for line in case.lines if "global_store_requests" in line.counters]
     assert [lines[number - 1].split()[0] for number in stores] == ["st.global.f32"]
 
 
@@ -99,9 +97,8 @@ def test_ptx_has_the_lines_of_the_file_that_it_names_where_that_is_beside_it(tmp
     ptx = kernel.ptx
     assert '.file\t1 "scale.cu"' in ptx or "scale.cu" in ptx
     path = written(tmp_path, kernel, ".ptx")
-    run = gpuprof.profile(path, sizes=1000, device="sim:h200")
-    assert run.record.kernels[0].source == SOURCE
-    assert {line.line for line in recorded(run).lines} >= {4, 7}
+    assert read_built(path).source == SOURCE
+    assert {line.line for line in case_of(path).lines} >= {4, 7}
 
 
 @pytest.mark.parametrize("name", ["../outside.cu", "/etc/hostname", ".hidden.cu"])
@@ -124,7 +121,7 @@ def test_machine_code_is_given_its_resources_and_says_why_nothing_is_counted(tmp
     held = case.resources
     found = held.registers_per_thread, held.static_shared_bytes, held.spill_bytes
     assert found == (kernel.registers_per_thread, kernel.static_shared_bytes, kernel.spill_bytes)
-    assert "STG" in gpuprof.profile(path, sizes=10, device="none").record.kernels[0].source
+    assert "STG" in read_built(path).source
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
