@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""FP32 from three TF32 products: right at sizes that fit no tile, as exact as FP32, no bank conflicts."""
+"""GEMMs of TF32 and of 8-bit floats, and FP32 from three TF32 products: right at sizes that fit no tile."""
 
 import pytest
 from problem_support import find_kernel, measured, problem_for
@@ -11,12 +11,15 @@ pytestmark = pytest.mark.deep
 RAGGED = {
     "tf32x3_mma": [(1, 1, 1), (33, 35, 17), (130, 140, 100), (129, 257, 37)],
     "tf32x3": [(1, 4, 4), (20, 36, 12), (300, 140, 100), (513, 260, 68)],
+    "tf32": [(1, 4, 4), (300, 140, 100), (513, 516, 36)],
+    "e4m3": [(1, 2, 16), (300, 142, 272), (513, 514, 144)],
 }
+THREE_PRODUCTS = ("tf32x3_mma", "tf32x3")
 
 
 def measure(name, size, **scalars):
     kernel = find_kernel("gemm", name)
-    return measured(kernel, problem_for(kernel, *size, **scalars))
+    return measured(kernel, problem_for(kernel, *size, dtype=kernel.dtypes[0], **scalars))
 
 
 @pytest.mark.parametrize(("name", "size"), [(name, size) for name, sizes in RAGGED.items() for size in sizes])
@@ -26,7 +29,7 @@ def test_right_at_every_size(name, size):
     assert measurement.resources.spill_bytes == 0
 
 
-@pytest.mark.parametrize("name", RAGGED)
+@pytest.mark.parametrize("name", THREE_PRODUCTS)
 def test_exact_as_fp32_and_without_bank_conflicts(name):
     m, n, k = size = 256, 128, 512
     measurement = measure(name, size)
