@@ -158,39 +158,64 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
             if case.outcome == "ok" and not case.is_reference and case.timing and case.timing.cold:
                 where = (card, case.problem.operation, case.kernel, case.problem.label)
                 measured[where] = case.timing.cold.median_us
-    found: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
+    found: dict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
     silent: Counter[tuple[str, ...]] = Counter()
-    both = [["card", "operation", "kernel", "size", "modelled_us", "measured_us"]]
+    both = [["card", "operation", "kernel", "size", "modelled_us", "low_us", "high_us", "measured_us"]]
     with predictions.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             us = measured.get((row["card"], row["operation"], row["kernel"], row["size"]))
             where = row["card"], row["operation"], row["size"]
             silent[where] += us is not None and not row["modelled_us"]
             if us is not None and row["modelled_us"]:
-                found[where].append((us, float(row["modelled_us"])))
+                found[where].append((us, *(float(row[name]) for name in both[0][4:7])))
                 both.append([*(row[name] for name in both[0][:-1]), f"{us:.6g}"])
     with predictions.with_name("model-errors.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(both)
     print("| card | ladder | size | kernels | without | error, worst, rank, pick |")
     print("|---|---|--:|--:|--:|---|")
-    for where, pairs in found.items():
-        print(f"| {' | '.join(where)} | {len(pairs)} | {silent[where]} | {_errors(pairs, 1)} |")
-    ladders: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
-    for (card, operation, _), pairs in found.items():
-        ladders[card, operation] += pairs
-    for where, pairs in ladders.items():
-        errors = [abs(said / us - 1) for us, said in pairs]
-        bias = statistics.median(said / us for us, said in pairs)
-        print(f"{' '.join(where)}: {statistics.mean(errors):.1%} of {len(pairs)}, median ratio {bias:.2f}")
+    for where, rows in found.items():
+        print(f"| {' | '.join(where)} | {len(rows)} | {silent[where]} | {_errors(rows)} |")
+    print("\n| ladder | card | cases | below 1024 | from 1024 up | worst | rank | pick within 3 % | inside |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
+    for operation in LADDERS:
+        for card in CARDS:
+            print(f"| {operation} | {card} {_summary(found, [card], [operation])}")
+    print(f"| all | both {_summary(found, CARDS, LADDERS)}")
 
 
-def _errors(rows: Sequence[tuple[float, ...]], by: int) -> str:
+def _summary(
+    found: dict[tuple[str, ...], list[tuple[float, ...]]], cards: Sequence[str], operations: Sequence[str]
+) -> str:
+    """Cells of a row: cases, mean absolute errors, the worst, median rank correlation, picks, inside."""
+    of = {where: rows for where, rows in found.items() if where[0] in cards and where[1] in operations}
+    errors: dict[bool, list[float]] = {True: [], False: []}
+    for (_, operation, size), rows in of.items():
+        large = int(size) >= sizes_of(operation)[SIZES.index(1024)]
+        errors[large] += [abs(row[1] / row[0] - 1) for row in rows]
+    every = [row for rows in of.values() for row in rows]
+    inside = sum(low <= us <= high for us, _, low, high in every) / len(every)
+    picks = sum(_loss(rows) <= 1.03 for rows in of.values())
+    worst = max(each for part in errors.values() for each in part)
+    means = " | ".join(f"{statistics.mean(errors[large]):.1%}" for large in (False, True))
+    rank = statistics.median(_rank(rows) for rows in of.values())
+    return f"| {len(every)} | {means} | {worst:.0%} | {rank:.2f} | {picks} of {len(of)} | {inside:.0%} |"
+
+
+def _loss(rows: Sequence[tuple[float, ...]]) -> float:
+    """How much longer the kernel that is modelled to be the fastest takes than the fastest one."""
+    return min(rows, key=lambda row: row[1])[0] / min(row[0] for row in rows)
+
+
+def _rank(rows: Sequence[tuple[float, ...]]) -> float:
+    ranks = [np.argsort(np.argsort([row[side] for row in rows])).tolist() for side in (0, 1)]
+    return statistics.correlation(*ranks)
+
+
+def _errors(rows: Sequence[tuple[float, ...]]) -> str:
     """Mean absolute error, the worst, Spearman's rank correlation, and the pick's loss."""
-    errors = [abs(row[by] / row[0] - 1) for row in rows]
-    loss = min(rows, key=lambda row: row[by])[0] / min(row[0] for row in rows)
-    ranks = [np.argsort(np.argsort([row[side] for row in rows])).tolist() for side in (0, by)]
-    rank = f"{statistics.correlation(*ranks):.2f}" if len(rows) > 2 else "–"
-    return f"{statistics.mean(errors):.0%}, {max(errors):.0%}, {rank}, {loss:.2f}x"
+    errors = [abs(row[1] / row[0] - 1) for row in rows]
+    rank = f"{_rank(rows):.2f}" if len(rows) > 2 else "–"
+    return f"{statistics.mean(errors):.0%}, {max(errors):.0%}, {rank}, {_loss(rows):.2f}x"
 
 
 if __name__ == "__main__":

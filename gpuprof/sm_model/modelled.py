@@ -50,6 +50,8 @@ _BESIDE = ("few", 1, 2, 4, 7)
 _MOST_USED = 0.9
 #: Warps go as many ways where some of them copy for all.
 _ROLES = 8
+#: What goes through the caches of textures.
+_UNPLAYED = ("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED")
 _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
 
 
@@ -153,6 +155,9 @@ def _check(launch: PlayedLaunch) -> float:
     least = most = 0.0
     rare = launch.rare
     for number, (block, (low, high)) in enumerate(zip(launch.code.blocks, launch.times, strict=True)):
+        unplayed = [one.name for one in block.instructions if one.name in _UNPLAYED]
+        if high and unplayed:
+            raise NotModelled(f"It has {unplayed[0]}: textures and surfaces are not modelled.")
         least += low * len(block.instructions)
         most += (low if number in rare else 2 * low if math.isinf(high) else high) * len(block.instructions)
     if not most <= _MOST_UNSURE * least:
@@ -256,11 +261,12 @@ def _cycles(
     full, rest = divmod(each, resident)
     played = play(resident)
     cycles = full * _life(played, times, lengths, resident * launch.warps)
+    started = each * max(rates.block_cycles, launch.warps * rates.warp_cycles)
     if not rest:
-        return cycles, 0.0, _spent(steps, times, [played])
+        return max(started, cycles), 0.0, _spent(steps, times, [played])
     last = play(rest)
     tail = _life(last, times, lengths, rest * launch.warps)
-    return cycles + tail, tail, _spent(steps, times, [played, last])
+    return max(started, cycles + tail), tail, _spent(steps, times, [played, last])
 
 
 def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]]:

@@ -244,6 +244,8 @@ def test_what_is_not_known_is_not_modelled() -> None:
     unsure = replace(launch, times=[(low, 2 * low) for low, _ in launch.times])
     with pytest.raises(NotModelled, match="for certain"):
         modelled([unsure], H200)
+    with pytest.raises(NotModelled, match="textures"):
+        modelled([launch_of(code_of((["TEX.LL R0, R2", "EXIT"], ())), [1], 132)], H200)
     with pytest.raises(NotModelled, match="clock"):
         modelled([launch], replace(H200, sm_clock_mhz=0.0))
 
