@@ -34,27 +34,39 @@ template <bool VECTOR> static __device__ __forceinline__ uint4 load8(const real 
     return *(const uint4 *)values;
 }
 
-// Two neighbours of a row of C as they are to be.
-static __device__ __forceinline__ unsigned scaled2(float first, float second, float alpha, float beta, const real *c)
+// Two neighbours of a row of C as they are to be, of which `left` exist.
+template <bool VECTOR>
+static __device__ __forceinline__ unsigned scaled2(float first, float second, float alpha, float beta, const real *c, int left)
 {
-    if (beta == 0)
-        return pack(alpha * first, alpha * second);
-    __align__(4) real old[2];
-    *(unsigned *)old = *(const unsigned *)c;
-    return pack(alpha * first + beta * (float)old[0], alpha * second + beta * (float)old[1]);
+    first *= alpha;
+    second *= alpha;
+    if (beta != 0 && left > 0) {
+        __align__(4) real old[2];
+        if (VECTOR)
+            *(unsigned *)old = *(const unsigned *)c;
+        else {
+            old[0] = c[0];
+            old[1] = left > 1 ? c[1] : (real)0.0f;
+        }
+        first += beta * (float)old[0];
+        second += beta * (float)old[1];
+    }
+    return pack(first, second);
 }
-// Write two neighbours of a row of C, of which `left` exist.
+// Write two neighbours of a row of C, of which `left` exist: at once where rows start at multiples of 16 bytes.
 template <bool VECTOR>
 static __device__ __forceinline__ void write2(real *c, int left, float alpha, float first, float second, float beta)
 {
+    __align__(4) real values[2];
+    *(unsigned *)values = scaled2<VECTOR>(first, second, alpha, beta, c, left);
     if (VECTOR) {
         if (left > 0)
-            *(unsigned *)c = scaled2(first, second, alpha, beta, c);
+            *(unsigned *)c = *(const unsigned *)values;
     } else {
         if (left > 0)
-            c[0] = (real)(beta == 0 ? alpha * first : alpha * first + beta * (float)c[0]);
+            c[0] = values[0];
         if (left > 1)
-            c[1] = (real)(beta == 0 ? alpha * second : alpha * second + beta * (float)c[1]);
+            c[1] = values[1];
     }
 }
 

@@ -26,10 +26,13 @@ template <int BLOCKS>
 static __device__ __forceinline__ void copy_box_to_all(unsigned target, const TensorMap *map, int column, int row,
                                                        unsigned barrier)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
-                 " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(target),
-                 "l"(map), "r"(column), "r"(row), "r"(barrier), "h"((unsigned short)((1 << BLOCKS) - 1))
-                 : "memory");
+    if (BLOCKS == 1)
+        copy_box(target, map, column, row, barrier);
+    else
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+                     " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(target),
+                     "l"(map), "r"(column), "r"(row), "r"(barrier), "h"((unsigned short)((1 << BLOCKS) - 1))
+                     : "memory");
 }
 // Start the copy of a box in shared memory to the array, and close a group of such copies.
 static __device__ __forceinline__ void store_box(const TensorMap *map, int column, int row, unsigned source)
@@ -61,22 +64,30 @@ static __device__ __forceinline__ void arrive_at(unsigned barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// Arrive at the barrier in the same place of another block of the cluster.
+// Arrive at the barrier in the same place of another block of the cluster. To order reads and writes by threads of both it
+// would have to be a release to the cluster, which waits for all that the thread wrote to memory.
 static __device__ __forceinline__ void arrive_at_block(unsigned barrier, unsigned rank)
 {
     asm volatile("{\n"
                  ".reg .b32 theirs;\n"
                  "mapa.shared::cluster.u32 theirs, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [theirs];\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [theirs];\n"
                  "}" ::"r"(barrier),
                  "r"(rank)
                  : "memory");
 }
-// Wait for all threads of all blocks of the cluster.
+// Wait for all threads of all blocks of the cluster, not for what they wrote to memory.
 static __device__ __forceinline__ void meet_cluster()
 {
-    asm volatile("barrier.cluster.arrive;\n"
+    asm volatile("barrier.cluster.arrive.relaxed;\n"
                  "barrier.cluster.wait;" ::
+                     : "memory");
+}
+// The same, and see what they wrote to shared memory.
+static __device__ __forceinline__ void meet_cluster_in_order()
+{
+    asm volatile("barrier.cluster.arrive.release;\n"
+                 "barrier.cluster.wait.acquire;" ::
                      : "memory");
 }
 // Arrive, and have the barrier wait for so many bytes of copies too.
@@ -117,6 +128,12 @@ static __device__ __forceinline__ float load1(unsigned address)
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(address) : "memory");
     return v;
 }
+static __device__ __forceinline__ unsigned load_word(unsigned address)
+{
+    unsigned word;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+    return word;
+}
 static __device__ __forceinline__ void store(unsigned address, float value)
 {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
@@ -125,6 +142,17 @@ static __device__ __forceinline__ void store4(unsigned address, float4 v)
 {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
                  : "memory");
+}
+// A flag in global memory that says: what this thread, and those that it has waited for, wrote before can be read.
+static __device__ __forceinline__ void raise(unsigned *flag)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
+}
+static __device__ __forceinline__ bool is_raised(const unsigned *flag)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    return value != 0;
 }
 // Add to four neighbours in global memory, without waiting for them.
 static __device__ __forceinline__ void add4(float4 *target, float4 v)

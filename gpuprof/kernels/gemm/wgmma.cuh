@@ -56,10 +56,12 @@ template <int REGISTERS> static __device__ __forceinline__ void grow_to()
     PLACES_32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define PLACES_128 \
+#define PLACES_96 \
     PLACES_64 ", " \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define PLACES_128 \
+    PLACES_96 ", " \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define SUMS_8(i)                                                                                                      \
@@ -67,6 +69,7 @@ template <int REGISTERS> static __device__ __forceinline__ void grow_to()
         "+f"(sum[i + 6]), "+f"(sum[i + 7])
 #define SUMS_32(i) SUMS_8(i), SUMS_8(i + 8), SUMS_8(i + 16), SUMS_8(i + 24)
 #define SUMS_64(i) SUMS_32(i), SUMS_32(i + 32)
+#define SUMS_96(i) SUMS_64(i), SUMS_32(i + 64)
 #define SUMS_128(i) SUMS_64(i), SUMS_64(i + 64)
 #define WGMMA(TYPE, COLUMNS, COUNT, A, B, ONE)                                                                         \
     asm volatile("{\n"                                                                                                 \
@@ -94,6 +97,11 @@ static __device__ __forceinline__ void multiply_add(float (&sum)[64], unsigned l
                                                     bool add)
 {
     WGMMA_OF_RUN("128", 64, "%64", "%65", "%66");
+}
+static __device__ __forceinline__ void multiply_add(float (&sum)[96], unsigned long long a, unsigned long long b,
+                                                    bool add)
+{
+    WGMMA_OF_RUN("192", 96, "%96", "%97", "%98");
 }
 static __device__ __forceinline__ void multiply_add(float (&sum)[128], unsigned long long a, unsigned long long b,
                                                     bool add)

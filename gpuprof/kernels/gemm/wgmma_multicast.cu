@@ -5,7 +5,7 @@ problem = "gemm"
 dtypes = ["bf16", "f16"]
 title = "Two blocks share tiles of B"
 rung = 678
-idea = "Two blocks of a cluster compute tiles one below the other, which need the same columns of B: each fetches half of them, for both."
+idea = "Two blocks of a cluster compute tiles one below the other, which need the same columns of B: each fetches half of their k, for both."
 after = "wgmma_persistent"
 change = "A block asks the L2 cache for 32 KiB a tile of k instead of 48. A stage is free once the warps of both blocks are done with it: mbarrier_arrives rise."
 bottleneck = "Writing C: a warp stores 8 rows of 16 bytes at a time, half of a sector each, and no product runs for its warps meanwhile."
@@ -21,7 +21,7 @@ swizzle_bytes = 128
 
 [tensor_maps.B_map]
 array = "B"
-box = ["64", "BK"]
+box = ["64", "BK // CLUSTER"]
 swizzle_bytes = 128
 
 [launch]
@@ -39,12 +39,12 @@ BN = 256   # columns of C per block
 STAGES = 4 # tiles in shared memory
 
 [candidates]
-BN = [128, 256]
+BN = [64, 128, 192, 256]
 STAGES = [3, 4, 5, 6]
 
 [[require]]
-condition = "BN == 128 or BN == 256"
-because = "{id} has products of 128 and 256 columns, a half of which each block fetches"
+condition = "BN == 64 or BN == 128 or BN == 192 or BN == 256"
+because = "{id} has products of 64, 128, 192 and 256 columns"
 
 [[require]]
 condition = "STAGES >= 2"
@@ -100,6 +100,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (t < 128) {
         // The warpgroup that fetches: one thread of it.
         shrink_to<40>();
+        const int k_mine = rank * (BK / CLUSTER); // of a tile of B this block's share
         int turn = 0;
         for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             const int m0 = first_row(tile);
@@ -110,8 +111,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
                 expect_bytes(barrier, STAGE);
                 copy_box(stage, &A_map, k0, m0, barrier);
-                for (int n = rank * (BN / CLUSTER); n < (rank + 1) * (BN / CLUSTER); n += ROW)
-                    copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, k0, barrier);
+                for (int n = 0; n < BN; n += ROW)
+                    copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * (n * BK + k_mine * ROW), &B_map, n0 + n, k0 + k_mine,
+                                             barrier);
             }
         }
     } else {

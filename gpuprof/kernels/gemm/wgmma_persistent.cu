@@ -38,12 +38,12 @@ BN = 256   # columns of C per block
 STAGES = 4 # tiles in shared memory
 
 [candidates]
-BN = [64, 128, 256]
+BN = [64, 128, 192, 256]
 STAGES = [3, 4, 5, 6]
 
 [[require]]
-condition = "BN == 64 or BN == 128 or BN == 256"
-because = "{id} has products of 64, 128 and 256 columns"
+condition = "BN == 64 or BN == 128 or BN == 192 or BN == 256"
+because = "{id} has products of 64, 128, 192 and 256 columns"
 
 [[require]]
 condition = "STAGES >= 2"

@@ -3,8 +3,6 @@
 /*gpuprof
 problem = "gemm"
 dtypes = ["bf16", "f16"]
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
-
 [[variants]]
 id = "wgmma_producer"
 rung = 672
@@ -32,6 +30,34 @@ parameters = { BN = 256 }
 grid_blocks = "falls"
 shared_bytes = "rises"
 
+[[variants]]
+id = "wgmma_producer_64x64"
+rung = 675
+shape_of = "wgmma_producer"
+title = "64x64 tiles"
+idea = "For a C of few tiles: four times as many blocks, each with one warpgroup that multiplies."
+after = "wgmma_producer"
+change = "A quarter of the tile: grid_blocks rise, and each block is done sooner."
+bottleneck = "Latency: launch, one way to memory, and a way back for C."
+parameters = { BM = 64, BN = 64, STAGES = 8 }
+
+[variants.moves]
+grid_blocks = "rises"
+
+[[variants]]
+id = "wgmma_producer_64x128"
+rung = 675.5
+shape_of = "wgmma_producer"
+title = "64x128 tiles"
+idea = "For a C near 1024x1024, of which these tiles are one to an SM."
+after = "wgmma_producer"
+change = "Half of the tile: grid_blocks rise."
+bottleneck = "Latency."
+parameters = { BM = 64, STAGES = 8 }
+
+[variants.moves]
+grid_blocks = "rises"
+
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "BM"]
@@ -42,26 +68,33 @@ array = "B"
 box = ["64", "BK"]
 swizzle_bytes = 128
 
-[launch]
-block = [384]
+[[launches]]
+entry = "wgmma_producer"
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+block = ["128 + 2 * BM"]
 grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
 dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes"
 
 [constants]
-BM = 128 # rows of C per block
-BK = 64  # k per tile
+BK = 64 # k per tile
 
 [parameters]
+BM = 128   # rows of C per block
 BN = 128   # columns of C per block
 STAGES = 4 # tiles in shared memory
 
 [candidates]
-BN = [64, 128, 256]
+BM = [64, 128]
+BN = [64, 128, 192, 256]
 STAGES = [3, 4, 5, 6]
 
 [[require]]
-condition = "BN == 64 or BN == 128 or BN == 256"
-because = "{id} has products of 64, 128 and 256 columns"
+condition = "BM == 64 or BM == 128"
+because = "{id} has room for the sums of one warpgroup of 64 rows or of two"
+
+[[require]]
+condition = "BN == 64 or BN == 128 or BN == 192 or BN == 256"
+because = "{id} has products of 64, 128, 192 and 256 columns"
 
 [[require]]
 condition = "STAGES >= 2"
@@ -76,7 +109,7 @@ condition = "90 <= arch < 100"
 because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
-#define THREADS BLOCK_X
+#define THREADS (128 + 2 * BM)
 #define A_BYTES (2 * BM * BK)
 #define B_BYTES (2 * BK * BN)
 #define STAGE (A_BYTES + B_BYTES)
@@ -112,7 +145,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
     if (t < 128) {
         // The warpgroup that fetches: one thread of it.
-        shrink_to<40>();
+        if (BM > 64)
+            shrink_to<40>();
         if (t > 0)
             return;
         for (int tile = 0; tile < tiles; ++tile) {
@@ -128,7 +162,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
 
     // The warpgroups that multiply.
-    grow_to<232>();
+    if (BM > 64) // a single one has registers enough
+        grow_to<232>();
     const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
     float sum[BN / 2];
 #pragma unroll 1

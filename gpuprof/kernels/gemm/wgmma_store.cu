@@ -4,7 +4,6 @@
 title = "C written by the copy engine"
 problem = "gemm"
 dtypes = ["bf16", "f16"]
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"]
 
 [[variants]]
 id = "wgmma_store"
@@ -30,6 +29,34 @@ parameters = { PANEL = 8 }
 [variants.moves]
 global_store_requests = "stays"
 
+[[variants]]
+id = "wgmma_store_128x128"
+rung = 683
+shape_of = "wgmma_store_panels"
+title = "128x128 tiles, C written by the copy engine"
+idea = "For a C of few tiles: half of the tile, and room for six tiles of A and B on their way."
+after = "wgmma_store_panels"
+change = "Twice as many tiles."
+bottleneck = "Shared memory, which is read and filled for 640 cycles where tensor cores multiply for 512."
+parameters = { BN = 128, STAGES = 6, CLUSTER = 1, PANEL = 8 }
+
+[variants.moves]
+hmma_instructions = "rises"
+
+[[variants]]
+id = "wgmma_store_128x192"
+rung = 683.5
+shape_of = "wgmma_store_panels"
+title = "128x192 tiles, C written by the copy engine"
+idea = "For a C whose waves these tiles fill better."
+after = "wgmma_store_panels"
+change = "Three quarters of the tile, and room for five of A and B."
+bottleneck = "That of the others."
+parameters = { BN = 192, STAGES = 5, PIECES = 1, PANEL = 8 }
+
+[variants.moves]
+hmma_instructions = "rises"
+
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "BM"]
@@ -37,7 +64,7 @@ swizzle_bytes = 128
 
 [tensor_maps.B_map]
 array = "B"
-box = ["64", "BK"]
+box = ["64", "BK // CLUSTER"]
 swizzle_bytes = 128
 
 [tensor_maps.C_map]
@@ -45,29 +72,47 @@ array = "C"
 box = ["64", "16"]
 swizzle_bytes = 128
 
-[launch]
-block = [384]
+[[launches]]
+entry = "wgmma_store"
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"]
+block = ["128 + 2 * BM"]
 grid = ["min(sm_count // CLUSTER, cdiv(N, BN) * cdiv(M, BM * CLUSTER)) * CLUSTER"]
-dynamic_shared_bytes = "(STAGES * BK * (BM + BN) + 2 * 64 * BM) * real_bytes"
+dynamic_shared_bytes = "(STAGES * BK * (BM + BN) + PIECES * 64 * BM) * real_bytes"
 
 [constants]
-BM = 128    # rows of C per block
-BK = 64     # k per tile
-CLUSTER = 2 # blocks that share columns of B
+BK = 64 # k per tile
 
 [parameters]
+BM = 128   # rows of C per block
 BN = 256   # columns of C per block
 STAGES = 4 # tiles in shared memory
+PIECES = 2 # of C in shared memory, for each warp
+CLUSTER = 2 # blocks that share columns of B
 PANEL = 1  # rows of clusters whose tiles run together
 
 [candidates]
-BN = [128, 256]
+PIECES = [1, 2, 4]
+BM = [64, 128]
+CLUSTER = [1, 2, 4]
+BN = [64, 128, 192, 256]
 STAGES = [3, 4, 5, 6]
 PANEL = [1, 2, 4, 8, 16]
 
 [[require]]
-condition = "BN == 128 or BN == 256"
-because = "{id} has products of 128 and 256 columns, a half of which each block fetches"
+condition = "BM == 64 or BM == 128"
+because = "{id} has room for the sums of one warpgroup of 64 rows or of two"
+
+[[require]]
+condition = "PIECES >= 1"
+because = "{id} writes C by way of one piece in shared memory or more"
+
+[[require]]
+condition = "CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4"
+because = "{id} shares columns among 1, 2 or 4 blocks"
+
+[[require]]
+condition = "BN == 64 or BN == 128 or BN == 192 or BN == 256"
+because = "{id} has products of 64, 128, 192 and 256 columns"
 
 [[require]]
 condition = "PANEL >= 1"
@@ -86,49 +131,12 @@ condition = "90 <= arch < 100"
 because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
-#define THREADS BLOCK_X
+#define THREADS (128 + 2 * BM)
 #define A_BYTES (2 * BM * BK)
 #define B_BYTES (2 * BK * BN)
 #define STAGE (A_BYTES + B_BYTES)
-#define PIECE (2 * 16 * ROW) // bytes of C that a warp writes at once: 16 rows
 
-#include "tma.cuh"
-#include "wgmma.cuh"
-
-// Write a warpgroup's sums to C, at whose row m and column n the first one belongs, a piece of a warp after the other. Two
-// pieces take turns in shared memory: one is filled while the copy engine still reads the other.
-template <int COUNT>
-static __device__ __forceinline__ void store_sums(const float (&sum)[COUNT], unsigned pieces, const TensorMap *map, int m,
-                                                  int n, int M, int N, float alpha, float beta, const real *C)
-{
-    const int lane = threadIdx.x % 32;
-    m += threadIdx.x % 128 / 32 * 16;
-#pragma unroll
-    for (int j = 0; j < COUNT / 4; j += 8) {
-        const unsigned piece = pieces + j / 8 % 2 * PIECE;
-        if (lane == 0)
-            wait_for_stores<1>();
-        __syncwarp();
-#pragma unroll
-        for (int i = j; i < j + 8; i += 2) {
-            unsigned tiles[4]; // rows 0 .. 7 and 8 .. 15 of eight columns, and of the next eight
-#pragma unroll
-            for (int q = 0; q < 4; ++q) {
-                const float *pair = &sum[(i + q / 2) * 4 + q % 2 * 2];
-                const int row = m + q % 2 * 8 + lane / 4;
-                const int column = n + (i + q / 2) * 8 + lane % 4 * 2;
-                tiles[q] = scaled2(pair[0], pair[1], alpha, row < M && column < N ? beta : 0, C + (size_t)row * N + column);
-            }
-            store_tiles(piece + lane % 16 * 128 + (((i - j + lane / 16) ^ lane % 8) << 4), tiles);
-        }
-        publish_shared();
-        __syncwarp();
-        if (lane == 0) {
-            store_box(map, n + j * 8, m, piece);
-            close_stores();
-        }
-    }
-}
+#include "store_sums.cuh"
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     wgmma_store(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
@@ -152,25 +160,35 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     };
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
-    // that counts the warps of all blocks which are done with it. Behind the tiles two pieces of C for each warp.
+    // that counts the warps of all blocks which are done with it. Behind the tiles PIECES of C for each warp.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES];
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
     const unsigned empty = full + 8 * STAGES;
+    const auto meet = [] {
+        if (CLUSTER > 1)
+            meet_cluster();
+        else
+            __syncthreads();
+    };
     if (t == 0) {
+        prefetch(&A_map);
+        prefetch(&B_map);
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, 1);
             init_barrier(empty + 8 * stage, BM / 64 * 4 * CLUSTER);
         }
         publish_barriers();
     }
-    meet_cluster();
+    meet();
 
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
     if (t < 128) {
         // The warpgroup that fetches: one thread of it.
-        shrink_to<40>();
+        if (BM > 64)
+            shrink_to<40>();
+        const int k_mine = rank * (BK / CLUSTER); // of a tile of B this block's share
         int turn = 0;
         for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
@@ -181,15 +199,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
                 expect_bytes(barrier, STAGE);
                 copy_box(stage, &A_map, k0, m0, barrier);
-                for (int n = rank * (BN / CLUSTER); n < (rank + 1) * (BN / CLUSTER); n += ROW)
-                    copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, k0, barrier);
+                for (int n = 0; n < BN; n += ROW)
+                    copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * (n * BK + k_mine * ROW), &B_map, n0 + n, k0 + k_mine,
+                                             barrier);
             }
         }
     } else {
         // The warpgroups that multiply.
-        grow_to<232>();
+        if (BM > 64) // a single one has registers enough
+            grow_to<232>();
         const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
-        const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * 2 * PIECE;
+        const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * PIECES * PIECE;
         const auto release = [&](int turn) {
             if (lane < CLUSTER)
                 arrive_at_block(empty + 8 * (turn % STAGES), lane);
@@ -218,9 +238,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             release(turn - 1);
             int m0, n0;
             find(tile, m0, n0);
-            store_sums(sum, pieces, &C_map, m0 + m_group, n0, M, N, alpha, beta, C);
+            store_sums<PIECES>(sum, pieces, &C_map, m0 + m_group, n0, M, N, alpha, beta, C);
         }
     }
     wait_for_stores<0>();
-    meet_cluster(); // no block may end while the other writes to its shared memory
+    meet(); // no block may end while the other writes to its shared memory
 }
