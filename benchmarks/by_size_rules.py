@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of GEMM's `by_size` for f32, made from measured times: few, readable, each worth something.
+"""The rules of GEMM's `by_size`, made from measured times: few, readable, each worth something.
 
     python benchmarks/by_size_rules.py PLACE …            what rules made from these would reach
     python benchmarks/by_size_rules.py PLACE … --write    puts them into gpuprof/kernels/gemm/by_size.cu
     python benchmarks/by_size_rules.py PLACE … --shipped  what the rules that are there reach
+    python benchmarks/by_size_rules.py PLACE … --halves   those of bf16 and f16, from times of either
 
 A PLACE is a results file of `gemm_table.py measure`, a folder of them, or the table that its `data` prints,
 of one card. A rule names kernels, of which the first that can run is taken, and some conditions. Rules are
 added one by one, each wherever in the order it gains most, and made anew in turn until none gets better.
-Those for f64 stay as they are. To say how well this does at other sizes, each fifth of them is held out.
+Those for other types stay as they are. To say how well this does at other sizes, each fifth of
+them is held out.
 """
 
 import argparse
@@ -45,6 +47,20 @@ TARGETS = {
     ("realigned",): (128, 128),
     ("packed",): (128, 256),
 }
+#: The same of halves, on tensor cores.
+TARGETS_OF_HALVES = {
+    ("wgmma_producer_64x64",): (64, 64),
+    ("wgmma_producer_64x128",): (64, 128),
+    ("wgmma_split",): (128, 128),
+    ("wgmma_split_four",): (128, 128),
+    ("wgmma_store_128x128",): (128, 128),
+    ("wgmma_store_128x192",): (128, 192),
+    ("wgmma_store_panels",): (128, 256),
+    ("wgmma_streamk_128x192",): (128, 192),
+    ("wgmma_streamk",): (128, 256),
+    ("wgmma_packed_128x128",): (128, 128),
+    ("mma_async",): (128, 128),
+}
 #: With long k the copy engine's kernels keep all SMs at work, unless their tiles are half empty.
 _SHORT = ("(K <= 2048 or N <= 64)",)
 #: What a rule for some asks in any case: where few sizes were timed, no rule shall reach far beyond them.
@@ -56,11 +72,17 @@ ALWAYS = {
 }
 #: What is taken where no rule holds.
 LAST = ("streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1")
+LAST_OF_HALVES = ("wgmma_packed", "mma_async")
+#: Tiles that a condition may compare with.
+TILES = ((32, 64), (44, 64), (64, 64), (64, 256), (128, 128))
+TILES_OF_HALVES = ((64, 64), (64, 128), (128, 128), (128, 192), (128, 256))
 #: Elements of C to an SM at which rules may change.
 LIMITS = (100, 166, 250, 400, 700, 1000, 1500, 2000, 2400, 3000, 3900, 5000, 6500, 8500, 12000, 16000, 24000)
 #: Rules, that of `LAST` among them; what a rule and a condition must gain: logarithms of the speed, all sizes
 #: added up.
 MOST, LEAST_GAIN, LEAST_OF_CONDITION = 10, 0.10, 0.04
+#: What the rules of halves ask in any case.
+_HALVES = "real_bytes == 2"
 #: In the place of a time that was not measured: no rule may be tempted by it.
 UNMEASURED = math.log(3)
 
@@ -76,8 +98,8 @@ class Rule:
     conditions: tuple[str, ...] = ()
 
 
-def conditions_for(tile: tuple[int, int]) -> Iterator[str]:
-    """What a rule may ask of a size and a card."""
+def conditions_for(tile: tuple[int, int], others: Sequence[tuple[int, int]], unit: int) -> Iterator[str]:
+    """What a rule may ask of a size and a card; `unit` elements are what the copy engine moves at once."""
     for limit in LIMITS:
         yield f"M * N <= {limit} * sm_count"
         yield f"M * N > {limit} * sm_count"
@@ -86,7 +108,8 @@ def conditions_for(tile: tuple[int, int]) -> Iterator[str]:
         yield f"K > {limit}"
     for limit in (500_000, 1_000_000, 2_000_000):
         yield f"M * N * K >= {limit} * sm_count"
-    yield from ("M <= 4", "M <= 8", "N % 4 == 0 and K % 4 == 0", "(N % 4 != 0 or K % 4 != 0)")
+    yield from ("M <= 4", "M <= 8")
+    yield from (f"N % {unit} == 0 and K % {unit} == 0", f"(N % {unit} != 0 or K % {unit} != 0)")
     rows, columns = tile
     tiles, area = f"cdiv(M, {rows}) * cdiv(N, {columns})", rows * columns
     for waves in ("", "2 * ", "3 * "):
@@ -97,7 +120,7 @@ def conditions_for(tile: tuple[int, int]) -> Iterator[str]:
         yield f"cdiv({tiles}, sm_count) * sm_count * {area} * 10 <= M * N * {share}"
     for share in (11, 12, 15):  # so much of the tiles lies in C
         yield f"{tiles} * {area} * 10 <= M * N * {share}"
-    for other in ((32, 64), (44, 64), (64, 64), (64, 256), (128, 128)):
+    for other in others:
         if other != tile:
             theirs = f"cdiv(M, {other[0]}) * cdiv(N, {other[1]})"
             yield f"{theirs} > sm_count"
@@ -128,14 +151,17 @@ def requirements_of_all() -> dict[str, list[str]]:
 class Fit:
     """Times of one card, and what conditions hold at its sizes."""
 
-    def __init__(self, rows: Sequence[Row], device: Device) -> None:
+    def __init__(self, rows: Sequence[Row], device: Device, *, halves: bool = False) -> None:
         major, minor = device.capability
-        card = {"sm_count": device.sm_count, "arch": 10 * major + minor, "real_bytes": 4}
+        card = {"sm_count": device.sm_count, "arch": 10 * major + minor, "real_bytes": 2 if halves else 4}
+        self._targets = TARGETS_OF_HALVES if halves else TARGETS
+        self._last = LAST_OF_HALVES if halves else LAST
+        others, unit = (TILES_OF_HALVES, 8) if halves else (TILES, 4)
         self.rows = rows
         self._values = [dict(zip("MNK", extents_of(row.size), strict=True)) | card for row in rows]
         self._masks: dict[str, Mask] = {}
         self._requirements = requirements_of_all()
-        names = {name for target in (*TARGETS, LAST) for name in target}
+        names = {name for target in (*self._targets, self._last) for name in target}
         best = [min(time for name, time in row.rungs.items() if name in names) for row in rows]
         #: Logarithms, by size: the best kernel's speed over cuBLAS, and how far each kernel is behind it.
         self.ideal = np.array(
@@ -150,7 +176,10 @@ class Fit:
             )
             for name in names
         }
-        self._candidates = {target: self._conditions(tile) for target, tile in TARGETS.items()}
+        self._candidates = {
+            target: self._conditions([*conditions_for(tile, others, unit)])
+            for target, tile in self._targets.items()
+        }
 
     def mask(self, text: str) -> Mask:
         """Where a condition holds."""
@@ -158,8 +187,8 @@ class Fit:
             self._masks[text] = np.array([evaluate(text, values) != 0 for values in self._values])
         return self._masks[text]
 
-    def _conditions(self, tile: tuple[int, int]) -> tuple[list[str], Mask]:
-        texts = [text for text in conditions_for(tile) if 0 < self.mask(text).sum() < len(self.rows)]
+    def _conditions(self, asked: Sequence[str]) -> tuple[list[str], Mask]:
+        texts = [text for text in asked if 0 < self.mask(text).sum() < len(self.rows)]
         return texts, np.array([self.mask(text) for text in texts])
 
     def _all(self, texts: Sequence[str]) -> Mask:
@@ -190,7 +219,7 @@ class Fit:
             before = [self.outcome(rule)[0] for rule in rules[:place]]
             free = of & ~np.logical_or.reduce([np.zeros_like(of), *before])
             rest = self.cost(rules[place:])
-            for target in TARGETS:
+            for target in self._targets:
                 always = ALWAYS.get(target, ())
                 covered, behind = self.outcome(Rule(target, always))
                 gain, conditions = self._best(target, np.where(free & covered, rest - behind, 0.0))
@@ -219,7 +248,7 @@ class Fit:
 
     def rules(self, of: Mask) -> list[Rule]:
         """The rules that are made for some of the sizes."""
-        rules = [Rule(LAST)]
+        rules = [Rule(self._last)]
         while len(rules) < MOST:
             gain, better = self.one_more(rules, of)
             if gain < LEAST_GAIN:
@@ -263,29 +292,36 @@ class Fit:
         return f"{where}; without this rule they would take {100 * lost:.0f} % longer."
 
 
-def text_of(rules: Sequence[Rule], reasons: Sequence[str]) -> str:
-    """Rules as a header has them."""
+def text_of(rules: Sequence[Rule], reasons: Sequence[str], always: Sequence[str] = ()) -> str:
+    """Rules as a header has them, each with what all of them ask."""
     tables = []
     for rule, reason in zip(rules, reasons, strict=True):
         names = [f'"{name}"' for name in rule.kernels]
         kernel = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
-        when = " and ".join(rule.conditions) or "1"
+        when = " and ".join((*always, *rule.conditions)) or "1"
         tables.append(f'[[choose]]\nkernel = {kernel}\nwhen = "{when}"\nbecause = "{reason}"\n')
     return "\n".join(tables)
 
 
-def shipped_rules() -> list[Rule]:
-    """Those of f32 that by_size has."""
+def is_for(when: str, *, halves: bool) -> bool:
+    """Whether a rule is one of halves, or one of f32, which asks for no type."""
+    return _HALVES in when if halves else "real_bytes ==" not in when
+
+
+def shipped_rules(*, halves: bool) -> list[Rule]:
+    """Those that by_size has for a type."""
     choices = load_ladder(KERNEL_ROOT / "gemm").find("by_size").choices
-    return [Rule((one.kernel,), (one.when,)) for one in choices if "real_bytes == 8" not in one.when]
+    return [Rule((one.kernel,), (one.when,)) for one in choices if is_for(one.when, halves=halves)]
 
 
-def write(text: str) -> None:
-    """Put rules in the place of those of f32, which are the last."""
+def write(text: str, *, halves: bool) -> None:
+    """Put rules in the place of those of their type; those of f32 are the last."""
     source = BY_SIZE.read_text(encoding="utf-8")
     tables = re.split(r"(?=^\[\[choose\]\]$)", source.removesuffix("*/\n"), flags=re.MULTILINE)
-    kept = [tables[0], *(table for table in tables[1:] if "real_bytes == 8" in table)]
-    BY_SIZE.write_text(f"{''.join(kept).rstrip()}\n\n{text}*/\n", encoding="utf-8")
+    kept = [tables[0], *(f"{one.rstrip()}\n\n" for one in tables[1:] if not is_for(one, halves=halves))]
+    first = next((i for i, one in enumerate(kept[1:], 1) if is_for(one, halves=False)), len(kept))
+    kept.insert(first, f"{text}\n")
+    BY_SIZE.write_text(f"{''.join(kept).rstrip()}\n*/\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -296,11 +332,14 @@ def main() -> None:
     parser.add_argument(
         "--shipped", action="store_true", help="make none: what do those of by_size.cu reach?"
     )
+    parser.add_argument("--halves", action="store_true", help="the rules of bf16 and f16")
     options = parser.parse_args()
+    halves: bool = options.halves
     ((card, rows),) = read_all(options.places).items()
-    fit, everywhere = Fit(rows, load_card(card)), np.ones(len(rows), bool)
-    rules = shipped_rules() if options.shipped else fit.rules(everywhere)
-    text = text_of(rules, [fit.because(rules, number, card) for number in range(len(rules))])
+    fit, everywhere = Fit(rows, load_card(card), halves=halves), np.ones(len(rows), bool)
+    rules = shipped_rules(halves=halves) if options.shipped else fit.rules(everywhere)
+    reasons = [fit.because(rules, number, card) for number in range(len(rules))]
+    text = text_of(rules, reasons, (_HALVES,) if halves else ())
     print(text)
     cost = fit.cost(rules)
     print(f"the best kernel of each size: {fit.over_vendor(np.zeros_like(cost)):.4f}x cuBLAS")
@@ -308,7 +347,7 @@ def main() -> None:
     for number in np.argsort(-cost)[:8]:
         print(f"  {rows[number].size}: {100 * math.expm1(cost[number]):.1f} % behind the best kernel")
     if options.write:
-        write(text)
+        write(text, halves=halves)
     elif not options.shipped:
         unseen = np.zeros_like(cost)
         for fifth in range(5):

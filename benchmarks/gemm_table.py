@@ -3,6 +3,7 @@
 """How the GEMM ladder stands against cuBLAS over many sizes: the best rung of each, and what by_size takes.
 
     python benchmarks/gemm_table.py measure DIR [--part I/N] [--by-size] [--device N]   on a GPU
+    python benchmarks/gemm_table.py measure DIR --dtype bf16                            on tensor cores
     python benchmarks/gemm_table.py page DIR …                                          anywhere: a summary
     python benchmarks/gemm_table.py data DIR … > docs/data/gemm-sizes-CARD.csv          anywhere: every size
 
@@ -64,6 +65,18 @@ CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
     (5_000_000, ("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed")),
     (sys.maxsize, ("streamk", "realigned", "packed")),
 )
+#: Of halves, on tensor cores: sizes, and the rungs worth trying at each.
+SIZES_OF_HALVES = {
+    "round numbers": "256 384 512 640 768 896 1024 1152 1280 1408 1536 1792 2048 2304 2560 2816 3072 3584"
+    " 4096 4608 5120 6144 7168 8192",
+    "ragged": "257 513 777 1001 1535 2049 3001 4097 8191 1000x1111x1003",
+    "skinny": "512x512x4096 256x256x8192 1024x1024x4096 4096x8192x2048 16384x1024x4096 8192x128x8192",
+}
+RUNGS_OF_HALVES = (
+    *("wgmma_producer_64x64", "wgmma_producer_64x128", "wgmma_split", "wgmma_split_four"),
+    *("wgmma_store_128x128", "wgmma_store_128x192", "wgmma_store_panels"),
+    *("wgmma_streamk", "wgmma_streamk_128x192", "wgmma_packed", "wgmma_packed_128x128", "mma_async"),
+)
 _CHOOSER = "by_size"
 
 
@@ -102,7 +115,7 @@ def extents_of(size: str) -> tuple[int, int, int]:
     return m, n, k
 
 
-def runs_of(part: int, parts: int) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+def runs_of(part: int, parts: int, dtype: str = "f32") -> Iterator[tuple[tuple[str, ...], list[str]]]:
     """Rungs and the sizes at which they are tried, for one of several GPUs.
 
     Sizes are dealt out in the order of their work, so that the parts take about as long.
@@ -112,7 +125,11 @@ def runs_of(part: int, parts: int) -> Iterator[tuple[tuple[str, ...], list[str]]
         m, n, k = extents_of(size)
         return m * n * k
 
-    sizes = sorted((size for row in SIZES.values() for size in row.split()), key=work)
+    tried = SIZES if dtype == "f32" else SIZES_OF_HALVES
+    sizes = sorted((size for row in tried.values() for size in row.split()), key=work)
+    if dtype != "f32":
+        yield RUNGS_OF_HALVES, sizes[part - 1 :: parts]
+        return
     grouped = defaultdict(list)
     for size in sizes[part - 1 :: parts]:
         m, n, _ = extents_of(size)
@@ -121,10 +138,12 @@ def runs_of(part: int, parts: int) -> Iterator[tuple[tuple[str, ...], list[str]]
         yield CANDIDATES[index][1], found
 
 
-def measure(folder: Path, part: int, parts: int, by_size: bool, device: str, seconds: float) -> None:
+def measure(
+    folder: Path, part: int, parts: int, by_size: bool, device: str, seconds: float, dtype: str
+) -> None:
     """Measure one part of all sizes."""
     folder.mkdir(parents=True, exist_ok=True)
-    runs = list(runs_of(part, parts))
+    runs = list(runs_of(part, parts, dtype))
     if by_size:
         runs = [((), sorted((size for _, sizes in runs for size in sizes), key=extents_of))]
     for number, (rungs, sizes) in enumerate(runs):
@@ -134,6 +153,7 @@ def measure(folder: Path, part: int, parts: int, by_size: bool, device: str, sec
             kernels=[*rungs, _CHOOSER],
             sizes=[extents_of(size) for size in sizes],
             references=["vendor"],
+            dtype=dtype,
             device=device,
             seconds_per_case=seconds,
             lines=False,
@@ -253,12 +273,16 @@ def main() -> None:
     measuring.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N")
     measuring.add_argument("--by-size", action="store_true", help="no other rungs")
     measuring.add_argument("--device", default="0")
+    measuring.add_argument("--dtype", choices=("f32", "bf16", "f16"), default="f32")
     measuring.add_argument("--seconds", type=float, default=0.05, help="kernel time a case")
     for name, what in (("page", "print a summary"), ("data", "print every size as CSV")):
         commands.add_parser(name, help=what).add_argument("places", type=Path, nargs="+")
     options = parser.parse_args()
     if options.command == "measure":
-        measure(options.folder, *options.part, options.by_size, options.device, options.seconds)
+        measure(
+            *(options.folder, *options.part, options.by_size),
+            *(options.device, options.seconds, options.dtype),
+        )
     elif options.command == "page":
         print(page(options.places))
     else:

@@ -7,13 +7,13 @@ rung = 668
 dtypes = ["bf16", "f16"]
 idea = "Four warps multiply 64x128 by one instruction, wgmma, that reads both operands from shared memory itself and is waited for later. Rows of 128 bytes, swizzled as the instruction knows them; B stays as it is, with columns as neighbours."
 after = "mma_async"
-change = "The same tile of C, twice as deep. No lane holds an operand any more: all loads from shared memory are gone, and registers_per_thread fall."
+change = "The same tile of C, twice as deep. No lane holds an operand any more: all loads from shared memory are gone, and one instruction does the work of 64 before."
 bottleneck = "Copies by threads: each computes addresses and bounds for 8 copies a tile, and tensor cores stand still from one tile's last product to the next one's first."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
 [moves]
 shared_load_requests = "falls"
-registers_per_thread = "falls"
+pipe_tensor_instructions = "falls"
 
 [launch]
 block = [256]

@@ -7,7 +7,7 @@ title = "Two blocks share tiles of B"
 rung = 678
 idea = "Two blocks of a cluster compute tiles one below the other, which need the same columns of B: each fetches half of their k, for both."
 after = "wgmma_persistent"
-change = "A block asks the L2 cache for 32 KiB a tile of k instead of 48. A stage is free once the warps of both blocks are done with it: mbarrier_arrives rise."
+change = "A block asks the L2 cache for 32 KiB a tile of k instead of 48. A stage is free once the warps of both blocks are done with it: each warp tells them."
 bottleneck = "Writing C: a warp stores 8 rows of 16 bytes at a time, half of a sector each, and no product runs for its warps meanwhile."
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 

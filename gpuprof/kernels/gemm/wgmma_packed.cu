@@ -3,16 +3,33 @@
 /*gpuprof
 title = "Rows of any length"
 problem = "gemm"
+dtypes = ["bf16", "f16"]
+
+[[variants]]
+id = "wgmma_packed"
 rung = 688
 shape_of = "wgmma_streamk"
-dtypes = ["bf16", "f16"]
 idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, a launch before copies them to rows that do; C is written by the warps, two neighbours a lane."
 after = "wgmma_streamk"
-change = "One more pass over A and B, next to nothing where K is long, and no tensor map of C: global_store_requests rise."
+change = "One more pass over A and B, next to nothing where K is long, and no tensor map of C: pipe_lsu_instructions rise."
 bottleneck = "That of wgmma_streamk; in small matrices the copying before it."
 
-[moves]
-global_store_requests = "rises"
+[variants.moves]
+pipe_lsu_instructions = "rises"
+
+[[variants]]
+id = "wgmma_packed_128x128"
+rung = 689
+shape_of = "wgmma_streamk"
+title = "Rows of any length, 128x128 tiles"
+idea = "The same for a small C."
+after = "wgmma_packed"
+change = "Half of the tile, of which less lies beyond a small C."
+bottleneck = "Latency: two launches, and the adding up of a tile's pieces."
+parameters = { BN = 128, LEAST = 8 }
+
+[variants.moves]
+shared_bytes = "falls"
 
 [workspace.A_packed]
 shape = ["M", "cdiv(K, 8) * 8"]

@@ -10,11 +10,12 @@ id = "wgmma_store"
 rung = 680
 idea = "A warp puts 16x64 of its results into shared memory, stmatrix four tiles of 8x8 at a time, and the copy engine writes them to C while the warp goes on with the next ones."
 after = "wgmma_multicast"
-change = "Whole rows of 128 bytes, and no store by threads: global_store_requests fall to none."
+change = "Whole rows of 128 bytes, and no store by threads: pipe_lsu_instructions fall."
 bottleneck = "Tiles that run at the same time lie in few rows of C: each needs columns of B of its own, which come from memory where the L2 cache does not hold them."
 
 [variants.moves]
-global_store_requests = "falls"
+pipe_lsu_instructions = "falls"
+shared_bytes = "rises"
 
 [[variants]]
 id = "wgmma_store_panels"
@@ -27,21 +28,22 @@ bottleneck = "The last wave of tiles, in which some SMs have nothing to do; in l
 parameters = { PANEL = 8 }
 
 [variants.moves]
-global_store_requests = "stays"
+pipe_lsu_instructions = "stays"
+pipe_tensor_instructions = "stays"
 
 [[variants]]
 id = "wgmma_store_128x128"
 rung = 683
 shape_of = "wgmma_store_panels"
 title = "128x128 tiles, C written by the copy engine"
-idea = "For a C of few tiles: half of the tile, and room for six tiles of A and B on their way."
+idea = "For a C of few tiles: half of the tile, and room for five of A and B on their way."
 after = "wgmma_store_panels"
 change = "Twice as many tiles."
 bottleneck = "Shared memory, which is read and filled for 640 cycles where tensor cores multiply for 512."
-parameters = { BN = 128, STAGES = 6, CLUSTER = 1, PANEL = 8 }
+parameters = { BN = 128, STAGES = 5, CLUSTER = 1 }
 
 [variants.moves]
-hmma_instructions = "rises"
+pipe_tensor_instructions = "rises"
 
 [[variants]]
 id = "wgmma_store_128x192"
@@ -50,12 +52,12 @@ shape_of = "wgmma_store_panels"
 title = "128x192 tiles, C written by the copy engine"
 idea = "For a C whose waves these tiles fill better."
 after = "wgmma_store_panels"
-change = "Three quarters of the tile, and room for five of A and B."
+change = "Three quarters of the tile."
 bottleneck = "That of the others."
-parameters = { BN = 192, STAGES = 5, PIECES = 1, PANEL = 8 }
+parameters = { BN = 192, PANEL = 4 }
 
 [variants.moves]
-hmma_instructions = "rises"
+pipe_tensor_instructions = "rises"
 
 [tensor_maps.A_map]
 array = "A"

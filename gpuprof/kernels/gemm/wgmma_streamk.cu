@@ -11,25 +11,25 @@ id = "wgmma_streamk"
 rung = 684
 idea = "Stream-K for what is no whole wave: the k of all tiles but those of the whole waves is dealt out evenly. Who ends a tile that another began leaves its sums in memory, in FP32, where the other adds them to its own."
 after = "wgmma_store_panels"
-change = "There is no last wave in which SMs idle. Sums of at most one tile a block pass through memory: global_store_requests rise from none."
+change = "There is no last wave in which SMs idle. Sums of at most one tile a block pass through memory: pipe_lsu_instructions rise."
 bottleneck = "The power that tensor cores may draw: with random numbers the clock falls below what it may be."
 
 [variants.moves]
-global_store_requests = "rises"
+pipe_lsu_instructions = "rises"
 
 [[variants]]
-id = "wgmma_streamk_128x128"
+id = "wgmma_streamk_128x192"
 rung = 685
 shape_of = "wgmma_streamk"
-title = "128x128 tiles, an even share"
-idea = "For C of fewer tiles than SMs: tiles of half the size, whose sums are half as many to pass on."
+title = "128x192 tiles, an even share"
+idea = "For a C of fewer tiles: three quarters of the sums to pass on."
 after = "wgmma_streamk"
-change = "Half of the tile."
+change = "Three quarters of the tile."
 bottleneck = "Adding up a tile's pieces."
-parameters = { BN = 128, STAGES = 6 }
+parameters = { BN = 192 }
 
 [variants.moves]
-shared_bytes = "stays"
+shared_bytes = "falls"
 
 [workspace.partial]
 shape = ["sm_count", "BM * BN"]
