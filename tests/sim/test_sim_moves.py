@@ -27,7 +27,7 @@ SIZES = {
     "splitk_44x64": "88x256x128",
     "realigned": "129x257x65",
     "packed": "129x257x65",
-    "wgmma_persistent": "2432x1792x8",
+    "wgmma_persistent": "2560x1792x8",
     **dict.fromkeys(("wgmma_streamk", "wgmma_packed", "wgmma_packed_128x128"), "256x256x512"),
 }
 

@@ -40,8 +40,12 @@ static __device__ __forceinline__ void store_sums(const float (&sum)[COUNT], uns
 #pragma unroll
     for (int j = 0; j < COUNT / 4; j += 8) {
         const unsigned piece = pieces + j / 8 % SLOTS * PIECE;
-        if (lane == 0)
-            wait_for_stores<SLOTS - 1>();
+        if (lane == 0) {
+            if (j == 0)
+                wait_for_stores<0>(); // those of the tile before
+            else
+                wait_for_stores<SLOTS - 1>();
+        }
         __syncwarp();
         fill_piece<true>(piece, sum, j, m, n + j * 8, M, N, alpha, beta, C);
         publish_shared();

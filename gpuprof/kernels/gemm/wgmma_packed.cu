@@ -117,4 +117,5 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define PACKED
+#include "pack_halves.cuh"
 #include "wgmma_streamk.cu"

@@ -6,7 +6,7 @@ dtypes = ["bf16", "f16"]
 [[variants]]
 id = "wgmma_split"
 title = "k split over two blocks"
-rung = 690
+rung = 675.7
 shape_of = "wgmma_producer"
 idea = "For a C of few tiles: the two blocks of a cluster share out the k of a tile, and each adds up a half of the sums, which it reads from the other's shared memory."
 after = "wgmma_producer"
@@ -19,7 +19,7 @@ grid_blocks = "rises"
 [[variants]]
 id = "wgmma_split_four"
 title = "k split over four blocks"
-rung = 691
+rung = 675.8
 shape_of = "wgmma_producer"
 idea = "The same with four blocks a cluster."
 after = "wgmma_split"

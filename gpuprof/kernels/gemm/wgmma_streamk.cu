@@ -116,7 +116,6 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #include "store_sums.cuh"
 
 #ifdef PACKED
-#include "pack_halves.cuh"
 #define C_TARGET
 #define STORE_SUMS(...) store_sums_anywhere(sum, pieces, __VA_ARGS__)
 #else
