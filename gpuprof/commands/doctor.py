@@ -118,6 +118,7 @@ def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Conditio
         yield from cluster_checks(cluster)
     yield _guard("Compiler (NVRTC)", _nvrtc, "broken")
     yield _cuda_headers()
+    yield _ptxas()
     gpu = _guard("GPU", _gpus, "absent")
     yield gpu
     if gpu.state == "ok":
@@ -180,6 +181,19 @@ def _cuda_headers() -> Condition:
     if found.missing:
         return Condition(name, "absent", f"{where}; not found: {' and '.join(found.missing)}", HEADERS_FIX)
     return Condition(name, "ok", where)
+
+
+def _ptxas() -> Condition:
+    """What makes machine code of kernels that come as PTX."""
+    from gpuprof.toolchain.assembling import PTXAS_FIX, found_ptxas
+
+    name, found = "Assembler (ptxas)", found_ptxas()
+    if not found:
+        text = "none found: kernels that come as PTX are executed, and a GPU's driver links them"
+        return Condition(name, "absent", text, f"Install it with: {PTXAS_FIX}")
+    return Condition(
+        name, "ok", ", ".join(f"{'.'.join(map(str, release))} ({path})" for path, release in found)
+    )
 
 
 def _gpus() -> str:
