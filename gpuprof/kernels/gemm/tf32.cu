@@ -13,7 +13,7 @@ arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 
 [moves]
 warp_instructions = "falls"
-global_load_requests = "falls"
+ffma_thread_instructions = "falls"
 
 [tensor_maps.A_map]
 array = "A"
