@@ -159,7 +159,7 @@ SIZES = {"gemm": (36, 68, 20), "transpose": (36, 68), "reduce": (1500,), "softma
 
 
 #: Of kernels that are for other shapes only.
-OWN_SIZES = {"few_rows": (3, 132, 100), "realigned": (36, 67, 21)}
+OWN_SIZES = {"few_rows": (3, 132, 100), "realigned": (36, 67, 21), "e4m3": (36, 68, 32)}
 #: Of halves, with rows of whole 16-byte words.
 HALVES = (36, 136, 104)
 
