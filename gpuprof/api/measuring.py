@@ -273,7 +273,13 @@ def declared_request(
     references: Collection[Which] | None,
 ) -> Request:
     """What is asked for of kernels with headers; arguments as of `profile`."""
-    ladder = _ladder(_listed(what), operation)
+    listed = _listed(what)
+    if any(is_triton(each) or is_numba(each) for each in listed):
+        raise InputError(
+            "A function that another compiler compiles is not searched.",
+            fix="Measure its configurations with profile: a case for each.",
+        )
+    ladder = _ladder(listed, operation)
     return make_request(
         ladder,
         _selections(ladder, kernels, {}),

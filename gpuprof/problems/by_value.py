@@ -3,6 +3,7 @@
 """An operation made of the arguments of one call: what a kernel gets, and what it must make of it."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -183,6 +184,8 @@ def _array(name: str, value: Any) -> Array:
     if isinstance(value, np.ndarray):
         return value
     try:
+        if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # of which NumPy knows nothing
+            return np.asarray(value.view(sys.modules["torch"].int16)).view(numpy_dtype("bf16"))
         if hasattr(value, "__array__"):
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):

@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """An operation made of the arguments of a call: sizes, scalars, outputs, tolerances, and what is refused."""
 
+import sys
+from types import ModuleType
+
 import numpy as np
 import pytest
 
 from gpuprof.errors import InputError
 from gpuprof.problems import given
 from gpuprof.problems.by_value import read_call
+from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import Problem
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -280,3 +284,24 @@ def test_some_elements_are_those_of_the_whole(in_folder):
         np.testing.assert_array_equal(some.values, whole[name].values[indices])
         np.testing.assert_array_equal(some.magnitude, np.abs(whole[name].values[indices]))
         assert some.values.dtype == whole[name].values.dtype
+
+
+class Brain:
+    """A tensor of PyTorch's in a type that NumPy lacks."""
+
+    dtype = "torch.bfloat16"
+
+    def __init__(self, array):
+        self.array = array
+
+    def view(self, dtype):
+        return self.array.view(dtype)
+
+
+def test_bfloat16_of_pytorch_is_read(monkeypatch, tmp_path):
+    torch = ModuleType("torch")
+    torch.int16 = np.int16
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    given = np.arange(8, dtype=numpy_dtype("bf16"))
+    call = read_call("k", {"x": Brain(given), "y": None}, {"y": given}, tmp_path)
+    assert [array.dtype for array in call.operation.arrays.values()] == ["bf16", "bf16"]

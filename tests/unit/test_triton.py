@@ -159,6 +159,11 @@ def test_what_does_not_fit_is_refused(given, told):
         profiled(**given)
 
 
+def test_a_search_is_for_sources():
+    with pytest.raises(gpuprof.InputError, match="is not searched"):
+        gpuprof.tune(FUNCTION)
+
+
 def test_words_of_triton_are_for_its_functions():
     with pytest.raises(gpuprof.InputError, match="num_warps does not go with"):
         gpuprof.profile("gemm", num_warps=4)
