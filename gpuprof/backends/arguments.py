@@ -247,7 +247,8 @@ def _size(name: str, value: int, parameter: Parameter, written: Declared) -> tup
     signed = bool(written.type) and not re.search(r"\bu(?:nsigned|int|long|short)\w*|size_t", written.type)
     largest = 2 ** (8 * parameter.nbytes - 1) - 1
     if signed and value > largest:
-        return None, f"{value}: it overflows {written.type}, whose largest value is {largest}"
+        number = "" if name == str(value) else f"{value}, "
+        return None, f"{number}an overflow: the largest {written.type} is {largest}"
     if not -(2 ** (8 * parameter.nbytes - 1)) <= value < 2 ** (8 * parameter.nbytes):
         return None, f"{value}, which needs more than {parameter.nbytes} bytes"
     return ValueArgument(name, value.to_bytes(parameter.nbytes, "little", signed=value < 0)), ""

@@ -26,7 +26,15 @@ def blank(text: str) -> str:
 @lru_cache(maxsize=16)
 def masked(source: str) -> str:
     """A source whose comments and literals are blank, of the same length and with the same lines."""
-    return _NO_CODE.sub(lambda match: blank(match[0]), source)
+    return _NO_CODE.sub(_blank_literal, source)
+
+
+def _blank_literal(match: "re.Match[str]") -> str:
+    """A comment or literal as blanks; one that is continued on the next line, in a macro, still is."""
+    text = blank(match[0])
+    if match["comment"] or "\\\n" not in match[0]:
+        return text
+    return "".join("\\" if match[0].startswith("\\\n", at) else mark for at, mark in enumerate(text))
 
 
 def uncommented(source: str) -> str:

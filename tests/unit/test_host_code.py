@@ -100,6 +100,12 @@ def test_calls_of_macros_that_make_host_code_are_left_out():
     assert kept == [KERNEL, "TYPE(int)", "KERNEL(a)"]
 
 
+def test_a_text_that_is_continued_in_a_macro_does_not_end_the_macro():
+    check = '#define CHECK(a) \\\n  do { printf("in \\\n : %d", __LINE__); \\\n  } while (0)\n'
+    assert left(f"{check}void f() {{ CHECK(1); }}\n{KERNEL}")[-1] == KERNEL
+    assert declarations(check + KERNEL) is not None
+
+
 def test_constant_that_is_computed_from_a_float_is_left_out():
     source = "const float a = 1.9f;\nconst float b = a * a;\nconst int c = 2;\nconst int d = c * c;"
     assert left(source) == ["const float a = 1.9f;", "const int c = 2;", "const int d = c * c;"]

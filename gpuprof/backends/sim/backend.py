@@ -42,6 +42,7 @@ from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import model_of, played
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
 from gpuprof.backends.sim.sim_references import References
+from gpuprof.backends.sim.told_faults import told
 from gpuprof.backends.sim.waiting import (
     NotConclusive,
     at_smaller_size,
@@ -476,6 +477,9 @@ class SimBackend(Backend):
             launch_all(fresh, arrays, order, [witness])
             return witness, arrays
 
+        def run_again(observers: Sequence[Observer]) -> None:
+            launch_all(*device_memory(problem, inputs, shape.workspace, unread), observers=observers)
+
         def explain(fault: KernelFault) -> ExplainedFailure:
             return self._failure(fault, kernel, problem, shape, memory)
 
@@ -491,6 +495,8 @@ class SimBackend(Backend):
             meets = fault.other_block not in (None, fault.block)
             if sampled and meets and any(program.means.fences for program in programs.values()):
                 raise BlocksBuildOnEachOther(_ORDER) from None
+            blocks = {one.entry: one.block for one in shape.launches}
+            fault = told(fault, programs, blocks, memory.buffers, lambda observer: run_again([observer]))
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))

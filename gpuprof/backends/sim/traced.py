@@ -18,12 +18,14 @@ from gpuprof.backends.sim.device_memory import device_memory, initial_content
 from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.backends.sim.launching import bound_launches, run_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault, line_of, who
+from gpuprof.backends.sim.told_faults import told
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     Buffer,
     Deed,
     GlobalMemory,
     KernelFault,
+    Observer,
     Program,
     Sample,
     UnwrittenRead,
@@ -129,6 +131,15 @@ class TracedCase:
             except KernelFault as fault:
                 if fault.kind in FOLLOWED and not follow_undefined:
                     raise _ReadsUndefined from fault
+
+                def run_again(observer: Observer) -> None:
+                    fresh = device_memory(
+                        self._problem, inputs, self._shape.workspace, unread, GlobalMemory(_APART)
+                    )
+                    self._launch(programs, *fresh, samples, budget, observer)
+
+                blocks = {one.entry: one.block for one in self._shape.launches}
+                fault = told(fault, programs, blocks, memory.buffers, run_again)
                 explanation = explain_fault(
                     *(fault, self._problem.dimensions, memory.buffers, _APART // 2),
                     elsewhere=self._elsewhere,
@@ -148,7 +159,7 @@ class TracedCase:
         buffers: Mapping[str, Buffer],
         samples: Sequence[Sample | None],
         budget: int,
-        witness: Witness,
+        witness: Observer,
     ) -> None:
         """Run all launches once."""
         for one, values, sample in zip(self._shape.launches, self._bound, samples, strict=True):

@@ -6,7 +6,7 @@ arguments = ["rows", "columns", "x", "w", "y"]
 block = [32, 4]
 grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
 */
-// expect: undefined value: shared memory, which line 20 read and which was never written
+// expect: undefined value: of shared memory, which was never written: byte 512 of `tile`; line 20 stores to y
 extern "C" __global__ void wrong_shared(int rows, int columns, const real *x, const real *w, real *y)
 {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,0 +1,187 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a fault is about: the array, both lines of a shared-memory race, and where a barrier is missing."""
+
+import re
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuprof.errors import CaseSkipped
+from gpuprof.executor import (
+    Buffer,
+    FaultKind,
+    KernelFault,
+    Listener,
+    MemoryOperation,
+    Observer,
+    Program,
+    source_name,
+)
+from gpuprof.text import Extent
+
+#: Accesses to one byte that are remembered, and of one instruction.
+_KEPT, _KEPT_OF_ONE = 4096, 64
+_BYTE = re.compile(r"byte (\d+) of shared memory")
+_MET = re.compile(r"thread number (\d+)")
+_COUNTS = re.compile(
+    r"(?P<use>.*) a value that depends on byte \d+ of shared memory,"
+    r" which line (?P<line>\d+) read and which was never written"
+)
+_DID = {"read": "read", "write": "written", "update": "changed"}
+
+
+@dataclass(frozen=True, slots=True)
+class ByteAccess:
+    """What a thread did to the byte; threads count through the launch."""
+
+    event: str
+    line: int
+    who: int
+
+
+class SharedMeetings(Observer, Listener):
+    """Remembers who accessed one byte of shared memory, in every block, and where barriers were between."""
+
+    def __init__(self, byte: int) -> None:
+        self._byte = byte
+        self._named: Callable[[int], Any] = lambda thread: ((thread, 0, 0), (0, 0, 0))
+        self._seen: deque[ByteAccess | None] = deque(maxlen=_KEPT)
+
+    def begin(self, named: Callable[[int], Any]) -> None:
+        """As an observer."""
+        self._named = named
+        self._seen.clear()
+
+    def wants(self, buffer: Any) -> bool:
+        """As an observer."""
+        return getattr(buffer, "space", "") == "shared"
+
+    def read(self, buffer: Any, one: MemoryOperation) -> None:
+        """As an observer."""
+        self._note("read", buffer, one)
+
+    def write(self, buffer: Any, one: MemoryOperation, values: Any) -> None:
+        """As an observer."""
+        self._note("write", buffer, one)
+
+    def update(self, buffer: Any, one: MemoryOperation, failed: Any = None) -> None:
+        """As an observer."""
+        self._note("update", buffer, one)
+
+    def barrier(self, blocks: Any) -> None:
+        """As a listener."""
+        self._seen.append(None)
+
+    def _note(self, event: str, buffer: Any, one: MemoryOperation) -> None:
+        start = (one.place * one.size) % (buffer.size // one.order.blocks)
+        hits = np.flatnonzero((start <= self._byte) & (self._byte < start + one.size * one.parts))
+        for hit in hits[:_KEPT_OF_ONE]:
+            self._seen.append(ByteAccess(event, one.line, int(one.who[hit])))
+
+    def other_of(self, fault: KernelFault, block: Extent) -> ByteAccess | None:
+        """The access that a fault's own met between two barriers, as far as it is remembered."""
+        seen = list(self._seen)
+        own = (fault.thread, fault.block)
+        at = [
+            number
+            for number, one in enumerate(seen)
+            if one and one.line == fault.source_line and self._named(one.who) == own
+        ]
+        if not at:
+            return None
+        begin = max((number for number in range(at[-1]) if seen[number] is None), default=-1)
+        end = next((number for number in range(at[-1], len(seen)) if seen[number] is None), len(seen))
+        met = _MET.search(fault.detail)
+        others, named = [], []
+        for one in filter(None, seen[begin + 1 : end]):
+            (x, y, z), where = self._named(one.who)
+            if where == fault.block and (x, y, z) != fault.thread:
+                others.append(one)
+                named += [one] if met and x + block[0] * (y + block[1] * z) == int(met[1]) else []
+        return next(reversed(named or others), None)
+
+
+def told(
+    fault: KernelFault,
+    programs: Mapping[str, Program],
+    blocks: Mapping[str, Extent],
+    buffers: Sequence[Buffer],
+    run_again: Callable[[Observer], None],
+) -> KernelFault:
+    """A fault with the array's name; of a race in shared memory also where the other access stands.
+
+    `blocks` are those of each launch, by its function; `run_again` runs the case from the start to the same
+    fault, an observer listening. What was never written is told where it was read, not where it counts.
+    """
+    found, program = _BYTE.search(fault.detail), programs.get(fault.kernel)
+    if fault.kind is FaultKind.MISALIGNED and fault.address is not None and program is not None:
+        where = _place_of_address(program, buffers, fault.address)
+        if where:
+            detail = fault.detail.replace(f"{fault.address:#x}", where)
+            return _changed(fault, detail, fault.source_line)
+    if found is None or program is None:
+        return fault
+    byte = int(found[1])
+    text = _place(program, byte)
+    if fault.kind is FaultKind.SHARED_RACE and fault.other_block is None:
+        meetings = SharedMeetings(byte)
+        with suppress(KernelFault, CaseSkipped):
+            run_again(meetings)
+        other = meetings.other_of(fault, blocks[fault.kernel])
+        if other is not None:
+            text += f"{', ' if text else ''}{_DID[other.event]} in line {other.line}"
+            text += f", and {_missing(other.line, fault.source_line)}"
+    detail, line = fault.detail, fault.source_line
+    if (match := _COUNTS.fullmatch(detail)) and int(match["line"]):
+        where = f"line {line} " if line else ""
+        detail = f"reads byte {byte} of shared memory, which was never written"
+        text = f"{text}{'; ' if text else ''}{where}{match['use']} a value that depends on it"
+        line = int(match["line"])
+    return _changed(fault, f"{detail}: {text}", line) if text else fault
+
+
+def _missing(before: int, line: int) -> str:
+    if before == line:
+        return "two threads do so in that line"
+    if before < line:
+        return f"a barrier is missing between lines {before} and {line}"
+    return f"a barrier is missing behind line {before}, before the next iteration comes to line {line}"
+
+
+def _place_of_address(program: Program, buffers: Sequence[Buffer], address: int) -> str:
+    """The array that an address lies in; one of shared memory where the kernel has no local memory."""
+    for buffer in buffers:
+        if buffer.address <= address < buffer.address + buffer.size:
+            return f"byte {address - buffer.address} of {buffer.name}"
+    own = program.own
+    return _place(program, address) if not own.local_bytes and address < own.shared.static_bytes else ""
+
+
+def _place(program: Program, byte: int) -> str:
+    """The array that a byte of shared memory lies in, or behind."""
+    starts = sorted((offset, name) for name, offset in program.own.shared.offsets.items() if offset <= byte)
+    if not starts:
+        return ""
+    start, symbol = starts[-1]
+    # The compiler may make a variable of its own of each element: `tile_$_7`.
+    symbol, _, element = symbol.partition("_$_")
+    part = f"element {element}" if element else f"byte {byte - start}"
+    return f"{part} of `{source_name(symbol)}`"
+
+
+def _changed(fault: KernelFault, detail: str, line: int) -> KernelFault:
+    return KernelFault(
+        fault.kind,
+        detail,
+        kernel=fault.kernel,
+        source_line=line,
+        block=fault.block,
+        thread=fault.thread,
+        address=fault.address,
+        other_block=fault.other_block,
+    )
