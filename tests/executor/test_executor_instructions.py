@@ -196,7 +196,7 @@ def test_comparing_selecting_packing(text, kinds, result, columns, expected):
 def test_an_unknown_instruction_is_named(text):
     for location, line in (
         (".loc 1 7 3\n", 7),
-        ("", 0),
+        ("", 7),  # of the text itself
         (".loc 1 7 3\n.loc 1 0 0\n", 7),
         (".loc 1 0 0\n", 0),
     ):
