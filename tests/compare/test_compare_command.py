@@ -219,7 +219,10 @@ def test_gates_of_a_measuring_command(tmp_path):
     failing = gpuprof(*common, "--fail-on", "global_store_efficiency_pct < 90", cwd=tmp_path)
     assert failing.returncode == 1
     assert "failed by naive_row 64 16x16 (store efficiency 25.0 %)" in failing.stdout
-    unjudged = gpuprof(*common, "--fail-on", "time > 5us", cwd=tmp_path)
+    modelled = gpuprof(*common, "--fail-on", "time > 100ns", cwd=tmp_path)
+    assert modelled.returncode == 1
+    assert "µs modelled (" in modelled.stdout
+    unjudged = gpuprof(*common, "--fail-on", "warm > 5us", cwd=tmp_path)
     assert unjudged.returncode == 1
     assert "applied to no case" in unjudged.stdout
     refused = gpuprof(*common, "--fail-on", "time > 5%", cwd=tmp_path)
