@@ -126,7 +126,10 @@ class SizeSearch:
         return self._built[point].candidate.case
 
     def tell(self, point: Point, measurement: Measurement) -> None:
-        """Take what came of a point."""
+        """Take what came of a point; its modelled time stands beside a measured one."""
+        counted = self._built[point].measurement
+        if measurement.model is None and measurement.outcome == "ok" and counted.model is not None:
+            measurement = replace(measurement, model=counted.model, model_reason=None)
         self.measured[point] = measurement
 
     def recall(self, point: Point, measurement: Measurement) -> bool:

@@ -65,3 +65,17 @@ def test_a_search_begins_with_the_least_modelled_times_and_without_a_card_they_d
     assert found.by == "model"
     # Within the factor of 1.3 that the model may err by above: too near to tell.
     assert [point.params for point in found.ties] == [dict(point.params) for point in asked[:2]]
+
+
+def test_a_modelled_time_stands_beside_a_measured_one():
+    search, built = begun(timed=True)
+    counted = {one.candidate.point: one.measurement for one in landscape(512, 3).counted()}
+    for candidate in search.candidates:
+        if candidate.point in built:
+            search.built(candidate, counted[candidate.point])
+    search.begin(0)
+    point = next(iter(counted))
+    search.tell(point, replace(built[point], outcome="ok"))
+    assert search.measured[point].model == counted[point].model is not None
+    search.tell(point, replace(built[point], outcome="incorrect"))
+    assert search.measured[point].model is None
