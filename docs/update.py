@@ -121,6 +121,39 @@ def errors() -> str:
     return "\n".join(rows)
 
 
+def tensor_ladder() -> str:
+    """Each rung of GEMM on tensor cores: what it reaches and gains, and what its header says that moves."""
+    run = gpuprof.load(ROOT / "samples" / "gemm-bf16-h200.json")
+    ladder = shipped_ladder("gemm")
+    rows = [
+        "| rung | what is new | 4096 | 8192 | gain | over cuBLASLt | tensor cores busy | what moves |",
+        "|:--|:--|--:|--:|--:|--:|--:|:--|",
+    ]
+    library, steps = run.case("cublaslt", size="8192"), {}
+    for case in run.cases:
+        if case.size != "8192" or not case.ok or case.is_reference or case.kernel == "by_size":
+            continue
+        kernel, rate = ladder.find(case.kernel), numbers.gflops(case.figures.gflops)
+        before = steps.get(kernel.after)
+        gain = f"{before.median_us / case.median_us:.2f}x" if before else "–"
+        moves = [name for name in kernel.moves if before and before.figures.get(name) is not None]
+        moved = ", ".join(f"`{name}` {_step(before, case, name)}" for name in moves)
+        smaller = numbers.gflops(run.case(case.kernel, size="4096").figures.gflops)
+        rows.append(
+            f"| `{case.kernel}` | {kernel.title} | {smaller} | {rate} | {gain}"
+            f" | {library.median_us / case.median_us:.2f}x | {case.figures['sol_compute_pct']:.0f} %"
+            f" | {moved or '–'} |"
+        )
+        steps[case.kernel] = case
+    return "\n".join(rows)
+
+
+def _step(before: Any, after: Any, figure: str) -> str:
+    """A figure before and after; none was counted of a kernel that has nothing of the kind."""
+    pair = (each.figures.get(figure) for each in (before, after))
+    return " → ".join("none" if value is None else numbers.count(value) for value in pair)
+
+
 def _fastest(name: str) -> Iterator[str]:
     """A row for each size of a run."""
     run = gpuprof.load(ROOT / "samples" / f"{name}.json")
@@ -345,6 +378,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Every file that this script writes, with its text."""
     yield with_blocks(DOCS / "measured-h200.md", samples=measured())
     yield with_blocks(DOCS / "gemm-sizes.md", errors=errors())
+    yield with_blocks(DOCS / "gemm-tensor-cores.md", ladder=tensor_ladder())
     yield with_blocks(DOCS / "limits.md", steps=steps())
     yield with_blocks(DOCS / "command-line.md", options=options())
     yield with_blocks(ROOT / "README.md", answer=answer(), jobs=jobs())

@@ -96,6 +96,10 @@ condition = "CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4"
 because = "{id} shares columns among 1, 2 or 4 blocks"
 
 [[require]]
+condition = "2 * (STAGES * BK * (BM + BN) + 2 * 64 * BM) <= 231424"
+because = "{id} has 226 KiB of shared memory for its tiles"
+
+[[require]]
 condition = "LEAST >= 1"
 because = "{id} gives each block a tile of k or more"
 
