@@ -279,10 +279,14 @@ def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]
     }
     ways = list(ways_to(blocks, times, copying)) if copying else []
     roles = min(_ROLES, launch.warps) if ways else 1
-    return [
+    paths = [
         usual_path(blocks, times, loops_of(blocks), dict.fromkeys(ways, (role + 0.5) / roles))
         for role in range(roles)
     ]
+    most = max(range(len(blocks)), key=lambda number: times[number] * len(blocks[number].instructions))
+    if not all(most in path for path in paths):
+        raise NotModelled("Some of its warps do nothing but copy for others: that is not modelled.")
+    return paths
 
 
 def _spent(

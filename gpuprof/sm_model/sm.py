@@ -241,14 +241,10 @@ class StreamingMultiprocessor:
                 return self._played
 
     def _shares(self) -> list[float]:
-        """Of each path, how many of its block's copies a wait adds: none where it copies for others."""
+        """Of each path, how many of its block's copies a wait adds."""
         kinds = [[step.kind for number in path for step in self._steps[number]] for path in self._paths]
-        of_path = [each.count(StepKind.BULK) for each in kinds]
-        even = sum(of_path) / len(kinds)
-        return [
-            0.0 if own > 2 * even else even * self._warps / max(1, each.count(StepKind.PHASE))
-            for each, own in zip(kinds, of_path, strict=True)
-        ]
+        each = sum(kind.count(StepKind.BULK) for kind in kinds) * self._warps / len(kinds)
+        return [each / max(1, kind.count(StepKind.PHASE)) for kind in kinds]
 
     def _launch(self, now: float) -> None:
         self._left -= 1

@@ -244,6 +244,9 @@ def test_what_is_not_known_is_not_modelled() -> None:
     unsure = replace(launch, times=[(low, 2 * low) for low, _ in launch.times])
     with pytest.raises(NotModelled, match="for certain"):
         modelled([unsure], H200)
+    apart = code_of((["BRA 2"], (1, 2)), (["UTMALDG.2D", "EXIT"], ()), (["MOV R0, R1"] * 9 + ["EXIT"], ()))
+    with pytest.raises(NotModelled, match="copy for others"):
+        modelled([launch_of(apart, [1, 0.125, 0.875], 132)], H200)
     with pytest.raises(NotModelled, match="textures"):
         modelled([launch_of(code_of((["TEX.LL R0, R2", "EXIT"], ())), [1], 132)], H200)
     with pytest.raises(NotModelled, match="clock"):
