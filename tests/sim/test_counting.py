@@ -45,7 +45,7 @@ def test_a_count_that_takes_too_long_costs_the_counts_only():
     before = measured(case)
     found = counted(before, case, DEVICE, seconds=0.05)
     why = "counting it on the executor takes more than 0.05 s"
-    assert found == replace(before, lines_reason=why, bounds_reason=why)
+    assert found == replace(before, lines_reason=why, bounds_reason=why, model_reason=why)
 
 
 def test_a_kernel_that_the_executor_cannot_run_says_why():
