@@ -13,6 +13,7 @@ import ast
 import inspect
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -293,7 +294,8 @@ def _widened(value: Any) -> Value:
 
 @lru_cache(maxsize=1024)
 def _parse(text: str, language: Language) -> "_Formula":
-    return _Formula(text.replace("\n", " ").strip(), _GRAMMARS[language])
+    # A comment ends with its line, of which the grammar knows nothing.
+    return _Formula(re.sub(r"#.*|\n", " ", text).strip(), _GRAMMARS[language])
 
 
 def parse_expression(text: str) -> ast.expr:

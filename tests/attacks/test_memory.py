@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gpuprof import machine
-from gpuprof.measure import process
+from gpuprof.measure import process, starting
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, WorkerDied
 from gpuprof.problems.formulas import evaluate_arrays
@@ -148,7 +148,7 @@ def died_of(monkeypatch, program):
     worker = WorkerProcess.__new__(WorkerProcess)
     start = subprocess.Popen
     monkeypatch.setattr(
-        process.subprocess, "Popen", lambda _, **more: start([sys.executable, "-c", program], **more)
+        starting.subprocess, "Popen", lambda _, **more: start([sys.executable, "-c", program], **more)
     )
     worker._start(Open(device="none", arch=None, seed=0, seconds_per_case=0.25))
     try:
