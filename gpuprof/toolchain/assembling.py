@@ -22,7 +22,7 @@ _TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 _DEFAULT_TOOLKIT = "/usr/local/cuda"
 #: Where PTX has no machine code: why, and what to do about it.
 PTXAS_FIX = f"pip install {_PACKAGE}"
-NO_PTXAS = f"there is no ptxas here to assemble its PTX: {PTXAS_FIX}"
+NO_PTXAS = f"no ptxas here takes its PTX: pip install -U {_PACKAGE}"
 _TIMEOUT_S = 300.0
 _RELEASE = re.compile(r"release (\d+)\.(\d+)")
 _VERSION = re.compile(r"^[ \t]*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
@@ -61,9 +61,9 @@ def check_target(ptx: str, arch: str, name: str) -> None:
 def load_ptx(
     ptx: str, entries: Sequence[str], arch: str, name: str, assemble: Assembler | None = None
 ) -> tuple[CompiledKernel, ...]:
-    """Kernels of a PTX text, with the machine code that the newest ptxas makes of them, if there is one.
+    """Kernels of a PTX text, with the machine code that the newest ptxas makes of them, if one does.
 
-    `assemble` is asked where no ptxas can.
+    `assemble` is asked where none takes it.
 
     Raises:
         CompileError: The text is for another architecture, is refused, or lacks one of the kernels.
@@ -71,7 +71,6 @@ def load_ptx(
     check_target(ptx, arch, name)
     names = tuple(_entry_named(entry, ptx_entries(ptx), name) for entry in entries)
     target = target_in(ptx, arch)
-    refusals: list[CompileError] = []
     for path, release in found_ptxas():
         said = ("ptxas {}.{}".format(*release), f"--gpu-name={target}")
         identity = [*said, name, *names, hashlib.sha256(ptx.encode()).hexdigest()]
@@ -84,11 +83,8 @@ def load_ptx(
         except CompileError as error:
             if _TOO_NEW not in error.log:
                 raise
-            refusals.append(error)
     if assemble is not None:
         return _kernels(ptx, names, arch, *assemble(ptx, name), ("the driver's linker",))
-    if refusals:
-        raise refusals[0]
     return _kernels(ptx, names, arch, b"", "", ())
 
 

@@ -120,8 +120,11 @@ def test_formula_without_memory_is_no_malformed_one():
     ],
 )
 def test_worker_without_memory_says_so_and_ends(monkeypatch, ends):
-    died = died_of(monkeypatch, f"import errno, gpuprof.measure.serving as s\ndef fail(*_): raise {ends}\n"
-                   "s.WorkerSide.answer = fail\ns.main()")  # fmt: skip
+    serving = "import errno, sys, gpuprof.measure.serving as serving"
+    program = (
+        f"{serving}\ndef fail(*_): raise {ends}\nserving.WorkerSide.answer = fail\nserving.main(sys.stdin)"
+    )
+    died = died_of(monkeypatch, program)
     assert died.out_of_memory
     assert not died.taken
     assert "Unable to allocate 9 GiB" in str(died)
