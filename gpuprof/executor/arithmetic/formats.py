@@ -148,6 +148,8 @@ def to_float16(value: Lanes, mode: str) -> Lanes:
     return np.where(nan, (word | np.uint64(0x7E00)).astype(np.uint16).view(np.float16), half)
 
 
+#: Of the smallest normal float32.
+LOWEST_EXPONENT = -126
 #: Exponent of zero: no sum takes it for the largest.
 OF_ZERO = -4096
 #: Exponent of an infinity or NaN.

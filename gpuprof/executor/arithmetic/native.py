@@ -33,6 +33,7 @@ from gpuprof.executor.arithmetic.float_runs import (
     STORE,
     VECTOR,
 )
+from gpuprof.executor.arithmetic.formats import LOWEST_EXPONENT
 from gpuprof.executor.arithmetic.nans import CANONICAL, GENERATED, PRIORITY
 from gpuprof.executor.lanes.masks import WARP
 
@@ -216,6 +217,68 @@ def _flushed(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     bits = b.bitcast(value, _WORD)
     tiny = b.icmp_unsigned("==", b.and_(bits, _WORD(_EXPONENT)), _WORD(0))
     return b.bitcast(b.select(tiny, b.and_(bits, _WORD(_SIGN)), bits), _FLOAT)
+
+
+@functools.cache
+def aligned_sum(depth: int) -> Callable[..., None]:
+    """Return the machine code that adds products of so many factors as tensor cores do (`tensor_sums`).
+
+    It takes addresses of contiguous arrays: factors (depth, rows, warps), (depth, columns, warps), and the
+    addend (rows, columns, warps), each with that of its exponents behind it; the total; then rows, columns,
+    warps, and the fraction bits that a term keeps.
+    """
+    engine = _machine_code(_sum_module, depth, vectorised=True)
+    arguments = [ctypes.c_void_p] * 7 + [ctypes.c_int64] * 4
+    return ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address("sum"))
+
+
+def _sum_module(depth: int) -> ir.Module:
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(_VOID, [_POINTER] * 7 + [_LONG] * 4), "sum")
+    *given, out, rows, columns, warps, kept = function.args
+    out.add_attribute("noalias")
+    whole = ir.Function(module, ir.FunctionType(_DOUBLE, [_DOUBLE]), "llvm.trunc.f64")
+    b = ir.IRBuilder(function.append_basic_block())
+
+    def loaded(number: int, place: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """A number and its exponent, of an operand that consists of both."""
+        values, exponents = given[2 * number : 2 * number + 2]
+        value = b.load(_at(b, values, b.mul(place, _LONG(4))), align=4, typ=_FLOAT)
+        exponent = b.load(_at(b, exponents, b.mul(place, _LONG(2))), align=2, typ=ir.IntType(16))
+        return b.fpext(value, _DOUBLE), b.sext(exponent, _LONG)
+
+    def power_of_two(exponent: ir.Value) -> ir.Value:
+        return b.bitcast(b.shl(b.add(exponent, _LONG(1023)), _LONG(52)), _DOUBLE)
+
+    def greater(one: ir.Value, other: ir.Value) -> ir.Value:
+        return b.select(b.icmp_signed(">", one, other), one, other)
+
+    with _repeated(b, rows) as row, _repeated(b, columns) as column:
+        starts = [
+            (
+                b.mul(b.add(b.mul(_LONG(i), rows), row), warps),
+                b.mul(b.add(b.mul(_LONG(i), columns), column), warps),
+            )
+            for i in range(depth)
+        ]
+        start = b.mul(b.add(b.mul(row, columns), column), warps)
+        with _repeated(b, warps) as warp:
+            factors = [tuple(loaded(n, b.add(at[n], warp)) for n in (0, 1)) for at in starts]
+            place = b.add(start, warp)
+            addend, top = loaded(2, place)
+            for (_, of_x), (_, of_y) in factors:
+                top = greater(b.add(of_x, of_y), top)
+            top = greater(top, _LONG(2 * LOWEST_EXPONENT))
+            scale = power_of_two(b.sub(kept, top))
+            units: ir.Value = _WORD(0)
+            for (x, _), (y, _) in factors:
+                units = b.add(units, b.fptosi(b.fmul(b.fmul(x, y), scale), _WORD))  # towards zero
+            total = b.fadd(b.call(whole, [b.fmul(addend, scale)]), b.sitofp(units, _DOUBLE))
+            b.store(
+                b.fmul(total, power_of_two(b.sub(top, kept))), _at(b, out, b.mul(place, _LONG(8))), align=8
+            )
+    b.ret_void()
+    return module
 
 
 @functools.cache

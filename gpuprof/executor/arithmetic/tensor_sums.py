@@ -14,14 +14,14 @@ and held against the card's answers, which tests/executor/hardware has.
 f64 is a chain of fused multiply-adds in the order of k. Integers are exact and wrap, or saturate.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.floats import hardware_loop
-from gpuprof.executor.arithmetic.formats import NOT_FINITE, FloatFormat, exponents
+from gpuprof.executor.arithmetic.formats import LOWEST_EXPONENT, NOT_FINITE, FloatFormat, exponents
 from gpuprof.executor.arithmetic.nans import canonical
 from gpuprof.executor.lanes.scalars import Lanes
 
@@ -31,7 +31,6 @@ _KEPT_BITS, _F32_BITS = 25, 23
 _EIGHT_BIT_FRACTION = 13
 #: Warps computed at once: what they need fits the CPU's cache.
 _AT_ONCE = 128
-_F32_LOWEST = -126
 _F16_LOWEST = -14
 
 
@@ -61,36 +60,30 @@ def float_sum(
     """
     with np.errstate(all="ignore"):
         x, y, addend = a_format.values(a), b_format.values(b), c.astype(np.float32)
-        x_exponent, y_exponent = a_format.exponents(x), b_format.exponents(y)
-        c_exponent = exponents(addend, _F16_LOWEST if c.dtype == np.float16 else _F32_LOWEST)
-        top = c_exponent.copy()
-        for i in range(len(x)):
-            np.maximum(top, x_exponent[i, :, None] + y_exponent[i, None], out=top)
-        total = _aligned_sum(x, y, addend, np.maximum(top, 2 * _F32_LOWEST).astype(np.int64), kept_bits)
+        lowest = _F16_LOWEST if c.dtype == np.float16 else LOWEST_EXPONENT
+        of_terms = a_format.exponents(x), b_format.exponents(y), exponents(addend, lowest)
+        total = _aligned_sum((x, y, addend), of_terms, kept_bits)
         result = _rounded(total, c.dtype, fraction_bits)
-        if (top >= NOT_FINITE).any():
+        if any((exponent == NOT_FINITE).any() for exponent in of_terms):
             _replace_not_finite(result, x, y, addend)
     return result
 
 
-def _aligned_sum(x: Lanes, y: Lanes, addend: Lanes, top: NDArray[np.int64], kept_bits: int) -> Lanes:
-    """Return the exact sum of all terms, each cut off below 2^(top - kept bits), in float64."""
-    scale = _power_of_two(kept_bits - top)
-    x, y = x.astype(np.float64), y.astype(np.float64)
-    # 16 products below 4 x 2^25, or 32 below 4 x 2^13: less than 2^31, as no significand is as large as 2.
-    units = np.zeros(addend.shape, dtype=np.int32)
-    term, whole = np.empty(addend.shape), np.empty(addend.shape, dtype=np.int32)
-    for i in range(len(x)):
-        np.multiply(x[i, :, None], y[i, None], out=term)
-        np.multiply(term, scale, out=term)
-        np.copyto(whole, term, casting="unsafe")  # towards zero
-        units += whole
-    total = np.trunc(addend * scale) + units
-    return np.asarray(total * _power_of_two(top - kept_bits))
+def _aligned_sum(
+    operands: Sequence[Lanes], exponents_of: Sequence[Lanes], kept_bits: int
+) -> NDArray[np.float64]:
+    """Return the exact sum of all terms, each cut off so many bits below the largest exponent.
 
+    16 products below 4 x 2^25, or 32 below 4 x 2^13: less than 2^31, as no significand is as large as 2.
+    """
+    from gpuprof.executor.arithmetic import native  # LLVM is loaded when a kernel computes
 
-def _power_of_two(exponent: NDArray[np.int64]) -> NDArray[np.float64]:
-    return ((exponent + 1023) << 52).view(np.float64)
+    assert all(each.shape[2] == operands[2].shape[2] for each in operands)
+    taken = [np.ascontiguousarray(each) for pair in zip(operands, exponents_of, strict=True) for each in pair]
+    total = np.empty(operands[2].shape)
+    depth = len(operands[0])
+    native.aligned_sum(depth)(*(each.ctypes.data for each in (*taken, total)), *total.shape, kept_bits)
+    return total
 
 
 def _rounded(value: Lanes, dtype: np.dtype[np.floating], fraction_bits: int) -> Lanes:
@@ -98,7 +91,7 @@ def _rounded(value: Lanes, dtype: np.dtype[np.floating], fraction_bits: int) -> 
     if dtype == np.float16:
         return np.asarray(value.astype(np.float16) + np.float16(0))  # + 0: a zero is positive
     cut = (value.view(np.int64) & ~np.int64((1 << 52 - fraction_bits) - 1)).view(np.float64)
-    small = np.abs(value) < 2.0**_F32_LOWEST
+    small = np.abs(value) < 2.0**LOWEST_EXPONENT
     if small.any():
         cut[small] = np.trunc(value[small] * 2.0**149) * 2.0**-149
     return np.asarray(cut.astype(np.float32) + np.float32(0))
