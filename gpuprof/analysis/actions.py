@@ -445,6 +445,8 @@ def _more_blocks(facts: _Facts) -> Iterator[Action]:
     held, occupancy, threads = facts.case.resources, facts.case.occupancy, prod(facts.case.block)
     if held is None or occupancy is None or occupancy.theoretical_pct >= 50 or not occupancy.blocks_per_sm:
         return
+    if facts.count("bulk_load_bytes"):  # the copy engine fetches ahead, however few warps are resident
+        return
     wanted = occupancy.blocks_per_sm + 1
 
     def blocks(registers: int, shared: int) -> Mapping[str, int | None]:
@@ -497,6 +499,10 @@ def _chain(facts: _Facts) -> Iterator[Action]:
     else:
         do = "overlap dependent steps (several elements of a thread at once, next loads before this use)"
     with_warps = f"{numbers.brief(held.warps)} warps are resident on an SM; " if held else ""
+    if facts.count("bulk_load_bytes"):
+        do = "overlap the work of several tiles (more stages, producer warps, persistent blocks)"
+        yield facts.to_the_bound(do, f"{with_warps}the copy engine fetches ahead of them")
+        return
     what = f"{numbers.plural(loads, 'global load')} and {numbers.plural(barriers, 'barrier')}"
     yield facts.to_the_bound(do, f"{with_warps}each goes through {what} in turn")
 

@@ -146,6 +146,14 @@ def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
 
 
+def test_where_the_copy_engine_fetches_more_blocks_are_no_help():
+    held = {"occupancy": Occupancy(12.5, "registers", 1), "resources": Resources(168, 0, 0, 0)}
+    values = {"ffma_thread_instructions": 128 * CYCLES, "bulk_load_bytes": 1 << 20}
+    _, actions = found(at(counted(values, block=(384, 1, 1), **held), 2000))
+    assert not any("reside" in action.do for action in actions)
+    assert any("work of several tiles" in action.do for action in actions)
+
+
 def test_what_nobody_counted_is_to_be_counted():
     bare = counted({})
     _, (first, *_) = found(at(bare, 1e6))
