@@ -94,6 +94,8 @@ def transposed(words: Lanes) -> Lanes:
 def _elements(registers: Sequence[Lanes], dtype: Elements, shape: tuple[int, int]) -> Lanes:
     """Return the elements that registers hold: (registers, warps, 8 groups, 4 lanes, elements)."""
     # Stacked, registers lie in memory as they did before; a view needs neighbours side by side.
-    held = np.ascontiguousarray(np.stack([np.broadcast_to(each, (*shape, WARP)) for each in registers]))
+    whole = (*shape, WARP)
+    each_whole = [each if each.shape == whole else np.broadcast_to(each, whole) for each in registers]
+    held = np.ascontiguousarray(np.stack(each_whole))
     split = dtype.split(held) if isinstance(dtype, Packed) else held.view(dtype)
     return split.reshape(len(registers), shape[0] * shape[1], GROUPS, LANES, -1)

@@ -174,7 +174,12 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         )
         kept = np.broadcast_to(adds(batch), (*shape, WARP))[..., 0].reshape(-1)
         before = np.where(kept, before, accumulator.type(0))
-        total = product.sums(first, second, before)
+        active = np.broadcast_to(mask.lanes.any(axis=2), shape).reshape(-1)
+        if active.all():
+            total = product.sums(first, second, before)
+        else:  # other warps' registers hold anything, and their products would be for nothing
+            total = np.zeros_like(before)
+            total[..., active] = product.sums(*(each[..., active] for each in (first, second, before)))
         for i in range(0, len(held), tile):
             column = i // tile * _COLUMNS_OF_TILE
             part = np.ascontiguousarray(total[:, column : column + _COLUMNS_OF_TILE])
