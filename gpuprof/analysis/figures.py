@@ -210,6 +210,7 @@ _FIGURES = (
         "us",
         "model.median_us",
         "The time that a model of the SM gives for its machine code and counts: not measured.",
+        phrase="modelled time",
         better="lower",
     ),
     *(

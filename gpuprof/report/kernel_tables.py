@@ -216,7 +216,8 @@ def _model_lines(found: Found, record: KernelRecord, anchor: str) -> Iterator[Ta
 
 
 def _share_cell(share: float) -> Cell:
-    return Cell(numbers.percent(100 * share), 100 * share, share=min(1.0, share))
+    part = min(1.0, share)
+    return Cell(numbers.percent(100 * part), 100 * part, share=part)
 
 
 def _counted(cases: Sequence[Measurement]) -> list[str]:

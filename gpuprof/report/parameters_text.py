@@ -6,6 +6,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.changes import changed_counts
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.limits import limits_of, shifts
+from gpuprof.analysis.models import modelled_text
 from gpuprof.analysis.parameters import (
     ParameterPoint,
     ParameterSweep,
@@ -37,6 +38,8 @@ def sweep_sentence(run: Run, sweep: ParameterSweep) -> str:
     first = best[0]
     assert first.value is not None
     value = sweep.figure.write(first.value)
+    if len(best) == count and count > 1 and (model := first.case.model) and sweep.metric == "model_us":
+        return f"The model cannot tell {count} {kind} from each other: {modelled_text(model)}."
     if len(best) == count and count > 1:
         return f"All {count} {kind} have the same {sweep.figure.phrase}: {value}."
     named = " or ".join(format_params(sweep, point) for point in best[:_MOST_NAMED])

@@ -112,35 +112,36 @@ def test_github_fails_where_a_kernel_does_not_compile(checkout):
 
 
 def test_github_with_a_gpu_as_far_as_it_goes(checkout, tmp_path):
-    """There are no times here: all is measured and written, and the gate says that it held nothing."""
+    """There are no times here: modelled ones are compared, and the gate holds them."""
     steps, variables = github_steps("github-gpu.yml")
     work, _ = checkout
     shutil.rmtree(work / "compared", ignore_errors=True)
     environment = {**variables, "CARD": "sim:h200", "BASE": "HEAD~1"}
     done = shell(checkout, steps["Compare times"]["run"], **environment)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "time > 3%: applied to no case" in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "same, modelled" in done.stdout
+    assert "time > 3%: passed by 2 cases" in done.stdout
     assert (work / "compared" / "comparison.html").exists()
     summary = tmp_path / "summary.md"
     done = shell(checkout, steps["Summary"]["run"], GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == 0, done.stderr
-    assert "✗ time &gt; 3%" in summary.read_text()
+    assert "✓ time &gt; 3%" in summary.read_text()
 
 
 def test_gitlab(checkout):
     pipeline = read("gitlab-ci.yml")
     work, _ = checkout
     assert set(pipeline) == {"stages", "variables", "executor", "times"}
-    for name, status, card in (("executor", 0, "sim:h200"), ("times", 1, "sim:h200")):
+    for name in ("executor", "times"):
         job = pipeline[name]
         assert job["stage"] in pipeline["stages"]
         assert any('"$GPUPROF"' in line for line in job["before_script"])
         for folder in ("measured", "compared"):
             shutil.rmtree(work / folder, ignore_errors=True)
-        environment = {**pipeline["variables"], **job["variables"], "CARD": card}
+        environment = {**pipeline["variables"], **job["variables"], "CARD": "sim:h200"}
         environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = "HEAD~1"
         done = shell(checkout, "\n".join(job["script"]), **environment)
-        assert done.returncode == status, done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         assert (work / job["artifacts"]["reports"]["junit"]).exists()
 
 

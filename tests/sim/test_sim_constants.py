@@ -75,7 +75,7 @@ def test_blocks_and_code_are_watched() -> None:
     assert (run("straight_code", [*ints(2), "sink", "out"])[:64] > 0).all()
     assert (run("first_steps", ["data", "sink", "out"])[:2] > 0).all()
     quads = np.uint64(64)
-    beside = run("loaded_latency", [*ints(20), "ring", "data", quads, "done", "sink", "out"], 32, 3)
+    beside = run("loaded_latency", [*ints(0, 20), "ring", "data", quads, "done", "sink", "out"], 32, 3)
     assert beside[1] - beside[0] >= 20
 
 

@@ -25,6 +25,7 @@ HALVES = "36x136x136"
 SPECIAL = {
     "few_rows": "3x132x1037",
     "realigned": "37x133x141",
+    "e4m3": "32x144x160",
 }
 USUAL = {
     "warp_row": "4096x1024",

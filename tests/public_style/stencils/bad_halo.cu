@@ -31,6 +31,6 @@ __global__ void bad_halo(int ny, int nx, const float *x, float *y)
     float sum = 0;
     for (int dy = -1; dy <= 1; ++dy)
         for (int dx = -1; dx <= 1; ++dx)
-            sum += tile[ty + dy][tx + dx];
-    y[row * nx + col] = sum; // <- here
+            sum += tile[ty + dy][tx + dx]; // <- here
+    y[row * nx + col] = sum;
 }
