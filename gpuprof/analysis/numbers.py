@@ -29,6 +29,8 @@ def significant(value: float, digits: int = 3) -> str:
     """
     if value == 0:
         return "0"
+    if abs(value) == float("inf"):  # of a file that anybody may have written
+        return "∞" if value > 0 else "-∞"
     rounded = f"{value:.{digits - 1}e}"
     exponent = int(rounded[rounded.index("e") + 1 :])
     return f"{float(rounded):,.{max(0, digits - 1 - exponent)}f}"

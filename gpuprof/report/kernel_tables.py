@@ -216,7 +216,7 @@ def _model_lines(found: Found, record: KernelRecord, anchor: str) -> Iterator[Ta
 
 
 def _share_cell(share: float) -> Cell:
-    part = min(1.0, share)
+    part = max(0.0, min(1.0, share))
     return Cell(numbers.percent(100 * part), 100 * part, share=part)
 
 
