@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Machine code as a file: its sections and symbols, and what they say of each kernel."""
+"""What a compiler made, as a file: of machine code its sections and symbols, and which kernels there are."""
 
 import re
 import struct
@@ -14,6 +14,7 @@ from gpuprof.text import Extent
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _MAGIC = b"\x7fELF\x02\x01"
 _SYMTAB, _NOBITS = 2, 8
 
@@ -160,6 +161,11 @@ def kernels_in(cubin: bytes) -> dict[str, CubinKernel]:
     except (struct.error, LookupError, UnicodeDecodeError) as error:
         raise ValueError("a damaged ELF file") from error
     return found
+
+
+def ptx_entries(ptx: str) -> tuple[str, ...]:
+    """The kernels that a PTX text defines."""
+    return tuple(_ENTRY.findall(ptx))
 
 
 def function_of(symbol: str) -> str:

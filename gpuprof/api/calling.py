@@ -29,7 +29,7 @@ from gpuprof.problems.formulas import ExpressionError, evaluate, variables
 from gpuprof.text import KERNEL_ENDINGS, Extent
 
 if TYPE_CHECKING:
-    from gpuprof.problems.by_value import Argument, Expectation
+    from gpuprof.problems.by_value import Argument, Call, Expectation
 
 #: One extent of a launch: a number, or a formula.
 Extents = int | str | tuple[int | str, ...]
@@ -57,6 +57,28 @@ class BareLaunch:
         return self.said.get("surfaces") or {}
 
 
+def given_call(
+    name: str,
+    args: "Mapping[str, Argument]",
+    expect: "Mapping[str, Expectation]",
+    said: HeaderKeywords,
+    folder: Path,
+) -> "Call":
+    """A call by its arguments, with what the keywords say of its work and bounds."""
+    from gpuprof.problems.by_value import read_call
+
+    return read_call(
+        name,
+        args,
+        expect,
+        folder,
+        relative=said.get("relative"),
+        absolute=said.get("absolute"),
+        flops=said.get("flops"),
+        nbytes=said.get("bytes"),
+    )
+
+
 def call_request(
     sources: Sequence[Path | Source],
     launch: BareLaunch | None,
@@ -66,21 +88,10 @@ def call_request(
     folder: Path,
 ) -> Request:
     """What to measure of kernels that are called with given arguments, whose arrays are kept in a folder."""
-    from gpuprof.problems.by_value import read_call
-
     if launch is None:
         raise InputError("A call has no launch.", fix="Give grid and block.")
     files = _read(sources)
-    read = read_call(
-        next(iter(files)).stem,
-        _without_views(args, launch),
-        expect,
-        folder,
-        relative=said.get("relative"),
-        absolute=said.get("absolute"),
-        flops=said.get("flops"),
-        nbytes=said.get("bytes"),
-    )
+    read = given_call(next(iter(files)).stem, _without_views(args, launch), expect, said, folder)
     ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(args))
     request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
     return replace(request, selections=launched(ladder, launch, read.integers))

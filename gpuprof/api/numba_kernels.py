@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import BareLaunch, launched
+from gpuprof.api.calling import BareLaunch, given_call, launched
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
@@ -17,7 +17,8 @@ from gpuprof.kernels.kernel import Built, Kernel, Launch
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request, make_request
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.toolchain.numba_compiler import compile_function, numba_version
+from gpuprof.toolchain.asking import version_of
+from gpuprof.toolchain.numba_compiler import compile_function
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Call, Expectation
@@ -38,8 +39,6 @@ def numba_request(
     how: RunOptions,
 ) -> Request:
     """What to measure of functions of Numba that are called with given arguments."""
-    from gpuprof.problems.by_value import read_call
-
     if launch is None:
         raise InputError("A call has no launch.", fix="Give grid and block, as in kernel[grid, block](…).")
     names = _names_of(functions[0])
@@ -48,16 +47,8 @@ def numba_request(
             takes = ", ".join(_names_of(function))
             what = f"{function.py_func.__name__} takes {takes}, and args has {', '.join(args)}."
             raise InputError(what, fix="Name each of its parameters in args.")
-    read = read_call(
-        functions[0].py_func.__name__,
-        {name: args[name] for name in names},
-        expect,
-        folder,
-        relative=said.get("relative"),
-        absolute=said.get("absolute"),
-        flops=said.get("flops"),
-        nbytes=said.get("bytes"),
-    )
+    in_order = {name: args[name] for name in names}
+    read = given_call(functions[0].py_func.__name__, in_order, expect, said, folder)
     arch = named_arch(how.device, how.arch)
     kernels = tuple(
         _kernel(function, rung, read, args, arch, how.compile_timeout_s)
@@ -102,7 +93,7 @@ def _kernel(
         arguments=tuple(arguments),
         launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0"),
         rung=rung,
-        built=Built(ptx=code.ptx, by=f"Numba {numba_version()}", error=code.error),
+        built=Built(ptx=code.ptx, by=f"Numba {version_of('numba-cuda', 'numba')}", error=code.error),
     )
 
 

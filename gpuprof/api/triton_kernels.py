@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import LaunchValue
+from gpuprof.api.calling import LaunchValue, given_call
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
@@ -19,7 +19,8 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request, Selection, make_request
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.toolchain.triton_compiler import ArrayOf, JitCall, JitCode, compile_calls, triton_version
+from gpuprof.toolchain.asking import version_of
+from gpuprof.toolchain.triton_compiler import ArrayOf, JitCall, JitCode, compile_calls
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Call, Expectation
@@ -66,8 +67,6 @@ def triton_request(
     how: RunOptions,
 ) -> Request:
     """What to measure of functions of Triton that are called with given arguments."""
-    from gpuprof.problems.by_value import read_call
-
     if grid is None:
         raise InputError("A call has no launch.", fix="Give grid, as in kernel[grid](…).")
     found = [_unwrapped(function) for function in functions]
@@ -84,16 +83,8 @@ def triton_request(
             arguments[name] = value
     for function in found:
         _check_names(function, {**args, **constants})
-    read = read_call(
-        first.name,
-        {name: arguments[name] for name in first.arguments if name in arguments},
-        expect,
-        folder,
-        relative=said.get("relative"),
-        absolute=said.get("absolute"),
-        flops=said.get("flops"),
-        nbytes=said.get("bytes"),
-    )
+    in_order = {name: arguments[name] for name in first.arguments if name in arguments}
+    read = given_call(first.name, in_order, expect, said, folder)
     # A number of which Triton makes a constant is no argument any more: the code computes with it.
     own = read.operation.scalars
     scalars = {name: replace(scalar, neutral=scalar.default) for name, scalar in own.items()}
@@ -212,7 +203,7 @@ def _selection(
         rung=rung,
         parameters=params,
         workspace=workspace,
-        built=Built(code.ptx, code.cubin, f"Triton {triton_version()}", code.error),
+        built=Built(code.ptx, code.cubin, f"Triton {version_of('triton')}", code.error),
     )
     return Selection(kernel, (params,), kernel.id)
 

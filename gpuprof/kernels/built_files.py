@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from gpuprof.cubin_file import function_of, kernels_in
+from gpuprof.cubin_file import function_of, kernels_in, ptx_entries
 from gpuprof.errors import PATH_ERRORS, BackendUnavailable, HeaderError, reason
 from gpuprof.files import read_content, read_input
 from gpuprof.kernels.carried import file_below
@@ -16,7 +16,6 @@ from gpuprof.kernels.kernel import Built
 _MOST_CUBIN_BYTES = 16 << 20
 _LOC = re.compile(r"^[ \t]*\.loc\b[^\n]*", re.MULTILINE)
 _FIRST_LOC = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
-_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def _of_ptx(ptx: str, path: Path, header: str, beside: Path, folder: Path | None
     source = _named_source(ptx, folder) if folder is not None else None
     built = Built(ptx=_LOC.sub("", ptx) if source is None else ptx)
     place = (header, beside) if header else (ptx, path)
-    return BuiltFile(built, ptx if source is None else source, *place, tuple(_ENTRY.findall(ptx)))
+    return BuiltFile(built, ptx if source is None else source, *place, ptx_entries(ptx))
 
 
 def _named_source(ptx: str, folder: Path) -> str | None:

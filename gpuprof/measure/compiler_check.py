@@ -131,13 +131,14 @@ class _Check:
         more = f"; not checked: {_listed(unknown)}" if unknown else ""
         yield f"Right machine code of its PTX, checked at {place.problem.label}, by {len(right)}{told}{more}"
 
-    def _codes(self, place: _SizedCase) -> Iterator[tuple[str, Functions | str]]:
-        """Each compiler with the functions that it made, or why it made none."""
+    def _codes(self, place: _SizedCase, only: str = "") -> Iterator[tuple[str, Functions | str]]:
+        """Each compiler, or the one of a name, with the functions that it made, or why it made none."""
         first = next(iter(place.compiled.values()))
         built = place.kernel.built
         own = first.options[0] if built is not None and first.options else ""
-        if first.cubin:
-            yield (built.by if built is not None and built.by else own or "NVRTC"), place.compiled
+        by = built.by if built is not None and built.by else own or "NVRTC"
+        if first.cubin and only in ("", by):
+            yield by, place.compiled
         target = target_in(first.ptx, first.arch)
         makers: list[tuple[str, Assembler]] = [
             ("ptxas {}.{}".format(*release), partial(assemble_with, path, target=target))
@@ -146,7 +147,7 @@ class _Check:
         if self._card.assemble is not None:
             makers.append(("the driver", self._card.assemble))
         for name, make in makers:
-            if name == own:
+            if name == own or only not in ("", name):
                 continue
             try:
                 cubin, _ = make(first.ptx, place.kernel.id)
@@ -176,7 +177,7 @@ class _Check:
             if time.monotonic() > end:
                 break
             judged = _Judged(self._executor, smaller)
-            functions = dict(self._codes(smaller)).get(name)
+            functions = dict(self._codes(smaller, only=name)).get(name)
             if judged.wrong or functions is None or isinstance(functions, str):
                 continue
             difference = judged.difference(self._outputs(smaller, functions))

@@ -38,9 +38,9 @@ def sweep_sentence(run: Run, sweep: ParameterSweep) -> str:
     first = best[0]
     assert first.value is not None
     value = sweep.figure.write(first.value)
-    if len(best) == count and count > 1 and (model := first.case.model) and sweep.metric == "model_us":
-        return f"The model cannot tell {count} {kind} from each other: {modelled_text(model)}."
     if len(best) == count and count > 1:
+        if sweep.metric == "model_us" and first.case.model:
+            return f"The model cannot tell {count} {kind} from each other: {modelled_text(first.case.model)}."
         return f"All {count} {kind} have the same {sweep.figure.phrase}: {value}."
     named = " or ".join(format_params(sweep, point) for point in best[:_MOST_NAMED])
     more = f" or {len(best) - _MOST_NAMED} more" if len(best) > _MOST_NAMED else ""

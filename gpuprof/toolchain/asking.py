@@ -12,6 +12,8 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import TypeVar
 
@@ -31,6 +33,14 @@ def ask(
         end = time.monotonic() + timeout_s
         answers += [_answer(*child, end, who) for child in children]
     return answers
+
+
+def version_of(*packages: str) -> str:
+    """The version of the first of some packages that is installed."""
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return "of this process"
 
 
 def _started(question: Callable[[], object], told: Told) -> tuple[int, int]:

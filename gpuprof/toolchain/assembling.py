@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from gpuprof.cubin_file import architecture_in, function_of, kernels_in
+from gpuprof.cubin_file import architecture_in, function_of, kernels_in, ptx_entries
 from gpuprof.errors import CompileError
 from gpuprof.toolchain.cache import kept
 from gpuprof.toolchain.nvrtc import CompiledKernel, ptxas_report, spilled_bytes
@@ -27,16 +27,10 @@ _TIMEOUT_S = 300.0
 _RELEASE = re.compile(r"release (\d+)\.(\d+)")
 _VERSION = re.compile(r"^[ \t]*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
 _TARGET = re.compile(r"^[ \t]*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
-_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _TOO_NEW = "Unsupported .version"
 
 #: Assembles PTX, of a file of that name: returns the cubin and what was said of it.
 Assembler = Callable[[str, str], tuple[bytes, str]]
-
-
-def ptx_entries(ptx: str) -> tuple[str, ...]:
-    """The kernels that a PTX text defines."""
-    return tuple(_ENTRY.findall(ptx))
 
 
 def check_target(ptx: str, arch: str, name: str) -> None:

@@ -2,18 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ask the user's own Numba for the PTX of one of its CUDA functions, for a card that need not be here."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from gpuprof.cubin_file import function_of
+from gpuprof.cubin_file import function_of, ptx_entries
 from gpuprof.errors import foreign
 from gpuprof.toolchain.asking import ask
-
-_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +19,6 @@ class NumbaCode:
     ptx: str = ""
     entry: str = ""
     error: str = ""
-
-
-def numba_version() -> str:
-    """The version of the Numba that is installed."""
-    for package in ("numba-cuda", "numba"):
-        try:
-            return version(package)
-        except PackageNotFoundError:
-            continue
-    return "of this process"
 
 
 def compile_function(function: Any, values: Mapping[str, Any], arch: str, timeout_s: float) -> NumbaCode:
@@ -59,8 +45,8 @@ def _compiled(function: Any, values: Mapping[str, Any], arch: str) -> NumbaCode:
         lineinfo=True,
         fastmath=bool(function.targetoptions.get("fastmath")),
     )
-    found = _ENTRY.search(ptx)
-    if found is None:
+    first = next(iter(ptx_entries(ptx)), None)
+    if first is None:
         raise ValueError("its PTX has no kernel")
-    plain = function_of(found[1])
-    return NumbaCode(ptx, plain if plain == function.py_func.__name__ else found[1])
+    plain = function_of(first)
+    return NumbaCode(ptx, plain if plain == function.py_func.__name__ else first)

@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from gpuprof.toolchain.asking import ask
@@ -62,14 +61,6 @@ class JitCode:
     taken: tuple[str, ...] = ()
     scratch_bytes: tuple[int, ...] = field(default=())
     error: str = ""
-
-
-def triton_version() -> str:
-    """The version of the Triton that is installed."""
-    try:
-        return version("triton")
-    except PackageNotFoundError:
-        return "of this process"
 
 
 def compile_calls(calls: Sequence[JitCall], arch: str, timeout_s: float, at_once: int) -> list[JitCode]:

@@ -462,6 +462,8 @@ class SimBackend(Backend):
                 for one, given, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
 
+        explain = partial(self._failure, kernel=kernel, problem=problem, shape=shape, memory=memory)
+
         def again(content: Mapping[str, Array]) -> None:
             renew(problem, content, buffers)
             first = shape.launches[0]
@@ -469,7 +471,7 @@ class SimBackend(Backend):
             try:
                 launch_all()
             except KernelFault as fault:
-                raise self._failure(fault, kernel, problem, shape, memory) from fault
+                raise explain(fault) from fault
 
         def in_order(order: Order, watched: Sequence[str]) -> tuple[Witness, Mapping[str, Buffer]]:
             fresh, arrays = device_memory(problem, inputs, shape.workspace, unread)
@@ -477,11 +479,8 @@ class SimBackend(Backend):
             launch_all(fresh, arrays, order, [witness])
             return witness, arrays
 
-        def run_again(observers: Sequence[Observer]) -> None:
-            launch_all(*device_memory(problem, inputs, shape.workspace, unread), observers=observers)
-
-        def explain(fault: KernelFault) -> ExplainedFailure:
-            return self._failure(fault, kernel, problem, shape, memory)
+        def run_again(observer: Observer) -> None:
+            launch_all(*device_memory(problem, inputs, shape.workspace, unread), observers=[observer])
 
         try:
             with timeline.span("execute", kernel.id):
@@ -496,8 +495,8 @@ class SimBackend(Backend):
             if sampled and meets and any(program.means.fences for program in programs.values()):
                 raise BlocksBuildOnEachOther(_ORDER) from None
             blocks = {one.entry: one.block for one in shape.launches}
-            fault = told(fault, programs, blocks, memory.buffers, lambda observer: run_again([observer]))
-            raise self._failure(fault, kernel, problem, shape, memory) from fault
+            fault = told(fault, programs, blocks, memory.buffers, run_again)
+            raise explain(fault) from fault
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
         found = self._executed_case(kernel, shape, programs, links, results, buffers, mistaken=mistaken)
