@@ -99,7 +99,6 @@ LIBRARIES: dict[str, set[str]] = {
     "pynvml": {"backends.gpu"},
     "numpy": {"executor", "problems", "backends.gpu", "backends.sim", "tuning"},
     "llvmlite": {"executor"},
-    "dask": {"measure"},
     "distributed": {"measure"},
     "ncu_report": {"ncu"},
     "jinja2": {"report"},
