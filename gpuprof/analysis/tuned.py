@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a search found, size by size: its points with their figures, who is tied, what was ruled out."""
+"""Points of a kernel at a size, of a search or of a run with several: their figures, and who is best."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
@@ -36,19 +36,18 @@ class TunedRow:
 
 @dataclass(frozen=True, slots=True)
 class TunedSize:
-    """One size of a search: points with a figure, the best first, and those without."""
+    """Points of one size with a figure, the best first, and those without; `tuned` is what a search recorded.
 
-    tuned: Tuned
-    names: tuple[str, ...]
-    several: bool
+    `several` says that points are of several kernels.
+    """
+
+    label: str
+    by: By
     rows: tuple[TunedRow, ...]
     wrong: tuple[TunedRow, ...]
+    several: bool = False
     device_label: str = ""
-
-    @property
-    def label(self) -> str:
-        """The size as a user types it."""
-        return self.tuned.problem.label
+    tuned: Tuned | None = None
 
     @property
     def title(self) -> str:
@@ -58,7 +57,7 @@ class TunedSize:
     @property
     def by_time(self) -> bool:
         """Whether times decided; else nothing was timed."""
-        return self.tuned.by == "time"
+        return self.by == "time"
 
     @property
     def ties(self) -> tuple[TunedRow, ...]:
@@ -74,7 +73,8 @@ class TunedSize:
     @property
     def allowed(self) -> int:
         """Points that were not ruled out."""
-        return self.tuned.combinations - sum(self.tuned.ruled_out.values())
+        held = self.tuned
+        return held.combinations - sum(held.ruled_out.values()) if held else len(self.rows) + len(self.wrong)
 
 
 def time_of(case: Measurement) -> float | None:
@@ -113,7 +113,6 @@ def tuned_sizes(run: Run) -> tuple[TunedSize, ...]:
 
 def _size(run: Run, tuning: Tuning, tuned: Tuned) -> TunedSize:
     blocks = {*tuning.blocks}
-    names = tuple(dict.fromkeys(name for held in tuning.values.values() for name in held))
     ties = {_identity(point, blocks) for point in tuned.ties}
     rows = []
     for case in run.cases:
@@ -124,28 +123,41 @@ def _size(run: Run, tuning: Tuning, tuned: Tuned) -> TunedSize:
         rows.append(
             TunedRow(
                 case,
-                _values(case, tuning, searched_block=case.kernel in blocks),
+                values_of(case, tuning.values.get(case.kernel, {}), with_block=case.kernel in blocks),
                 value_of(case, tuned.by),
                 _identity(case, blocks) in ties,
                 dict(case.params) == default and case.block == own,
             )
         )
+    label = run.device_label(tuned.device) if len(run.devices) > 1 else ""
+    return ranked(tuned.problem.label, tuned.by, rows, len(tuning.values) > 1, label, tuned)
+
+
+def ranked(
+    label: str,
+    by: By,
+    rows: Sequence[TunedRow],
+    several: bool = False,
+    device_label: str = "",
+    tuned: Tuned | None = None,
+) -> TunedSize:
+    """Points of one size, the best first, before others those that cannot be told apart from it."""
     good = sorted((row for row in rows if row.value_us is not None), key=lambda row: row.value_us or 0.0)
     return TunedSize(
-        tuned,
-        (*names, *((BLOCK,) if blocks else ())),
-        len(tuning.values) > 1,
+        label,
+        by,
         tuple(sorted(good, key=lambda row: not row.is_tied)),
         tuple(row for row in rows if row.value_us is None),
-        run.device_label(tuned.device) if len(run.devices) > 1 else "",
+        several,
+        device_label,
+        tuned,
     )
 
 
-def _values(case: Measurement | TunedPoint, tuning: Tuning, *, searched_block: bool) -> dict[str, str]:
-    values = {
-        name: str(case.params[name]) for name in tuning.values.get(case.kernel, {}) if name in case.params
-    }
-    return {**values, BLOCK: format_extent(case.block)} if searched_block else values
+def values_of(case: Measurement, names: Iterable[str], *, with_block: bool) -> dict[str, str]:
+    """Those of some parameters that a case has, as typed, and its block."""
+    values = {name: str(case.params[name]) for name in names if name in case.params}
+    return {**values, BLOCK: format_extent(case.block)} if with_block else values
 
 
 def _identity(point: Measurement | TunedPoint, blocks: set[str]) -> tuple[object, ...]:
@@ -178,16 +190,16 @@ def answer_sentence(size: TunedSize) -> str:
     if default is best:
         return f"{told}: the header's own values"
     if default.is_tied:
-        modelled = size.tuned.by == "model"
+        modelled = size.by == "model"
         near = f", {_figure(size, default)}, are too near to tell" if modelled else " are as good"
         return f"{told}; the header's own values{near}"
-    own = numbers.time_us(default.value_us) if size.tuned.by == "bound" else _figure(size, default)
-    factor, how = numbers.ratio(default.value_us / best.value_us), _AS[size.tuned.by]
+    own = numbers.time_us(default.value_us) if size.by == "bound" else _figure(size, default)
+    factor, how = numbers.ratio(default.value_us / best.value_us), _AS[size.by]
     return f"{told}; the header's own values: {own}, {factor} as {how}"
 
 
 def _figure(size: TunedSize, row: TunedRow) -> str:
-    if size.tuned.by == "model" and row.case.model:
+    if size.by == "model" and row.case.model:
         return modelled_text(row.case.model)
     return f"{'' if size.by_time else 'with a bound of '}{numbers.time_us(row.value_us or 0.0)}"
 
@@ -207,12 +219,13 @@ def tie_sentence(size: TunedSize) -> str:
     if not others:
         return ""
     rest = ", …" if len(others) > _MOST_NAMED else ""
-    return f"{len(others):,} more {_TIED[size.tuned.by]}: {', '.join(others[:_MOST_NAMED])}{rest}"
+    return f"{len(others):,} more {_TIED[size.by]}: {', '.join(others[:_MOST_NAMED])}{rest}"
 
 
 def space_sentence(size: TunedSize) -> str:
     """How large the space is, how much of it was looked at, what was ruled out and why."""
     tuned, done = size.tuned, "timed" if size.by_time else "executed"
+    assert tuned is not None
     several = "" if tuned.combinations == 1 else "s"
     told = (
         f"{tuned.combinations:,} combination{several}: {size.allowed:,} can run, {tuned.evaluated:,} {done}"

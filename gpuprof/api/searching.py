@@ -124,7 +124,9 @@ class Search:
         return devices.index(device)
 
     def _size(self, size: str | int | None, device: int) -> TunedSize:
-        found_there = [found for found in tuned_sizes(self.run.record) if found.tuned.device == device]
+        found_there = [
+            found for found in tuned_sizes(self.run.record) if found.tuned and found.tuned.device == device
+        ]
         sizes = {found.label: found for found in found_there}
         if size is None and len(sizes) == 1:
             return next(iter(sizes.values()))

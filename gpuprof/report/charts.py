@@ -19,7 +19,6 @@ from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.models import REASONS, reasons_text
-from gpuprof.analysis.parameters import Panel, ParameterPoint, ParameterSweep
 from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
 from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.speed import limit_of, rate, rate_at
@@ -28,14 +27,11 @@ from gpuprof.report.case_table import block_phrase, cell_of
 from gpuprof.report.ladder_table import steps_to
 from gpuprof.report.svg.bar_rows import bar_rows
 from gpuprof.report.svg.curves import curves
-from gpuprof.report.svg.heat_table import bar_table, heat_table
 from gpuprof.results import By, Measurement, Run
 from gpuprof.text import visible
 
 Chart = dict[str, Any]
 
-#: Figures that differ by more than this factor are coloured by their logarithm: one must not fade the rest.
-_WIDE = 4.0
 #: Ratio of the longest bar to the shortest up to which a linear axis shows both.
 _LINEAR_SPREAD = 30.0
 #: A limit up to so many times the longest bar is worth the axis that it takes.
@@ -58,8 +54,6 @@ _MARGIN = 0.04
 _KINDS: dict[str, Callable[[Chart, int], Markup]] = {
     "bars": bar_rows,
     "lines": curves,
-    "matrix": lambda chart, _: heat_table(chart),
-    "row": lambda chart, _: bar_table(chart),
 }
 
 
@@ -80,7 +74,7 @@ class ChartView:
 def drawings(chart: Chart) -> tuple[Markup, ...]:
     """Every drawing of a chart, one for each choice that its reader has; the first is the one shown."""
     draw = _KINDS[chart["kind"]]
-    return tuple(draw(chart, choice) for choice in range(len(chart.get("choices", [None]))))
+    return tuple(draw(chart, choice) for choice in range(len(chart["choices"])))
 
 
 def chart_view(key: str, chart: Chart) -> ChartView:
@@ -511,37 +505,3 @@ def _steps(level: Level, last: str, drawn: list[str]) -> list[list[float]]:
             if place[:2] != place[2:]:
                 found.append(place)
     return found
-
-
-def parameter_chart(sweep: ParameterSweep, panel: Panel) -> Chart:
-    """One of several small charts: bars over one parameter, or a matrix over two.
-
-    Colours and lengths share one scale within a size.
-    """
-    fixed = ", ".join(f"{name}={value}" for name, value in panel.fixed.items())
-    values = [point.value for point in sweep.points if point.value is not None]
-    points = panel.points
-    return {
-        "kind": "matrix" if sweep.ys else "row",
-        "logarithmic": bool(values) and 0.0 < _WIDE * min(values) < max(values),
-        "caption": f"{sweep.size}{', ' if fixed else ''}{visible(fixed)}",
-        "figure": sweep.figure.label,
-        "reversed": sweep.figure.better == "lower",
-        "x_title": visible(sweep.names[0]),
-        "y_title": visible(sweep.names[1]) if sweep.ys else "",
-        "xs": list(sweep.xs),
-        "ys": list(sweep.ys),
-        "low": min(values, default=0.0),
-        "high": max(values, default=0.0),
-        "z": [[point.value if point else None for point in row] for row in points],
-        "text": [[parameter_text(sweep, point) for point in row] for row in points],
-        "best": [[bool(point and point.is_best) for point in row] for row in points],
-        "default": [[bool(point and point.is_default) for point in row] for row in points],
-    }
-
-
-def parameter_text(sweep: ParameterSweep, point: ParameterPoint | None) -> str:
-    """A point's figure, or how it ended; empty where it did not run."""
-    if point is None:
-        return ""
-    return point.case.outcome if point.value is None else sweep.figure.write(point.value)

@@ -269,7 +269,7 @@ def _details(cases: Sequence[CaseVerdict], prefix: str) -> Iterator[tuple[int, S
         content: list[Content] = []
         timings = [each.case.timing.cold if each.case.timing else None for each in (case.base, case.new)]
         if case.judgement is not None and case.verdict != "same" and timings[0] and timings[1]:
-            drawing, scale = rounds_picture(timings[0], timings[1])
+            drawing, scale = rounds_picture({"the base": timings[0], "the new run": timings[1]})
             content += [Drawing(drawing), Sentence(scale, tone="muted")]
         if (case.moved or case.verdict != "same") and (shift := bound_shift(case)):
             content.append(Sentence(shift))

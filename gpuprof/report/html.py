@@ -66,7 +66,7 @@ def render_html(run: Run) -> str:
             table=pieces.table,
             policy=_policy([_hash(script), *([plotly_hash] if charts else [])]),
             style=assets("style.css", "charts.css"),
-            dark=assets("dark.css", "charts-dark.css"),
+            dark=assets("dark.css"),
             script=script,
             blocks={
                 page_data.RUN_BLOCK: block,

@@ -24,7 +24,7 @@ from gpuprof.report.document import (
     Sentence,
     Table,
 )
-from gpuprof.report.svg.sample_strip import sample_strip
+from gpuprof.report.svg.intervals import rounds_picture, samples_text
 from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent
 
@@ -74,7 +74,9 @@ def kernel_figures(
         yield _published(record)
     for case in cases:
         if case.timing and case.timing.cold:
-            yield Drawing(sample_strip(case.timing.cold, case.problem.label))
+            drawn, scale = rounds_picture({f"samples at {case.problem.label}": case.timing.cold})
+            title = f"Samples at {case.problem.label}: {samples_text(case.timing.cold)}"
+            yield Section(title, (Drawing(drawn), Sentence(scale, tone="muted")), folded=True)
     none = [counter_figure(name).label for name in _counted(cases) if _is_zero(cases, name)]
     if none:
         yield Sentence(f"Counted, and 0: {', '.join(none)}.", tone="muted")

@@ -6,9 +6,7 @@ import shlex
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from markupsafe import Markup
+from typing import Any
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of
@@ -16,7 +14,6 @@ from gpuprof.analysis.banner import Banner, Level
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limits import rate_sources
-from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.comparison.cautions import cautions
@@ -27,9 +24,7 @@ from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
     ChartView,
     chart_view,
-    drawings,
     ladder_chart,
-    parameter_chart,
     roofline_chart,
     scaling_chart,
     telling_kernels,
@@ -39,8 +34,7 @@ from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentenc
 from gpuprof.report.fleet_text import kind_of_cards
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import steps_table
-from gpuprof.report.parameters_text import sweep_sentence
-from gpuprof.report.tuned_text import search_content
+from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import BackendName, Run
 
 #: Between what ran and the device's name.
@@ -67,13 +61,6 @@ class SizeView:
     reasons: tuple[Sentence, ...]
 
 
-class ParametersView(NamedTuple):
-    """All blocks and sets of parameters of one kernel: sweeps, each with its sentence and its charts."""
-
-    kernel: str
-    sweeps: tuple[tuple[ParameterSweep, str, tuple[Markup, ...]], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class GroupView:
     """One problem family: its ladders and the charts across sizes, blocks and parameters."""
@@ -85,7 +72,7 @@ class GroupView:
     scaling_chart: ChartView | None
     roofline: Roofline | None
     roofline_chart: ChartView | None
-    parameters: tuple[ParametersView, ...]
+    parameters: tuple[Content, ...]
 
     @property
     def has_more(self) -> bool:
@@ -197,17 +184,8 @@ def _group_view(
         scaling_chart=add(scaling_chart(run, group, scaling, anchors)) if scaling else None,
         roofline=roofline,
         roofline_chart=add(roofline_chart(run, group, roofline, anchors, telling)) if roofline else None,
-        # A search looks at few points of many: its own section shows them better than maps full of holes.
-        parameters=() if run.tuning else _parameters(run, group),
+        parameters=tuple(sweep_content(run, group, briefly=False)),
     )
-
-
-def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:
-    found: dict[str, list[tuple[ParameterSweep, str, tuple[Markup, ...]]]] = {}
-    for sweep in build_parameter_sweeps(run, group):
-        panels = tuple(drawings(parameter_chart(sweep, panel))[0] for panel in sweep.panels)
-        found.setdefault(sweep.kernel, []).append((sweep, sweep_sentence(run, sweep), panels))
-    return tuple(ParametersView(kernel, tuple(sweeps)) for kernel, sweeps in found.items())
 
 
 def _environment(run: Run) -> Iterator[Table]:

@@ -9,7 +9,6 @@ from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import build_ladder
-from gpuprof.analysis.status import Mark
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.answer_text import answer_content, reasons, run_title
 from gpuprof.report.case_table import case_table
@@ -18,18 +17,15 @@ from gpuprof.report.document import (
     Document,
     Legend,
     Section,
-    Sentence,
 )
-from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
-from gpuprof.report.tuned_text import search_content
+from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import Run
 
 #: Said below the tables in any case, with each row's reason.
 _SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
 #: Said by the title; only what to do about it is left.
 _SAID_BY_TITLE = {"sim", "compiled"}
-_MARK = Mark("=", "=")
 
 
 def run_report(run: Run) -> Document:
@@ -54,8 +50,4 @@ def _group(run: Run, group: Group) -> Iterator[Content]:
         yield answer_content(answer_of(run, ladder), ladder.size.heading)
     yield Section("", (case_table(run, ladders),))
     yield from reasons(run, (case for ladder in ladders for rung in ladder.rungs for case in rung.cases))
-    if run.tuning is not None:
-        return
-    for ladder in ladders:
-        for text in parameter_lines(run, group, ladder.size.label):
-            yield Sentence(f"{ladder.size.label}: {text}", mark=_MARK, tone="strong")
+    yield from sweep_content(run, group, briefly=True)

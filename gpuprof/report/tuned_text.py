@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A search as a document: the answer at each size, the points in front, and what went wrong."""
+"""Points of a search, or of a run with several, as a document: the answer at each size, who is in front."""
 
 from collections.abc import Iterator
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.changes import changed_counts
+from gpuprof.analysis.groups import Group
+from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.models import model_interval
 from gpuprof.analysis.status import Mark, status_of
 from gpuprof.analysis.tuned import (
@@ -16,12 +19,13 @@ from gpuprof.analysis.tuned import (
     tuned_sizes,
     typed,
 )
+from gpuprof.comparison.sweeps import swept
 from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
 from gpuprof.results import Run
 
 #: Points that are shown before the rest is folded away.
 _MOST_SHOWN = 10
-_TIED, _DEFAULT = Mark("★", "*"), Mark("◇", "o")
+_BEST, _TIED, _DEFAULT = Mark("=", "="), Mark("★", "*"), Mark("◇", "o")
 _NOT_TIMED = {
     "model": "Not timed; ranked by modelled times: any that is too near to tell may be the fastest.",
     "bound": "Not timed; ranked by lower bounds: the point with the lower bound may still be the slower.",
@@ -32,23 +36,35 @@ _HEAD = {"time": "time", "model": "modelled", "bound": "at least"}
 def search_content(run: Run) -> Iterator[Content]:
     """What a search found, size by size; nothing of a run that is not a search."""
     sizes = tuned_sizes(run)
-    for by in dict.fromkeys(size.tuned.by for size in sizes if not size.by_time):
+    for by in dict.fromkeys(size.by for size in sizes if not size.by_time):
         yield Sentence(_NOT_TIMED[by], mark=Mark("!", "!"), tone="warning")
     for size in sizes:
         yield Section("", tuple(_size(run, size)))
 
 
-def _size(run: Run, size: TunedSize) -> Iterator[Content]:
-    ties = tie_sentence(size)
-    answer = f"{size.title}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"
-    yield Sentence(answer, mark=Mark("=", "="), tone="strong")
-    yield Sentence(f"{space_sentence(size)}.", mark=Mark("–", "-"), tone="muted")
+def sweep_content(run: Run, group: Group, *, briefly: bool) -> Iterator[Content]:
+    """Kernels that ran with several blocks or sets of parameters; briefly only the best of each."""
+    # A search looks at few points of many: it tells of them itself.
+    for kernel, size in () if run.tuning else swept(run, group):
+        content = tuple(_size(run, size, kernel))
+        yield from content[:1] if briefly else [Section("", content)]
+
+
+def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
+    ties, what = tie_sentence(size), f"{kernel} {size.title}".strip()
+    answer = f"{what}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"
+    yield Sentence(answer, mark=_BEST, tone="strong")
+    if size.tuned:
+        yield Sentence(f"{space_sentence(size)}.", mark=Mark("–", "-"), tone="muted")
+    if because := _because(run, size):
+        yield Sentence(because, mark=Mark("–", "-"), tone="muted")
+    caption = f"Points{f' of {kernel}' if kernel else ''} at {size.title}"
     shown, folded = size.rows[:_MOST_SHOWN], size.rows[_MOST_SHOWN:]
     if shown:
-        yield _table(size, shown)
+        yield _table(size, shown, caption)
     if folded:
         points = "1 more point" if len(folded) == 1 else f"{len(folded):,} more points"
-        yield Section(points, (_table(size, folded),), folded=True)
+        yield Section(points, (_table(size, folded, caption),), folded=True)
     for row in size.wrong:
         status = status_of(run, row.case)
         reason = (
@@ -58,15 +74,27 @@ def _size(run: Run, size: TunedSize) -> Iterator[Content]:
         yield Sentence(text, mark=status.mark, tone="bad")
 
 
-def _table(size: TunedSize, rows: tuple[TunedRow, ...]) -> Table:
+def _because(run: Run, size: TunedSize) -> str:
+    """Which bounds and counts tell the best from the header's own values, or from the slowest, by time."""
+    other = size.default or (size.rows[-1] if size.rows else None)
+    if other is None or other.is_tied or not size.by_time:
+        return ""
+    cases = other.case, size.rows[0].case
+    before, after = (limits_of(run, case) for case in cases)
+    moved = [*shifts(before, after)] if before and after else []
+    moved += [change.text for change in changed_counts(run, *cases)]
+    return f"From {typed(other, several=size.several)} to the best: {'; '.join(moved)}." if moved else ""
+
+
+def _table(size: TunedSize, rows: tuple[TunedRow, ...], caption: str) -> Table:
     best = size.rows[0].value_us or 1.0
     columns = (
         Column("", right=False),
-        Column(_HEAD[size.tuned.by]),
-        Column("of the best"),
         Column("point", right=False, folds=20),
+        Column(_HEAD[size.by]),
+        Column("of the best"),
     )
-    return Table(columns, tuple(_row(size, row, best) for row in rows), f"Points at {size.title}")
+    return Table(columns, tuple(_row(size, row, best) for row in rows), caption)
 
 
 def _row(size: TunedSize, row: TunedRow, best: float) -> Row:
@@ -75,8 +103,8 @@ def _row(size: TunedSize, row: TunedRow, best: float) -> Row:
     return Row(
         (
             Cell("", mark=_TIED if row.is_tied else _DEFAULT if row.is_default else None),
-            Cell(model_interval(model) if model and size.tuned.by == "model" else numbers.time_us(value)),
-            Cell(numbers.ratio(best / value)),
             Cell(f"{point} (the header's)") if row.is_default else Cell(point, code=True),
+            Cell(model_interval(model) if model and size.by == "model" else numbers.time_us(value)),
+            Cell(numbers.ratio(best / value), share=best / value),
         )
     )

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuprof.analysis.tuned import basis_of, bound_of, value_of
+from gpuprof.analysis.tuned import basis_of, value_of
+from gpuprof.comparison.sweeps import tied
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import By, Measurement, Tuned
 from gpuprof.tuning.correction import Vector, corrected, features_of
 from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, rule_out
-from gpuprof.tuning.ties import tied_by_bound, tied_by_model, tied_by_time
 
 #: Spilled bytes of a thread, stores and loads, from which a point is not worth a launch.
 MOST_SPILL_BYTES = 128
@@ -170,15 +170,10 @@ class SizeSearch:
     def record(self) -> Tuned:
         """What was found so far."""
         expected = dict(zip(self._points, self._expected().tolist(), strict=True))
-        by = self._by
+        by, judged = self._by, self._known()
         if by == "time":
             finalists = self.finalists() or self._nearest(0.0, 1)
-            ties = tied_by_time({point: self.measured[point] for point in finalists})
-        elif by == "model":
-            ties = tied_by_model(self._known())
-        else:
-            bounds = {point: bound for point, case in self._known().items() if (bound := bound_of(case))}
-            ties = tied_by_bound(bounds)
+            judged = {point: self.measured[point] for point in finalists}
         return Tuned(
             problem=self.problem.record(),
             combinations=self._combinations,
@@ -186,7 +181,7 @@ class SizeSearch:
             uncompiled=self._uncompiled,
             by=by,
             evaluated=len(self.measured),
-            ties=tuple(point.record(expected.get(point)) for point in ties),
+            ties=tuple(point.record(expected.get(point)) for point in tied(judged, by)),
             ranked=tuple(
                 point.record(expected[point] if self.measured else None)
                 for point in self._ranked()[:_MOST_RANKED]

@@ -3,7 +3,6 @@
 """The drawings themselves: whole XML, and every length and place that of the figure it stands for."""
 
 import re
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from math import log10
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import RUNS, gemm_run, many_run, timing
+from synthetic_runs import RUNS, gemm_run, many_run
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
@@ -27,8 +26,6 @@ from gpuprof.report.page import Page, build_page
 from gpuprof.report.svg.bar_rows import bar_rows
 from gpuprof.report.svg.curves import NARROW_PX, WIDE_PX
 from gpuprof.report.svg.drawing import Scale, element, tick_text, width_of
-from gpuprof.report.svg.heat_table import SHADES, shade
-from gpuprof.report.svg.sample_strip import sample_strip
 from gpuprof.results import dumps
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -60,21 +57,6 @@ def words(item: Element) -> str:
     return "".join(item.itertext())
 
 
-def ends_of(path: str) -> list[tuple[int, int]]:
-    """The points that a path of a strip goes through."""
-    x, y, found = 0, 0, []
-    for command, numbers in re.findall(r"([MLmvh])([^MLmvh]*)", path):
-        first, *rest = map(int, re.findall(r"-?\d+", numbers))
-        if command in "ML":
-            x, y = first, rest[0]
-        elif command == "m":
-            x, y = x + first, y + rest[0]
-        else:
-            x, y = (x + first, y) if command == "h" else (x, y + first)
-        found.append((x, y))
-    return found
-
-
 #: Elements of drawings: text, shapes, lists and tables.
 TAGS = "all div p ol li a b i span table caption thead tbody tr th td"
 TAGS += " svg rect line path text title desc defs marker"
@@ -83,9 +65,7 @@ TAGS += " svg rect line path text title desc defs marker"
 @pytest.mark.parametrize("name", RUNS)
 def test_every_drawing_is_whole_xml_without_a_script(name: str) -> None:
     page = page_of(name)
-    sweeps = [sweep for view in page.groups for item in view.parameters for sweep in item.sweeps]
     found = [drawing for view in page.charts.values() for drawing in drawings(view.data)]
-    found += [panel for _, _, panels in sweeps for panel in panels]
     for drawing in found:
         elements = list(parsed(drawing).iter())
         assert {item.tag for item in elements} <= set(TAGS.split())
@@ -316,100 +296,6 @@ def test_a_roofline_of_many_draws_those_that_tell_most() -> None:
         shown = {item["name"] for item in level["series"] if item["shown"]}
         assert len(shown) <= 7 < len(level["series"])
         assert {ladder.fastest, "naive"} <= shown
-
-
-def test_a_map_has_every_figure_on_the_colour_it_stands_for() -> None:
-    (item,) = page_of("transpose").groups[0].parameters
-    ((sweep, _, (table,)),) = item.sweeps
-    points = {point.case.block[:2]: point for point in sweep.points}
-    tree = parsed(table)
-    head, *rows = [row for row in tree.iter("tr") if list(row.iter("td")) or len(row) == len(sweep.xs)]
-    xs = [int(words(one)) for one in head]
-    assert xs == list(sweep.xs)
-    shades = {}
-    for row in rows:
-        y = int(words(row[0]))
-        for x, one in zip(xs, list(row)[1:], strict=True):
-            point = points.get((x, y))
-            if point is None or point.value is None:
-                assert one.get("class") == "none"
-                continue
-            shades[-point.value] = int(one.attrib["class"].split()[0].removeprefix("shade-"))
-            assert words(one).startswith(sweep.figure.write(point.value))
-            assert ("best" in one.attrib["class"].split()) == point.is_best == words(one).endswith("★")
-    ordered = [shades[value] for value in sorted(shades)]
-    assert ordered == sorted(ordered)
-    assert (ordered[0], ordered[-1]) == (0, SHADES - 1)
-
-
-def test_lower_times_have_the_stronger_colours() -> None:
-    chart = {"low": 1.0, "high": 100.0, "logarithmic": True, "reversed": True}
-    assert [shade(chart, value) for value in (1.0, 10.0, 100.0)] == [SHADES - 1, SHADES // 2, 0]
-    assert shade({**chart, "high": 1.0}, 1.0) == SHADES - 1
-
-
-class TestSamples:
-    def test_the_words_are_the_records_and_the_median_stands_where_it_lies(self) -> None:
-        cold = timing(100.0, 0.05, 200)
-        tree = parsed(sample_strip(cold, "4096"))
-        assert words(next(tree.iter("summary"))) == "Samples at 4096: 200 samples"
-        assert words(next(tree.iter("p"))).startswith("Median 100.0 µs; 95 % interval ")
-        panel = next(item for item in tree.iter("svg") if item.get("role") == "img")
-        (line,), (band,) = of_class(panel, "median"), panel.iter("rect")
-        reach = 1.5 * (cold.p95_us - cold.p05_us)
-        high = max(min(max(cold.samples_us), cold.p95_us + reach), 101.0)
-        low = min(max(min(cold.samples_us), cold.p05_us - reach), 99.0)
-        assert percent(line, "y1") == pytest.approx(100 * (high - 100.0) / (high - low), abs=0.1)
-        assert cold.ci95_rel is not None
-        height = 100 * 2 * cold.ci95_rel * 100.0 / (high - low)
-        assert percent(band, "height") == pytest.approx(height, abs=0.2)
-        assert percent(band, "y") < percent(line, "y1") < percent(band, "y") + percent(band, "height")
-
-    def test_rounds_stand_beside_each_other_with_their_medians(self) -> None:
-        first, second = timing(100.0, 0.001, 90), timing(110.0, 0.001, 30)
-        both = replace(first, rounds_us=first.rounds_us + second.rounds_us, p95_us=second.p95_us)
-        tree = parsed(sample_strip(both, "4096"))
-        (middles,) = of_class(tree, "of-round")
-        (x1, y1, w1), (x2, y2, w2) = (
-            tuple(map(float, item))
-            for item in re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)", middles.attrib["d"])
-        )
-        assert w1 == pytest.approx(3 * w2, rel=0.02)
-        assert x1 + w1 < x2
-        assert y1 > y2
-        assert "120 samples in 2 rounds" in words(tree)
-        assert "medians of rounds 100.0 µs to 110.0 µs" in words(tree)
-
-    def test_an_outlier_is_told_and_hides_no_rest(self) -> None:
-        cold = timing(100.0, 0.01, 100)
-        far = replace(cold, rounds_us=((*cold.samples_us, 5000.0),))
-        tree = parsed(sample_strip(far, "4096"))
-        assert "1 beyond the drawing; all lie from" in words(tree)
-        assert "5.000 ms" not in [words(item) for item in tree.iter("text")]
-
-    @pytest.mark.parametrize("samples", [(5.0,), (5.0, 5.0, 5.0), (0.0, 1e-3), ()])
-    def test_few_and_equal_samples(self, samples: tuple[float, ...]) -> None:
-        cold = replace(timing(5.0), rounds_us=(samples,), ci95_rel=None)
-        drawn = sample_strip(cold, "4096")
-        assert ("too few samples for an interval" in drawn) == bool(samples)
-        parsed(drawn)
-
-    @given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=300), st.integers(1, 4))
-    def test_it_stays_small_and_within_its_field(self, samples: list[float], rounds: int) -> None:
-        cut = [tuple(samples[index::rounds]) for index in range(rounds)]
-        ordered = sorted(samples)
-        cold = replace(
-            timing(ordered[len(ordered) // 2]),
-            rounds_us=tuple(cut),
-            p05_us=ordered[len(ordered) // 20],
-            p95_us=ordered[-1 - len(ordered) // 20],
-        )
-        drawn = sample_strip(cold, "4096")
-        assert len(drawn) < 2400
-        for path in parsed(drawn).iter("path"):
-            for x, y in ends_of(path.attrib["d"]):
-                assert -1 <= x <= 361
-                assert -1 <= y <= 97
 
 
 class TestScale:

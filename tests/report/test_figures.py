@@ -28,7 +28,6 @@ from gpuprof.analysis.kinds import waves
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.lines import line_figures
-from gpuprof.analysis.parameters import build_parameter_sweeps
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
@@ -388,18 +387,6 @@ def test_lines_add_up_all_kinds_of_access() -> None:
     assert [number for number, one in found.items() if one.most_conflicts] == [6, 8]
     assert (found[7].ffma, found[7].bank_conflicts) == (96, 0)
     assert line_figures(replace(sim_run().cases[0], lines=None)) == {}
-
-
-def test_sweep_may_vary_along_either_side_of_the_block() -> None:
-    def shapes(*blocks: tuple[int, int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        cases = [replace(gemm_case("a", SIZE, 9.0 + x + y), block=(x, y, 1)) for x, y in blocks]
-        of = run("gpu", [record("a", "gemm", 1)], cases)
-        return [(sweep.xs, sweep.ys) for sweep in build_parameter_sweeps(of, groups(of)[0])]
-
-    assert shapes((16, 8), (16, 4)) == [((4, 8), ())]
-    assert shapes((16, 8), (32, 8)) == [((16, 32), ())]
-    assert shapes((16, 8), (32, 4)) == [((16, 32), (4, 8))]
-    assert shapes((16, 8), (16, 8)) == []
 
 
 def test_scaling_draws_the_ends_of_the_times_and_few_lines() -> None:

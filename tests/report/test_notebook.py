@@ -38,7 +38,7 @@ def test_a_row_for_each_case_and_the_answer() -> None:
     assert [tag for tag, _ in page.tags].count("tr") > len(run.cases)
     assert "naive_col | 8x32 | ✓ ok | 17.2 µs" in page.text.replace(" ~", "")
     assert "Fastest 2048: naive_col 8x32, 17.2 µs" in page.text
-    assert "Best of 12 sets of parameters of mine" in shown(tuned_run()).text
+    assert "mine 1024: best is BM=64 BN=32 STAGES=1" in shown(tuned_run()).text
 
 
 def test_reasons_stand_below() -> None:

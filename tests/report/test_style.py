@@ -7,8 +7,6 @@ from importlib.resources import files
 
 import pytest
 
-from gpuprof.report.svg.heat_table import SHADES
-
 TEMPLATES = files("gpuprof.report") / "templates"
 AA = 4.5
 #: WCAG's least contrast of what is no text.
@@ -37,7 +35,7 @@ def colours(name: str) -> dict[str, str]:
 
 
 LIGHT = colours("style.css") | colours("charts.css")
-DARK = colours("dark.css") | colours("charts-dark.css")
+DARK = colours("dark.css")
 
 
 def luminance(colour: str) -> float:
@@ -59,18 +57,6 @@ def test_text_has_enough_contrast(theme: dict[str, str], text: str, surface: str
 
 def test_both_themes_define_the_same_colours() -> None:
     assert LIGHT.keys() == DARK.keys()
-
-
-@pytest.mark.parametrize("shade", range(SHADES))
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_ink_can_be_read_on_every_colour_of_a_map(theme: dict[str, str], shade: int) -> None:
-    assert contrast(theme[f"heat-ink-{shade}"], theme[f"heat-{shade}"]) >= AA
-
-
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_of_a_map_grow_from_the_surface(theme: dict[str, str]) -> None:
-    steps = [contrast(theme[f"heat-{shade}"], theme["surface"]) for shade in range(SHADES)]
-    assert steps == sorted(steps)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

@@ -21,7 +21,8 @@ def row(value_us: float | None, each: int, *, tied: bool = False, default: bool 
 def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize:
     told = {"combinations": len(rows), "ruled_out": {}, "uncompiled": 0, "evaluated": len(rows), **what}
     tuned = Tuned(PROBLEM, by=by, **told)
-    return TunedSize(tuned, ("EACH",), False, rows, tuple(row(None, number) for number in range(wrong)))
+    wrongs = tuple(row(None, number) for number in range(wrong))
+    return TunedSize("4096", by, rows, wrongs, tuned=tuned)
 
 
 @pytest.mark.parametrize(

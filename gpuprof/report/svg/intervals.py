@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.compared import percent
@@ -69,23 +69,24 @@ def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
     )
 
 
-def rounds_picture(base: Timing, new: Timing) -> tuple[Markup, str]:
-    """Both versions side by side on one axis of time, and what the axis is, in words.
+def rounds_picture(versions: Mapping[str, Timing]) -> tuple[Markup, str]:
+    """The times of one version or of two side by side, on one axis, and what the axis is, in words.
 
-    A column is a round, or of few rounds a stretch of samples: from p05 to p95, its median marked.
+    A column is a round, or of few rounds a stretch of samples: from p05 to p95, its median marked. The first
+    version's median goes on as a line over what stands behind it.
     """
-    sides = [spreads(timing) for timing in (base, new)]
+    sides = [spreads(timing) for timing in versions.values()]
     lowest = min(low for side in sides for low, _, _ in side)
     highest = max(high for side in sides for _, _, high in side)
-    margin = 0.04 * (highest - lowest or highest)
+    margin = 0.04 * (highest - lowest or highest or 1.0)
 
     def y(time: float) -> str:
         share = (highest + margin - time) / (highest - lowest + 2 * margin)
         return f"{(_ROUNDS_HEIGHT - 2) * share + 1:.1f}"
 
-    width = (_ROUNDS_WIDTH - _GAP) / 2
+    width = (_ROUNDS_WIDTH - _GAP * (len(sides) - 1)) / len(sides)
     parts = []
-    for at, (name, timing, columns) in enumerate(zip(("base", "new"), (base, new), sides, strict=True)):
+    for at, (timing, columns) in enumerate(zip(versions.values(), sides, strict=True)):
         start, step = at * (width + _GAP), width / len(columns)
         half = max(1.0, min(7.0, step * 0.3))
         spans, marks = "", ""
@@ -93,27 +94,31 @@ def rounds_picture(base: Timing, new: Timing) -> tuple[Markup, str]:
             x = start + (index + 0.5) * step
             spans += f"M{x:.1f} {y(high)}V{y(low)}"
             marks += f"M{x - half:.1f} {y(middle)}h{2 * half:.1f}"
-        across = _ROUNDS_WIDTH if name == "base" else start + width
+        across = start + width if at else _ROUNDS_WIDTH
         line = f"M{start:.1f} {y(timing.median_us)}H{across:.1f}"
+        name = "new" if at == len(sides) - 1 else "base"
         parts += [
             f'<path class="{kind} {name}" d="{path}"/>'
             for kind, path in (("span", spans), ("mark", marks), ("middle", line))
         ]
     label = ", ".join(
-        f"{name} {numbers.time_us(timing.median_us, 4)} in {_count(timing)}"
-        for name, timing in (("base", base), ("new", new))
+        f"{name} {numbers.time_us(timing.median_us, 4)} in {samples_text(timing)}"
+        for name, timing in versions.items()
     )
     drawn = Markup(
-        f'<svg class="rounds" viewBox="0 0 {_ROUNDS_WIDTH} {_ROUNDS_HEIGHT}" role="img" aria-label="{label}"'
-        f' preserveAspectRatio="none">{"".join(parts)}</svg>'
+        f'<svg class="rounds" viewBox="0 0 {_ROUNDS_WIDTH} {_ROUNDS_HEIGHT}" role="img"'
+        f' aria-label="{escape(label)}" preserveAspectRatio="none">{"".join(parts)}</svg>'
     )
     ends = " to ".join(numbers.time_us(end, 4) for end in (lowest, highest))
-    return drawn, f"Rounds of the base, then of the new run; {ends}, medians as lines."
+    of = ", then of ".join(versions)
+    return drawn, f"In the order taken, {of}: from p05 to p95 of each round or stretch; {ends}."
 
 
-def _count(timing: Timing) -> str:
+def samples_text(timing: Timing) -> str:
+    """For example `384 samples in 3 rounds`."""
     rounds = len([samples for samples in timing.rounds_us if samples])
-    return f"{rounds} {'round' if rounds == 1 else 'rounds'}, {len(timing.samples_us)} samples"
+    told = numbers.plural(len(timing.samples_us), "sample")
+    return told if rounds < 2 else f"{told} in {rounds} rounds"
 
 
 def card_strip(changes: Mapping[str, float], marked: Mapping[str, bool], end: float) -> Markup:
