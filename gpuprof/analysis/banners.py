@@ -4,10 +4,11 @@
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import ceil
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.agreement import agreements
+from gpuprof.analysis.agreement import differences
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counts import sampled
@@ -332,21 +333,20 @@ def _counters(run: Run) -> Iterator[Banner]:
 
 
 def _disagreement(run: Run) -> Iterator[Banner]:
-    apart = [(item, case) for case in agreements(run) for item in case.of_kind("unexplained")]
+    apart = differences(run)
     if not apart:
         return
-    cases = len({id(case) for _, case in apart})
-    item, found = apart[0]
-    difference = item.difference_pct
-    size = "" if difference is None else f" ({difference:+.2g} %)"
-    ran = next((case.sampled for _, case in apart if case.sampled), None)
+    first = apart[0]
+    size = "" if first.pct is None else f" ({first.pct:+.2g} %)"
+    ran = next((blocks for item in apart if (blocks := sampled(replace(item.case, counters={})))), None)
     advice = "run all blocks with --sim-blocks all" if ran else "please report the difference"
     scaled = f" The executor ran {ran[0]:,} of {ran[1]:,} blocks." if ran else ""
+    cases = len({id(item.case) for item in apart})
     yield Banner(
         "disagreement",
         "warning",
         f"Executor and hardware differ without a known reason in {plural(cases, 'case')}",
-        f"First: {item.label} of {_name(found.case)}: executor {numbers.exact(item.executor)}, hardware"
-        f" {numbers.exact(item.hardware)}{size}.{scaled}",
+        f"First: {first.label} of {_name(first.case)}: executor {numbers.exact(first.executor)}, hardware"
+        f" {numbers.exact(first.hardware)}{size}.{scaled}",
         f"Trust the hardware's counts, and {advice}.",
     )

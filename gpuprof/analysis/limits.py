@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What limits a case: floors of its parts, what binds, and where."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.kinds import on_host
-from gpuprof.analysis.latency import NeededInFlight, flight, sentences
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.bounds.parts import LAUNCH, PARTS
@@ -19,8 +17,6 @@ FAR = 1.5
 #: What moves a floor by less than this share of the highest one explains nothing.
 _TELLING = 0.05
 _MOST_SHIFTS = 3
-#: Whose hits keep work from a part.
-_CACHES = {"l2": "L1", "dram": "the caches"}
 
 
 class Floor(NamedTuple):
@@ -48,25 +44,11 @@ class Limits:
         floors: The one that binds first.
         measured_us: The cold median; None where nothing was timed.
         hot: None where no line was counted.
-        latency: What to say where the measured time is far above every bound; empty elsewhere.
-        flight: There, what would keep the part busy that has most to do; None where that is not known.
     """
 
     floors: tuple[Floor, ...]
     measured_us: float | None
     hot: HotLine | None
-    latency: str = ""
-    flight: NeededInFlight | None = None
-
-    @property
-    def uncached(self) -> str:
-        """What levels below the caches need without them, where that exceeds every floor; else empty."""
-        beyond = [
-            f"{floor.label} would need {numbers.time_us(most)} without hits in {_CACHES[floor.key]}"
-            for floor in self.floors
-            if (most := floor.bound.most_us or 0.0) > self.least_us and floor.key in _CACHES
-        ]
-        return f"{'; '.join(beyond)}." if beyond else ""
 
     @property
     def binding(self) -> Floor:
@@ -94,7 +76,7 @@ class Limits:
         least, label = numbers.time_us(self.least_us), self.binding.label
         if self.ratio is None:
             return f"cannot be faster than {least} ({label})"
-        if self.latency:
+        if self.ratio > FAR:
             return f"latency-bound: {numbers.ratio(self.ratio)} its highest bound, {least} ({label})"
         return f"bound by {label}: {least} at least, {numbers.percent(100 / self.ratio)} of the time it takes"
 
@@ -104,18 +86,11 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
     """The bounds of a case; None where exact counts are missing."""
     if case.bound_by is None or case.bound_by not in case.bounds or on_host(run, case):
         return None
-    device = run.devices[case.device]
     speed = speed_of(run, case)
     measured = speed.median_us if speed else None
     ordered = sorted(case.bounds, key=lambda key: -case.bounds[key].least_us)
     floors = tuple(_floor(key, case.bounds[key], measured) for key in ordered)
-    hot = _hot_line(case, floors[0].bound)
-    # What a launch takes needs nothing in flight.
-    busiest = next((floor.key for floor in floors if floor.key != LAUNCH.key), None)
-    if measured is None or measured <= FAR * floors[0].bound.least_us or busiest is None:
-        return Limits(floors, measured, hot)
-    needs = flight(case, device, busiest)
-    return Limits(floors, measured, hot, sentences(case, device, needs), needs)
+    return Limits(floors, measured, _hot_line(case, floors[0].bound))
 
 
 def _floor(key: str, bound: Bound, measured: float | None) -> Floor:
@@ -126,8 +101,7 @@ def _floor(key: str, bound: Bound, measured: float | None) -> Floor:
 def shifts(before: Limits, after: Limits) -> tuple[str, ...]:
     """Which parts got more or less to do from one kernel to the next, the largest difference first.
 
-    For example `Shared memory and L1 17.6 ms → 9.31 ms`; `up to` where caches absorb nothing. Where latency
-    holds both kernels, how it changed stands before these.
+    For example `Shared memory and L1 17.6 ms → 9.31 ms`; `up to` where caches absorb nothing.
     """
     olds, news = ({floor.key: floor for floor in limits.floors} for limits in (before, after))
     scale = _TELLING * max(before.least_us, after.least_us)
@@ -142,19 +116,7 @@ def shifts(before: Limits, after: Limits) -> tuple[str, ...]:
             text = f"{news[key].label}{up_to} {numbers.time_us(was)} → {numbers.time_us(now)}"
             found.append((abs(now - was), text))
     found.sort(key=lambda item: -item[0])
-    return (*_latency_shift(before.flight, after.flight), *(text for _, text in found[:_MOST_SHIFTS]))
-
-
-def _latency_shift(before: NeededInFlight | None, after: NeededInFlight | None) -> Iterator[str]:
-    """What must be in flight to keep the part busy, before and after."""
-    if before is None or after is None or before.label != after.label:
-        return
-    if abs(before.cycles - after.cycles) >= _TELLING * max(before.cycles, after.cycles):
-        yield (
-            f"latency of {after.label} {numbers.significant(before.cycles)} →"
-            f" {numbers.significant(after.cycles)} cycles, so that {numbers.significant(before.needed)} →"
-            f" {numbers.significant(after.needed)} {after.unit} in flight would keep it busy"
-        )
+    return tuple(text for _, text in found[:_MOST_SHIFTS])
 
 
 def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:

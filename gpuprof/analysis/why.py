@@ -12,19 +12,10 @@ from gpuprof.results import Measurement
 
 _LOW_EFFICIENCY_PCT = 50.0
 _LOW_OCCUPANCY_PCT = 35.0
-#: Reasons that the counters give, of which the first ones tell most.
-_MOST_REASONS = 2
 #: Unused bytes of one kind of access, as a share of the bytes of all sectors.
 _MUCH_WASTE = 0.1
-#: Bank conflicts of one kind of access, as a share of all shared-memory passes.
-_MANY_CONFLICTS = 0.1
-#: Memory operations per warp-wide step of work; an SM issues four warp-wide FMAs while it serves one of them.
-_MANY_OPERATIONS = 0.5
-_BUSY_PCT = 75.0
-_STALLED_PCT = 20.0
 #: Two figures count as equal, and one as whole, within this factor.
 _SAME = 0.005
-_NOT_WAITING = ("stall_selected", "stall_not_selected")
 WAITS_FOR = {
     "stall_long_scoreboard": "global memory",
     "stall_short_scoreboard": "shared memory",
@@ -35,12 +26,6 @@ WAITS_FOR = {
     "stall_wait": "fixed latencies",
     "stall_no_instruction": "instruction fetches",
     "stall_drain": "stores before exit",
-}
-_UNITS = {
-    "sol_l1_pct": "L1 and shared memory",
-    "sol_l2_pct": "the L2 cache",
-    "sol_dram_pct": "device memory",
-    "sol_compute_pct": "the SM's pipelines",
 }
 
 
@@ -53,25 +38,15 @@ class Share:
     pct: float
 
 
-def reasons(case: Measurement) -> tuple[str, ...]:
-    """What the counters show to cost time, most telling first; empty without counters."""
-    return (*wasted_sectors(case), *_conflicts(case), *_intensity(case), *observed(case))
-
-
 def clues_of(case: Measurement) -> tuple[str, ...]:
     """The figures that cost time most; causes are suggested, not proven."""
-    clues = list(reasons(case)[:_MOST_REASONS])
+    clues = [*wasted_sectors(case)]
     if case.resources and case.resources.spill_bytes:
         clues.append(f"{numbers.size(case.resources.spill_bytes)} of registers spilled per thread")
     if case.occupancy and case.occupancy.theoretical_pct < _LOW_OCCUPANCY_PCT:
         occupancy = numbers.percent(case.occupancy.theoretical_pct)
         clues.append(f"occupancy {occupancy}, limited by {case.occupancy.limiter}")
     return tuple(clues)
-
-
-def observed(case: Measurement) -> tuple[str, ...]:
-    """What Nsight Compute saw and no count tells: the busiest part, and what warps waited for longest."""
-    return (*_busy(case), *_stalled(case))
 
 
 def stalls(case: Measurement) -> tuple[Share, ...]:
@@ -137,61 +112,8 @@ def wasted_sectors(case: Measurement) -> Iterator[str]:
         yield text
 
 
-def _conflicts(case: Measurement) -> Iterator[str]:
-    passes = counts.total(case, *counts.SHARED_WAVEFRONTS)
-    for kind in ("load", "store"):
-        wavefronts = counts.value(case, f"shared_{kind}_wavefronts")
-        extra = counts.address_conflicts(case, kind)
-        if not wavefronts or not extra or not passes or extra / passes < _MANY_CONFLICTS:
-            continue
-        requests = counts.value(case, f"shared_{kind}_requests")
-        ideal = wavefronts - extra
-        if requests:
-            taken, needed = numbers.brief(wavefronts / requests), numbers.brief(ideal / requests)
-            yield f"shared {kind}s take {taken} wavefronts each, {needed} would suffice"
-        elif ideal > 0:
-            yield f"shared {kind}s take {numbers.brief(wavefronts / ideal)} wavefronts where 1 would suffice"
-
-
-def _intensity(case: Measurement) -> Iterator[str]:
-    """How many memory operations stand against each arithmetic one."""
-    if not case.problem.flops:
-        return
-    steps = counts.useful_warp_steps(case)
-    loads = counts.value(case, "global_load_requests")
-    found = [
-        (loads / steps if loads is not None else 0.0, "global load requests"),
-        (counts.per_step(case, *counts.SHARED_WAVEFRONTS) or 0.0, "shared-memory passes"),
-    ]
-    most, what = max(found)
-    if most >= _MANY_OPERATIONS:
-        step = "each warp-wide FMA" if is_of_fmas(case, steps) else "every 64 operations"
-        yield f"{numbers.brief(most)} {what} for {step}"
-
-
 def is_of_fmas(case: Measurement, steps: float) -> bool:
     """Whether fused multiply-adds are at least half of a case's work; where nobody counted, they may be."""
     counted = [counts.value(case, f"{kind}fma_thread_instructions") for kind in "fd"]
     known = [fmas for fmas in counted if fmas is not None]
     return not known or 2 * max(known) >= WARP_LANES * steps
-
-
-def _busy(case: Measurement) -> Iterator[str]:
-    used = [
-        (value, unit)
-        for name, unit in _UNITS.items()
-        if (value := counts.value(case, name)) is not None and value >= _BUSY_PCT
-    ]
-    if used:
-        share, unit = max(used)
-        yield f"{unit} at {numbers.percent(share)} of peak"
-
-
-def _stalled(case: Measurement) -> Iterator[str]:
-    for share in stalls(case):
-        if share.name not in _NOT_WAITING:
-            if share.pct >= _STALLED_PCT:
-                name = share.name.removeprefix("stall_").replace("_", " ")
-                what = f"{WAITS_FOR[share.name]} ({name})" if share.name in WAITS_FOR else name
-                yield f"warps stall {numbers.percent(share.pct)} of their cycles on {what}"
-            return

@@ -10,6 +10,7 @@ from synthetic_runs import CONFLICTS, CYCLES, DEVICE, Gemm, Transpose, at, bound
 
 from gpuprof.analysis.actions import Action, actions_of
 from gpuprof.analysis.kinds import is_reference
+from gpuprof.analysis.latency import flight
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
@@ -139,11 +140,21 @@ def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     case = counted({"ffma_thread_instructions": 128 * CYCLES}, block=(256, 1, 1), **held)
     key, actions = found(at(case, 2000))
     assert key == "latency"
+    # Four cycles and a bit of latency at four a cycle, over eight resident warps.
     assert "keep 3 warp FMAs of each warp in flight" in actions[0].do
+    assert "needs 16.4 warp FMAs in flight on each SM, 8 warps are resident (registers)" in actions[0].why
     assert actions[0].factor == pytest.approx(2)
     assert any("at most 128 registers a thread, not 255" in action.do for action in actions)
     spilled = replace(case, resources=Resources(255, 0, 0, 64))
     assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
+
+
+def test_passes_of_shared_memory_arrive_sooner_than_those_of_l1():
+    passes, held = {"l1_passes": CYCLES}, Occupancy(50.0, "threads", 1)
+    for shared, cycles in ((0.0, 45), (0.5, 34), (1.0, 23)):
+        values = {**passes, "shared_load_wavefronts": shared * CYCLES}
+        needs = flight(counted(values, occupancy=held), DEVICE, "l1")
+        assert needs.cycles == needs.needed == cycles
 
 
 def test_where_the_copy_engine_fetches_more_blocks_are_no_help():

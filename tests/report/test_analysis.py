@@ -23,7 +23,6 @@ from synthetic_runs import (
     transpose_run,
 )
 
-from gpuprof.analysis.agreement import agreements
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.changes import changes
 from gpuprof.analysis.claims import direction
@@ -35,7 +34,7 @@ from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import Speed, limit_of, speed_of
-from gpuprof.analysis.why import clues_of, reasons, speed_of_light, stalls
+from gpuprof.analysis.why import clues_of, speed_of_light, stalls, wasted_sectors
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
@@ -289,7 +288,7 @@ class TestReferences:
 
 
 def moved(**values: float) -> tuple[str, ...]:
-    return reasons(replace(transpose_run().cases[0], counters=counters("ncu", **values)))
+    return tuple(wasted_sectors(replace(transpose_run().cases[0], counters=counters("ncu", **values))))
 
 
 LOADS = {"global_load_requests": 10, "global_load_sectors": 160, "global_load_efficiency_pct": 25.0}
@@ -297,30 +296,6 @@ STORES = {"global_store_requests": 10, "global_store_sectors": 320, "global_stor
 
 
 class TestWhy:
-    def test_what_the_hardware_counted_of_study_a(self) -> None:
-        parts = {
-            "naive": (
-                "2 global load requests for each warp-wide FMA",
-                "52.5 % of their cycles on global",
-            ),
-            "smem_panel": (),
-            "smem_tiled": ("2.07 shared-memory passes", "L1 and shared memory at 80.4 %", "27.6 % of their"),
-            "reg_2x1": ("1.07 shared-memory passes", "L1 and shared memory at 94.5 %", "27.1 % of their"),
-        }
-        for case in counted_run().cases:
-            said = reasons(case)
-            assert len(said) == len(parts[case.kernel])
-            assert all(part in text for part, text in zip(parts[case.kernel], said, strict=True))
-
-    def test_a_step_is_called_an_fma_where_the_work_consists_of_them(self) -> None:
-        problem = Gemm(64, 64, 64)
-        fma, some = "each warp-wide FMA", "every 64 operations"
-        for kind, share, step in (("ffma", 2, fma), ("dfma", 2, fma), ("ffma", 20, some)):
-            fmas = {f"{kind}_thread_instructions": problem.flops / share}
-            counted = counters(**fmas, global_load_requests=2 * problem.flops / 64)
-            case = replace(sim_run().cases[0], problem=problem, counters=counted)
-            assert reasons(case)[0] == f"2 global load requests for {step}"
-
     def test_whole_sectors_would_do_and_fractions_would_not(self) -> None:
         enough = {25.0: 4, 25.1: 4, 24.9: 4, 6.25: 1, 49.9: 8}  # 25.1 % is 4.016 sectors, within 0.5 %
         for pct in (*enough, 25.2, 24.8, 3.0):  # 3 % is 0.48: no number of sectors
@@ -340,15 +315,6 @@ class TestWhy:
         assert len(moved(**LOADS, **stores, global_store_sectors=1_040)) == 1  # 120 unused of 1200
         assert moved(**LOADS, **stores, global_store_sectors=1_041) == ()
 
-    def test_bank_conflicts_in_wavefronts_and_none_of_arbitration(self) -> None:
-        hardware = {"shared_load_wavefronts": 3200, "shared_load_bank_conflicts": 3100}
-        case = replace(transpose_run().cases[0], counters=counters(**hardware, shared_load_requests=100))
-        assert reasons(case) == ("shared loads take 32 wavefronts each, 1 would suffice",)
-        assert moved(**hardware) == ("shared loads take 32 wavefronts where 1 would suffice",)
-        assert moved(shared_store_wavefronts=1125, shared_store_bank_conflicts=125) == ()
-        found = changes(run("gpu", [], []), counted_run().cases[0], counted_run().cases[2])
-        assert not any(change.label == "bank conflicts" for change in found)
-
     def test_shares_of_one_whole_and_of_their_own_peaks(self) -> None:
         shares = [share.pct for share in stalls(counted_run().cases[0])]
         assert sum(shares) == pytest.approx(100)
@@ -357,17 +323,8 @@ class TestWhy:
         assert labels == ["L1", "Memory", "SM", "L2", "DRAM"]
 
     def test_without_counters_nothing_is_said(self) -> None:
-        assert reasons(gemm_run().cases[0]) == ()
+        assert clues_of(gemm_run().cases[0]) == ()
         assert clues_of(transpose_run().cases[2]) == ("store efficiency only 25.0 %",)
-
-
-def test_the_real_run_agrees_and_counters_of_one_side_only_are_no_comparison() -> None:
-    found = agreements(counted_run())
-    assert [item.case.kernel for item in found] == ["naive", "smem_tiled", "reg_2x1"]
-    kinds = [[len(item.of_kind(kind)) for item in found] for kind in ("agrees", "arbitration", "unexplained")]
-    assert kinds == [[7, 10, 10], [0, 4, 4], [0, 0, 0]]
-    assert found[0].sampled == (6, 16_384)
-    assert agreements(sim_run()) == agreements(transpose_run()) == ()
 
 
 class TestExplanations:

@@ -100,17 +100,6 @@ def test_without_a_time_there_is_no_line_and_no_share() -> None:
     assert "Of the measured time" not in picture
 
 
-def test_where_bounds_are_the_counters_guess_no_reasons() -> None:
-    text = PageReader(page()).text
-    assert "for each warp-wide FMA" not in text
-    assert "for each warp-wide FMA" in PageReader(render_html(_without_bounds(counted_run()))).text
-
-
-def _without_bounds(run: Run) -> Run:
-    cases = (replace(case, bounds={}, bound_by=None, bounds_reason="not counted") for case in run.cases)
-    return replace(run, cases=tuple(cases))
-
-
 def test_the_ladder_can_be_drawn_by_bounds_with_the_time_as_a_mark() -> None:
     charts = PageReader(page()).charts().values()
     (chart,) = [chart for chart in charts if chart["kind"] == "bars"]

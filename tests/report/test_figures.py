@@ -344,7 +344,7 @@ def test_without_counts_the_limiter_is_the_roof_from_sixty_percent() -> None:
     assert limiter(1.0, outcome="incorrect") is None
 
 
-def test_clues_are_two_of_the_counters_then_spills_then_occupancy() -> None:
+def test_clues_are_waste_then_spills_then_occupancy() -> None:
     bare = replace(
         CASE, counters={}, resources=Resources(255, 0, 0, 0), occupancy=Occupancy(35.0, "registers", 1)
     )
@@ -354,10 +354,8 @@ def test_clues_are_two_of_the_counters_then_spills_then_occupancy() -> None:
         "2 KiB of registers spilled per thread",
         "occupancy 34.9 %, limited by registers",
     )
-    busy = counters(
-        "ncu", sol_l1_pct=75.0, stall_long_scoreboard=8.0, stall_barrier=2.0, global_load_requests=1e9
-    )
-    assert len(clues_of(replace(spilled, counters=busy))) == 4
+    wasteful = counters("ncu", global_load_efficiency_pct=12.5)
+    assert len(clues_of(replace(spilled, counters=wasteful))) == 3
 
 
 def test_status_of_what_was_only_compiled() -> None:

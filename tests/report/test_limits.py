@@ -14,7 +14,7 @@ from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.report.bound_picture import bound_picture, note
-from gpuprof.results import Occupancy, SourceLine
+from gpuprof.results import SourceLine
 
 
 def counted(values, **parts):
@@ -32,60 +32,17 @@ def test_what_binds_is_the_longest_and_is_said_without_a_time():
     assert [floor.key for floor in found.floors[:2]] == ["l1", "fma"]
     assert found.least_us == pytest.approx(10_000)
     assert found.text == "cannot be faster than 10.0 ms (Shared memory and L1)"
-    assert (found.ratio, found.latency) == (None, "")
+    assert found.ratio is None
 
 
 def test_near_its_bound_a_case_is_said_to_be_bound():
     found = limits(at(counted(CONFLICTS), 12_500))
     assert found.text == "bound by Shared memory and L1: 10.0 ms at least, 80.0 % of the time it takes"
-    assert found.latency == ""
 
 
-def test_far_above_every_bound_it_is_latency_with_the_arithmetic():
-    occupancy = Occupancy(12.5, "registers", 1)
-    case = at(counted({"ffma_thread_instructions": 128 * CYCLES}, occupancy=occupancy), 2000)
-    found = limits(case)
+def test_far_above_every_bound_it_is_latency():
+    found = limits(at(counted({"ffma_thread_instructions": 128 * CYCLES}), 2000))
     assert found.text == "latency-bound: 2.00× its highest bound, 1.00 ms (FMA (f32))"
-    # Four cycles and a bit of latency at four a cycle, over eight resident warps.
-    assert "needs 16.4 warp FMAs in flight on each SM (4.00 a cycle x 4.10 cycles)" in found.latency
-    assert "8 warps are resident (registers), so each must keep 2.05" in found.latency
-
-
-def test_a_small_grid_leaves_sms_idle_and_keeps_few_warps_resident():
-    occupancy = Occupancy(100.0, "threads", 2)
-    case = counted({"ffma_thread_instructions": 128 * CYCLES}, occupancy=occupancy, grid=(16, 1, 1))
-    said = limits(at(case, 2000)).latency
-    assert "Only 16 of 132 SMs have a block." in said
-    assert "32 warps are resident (no more are launched)" in said
-
-
-def test_passes_of_shared_memory_arrive_sooner_than_those_of_l1():
-    occupancy = Occupancy(50.0, "threads", 1)
-    passes, half = {"l1_passes": CYCLES}, {"shared_load_wavefronts": 0.5 * CYCLES}
-    cached, mixed, shared = (
-        limits(at(counted(values, occupancy=occupancy), 2000))
-        for values in (passes, passes | half, passes | {"shared_load_wavefronts": CYCLES})
-    )
-    assert [found.flight.cycles for found in (cached, mixed, shared)] == [45, 34, 23]
-    assert "needs 45.0 passes in flight on each SM (1.00 a cycle x 45.0 cycles, hits in L1)" in cached.latency
-    assert "so each must keep 1.41" in cached.latency
-    assert "23.0 in shared memory, 45.0 in L1, 50.0 % of it shared" in mixed.latency
-    assert "so each must keep" not in shared.latency
-    first, *others = shifts(cached, shared)
-    assert "latency of Shared memory and L1 45.0 → 23.0 cycles" in first
-    assert "45.0 → 23.0 passes in flight would keep it busy" in first
-    assert others == []
-    near = limits(at(counted(passes | half, occupancy=occupancy), 1200))
-    assert (near.latency, near.flight, shifts(cached, near)) == ("", None, ())
-
-
-def test_beyond_the_launch_it_is_latency_of_the_part_that_has_most_to_do():
-    values = {"l1_passes": CYCLES}
-    found = limits(at(counted(values, occupancy=Occupancy(50.0, "threads", 1), event_floor_us=2000.0), 4000))
-    assert found.binding.key == "launch"
-    assert "By Little's law Shared memory and L1 needs 45.0 passes" in found.latency
-    bare = limits(at(counted(values, event_floor_us=2000.0), 2900))
-    assert bare.latency == ""
 
 
 def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
@@ -97,18 +54,10 @@ def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
         "FMA (f32) 1.00 ms → 4.00 ms",
     ]
     assert shifts(below, below) == ()
-
-
-def test_what_a_cache_absorbs_is_told_as_what_it_would_cost():
-    counters = {"l1_passes": CYCLES, "global_load_sectors": 8 * CYCLES}
-    below, above = (
-        limits(counted({**counters, "global_load_sectors": sectors}), "sim")
-        for sectors in (8 * CYCLES, 4 * CYCLES)
-    )
-    # Of 64 bytes a cycle and SM, 256 are asked for: four milliseconds instead of one.
-    assert "L2 would need 4.00 ms without hits in L1" in below.uncached
-    assert "L2 up to 4.00 ms → 2.00 ms" in list(shifts(below, above))
-    assert limits(counted({"l1_passes": CYCLES}), "sim").uncached == ""
+    # What caches may absorb: of 64 bytes a cycle and SM, 256 are asked for.
+    asked = ({"l1_passes": CYCLES, "global_load_sectors": sectors * CYCLES} for sectors in (8, 4))
+    below, above = (limits(counted(counters), "sim") for counters in asked)
+    assert "L2 up to 4.00 ms → 2.00 ms" in shifts(below, above)
 
 
 def test_the_rung_below_is_marked_unless_it_would_squeeze_the_picture():
