@@ -57,7 +57,13 @@ copy engine and the units of textures.
 """
 
 from gpuprof.executor.decode import Program, load_program
-from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.faults import (
+    FaultKind,
+    KernelFault,
+    LaunchRefused,
+    SharedByte,
+    UnsupportedInstruction,
+)
 from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
@@ -96,6 +102,7 @@ __all__ = [
     "Order",
     "Program",
     "Sample",
+    "SharedByte",
     "StoreTrace",
     "Stored",
     "TensorDescriptor",

@@ -3,6 +3,7 @@
 """What a kernel can do wrong in the executor, what the executor cannot run, and what nothing can launch."""
 
 import functools
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -32,6 +33,20 @@ class FaultKind(StrEnum):
     ENDLESS = "instruction budget exceeded"
 
 
+@dataclass(frozen=True)
+class SharedByte:
+    """A byte of its block's shared memory that a fault is about.
+
+    Attributes:
+        met: Of a race, the number in its block of the thread that was met, where it is known.
+        read: Of what nobody had written, the line that read it, and what the thread does with the value.
+    """
+
+    byte: int
+    met: int | None = None
+    read: tuple[int, str] | None = None
+
+
 class KernelFault(CaseFailure):
     """A kernel did something that CUDA leaves undefined, or that the hardware traps.
 
@@ -44,6 +59,7 @@ class KernelFault(CaseFailure):
         thread: Index (x, y, z) of the thread in its block.
         address: Byte address: absolute for global memory, an offset within its window otherwise.
         other_block: Of a race, the thread block of the other thread.
+        shared: The byte of shared memory that it is about.
     """
 
     def __init__(
@@ -57,6 +73,7 @@ class KernelFault(CaseFailure):
         thread: tuple[int, int, int],
         address: int | None = None,
         other_block: tuple[int, int, int] | None = None,
+        shared: SharedByte | None = None,
     ) -> None:
         super().__init__(f"{kernel}, line {source_line}: thread {thread} of block {block} {detail} ({kind}).")
         self.detail = detail
@@ -67,13 +84,20 @@ class KernelFault(CaseFailure):
         self.thread = thread
         self.address = address
         self.other_block = other_block
+        self.shared = shared
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that a worker process can send the fault to its parent."""
-        where: dict[str, Any] = {"kernel": self.kernel, "source_line": self.source_line, "block": self.block}
-        where |= {"thread": self.thread, "address": self.address}
-        where["other_block"] = self.other_block
-        return functools.partial(type(self), **where), (self.kind, self.detail)
+        return functools.partial(type(self), **self._where), (self.kind, self.detail)
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        names = ("kernel", "source_line", "block", "thread", "address", "other_block", "shared")
+        return {name: getattr(self, name) for name in names}
+
+    def told(self, detail: str, line: int | None = None) -> "KernelFault":
+        """Return the same in other words, perhaps as one of another line."""
+        return KernelFault(self.kind, detail, **self._where | ({} if line is None else {"source_line": line}))
 
     @property
     def is_race(self) -> bool:

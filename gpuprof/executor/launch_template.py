@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
-from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.faults import (
+    FaultKind,
+    KernelFault,
+    LaunchRefused,
+    SharedByte,
+    UnsupportedInstruction,
+)
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
@@ -235,6 +241,7 @@ class LaunchTemplate:
                 thread=thread,
                 address=race.address,
                 other_block=other_block,
+                shared=SharedByte(race.address) if race.shared else None,
             )
 
         return GlobalRaces(buffers, releases=self.program.means.fences, report=report, meetings=meetings)

@@ -90,15 +90,7 @@ def check_other_orders(case: OtherOrders, references: References) -> None:
 def _in_another_order(fault: KernelFault) -> KernelFault:
     if fault.is_race:
         return fault
-    return KernelFault(
-        fault.kind,
-        f"{fault.detail}, in another order of warps and blocks than the first",
-        kernel=fault.kernel,
-        source_line=fault.source_line,
-        block=fault.block,
-        thread=fault.thread,
-        address=fault.address,
-    )
+    return fault.told(f"{fault.detail}, in another order of warps and blocks than the first")
 
 
 def _outcome(case: OtherOrders, order: Order, references: References) -> KernelFault:

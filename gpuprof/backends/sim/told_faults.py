@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fault is about: the array, both lines of a shared-memory race, and where a barrier is missing."""
 
-import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,12 +25,6 @@ from gpuprof.text import Extent
 
 #: Accesses to one byte that are remembered, and of one instruction.
 _KEPT, _KEPT_OF_ONE = 4096, 64
-_BYTE = re.compile(r"byte (\d+) of shared memory")
-_MET = re.compile(r"thread number (\d+)")
-_COUNTS = re.compile(
-    r"(?P<use>.*) a value that depends on byte \d+ of shared memory,"
-    r" which line (?P<line>\d+) read and which was never written"
-)
 _DID = {"read": "read", "write": "written", "update": "changed"}
 
 
@@ -78,6 +71,8 @@ class SharedMeetings(Observer, Listener):
         self._seen.append(None)
 
     def _note(self, event: str, buffer: Any, one: MemoryOperation) -> None:
+        if one.order.layout.several:  # a byte has no number of its own there
+            return
         start = (one.place * one.size) % (buffer.size // one.order.blocks)
         hits = np.flatnonzero((start <= self._byte) & (self._byte < start + one.size * one.parts))
         for hit in hits[:_KEPT_OF_ONE]:
@@ -96,13 +91,13 @@ class SharedMeetings(Observer, Listener):
             return None
         begin = max((number for number in range(at[-1]) if seen[number] is None), default=-1)
         end = next((number for number in range(at[-1], len(seen)) if seen[number] is None), len(seen))
-        met = _MET.search(fault.detail)
+        met = fault.shared.met if fault.shared else None
         others, named = [], []
         for one in filter(None, seen[begin + 1 : end]):
             (x, y, z), where = self._named(one.who)
             if where == fault.block and (x, y, z) != fault.thread:
                 others.append(one)
-                named += [one] if met and x + block[0] * (y + block[1] * z) == int(met[1]) else []
+                named += [one] if x + block[0] * (y + block[1] * z) == met else []
         return next(reversed(named or others), None)
 
 
@@ -118,15 +113,16 @@ def told(
     `blocks` are those of each launch, by its function; `run_again` runs the case from the start to the same
     fault, an observer listening. What was never written is told where it was read, not where it counts.
     """
-    found, program = _BYTE.search(fault.detail), programs.get(fault.kernel)
-    if fault.kind is FaultKind.MISALIGNED and fault.address is not None and program is not None:
-        where = _place_of_address(program, buffers, fault.address)
-        if where:
-            detail = fault.detail.replace(f"{fault.address:#x}", where)
-            return _changed(fault, detail, fault.source_line)
-    if found is None or program is None:
+    found, program = fault.shared, programs.get(fault.kernel)
+    if program is None:
         return fault
-    byte = int(found[1])
+    if fault.kind is FaultKind.MISALIGNED and fault.address is not None:
+        where = _place(program, fault.address) if found else _global_place(buffers, fault.address)
+        detail = fault.detail.replace(f"{fault.address:#x}", where or f"{fault.address:#x}")
+        return fault.told(detail)
+    if found is None:
+        return fault
+    byte = found.byte
     text = _place(program, byte)
     if fault.kind is FaultKind.SHARED_RACE and fault.other_block is None:
         meetings = SharedMeetings(byte)
@@ -137,12 +133,12 @@ def told(
             text += f"{', ' if text else ''}{_DID[other.event]} in line {other.line}"
             text += f", and {_missing(other.line, fault.source_line)}"
     detail, line = fault.detail, fault.source_line
-    if (match := _COUNTS.fullmatch(detail)) and int(match["line"]):
+    if found.read and found.read[0]:
         where = f"line {line} " if line else ""
         detail = f"reads byte {byte} of shared memory, which was never written"
-        text = f"{text}{'; ' if text else ''}{where}{match['use']} a value that depends on it"
-        line = int(match["line"])
-    return _changed(fault, f"{detail}: {text}", line) if text else fault
+        line, use = found.read
+        text = f"{text}{'; ' if text else ''}{where}{use} a value that depends on it"
+    return fault.told(f"{detail}: {text}", line) if text else fault
 
 
 def _missing(before: int, line: int) -> str:
@@ -153,13 +149,10 @@ def _missing(before: int, line: int) -> str:
     return f"a barrier is missing behind line {before}, before the next iteration comes to line {line}"
 
 
-def _place_of_address(program: Program, buffers: Sequence[Buffer], address: int) -> str:
-    """The array that an address lies in; one of shared memory where the kernel has no local memory."""
-    for buffer in buffers:
-        if buffer.address <= address < buffer.address + buffer.size:
-            return f"byte {address - buffer.address} of {buffer.name}"
-    own = program.own
-    return _place(program, address) if not own.local_bytes and address < own.shared.static_bytes else ""
+def _global_place(buffers: Sequence[Buffer], address: int) -> str:
+    """The array that an address lies in."""
+    inside = (each for each in buffers if each.holds(address, address + 1))
+    return next((f"byte {address - each.address} of {each.name}" for each in inside), "")
 
 
 def _place(program: Program, byte: int) -> str:
@@ -172,16 +165,3 @@ def _place(program: Program, byte: int) -> str:
     symbol, _, element = symbol.partition("_$_")
     part = f"element {element}" if element else f"byte {byte - start}"
     return f"{part} of `{source_name(symbol)}`"
-
-
-def _changed(fault: KernelFault, detail: str, line: int) -> KernelFault:
-    return KernelFault(
-        fault.kind,
-        detail,
-        kernel=fault.kernel,
-        source_line=line,
-        block=fault.block,
-        thread=fault.thread,
-        address=fault.address,
-        other_block=fault.other_block,
-    )

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.faults import FaultKind, SharedByte, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.undefined import (
@@ -147,7 +147,8 @@ def refuse(batch: Batch, origin: int, position: tuple[int, int, int], line: int,
         detail = f"{depends} a lane that took no part when line {read_at} read it"
         batch.fault(FaultKind.ABSENT_LANE, detail, line, position)
     detail = f"{depends} byte {byte} of shared memory, which line {read_at} read and which was never written"
-    batch.fault(FaultKind.UNINITIALISED_SHARED, detail, line, position, byte)
+    place = SharedByte(byte, read=(read_at, use))
+    batch.fault(FaultKind.UNINITIALISED_SHARED, detail, line, position, place)
 
 
 def spread(value: Lanes, batch: Batch) -> Lanes:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import uniform_blocks
@@ -308,11 +308,11 @@ class PhasedInterval(Interval):
         self._check_landed(touch, text)
         self._check_sources(touch, text)
         if sign > 0 and (hit := touch.repeated()):
-            self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, to which another thread starts one")
+            twice = f"{text} {{0}}, to which another thread starts one since the last barrier"
+            self.found(FaultKind.SHARED_RACE, touch, hit, twice)
         for name, did in (("reader", "read"), ("writer", "wrote"), ("updater", "wrote")):
             if hit := self.conflict(touch, name):
-                who = self.name_at(touch, name, hit)
-                self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
+                self.met(touch, hit, name, f"{text} {{0}}, which {{1}} {did}")
         if sign < 0 and (hit := first_hit(~touch.held(self.written))):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text} {{0}}, which was never written")
         if bulk:
@@ -400,9 +400,9 @@ class PhasedInterval(Interval):
         lanes = slice(None) if touch.lead[1] > 1 else slice(lane, lane + 1)
         more_warps, more_lanes = (int(i) for i in np.argwhere(blind[block, warps, lanes])[0])
         position = (block, more_warps + (warps.start or 0), more_lanes + (lanes.start or 0))
-        where, address = self.layout.byte(address)
+        where, byte = self.layout.byte(address)
         text = f"{verb} {where}, where a bulk copy arrived that it did not wait for"
-        self.report(FaultKind.ASYNC_COPY, text, touch.entry.line, position, address)
+        self.report(FaultKind.ASYNC_COPY, text, touch.entry.line, position, SharedByte(byte))
 
     # The two proxies: that of ordinary accesses, and that of the copy engine.
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes
@@ -37,6 +37,7 @@ from gpuprof.executor.observers.touches import (
     Owners,
     Touch,
     first_hit,
+    is_thread,
     name_of,
     warp_of,
 )
@@ -54,7 +55,7 @@ _PATIENCE = 96
 #: The accesses of a piece, by what they are and their pattern.
 _Piece = tuple[tuple[Access, int], ...]
 #: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte.
-Report = Callable[[FaultKind, str, int, tuple[int, int, int], int], None]
+Report = Callable[[FaultKind, str, int, tuple[int, int, int], SharedByte], None]
 
 
 class RaceDetector(Listener):
@@ -146,7 +147,7 @@ class RaceDetector(Listener):
             position = first_true(lost)
             where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
             detail = f"writes {where}, and so does another thread, with another value"
-            self._refuse(FaultKind.SHARED_RACE, detail, line, position, start)
+            self._refuse(FaultKind.SHARED_RACE, detail, line, position, SharedByte(start))
 
     def settle(self, blocks: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
@@ -338,9 +339,7 @@ class Interval:
         """Report a read of what another thread wrote without order, or nobody; `text` says what reads."""
         for name in ("writer", "updater"):
             if hit := self.conflict(touch, name):
-                met = touch.at(getattr(self, name), hit)
-                wrote = f"{text}, which {name_of(met, self.layout)} wrote"
-                self.found(FaultKind.SHARED_RACE, touch, hit, wrote, met=met)
+                self.met(touch, hit, name, f"{text}, which {{1}} wrote")
         if hit := first_hit(~touch.held(self.written)):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text}, which was never written")
 
@@ -349,8 +348,7 @@ class Interval:
         access, changed = touch.entry.access, touch.entry.changed
         self.require_landed(touch, "starts a copy to {0}" if access is Access.COPY else "writes {0}")
         if hit := self.conflict(touch, "reader"):
-            who = self.name_at(touch, "reader", hit)
-            self.found(FaultKind.SHARED_RACE, touch, hit, f"writes {{0}}, which {who} read")
+            self.met(touch, hit, "reader", "writes {0}, which {1} read")
         together = access in TOGETHER
         for name in ("writer",) if together else ("writer", "updater"):
             hit = self.conflict(touch, name)
@@ -358,11 +356,10 @@ class Interval:
                 self.values_matter = True
                 hit = self.conflict(touch, name, changed)
             if hit:
-                who = self.name_at(touch, name, hit)
-                text = f"writes {{0}}, where {who} wrote another value"
+                text = "writes {0}, where {1} wrote another value"
                 if access is Access.MBARRIER:
-                    text = f"uses the mbarrier at {{0}}, which {who} wrote"
-                self.found(FaultKind.SHARED_RACE, touch, hit, text, changed)
+                    text = "uses the mbarrier at {0}, which {1} wrote"
+                self.met(touch, hit, name, text, changed)
         if access is Access.ATOMIC and (hit := first_hit(~touch.held(self.written))):
             text = "changes {0}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
@@ -383,25 +380,24 @@ class Interval:
             text += f", to which the copy that line {int(flying[hit]) - 1} started is still in flight"
             self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
-    def name_at(self, touch: Touch, name: str, hit: Hit) -> str:
-        """Return what a message calls who touched the granule of a hit, by the table of that name."""
-        return name_of(touch.at(getattr(self, name), hit), self.layout)
+    def met(self, touch: Touch, hit: Hit, name: str, text: str, changed: Bools | None = None) -> None:
+        """Report a race at a hit; `text` says it, with {0} for the byte and {1} for who else was there.
 
-    def found(
-        self,
-        kind: FaultKind,
-        touch: Touch,
-        hit: Hit,
-        text: str,
-        changed: Bools | None = None,
-        met: int = 0,
-    ) -> None:
-        """Report what is wrong at a hit; `text` says it, with {0} for the byte, and `met` is who else."""
-        position, address = touch.position(hit, met)
+        That the table of this name tells. Lanes in `changed` found another value than they wrote.
+        """
+        owner = touch.at(getattr(self, name), hit)
+        position, address = touch.position(hit, owner)
         if changed is not None and len(changed) > 1 and len(self.written) == 1:
             # All blocks do the same, but not with the same values: name one whose values differ.
             lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))
             position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
-        since = " since the last barrier" if kind is FaultKind.SHARED_RACE else ""
-        where, address = self.layout.byte(address)
-        self.report(kind, text.format(where) + since, touch.entry.line, position, address)
+        where, byte = self.layout.byte(address)
+        said = f"{text.format(where, name_of(owner, self.layout))} since the last barrier"
+        place = SharedByte(byte, owner - 1 if is_thread(owner) and not self.layout.several else None)
+        self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
+
+    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str) -> None:
+        """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
+        position, address = touch.position(hit)
+        where, byte = self.layout.byte(address)
+        self.report(kind, text.format(where), touch.entry.line, position, SharedByte(byte))

@@ -32,9 +32,14 @@ def warp_of(owner: Owners) -> Owners:
     return np.where(owner >= ORDERED, owner % _WARPS, (owner - 1) // 32)
 
 
+def is_thread(owner: int) -> bool:
+    """Tell whether an owner is one thread."""
+    return 0 < owner < ORDERED
+
+
 def name_of(owner: int, layout: ClusterLayout) -> str:
     """Return what a message calls an owner."""
-    if 0 < owner < ORDERED:
+    if is_thread(owner):
         return layout.thread(owner - 1)
     return "several threads" if owner == SEVERAL_WARPS else f"a thread of {layout.warp(owner % _WARPS)}"
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.atomics import ATOMICS, AtomicOperation, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.shared_memory import SharedPattern
@@ -65,10 +65,9 @@ class _Target:
     def _require_home(batch: Batch, pattern: SharedPattern, barrier: int, line: int) -> None:
         """The mbarrier must lie in the same block's memory as what it counts."""
         stride = batch.layout.stride
-        away = (pattern.address // stride != barrier // stride) & pattern.mask.lanes
-        if away.any():
-            text = f"stores to another block than that of its mbarrier, which is rank {barrier // stride}"
-            batch.fault(FaultKind.MBARRIER, text, line, first_true(away))
+        text = f"stores to another block than that of its mbarrier, which is rank {barrier // stride}"
+        away = np.asarray(pattern.address // stride != barrier // stride)
+        batch.refuse(FaultKind.MBARRIER, pattern.mask, away, line, text)
 
 
 def store_async(coder: Coder, item: Instruction) -> Step:

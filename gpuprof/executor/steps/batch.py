@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, Index, KernelFault
+from gpuprof.executor.faults import FaultKind, Index, KernelFault, SharedByte
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Counts, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask, first_true
 from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
@@ -298,13 +298,46 @@ class Batch:
         detail: str,
         line: int,
         position: tuple[int, int, int],
-        address: int | None = None,
+        address: int | SharedByte | None = None,
     ) -> NoReturn:
         """Raise the fault of the lane at `position` (block, warp, lane)."""
         thread, block = self.names(position)
+        shared = address if isinstance(address, SharedByte) else None
         raise KernelFault(
-            kind, detail, kernel=self.kernel, source_line=line, block=block, thread=thread, address=address
+            kind,
+            detail,
+            kernel=self.kernel,
+            source_line=line,
+            block=block,
+            thread=thread,
+            address=address.byte if isinstance(address, SharedByte) else address,
+            shared=shared,
         )
+
+    def refuse(
+        self,
+        kind: FaultKind,
+        mask: Mask,
+        wrong: Bools,
+        line: int,
+        text: str,
+        *shown: Lanes,
+        at: Lanes | None = None,
+        shared: bool = False,
+    ) -> None:
+        """Raise the fault of the first lane in `mask` that is true in `wrong`, if any is.
+
+        The text takes what that lane has of each of `shown`; `at` is its address, a byte of `shared` memory.
+        """
+        if not wrong.any() or not (lanes := wrong & mask.lanes).any():
+            return
+        position = first_true(lanes)
+        *held, place = (
+            None if each is None else int(np.broadcast_to(each, lanes.shape)[position])
+            for each in (*shown, at)
+        )
+        address = SharedByte(place) if shared and place is not None else place
+        self.fault(kind, text.format(*held), line, position, address)
 
     def names(self, position: tuple[int, int, int]) -> tuple[Index, Index]:
         """Return threadIdx and blockIdx of the lane at `position` (block, warp, lane)."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
@@ -139,14 +139,10 @@ class BoxOperands:
 def _check_column(batch: Batch, line: int, mask: Mask, tensor: TensorDescriptor, column: Lanes) -> None:
     """Report the first lane whose box does not start at a whole chunk of a row; cards trap there."""
     each = CHUNK_BYTES // tensor.item_bytes
-    apart = (column & (each - 1)) != 0
-    if apart.any() and (wrong := apart & mask.lanes).any():
-        position = first_true(wrong)
-        number = int(np.broadcast_to(column, wrong.shape)[position])
-        text = f"starts a bulk copy of a box at coordinate {number} along the innermost dimension, byte"
-        text += f" {number * tensor.item_bytes}, which is not a multiple of {CHUNK_BYTES}: boxes of"
-        text += f" {tensor.element} start at multiples of {each} elements"
-        batch.fault(FaultKind.MISALIGNED, text, line, position, number * tensor.item_bytes)
+    start, apart = column * tensor.item_bytes, (column & (each - 1)) != 0
+    text = "starts a bulk copy of a box at coordinate {} along the innermost dimension, byte {}, which is not"
+    text += f" a multiple of {CHUNK_BYTES}: boxes of {tensor.element} start at multiples of {each} elements"
+    batch.refuse(FaultKind.MISALIGNED, mask, apart, line, text, column, start, at=start)
 
 
 def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorDescriptor:
@@ -255,12 +251,9 @@ def by_number(numbers: NDArray[Any] | Columns, mask: Mask) -> list[tuple[int, Ma
 
 def check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int, what: str) -> None:
     """Report the first lane whose number is not a multiple of `unit`."""
-    apart = (value & (unit - 1)) != 0
-    if apart.any() and (wrong := apart & mask.lanes).any():
-        position = first_true(wrong)
-        number = int(np.broadcast_to(value, wrong.shape)[position])
-        text = f"starts a bulk copy {what.format(number)}, which is not a multiple of {unit}"
-        batch.fault(FaultKind.MISALIGNED, text, line, position, number)
+    text = f"starts a bulk copy {what}, which is not a multiple of {unit}"
+    apart, shared = np.asarray((value & (unit - 1)) != 0), what.endswith("shared memory")
+    batch.refuse(FaultKind.MISALIGNED, mask, apart, line, text, value, at=value, shared=shared)
 
 
 def in_shared(
@@ -272,12 +265,9 @@ def in_shared(
     """
     limit = batch.layout.shared_bytes
     several = batch.layout.several
-    outside = length < 0 if several else (length < 0) | (start < 0) | (start + length > limit)
-    if outside.any() and (wrong := outside & mask.lanes).any():
-        position = first_true(wrong)
-        first, count = (int(np.broadcast_to(value, wrong.shape)[position]) for value in (start, length))
-        text = f"copies {count} bytes at byte {first} of shared memory, which has {limit} bytes"
-        batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, first)
+    outside = np.asarray(length < 0 if several else (length < 0) | (start < 0) | (start + length > limit))
+    text = f"copies {{}} bytes at byte {{}} of shared memory, which has {limit} bytes"
+    batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, outside, line, text, length, start, at=start, shared=True)
     if not several:
         return start
     place = ClusterAccess(batch, line, start, length, mask).places(remote=remote)

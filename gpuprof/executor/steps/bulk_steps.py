@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
@@ -60,12 +60,9 @@ class Multicast:
             yield None, mask
             return
         blocks, count = self._read(batch).astype(np.int64), batch.layout.blocks
-        wrong = ((blocks >> count) != 0) & mask.lanes
-        if wrong.any():
-            position = first_true(wrong)
-            asked = int(np.broadcast_to(blocks, wrong.shape)[position])
-            text = f"copies to the blocks of mask {asked:#x}, but its cluster has {count}"
-            batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._line, position)
+        text = f"copies to the blocks of mask {{:#x}}, but its cluster has {count}"
+        beyond = (blocks >> count) != 0
+        batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, beyond, self._line, text, blocks)
         for rank in range(count):
             lanes = ((blocks >> rank) & 1 == 1) & mask.lanes
             if lanes.any():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Mask, first_true
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.bulk_stores import Combination, Targets
 from gpuprof.executor.memory.global_flights import BulkPlaces
@@ -140,13 +140,9 @@ def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresse
 def _check_before(batch: Batch, line: int, mask: Mask, coordinates: list[Lanes]) -> None:
     """Report the first lane whose box starts before the array: an H200 traps where such a box is stored."""
     for axis, coordinate in enumerate(coordinates):
-        wrong = (coordinate < 0) & mask.lanes
-        if wrong.any():
-            position = first_true(wrong)
-            number = int(np.broadcast_to(coordinate, wrong.shape)[position])
-            text = f"stores a box that starts at coordinate {number} along dimension {axis}, counted from the"
-            text += " innermost, 0: only loads may start before the array"
-            batch.fault(FaultKind.TRAP, text, line, position)
+        text = f"stores a box that starts at coordinate {{}} along dimension {axis}, counted from the"
+        text += " innermost, 0: only loads may start before the array"
+        batch.refuse(FaultKind.TRAP, mask, coordinate < 0, line, text, coordinate)
 
 
 def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Step:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.program.calls import STACK, STACK_POINTER
 from gpuprof.executor.program.ptx import Imm, Instruction, Reg, Vec
@@ -26,10 +25,8 @@ def save_frame(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch) -> None:
         frames, mask = batch.frames, batch.mask
-        too_deep = mask.lanes & (frames.depth >= MOST_CALLS)
-        if too_deep.any():
-            text = f"calls a function that calls itself, {MOST_CALLS:,} deep: the recursion may not end"
-            batch.fault(FaultKind.ENDLESS, text, line, first_true(too_deep))
+        text = f"calls a function that calls itself, {MOST_CALLS:,} deep: the recursion may not end"
+        batch.refuse(FaultKind.ENDLESS, mask, frames.depth >= MOST_CALLS, line, text)
         for slot in slots:
             frames.keep(slot, batch.registers[slot], mask)
         frames.move(mask, 1)
@@ -75,10 +72,9 @@ def allocate_on_stack(coder: Coder, item: Instruction) -> Step:
         mask = masked(batch)
         start = -(-top(batch) // alignment) * alignment
         after = start + read(batch)
-        over = mask.lanes & ((after > end) | (after < start))
-        if over.any():
-            text = f"takes more of its stack than the {STACK.size:,} bytes that a launch has if nobody asks"
-            batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, first_true(over))
+        over = np.asarray((after > end) | (after < start))
+        text = f"takes more of its stack than the {STACK.size:,} bytes that a launch has if nobody asks"
+        batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, over, line, text)
         write(batch, start, mask)
         move(batch, after, mask)
 

@@ -23,9 +23,8 @@ def arrive(coder: Coder, item: Instruction) -> Step:
         barrier = batch.cluster_barrier
         if aligned:
             _require_whole_warps(batch, mask, line)
-        if (twice := mask.lanes & barrier.pending).any():
-            text = "arrives at the barrier of its cluster again, before it has waited there"
-            batch.fault(FaultKind.BARRIER, text, line, first_true(twice))
+        text = "arrives at the barrier of its cluster again, before it has waited there"
+        batch.refuse(FaultKind.BARRIER, mask, barrier.pending, line, text)
         shape = (batch.blocks, batch.warps, WARP)
         lanes = np.broadcast_to(mask.lanes, shape)
         for parity, phase in enumerate(CLUSTER_PHASES):

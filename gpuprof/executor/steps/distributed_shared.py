@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.memory.remote_accesses import RemoteAccess
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import RANK_SHIFT
@@ -81,27 +81,16 @@ class ClusterAccess:
         self._refuse(self._offset % unit != 0, FaultKind.MISALIGNED, f"is not aligned to {unit} there")
 
     def _require_rank(self, outside: Bools, where: str) -> None:
-        wrong = outside & self.mask.lanes
-        if wrong.any():
-            position = first_true(wrong)
-            address, rank = (
-                int(np.broadcast_to(part, wrong.shape)[position]) for part in (self._address, self._rank)
-            )
-            text = f"accesses shared memory of {where} at {address:#x}, which is an address of rank {rank}"
-            if rank >= self.batch.layout.blocks:
-                text += f"; the cluster has {self.batch.layout.blocks} blocks"
-            self.batch.fault(FaultKind.OUT_OF_BOUNDS, text, self.line, position, address)
+        text = f"accesses shared memory of {where} at {{:#x}}, which is an address of rank {{}}; the cluster"
+        text += f" has {self.batch.layout.blocks} blocks"
+        shown = self._address, self._rank
+        refuse = self.batch.refuse
+        refuse(FaultKind.OUT_OF_BOUNDS, self.mask, outside, self.line, text, *shown, at=self._address)
 
     def _refuse(self, outside: Bools, kind: FaultKind, why: str) -> None:
-        wrong = outside & self.mask.lanes
-        if wrong.any():
-            position = first_true(wrong)
-            first, rank, count = (
-                int(np.broadcast_to(np.asarray(part), wrong.shape)[position])
-                for part in (self._offset, self._rank, self.size)
-            )
-            text = f"accesses {count} bytes at byte {first} of the shared memory of rank {rank}, which {why}"
-            self.batch.fault(kind, text, self.line, position, first)
+        text = f"accesses {{}} bytes at byte {{}} of the shared memory of rank {{}}, which {why}"
+        shown = np.asarray(self.size), self._offset, self._rank
+        self.batch.refuse(kind, self.mask, outside, self.line, text, *shown, at=self._offset, shared=True)
 
 
 def note_remote(batch: Batch, pattern: SharedPattern, line: int, site: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.faults import FaultKind, SharedByte, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access
@@ -78,7 +78,7 @@ class BarrierOperand:
             start = int(np.broadcast_to(pattern.address, wrong.shape)[position])
             where, start = batch.layout.byte(start)
             detail = f"uses an mbarrier at {where}, where none was initialised"
-            batch.fault(FaultKind.MBARRIER, detail, self.line, position, start)
+            batch.fault(FaultKind.MBARRIER, detail, self.line, position, SharedByte(start))
         return columns
 
 
@@ -134,10 +134,8 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
         states = barriers.states(columns, mask, counts) if wanted else None
         barriers.arrive(columns, mask, counts, drops=drops)
-        exceeded = barriers.at(barriers.pending, columns) < 0
-        if exceeded.any() and (excess := exceeded & mask.lanes).any():
-            text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
-            batch.fault(FaultKind.MBARRIER, text, item.line, first_true(excess))
+        text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
+        batch.refuse(FaultKind.MBARRIER, mask, barriers.at(barriers.pending, columns) < 0, item.line, text)
         if batch.remote is not None:
             batch.remote.signal(pattern.address // batch.layout.stride, mask)
         if states is not None:
@@ -238,12 +236,9 @@ def _numbers_of(columns: Columns, lanes: Bools) -> Columns:
 
 
 def _check_count(batch: Batch, mask: Mask, counts: Lanes, line: int, *, least: int, what: str) -> None:
-    outside = (counts < least) | (counts > COUNT_LIMIT)
-    if outside.any() and (wrong := outside & mask.lanes).any():
-        position = first_true(wrong)
-        value = int(np.broadcast_to(counts, wrong.shape)[position])
-        text = f"{what} {value:,}, which is not between {least} and {COUNT_LIMIT:,}"
-        batch.fault(FaultKind.MBARRIER, text, line, position)
+    text = f"{what} {{:,}}, which is not between {least} and {COUNT_LIMIT:,}"
+    outside = np.asarray((counts < least) | (counts > COUNT_LIMIT))
+    batch.refuse(FaultKind.MBARRIER, mask, outside, line, text, counts)
 
 
 _OPERATIONS: dict[str, Callable[[Coder, Instruction], Step]] = {

@@ -131,6 +131,5 @@ def require_whole_warps(batch: Batch, mask: Mask, item: Instruction) -> None:
     lanes = np.broadcast_to(mask.lanes, (*mask.lanes.shape[:2], WARP))
     missing = lanes.any(axis=2, keepdims=True) & ~lanes
     if missing.any():
-        position = first_true(missing)
         text = f"is not at {item.name}, which all {WARP} lanes of its warp must execute together"
-        batch.fault(FaultKind.BARRIER, text, item.line, position)
+        batch.fault(FaultKind.BARRIER, text, item.line, first_true(missing))

@@ -273,15 +273,14 @@ class ReadOnlySpace(GlobalSpace):
             batch.fault(FaultKind.STALE, text, self.request.line, position, address)
 
 
-def check_alignment(batch: Batch, request: MemoryRequest, address: Lanes, mask: Mask) -> None:
+def check_alignment(
+    batch: Batch, request: MemoryRequest, address: Lanes, mask: Mask, *, shared: bool = False
+) -> None:
     """Report the first lane whose address is not a multiple of the access size."""
     start = address + request.offset
-    wrong = ((start & (request.size - 1)) != 0) & mask.lanes
-    if wrong.any():
-        position = first_true(wrong)
-        value = int(np.broadcast_to(start, wrong.shape)[position])
-        detail = f"accesses {request.size} bytes at {value:#x}, which is not a multiple of {request.size}"
-        batch.fault(FaultKind.MISALIGNED, detail, request.line, position, value)
+    wrong = np.asarray((start & (request.size - 1)) != 0)
+    text = f"accesses {request.size} bytes at {{:#x}}, which is not a multiple of {request.size}"
+    batch.refuse(FaultKind.MISALIGNED, mask, wrong, request.line, text, start, at=start, shared=shared)
 
 
 def check_bounds(
@@ -289,12 +288,10 @@ def check_bounds(
 ) -> None:
     """Report the first lane that leaves a space of `limit` bytes."""
     start = address.astype(np.int64) + request.offset
-    wrong = ((start < 0) | (start + request.size > limit)) & mask.lanes
-    if wrong.any():
-        position = first_true(wrong)
-        value = int(np.broadcast_to(start, wrong.shape)[position])
-        detail = f"accesses {request.size} bytes at byte {value} of {space} memory, which has {limit} bytes"
-        batch.fault(FaultKind.OUT_OF_BOUNDS, detail, request.line, position, value)
+    wrong = np.asarray((start < 0) | (start + request.size > limit))
+    text = f"accesses {request.size} bytes at byte {{}} of {space} memory, which has {limit} bytes"
+    shared = space == "shared"
+    batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, wrong, request.line, text, start, at=start, shared=shared)
 
 
 @dataclass
@@ -387,7 +384,7 @@ class SharedSpace:
             else:
                 if not self.parts:
                     check_bounds(batch, request, address, mask, batch.shared.size, "shared")
-                check_alignment(batch, request, address, mask)
+                check_alignment(batch, request, address, mask, shared=True)
             block_bytes = batch.shared.block_bytes
             pattern = SharedPattern(
                 address, request.offset, mask, request.size, block_bytes, load=load, place=place

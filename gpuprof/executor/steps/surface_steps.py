@@ -201,12 +201,10 @@ class _SurfaceAccess:
                 where = [np.clip(place, 0, limit - 1) for place, limit in zip(where, limits, strict=True)]
             else:
                 mask = mask.of(mask.lanes & inside)
-        if (crooked := mask.lanes & (where[0] % self.size != 0)).any():
-            position = first_true(crooked)
-            x = int(np.broadcast_to(where[0], crooked.shape)[position])
-            detail = f"accesses {self.size} bytes at x = {x} of {made.buffer.name}, in bytes; that is no"
-            detail += f" multiple of {self.size}"
-            batch.fault(FaultKind.MISALIGNED, detail, self._line, position, made.buffer.address + x)
+        crooked, at = np.asarray(where[0] % self.size != 0), made.buffer.address + where[0]
+        text = f"accesses {self.size} bytes at x = {{}} of {made.buffer.name}, in bytes; that is no multiple"
+        text += f" of {self.size}"
+        batch.refuse(FaultKind.MISALIGNED, mask, crooked, self._line, text, where[0], at=at)
         start = (where[2] * texels.extents[1] + where[1]) * texels.row_bytes + where[0]
         return _Place(made.buffer, start, gcd(self.size, texels.texel_bytes), mask)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, ballot, groups, in_bits, missing
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access
@@ -86,12 +86,8 @@ class MemberMask:
         if known and seen is not None and np.array_equal(seen.members, members):
             return seen
         named = members.view(np.uint32)
-        outside = mask.lanes & ~in_bits(named)
-        if outside.any():
-            position = first_true(outside)
-            shown = int(np.broadcast_to(named, outside.shape)[position])
-            text = f"gives {self._item.name} the member mask {shown:#010x}, which does not name itself"
-            batch.fault(FaultKind.BARRIER, text, self._item.line, position)
+        text = f"gives {self._item.name} the member mask {{:#010x}}, which does not name itself"
+        batch.refuse(FaultKind.BARRIER, mask, ~in_bits(named), self._item.line, text, named)
         group = groups(mask.lanes, named)
         waits = mask.lanes & (missing(group, named, batch.live.lanes) != 0)
         everybody = ballot(mask.lanes)
@@ -172,10 +168,8 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
     def step(batch: Batch, mask: Mask) -> None:
         group, value = sources.exchanged(batch, mask)
         if batch.followed is None and (absent := sources.absent(batch, mask, group)) is not None:
-            position = first_true(absent)
-            source = np.broadcast_to(sources(batch)[0], absent.shape)[position]
-            text = f"reads lane {source} of its warp, which takes no part in the exchange"
-            batch.fault(FaultKind.ABSENT_LANE, text, item.line, position)
+            text = "reads lane {} of its warp, which takes no part in the exchange"
+            batch.refuse(FaultKind.ABSENT_LANE, mask, absent, item.line, text, sources(batch)[0])
         source, valid = sources(batch)
         write(batch, _of_lanes(value, source), mask)
         if write_valid is not None:

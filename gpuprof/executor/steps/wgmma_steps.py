@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.fragments import matrix_a, matrix_c, registers_of
 from gpuprof.executor.arithmetic.tensor_products import Product
-from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.faults import FaultKind, SharedByte, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
@@ -221,7 +221,7 @@ class _Operand:
             block, warp, row, k = (int(i) for i in np.argwhere(wrong)[0])
             first = int(np.broadcast_to(address, wrong.shape)[block, warp, row, k])
             text = f"multiplies byte {first} of shared memory, which has {limit} bytes"
-            batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._item.line, (block, warp, 0), first)
+            batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._item.line, (block, warp, 0), SharedByte(first))
         chunk = np.where(used, (address + _first_byte(batch)) // CHUNK_BYTES, -1)
         if self._number:  # all warps of a group read the same B: it counts for the first
             first_warps = np.arange(chunk.shape[1]) % _WARPGROUP == 0
