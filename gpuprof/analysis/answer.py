@@ -12,7 +12,6 @@ from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
-from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.models import modelled_text, too_near
 from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import exceeded_limit, status_of
@@ -156,7 +155,7 @@ def answer_of(run: Run, ladder: SizeLadder) -> Answer:
     """
     if ladder.fastest is not None:
         return _by_time(run, ladder, ladder.rung(ladder.fastest))
-    return _by_model(run, ladder) or _by_bound(run, ladder) or _untold(run, ladder)
+    return _untimed(run, ladder) or _untold(run, ladder)
 
 
 def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
@@ -236,33 +235,36 @@ def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
             yield rung.kernel.id
 
 
-def _by_model(run: Run, ladder: SizeLadder) -> Answer | None:
-    """The order of a ladder that nobody timed, by modelled times; who has none is named behind."""
+def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
+    """The order of a ladder that nobody timed, by modelled times or else by bounds; None without either."""
     usable = [rung for rung in ladder.rungs if not rung.is_ceiling and status_of(run, rung.case).usable]
-    times: list[tuple[float, float, Rung, Model]] = sorted(
-        (
-            (rung.case.model.median_us, rung.kernel.rung, rung, rung.case.model)
-            for rung in usable
-            if rung.case.model is not None
-        ),
-        key=lambda item: item[:2],
-    )
-    if run.backend != "sim" or not times:
+    modelled = any(rung.case.model for rung in usable)
+    known = [(us, rung.kernel.rung, rung) for rung in usable if (us := _untimed_us(rung, modelled))]
+    if run.backend != "sim" or not known:
         return None
-    _, _, rung, model = times[0]
-    most, _, slowest, _ = times[-1]
+    (least, _, rung), *others = sorted(known, key=lambda item: item[:2])
+    model = rung.case.model if modelled else None
     alike = tuple(
-        found.kernel.id
-        for _, _, found, its in times[1:]
-        if too_near(model, its) and found.case.ran != rung.case.ran
+        other.kernel.id
+        for us, _, other in others
+        if other.case.ran != rung.case.ran
+        and (too_near(model, other.case.model) if model and other.case.model else us <= least * _SAME_BOUND)
     )
-    same = (f"too near to tell: {numbers.listed(alike, _MOST_NAMED)}",) if alike else ()
-    slower = (f"{slowest.kernel.id} {numbers.time_us(most, 2)} modelled",) if len(times) > 1 else ()
-    without = tuple(rung.kernel.id for rung in usable if rung.case.model is None)
-    bare = (f"not modelled: {numbers.listed(without, _MOST_NAMED)}",) if without else ()
+    without = tuple(other.kernel.id for other in usable if not other.case.model) if modelled else ()
+    cautions = []
+    if alike:
+        word = "too near to tell" if modelled else "the same bound"
+        cautions.append(f"{word}: {numbers.listed(alike, _MOST_NAMED)}")
+    if others and others[-1][2].kernel.id not in alike:
+        most, _, slowest = others[-1]
+        time = f"{numbers.time_us(most, 2)} modelled" if modelled else f"at least {numbers.time_us(most)}"
+        limiter = f", {slowest.limiter.word}" if slowest.limiter and not modelled else ""
+        cautions.append(f"{slowest.kernel.id} {time}{limiter}")
+    if without:
+        cautions.append(f"not modelled: {numbers.listed(without, _MOST_NAMED)}")
     return Answer(
         size=ladder.size.label,
-        kind="modelled",
+        kind="modelled" if modelled else "bounded",
         kernel=rung.kernel.id,
         ran=rung.case.ran,
         shape=shape_of(rung, rung.case),
@@ -271,41 +273,16 @@ def _by_model(run: Run, ladder: SizeLadder) -> Answer | None:
         limiter=rung.limiter,
         alike=alike,
         unknown=without,
-        cautions=(*same, *slower, *bare, *_without(run, ladder)),
+        cautions=(*cautions, *_without(run, ladder)),
         action=next(iter(rung.actions), None),
     )
 
 
-def _by_bound(run: Run, ladder: SizeLadder) -> Answer | None:
-    """The order of a ladder that nobody timed; None where there are no bounds either."""
-    bounded: list[tuple[float, float, Rung, Limits]] = sorted(
-        (
-            (rung.limits.least_us, rung.kernel.rung, rung, rung.limits)
-            for rung in ladder.rungs
-            if rung.limits is not None and not rung.is_ceiling and status_of(run, rung.case).usable
-        ),
-        key=lambda item: item[:2],
-    )
-    if run.backend != "sim" or not bounded:
-        return None
-    least, _, rung, _ = bounded[0]
-    most, _, slowest, _ = bounded[-1]
-    alike = tuple(found.kernel.id for us, _, found, _ in bounded[1:] if us <= least * _SAME_BOUND)
-    same = (f"the same bound: {numbers.listed(alike, _MOST_NAMED)}",) if alike else ()
-    limiter = f", {slowest.limiter.word}" if slowest.limiter else ""
-    slower = (f"{slowest.kernel.id} at least {numbers.time_us(most)}{limiter}",)
-    return Answer(
-        size=ladder.size.label,
-        kind="bounded",
-        kernel=rung.kernel.id,
-        ran=rung.case.ran,
-        shape=shape_of(rung, rung.case),
-        bound_us=least,
-        limiter=rung.limiter,
-        alike=alike,
-        cautions=(*same, *(slower if most > least * _SAME_BOUND else ()), *_without(run, ladder)),
-        action=next(iter(rung.actions), None),
-    )
+def _untimed_us(rung: Rung, modelled: bool) -> float | None:
+    """What orders a rung that nobody timed; None without it."""
+    if modelled:
+        return rung.case.model.median_us if rung.case.model else None
+    return rung.limits.least_us if rung.limits else None
 
 
 def _untold(run: Run, ladder: SizeLadder) -> Answer:

@@ -211,14 +211,13 @@ class FleetDocument:
 
 @dataclass(frozen=True, slots=True)
 class FleetRuns:
-    """What a fleet's runs amount to: cards by their titles, and by the model the cases that were timed.
+    """What a fleet's runs amount to, and its cards by their titles.
 
     `sources` are kernels of which the files hold several sources, which are judged apart.
     """
 
     found: FleetDocument
     cards: Mapping[str, Card]
-    series: Mapping[str, Sequence[CardSeries]]
     sources: tuple[str, ...]
 
     @property
@@ -341,10 +340,6 @@ class FleetBuilder:
             )
         models = Counter(card.model for card in self._cards.values()).most_common()
         named = {model: list(self._named(model)) for model, _ in models}
-        series = {
-            model: [CardSeries(name, case.rounds_us, case.part) for name, case in cases if case.rounds_us]
-            for model, cases in named.items()
-        }
         failures = (
             FailedCase(card, name, why)
             for cases in named.values()
@@ -356,13 +351,13 @@ class FleetBuilder:
             1,
             self._tool,
             len(self._cards),
-            tuple(self._kind(model, series[model]) for model, _ in models),
+            tuple(self._kind(model, named[model]) for model, _ in models),
             dict(self._versions()),
             tuple(failures),
             self._left_out,
         )
         sources = (kernel for cases in self._cases.values() for kernel in _several_sources(cases))
-        return FleetRuns(found, self._cards, series, tuple(dict.fromkeys(sources)))
+        return FleetRuns(found, self._cards, tuple(dict.fromkeys(sources)))
 
     def _named(self, model: str) -> Iterator[tuple[str, _Case]]:
         """Cases by a name of their own: of one kernel's several sources each says which."""
@@ -372,7 +367,8 @@ class FleetBuilder:
             source = key[-1]
             yield (f"{case.name} ({source[:8]})" if counts[case.name] > 1 and source else case.name), case
 
-    def _kind(self, model: str, series: Sequence[CardSeries]) -> FleetKind:
+    def _kind(self, model: str, named: Sequence[tuple[str, _Case]]) -> FleetKind:
+        series = [CardSeries(name, case.rounds_us, case.part) for name, case in named if case.rounds_us]
         cards = {title: card for title, card in self._cards.items() if card.model == model}
         judged = judge_cards(series)
         outliers = (

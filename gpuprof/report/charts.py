@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import FIGURES, headline_rate
+from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.models import REASONS, reasons_text
@@ -32,12 +32,8 @@ from gpuprof.text import visible
 
 Chart = dict[str, Any]
 
-#: Ratio of the longest bar to the shortest up to which a linear axis shows both.
-_LINEAR_SPREAD = 30.0
 #: A limit up to so many times the longest bar is worth the axis that it takes.
 _NEAR = 2.5
-#: Foot of an axis of ratios: the fewest possible is 1.
-_LOG_FOOT = 0.5
 #: From so many bars on, those after the fastest few are folded.
 _MANY_BARS, _OPEN_BARS = 14, 10
 _MOST_POINTS = 7
@@ -156,7 +152,7 @@ def _standing(rung: Rung) -> float:
 
 
 def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
-    """Rates and times on a GPU; bounds and counts anywhere; resources where nothing else was measured."""
+    """Rates and times on a GPU; modelled times and bounds anywhere."""
     flops = group.rate_is_flops
 
     def rates(rung: Rung) -> _RungBar | None:
@@ -210,15 +206,6 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
             parts if any(parts) else (),
         )
 
-    def plain(key: str, label: str, axis: str, lines: tuple[tuple[float, str], ...] = ()) -> _Metric:
-        figure = FIGURES[key]
-
-        def read(rung: Rung) -> _RungBar | None:
-            value = figure.value(Subject(run, rung.case, rung))
-            return None if value is None else _RungBar(value, figure.write(value), figure.write(value))
-
-        return _Metric(key, label, axis, read, lines=lines)
-
     timed = run.backend == "gpu"
     if timed:
         # Bandwidths are compared in GB/s throughout.
@@ -232,8 +219,6 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
     parts = tuple(label for label, _ in REASONS.values())
     yield _Metric("model", "Modelled", axis, modelled, numbers.TIME_UNITS, parts=parts)
     yield _Metric("bound", "Bound", f"{{}} at least, by exact counts{marked}", bounds, numbers.TIME_UNITS)
-    for metric in _COUNTED if timed else (*_COUNTED, *_COMPILED):
-        yield plain(*metric)
 
 
 def _rate_text(run: Run, case: Measurement) -> str:
@@ -252,50 +237,6 @@ def _roofs(run: Run, ladder: SizeLadder, flops: bool) -> tuple[tuple[float, str]
     return (*roof, (copy, f"measured copy {numbers.gbps(copy)}")) if copy else roof
 
 
-_WHOLE = ((100.0, "100 %"),)
-#: Counts and resources: figure, label of the button, title of the axis, and lines to mark.
-_COUNTED: tuple[tuple[Any, ...], ...] = (
-    (
-        "sector_ratio",
-        "Global traffic",
-        "bytes of global sectors requested, × the fewest possible; shorter is better",
-        ((1.0, "fewest possible"),),
-    ),
-    (
-        "global_load_efficiency_pct",
-        "Load efficiency",
-        "useful bytes in the sectors of global loads, %; longer is better",
-        _WHOLE,
-    ),
-    (
-        "global_store_efficiency_pct",
-        "Store efficiency",
-        "useful bytes in the sectors of global stores, %; longer is better",
-        _WHOLE,
-    ),
-    (
-        "shared_wavefronts_per_step",
-        "Shared wavefronts",
-        "shared-memory passes per warp-wide step of useful work; shorter is better",
-    ),
-    (
-        "bank_conflicts_per_step",
-        "Bank conflicts",
-        "extra shared-memory passes per warp-wide step of useful work; shorter is better",
-    ),
-)
-_COMPILED: tuple[tuple[Any, ...], ...] = (
-    (
-        "theoretical_occupancy_pct",
-        "Occupancy",
-        "theoretical occupancy, %; more is not always faster",
-        _WHOLE,
-    ),
-    ("registers_per_thread", "Registers", "registers per thread"),
-    ("shared_bytes", "Shared memory", "bytes of shared memory per block"),
-)
-
-
 def _bars(metric: _Metric, rungs: list[Rung], shown: list[bool]) -> Chart | None:
     """One figure of every rung, None where none has it.
 
@@ -306,20 +247,15 @@ def _bars(metric: _Metric, rungs: list[Rung], shown: list[bool]) -> Chart | None
     if not known:
         return None
     divisor, unit = numbers.unit_for(max(max(bar.value, bar.mark or 0.0) for bar in known), metric.units)
-    values = [bar.value for bar in known if bar.value > 0]
-    spread = max(values) / min(values) if values else 1.0
-    logarithmic = metric.key == "sector_ratio" and spread > _LINEAR_SPREAD
     longest = max(bar.end for bar in known)
     longest_shown = max((bar.end for bar in compress(read, shown) if bar), default=0.0)
     if longest > _NEAR * longest_shown > 0:
         longest = longest_shown
     high = max([longest, *(value for value, _ in metric.lines if value <= _NEAR * longest)]) / divisor or 1.0
-    low = _LOG_FOOT if logarithmic else 0.0
-    title = metric.axis.format(unit) + ("; logarithmic" if logarithmic else "")
     return {
         "key": metric.key,
         "label": metric.label,
-        "x": _axis(title, low, max(high, 2 * low), logarithmic),
+        "x": _axis(metric.axis.format(unit), 0.0, high),
         "lines": [{"value": value / divisor, "label": label} for value, label in metric.lines],
         "parts": list(metric.parts) if any(bar.parts for bar in known) else [],
         "without": f"not {'modelled' if metric.key == 'model' else 'measured'}",
