@@ -8,8 +8,6 @@ from typing import Literal
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.actions import Action
-from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
 from gpuprof.analysis.models import modelled_text, too_near
@@ -84,7 +82,6 @@ class Answer:
     bound_us: float | None = None
     reference: Versus | None = None
     simplest: Versus | None = None
-    rate: str = ""
     peaks: tuple[PeakShare, ...] = ()
     limiter: Limiter | None = None
     overhead: Overhead | None = None
@@ -131,13 +128,6 @@ class Answer:
         return tuple(filter(None, (*(part.text for part in parts if part), limiter)))
 
     @property
-    def details(self) -> tuple[str, ...]:
-        """What a line has no room for: the factor to the simplest rung, the rate, its shares of the peak."""
-        simplest = self.simplest.text if self.simplest else ""
-        shares = (share.text for share in self.peaks)
-        return tuple(found for found in (simplest, self.rate, *shares) if found and found not in self.facts)
-
-    @property
     def text(self) -> str:
         """The whole sentence, without the size."""
         said = self.lead or ", ".join((self.name, *self.facts))
@@ -162,8 +152,6 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
     speed = rung.speed
     assert speed is not None
     width = speed.timing.ci95_rel
-    rate = headline_rate(run, rung.case)
-    value = rate.value(Subject(run, rung.case, rung))
     alike = tuple(_alike(ladder, rung))
     return Answer(
         size=ladder.size.label,
@@ -176,7 +164,6 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
         bound_us=rung.limits.least_us if rung.limits else None,
         reference=Versus(ladder.reference_name, rung.vs_reference) if rung.vs_reference else None,
         simplest=_simplest(ladder, rung, speed),
-        rate=rate.write(value) if value is not None else "",
         peaks=tuple(_peaks(speed)),
         limiter=rung.limiter,
         overhead=launch_overhead(run, rung.case),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The roofline by level of the memory hierarchy: roofs, where each kernel stands, and how steps move it.
+"""The roofline by level of the memory hierarchy: its roofs, and where each kernel stands.
 
 A kernel's arithmetic intensity is its FLOPs over the bytes that cross one level, so kernels that do the same
 work stand apart: what one rung moves through shared memory the next keeps in registers. The bytes are counted
@@ -33,10 +33,7 @@ class MemoryRoof:
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """One kernel at one size: the measured rate, the modelled one, or the highest that its bounds allow.
-
-    `after` is the rung that its step starts from; empty for none.
-    """
+    """One kernel at one size: the measured rate, the modelled one, or the highest that its bounds allow."""
 
     kernel: str
     size: str
@@ -44,7 +41,6 @@ class RooflinePoint:
     gflops: float
     is_reference: bool
     by: By = "time"
-    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,6 @@ def _points(
                         gflops=rate[0],
                         is_reference=rung.is_reference,
                         by=rate[1],
-                        after=rung.previous or "",
                     )
                 )
     return found

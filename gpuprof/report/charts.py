@@ -421,23 +421,4 @@ def _level(run: Run, level: Level, peak: float, anchors: dict[str, str], telling
             }
             for look, kernel in enumerate(order)
         ],
-        "steps": _steps(level, last, drawn),
     }
-
-
-def _steps(level: Level, last: str, drawn: list[str]) -> list[list[float]]:
-    """An arrow from each kernel that is drawn to the next that is, over those between; [x, y, x, y]."""
-    points = {point.kernel: point for point in level.points if point.size == last}
-    found = []
-    for kernel in drawn:
-        before, seen = points[kernel].after, {kernel}
-        while before in points and before not in drawn and before not in seen:
-            seen.add(before)
-            before = points[before].after
-        if before in drawn and before != kernel:
-            ends = (points[before], points[kernel])
-            place = [value for end in ends for value in (end.flop_per_byte, end.gflops)]
-            # Between points that are one it has no direction, and is none.
-            if place[:2] != place[2:]:
-                found.append(place)
-    return found

@@ -103,7 +103,7 @@ def _section(run: Run, found: list[tuple[SizeLadder, Rung]], anchors: dict[str, 
                 rung.case,
                 tuple(told_of(rung)),
                 () if rung.limits else explanation(run, rung),
-                picture_of(ladder, rung),
+                picture_of(rung),
             )
             for ladder, rung in found
         ),

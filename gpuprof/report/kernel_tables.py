@@ -33,6 +33,7 @@ _SHOWN = (
         "median_us",
         "ci95_pct",
         "warm_us",
+        "published_us",
         "model_us",
         "gflops",
         "gbps",
@@ -70,8 +71,6 @@ def kernel_figures(
         yield from _shares(f"Where the cycles of resident warps went at {size}", spent)
     yield from _model_lines(found, record, anchor)
     yield from _counters(run, found)
-    if record.published:
-        yield _published(record)
     for case in cases:
         if case.timing and case.timing.cold:
             drawn, scale = rounds_picture({f"samples at {case.problem.label}": case.timing.cold})
@@ -243,20 +242,3 @@ def _counters(run: Run, found: Found) -> Iterator[Table]:
     for sources, own in rows.items():
         caption = f"Counters, by {' and '.join(_COUNTED_BY[source] for source in sources)}"
         yield Table((Column("Counter", right=False), *_sizes(found)), tuple(own), caption)
-
-
-def _published(record: KernelRecord) -> Table:
-    columns = (Column("Size", right=False), Column("Time"), Column("Note", right=False))
-    rows = (
-        Row(
-            (
-                Cell(figure.size),
-                missing("not published")
-                if figure.time_ms is None
-                else Cell(numbers.time_us(figure.time_ms * 1000, 4)),
-                Cell(figure.note),
-            )
-        )
-        for figure in record.published
-    )
-    return Table(columns, tuple(rows), "As published by the authors, on their GPU: context, not a target")

@@ -243,7 +243,7 @@ def test_a_logarithmic_axis_has_equal_steps_for_equal_factors() -> None:
         assert place == pytest.approx(low + slope * (logarithm - low_log), abs=0.05)
 
 
-def test_roofs_points_and_steps_lie_on_logarithmic_axes() -> None:
+def test_roofs_and_points_lie_on_logarithmic_axes() -> None:
     view = next(view for view in page_of("gemm").charts.values() if view.data["title"].startswith("Roofline"))
     for choice, level in enumerate(view.data["choices"]):
         tree = parsed(drawings(view.data)[choice])
@@ -266,8 +266,6 @@ def test_roofs_points_and_steps_lie_on_logarithmic_axes() -> None:
                 decade = (x2 - x) / (x2_log - x_log)
                 height = -(y2 - y) / (y2_log - y_log)
                 assert up / across == pytest.approx(height / decade, rel=0.02)
-        assert len(of_class(tree, "step")) == len(level["steps"])
-        assert level["steps"]
 
 
 def test_a_roofline_of_many_draws_those_that_tell_most() -> None:

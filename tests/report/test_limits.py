@@ -13,7 +13,7 @@ from gpuprof.analysis.ladder import build_ladder
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
-from gpuprof.report.bound_picture import bound_picture, note
+from gpuprof.report.bound_picture import BoundPicture, note
 from gpuprof.results import SourceLine
 
 
@@ -60,18 +60,6 @@ def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
     assert "L2 up to 4.00 ms → 2.00 ms" in shifts(below, above)
 
 
-def test_the_rung_below_is_marked_unless_it_would_squeeze_the_picture():
-    below, above = limits(at(counted(CONFLICTS), 20_000)), limits(at(counted(CONFLICTS), 10_400))
-    picture = bound_picture(above, below=below)
-    assert picture.place(below.measured_us) == pytest.approx(100 / 1.04)
-    assert picture.place(above.measured_us) == pytest.approx(50)
-    assert picture.before(above.floors[0]) == pytest.approx(100 * 10_000 / 20_800)
-    slow = limits(at(counted(CONFLICTS), 200_000))
-    squeezed = bound_picture(above, below=slow)
-    assert (squeezed.below, squeezed.before(above.floors[0])) == (None, None)
-    assert squeezed.place(above.measured_us) == pytest.approx(100 / 1.04)
-
-
 def test_the_line_that_causes_most_of_it_is_named_and_marked():
     lines = (
         SourceLine(10, {"l1_passes": 30, "ffma_thread_instructions": 900}),
@@ -88,7 +76,7 @@ def test_the_line_that_causes_most_of_it_is_named_and_marked():
 
 def test_the_picture_has_one_axis_for_bounds_and_time():
     found = limits(at(counted(CONFLICTS), 12_500))
-    picture = bound_picture(found)
+    picture = BoundPicture(found)
     binding, second = found.floors[:2]
     assert picture.place(found.measured_us) == pytest.approx(100 / 1.04)
     assert picture.place(binding.bound.least_us) == pytest.approx(80 / 1.04)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Lines and points between two axes: rates over size, and rooflines with the ladder's steps as arrows."""
+"""Lines and points between two axes: rates over size, and rooflines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,6 @@ from markupsafe import Markup
 
 from gpuprof.report.svg.drawing import Scale, element, number, place, tick_text, width_of
 
-_LABEL_PX, _LINE_PX = 11.0, 13.0
-#: Where a name may stand beside its mark: pixels across and down, and which end of it is there.
-_SIDES = ((9.0, 4.0, "start"), (-9.0, 4.0, "end"), (0.0, -10.0, "middle"), (0.0, 18.0, "middle"))
-_MARK_PX = 7.0
-
-_Box = tuple[float, float, float, float]
 #: Marks within 5 pixels of their place; seven shapes and eight colours tell 56 series apart.
 SHAPES = (
     "M-4.5 0A4.5 4.5 0 1 0 4.5 0A4.5 4.5 0 1 0 -4.5 0Z",
@@ -66,13 +60,8 @@ def curves(chart: dict[str, Any], choice: int) -> Markup:
     lined = [item for item in shown if "line" in item]
     paths = [_path(plane, roof, roof["line"]) for roof in roofs]
     content = [_stretched(*paths, *(_path(plane, item, f"{_class(item)} {item['line']}") for item in lined))]
-    head = f"{chart['id']}-{choice}-arrow"
-    steps = [_step(plane, step, head) for step in held.get("steps", [])]
-    content += [_arrow_head(head), *steps] if steps else []
     content += [whisker for item in shown for whisker in _whiskers(plane, item)]
     content += [one for item in shown for one in _marks(plane, item)]
-    # Series of one mark each have their names beside them.
-    content += _names(plane, [item for item in shown if item.get("last")])
     legend = element("p", *map(_roof_in_words, roofs), *map(_in_words, shown), class_="key")
     words = "; ".join(f"{item['name']} {item['text'][-1]}" for item in shown)
     described = f"{len(shown)} of {len(held['series'])} kernels, each at its largest size: {words}."
@@ -125,18 +114,6 @@ def _marks(plane: _Plane, item: dict[str, Any]) -> Iterator[Markup]:
         yield _mark(plane.at(x, y), outline, _class(item), f"{item['name']}, {text}")
 
 
-def _step(plane: _Plane, step: list[float], head: str) -> Markup:
-    (x1, y1), (x2, y2) = plane.at(*step[:2]), plane.at(*step[2:])
-    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="step", marker_end=f"url(#{head})")
-
-
-def _arrow_head(name: str) -> Markup:
-    head = element("path", d="M0 0L7 3.5L0 7Z")
-    attributes = {"refX": "13", "refY": "3.5", "markerWidth": "7", "markerHeight": "7"}
-    units = {"markerUnits": "userSpaceOnUse", "orient": "auto"}
-    return element("defs", element("marker", head, id=name, **attributes, **units, class_="head"))
-
-
 def _roof_in_words(roof: dict[str, Any]) -> Markup:
     line = element("line", x1="0", x2="26", y1="7", y2="7", class_=roof["line"])
     sign = element("svg", line, class_="swatch", width="26", height="14", aria_hidden="true")
@@ -147,45 +124,6 @@ def _in_words(item: dict[str, Any]) -> Markup:
     class_ = f"{_class(item)} {item.get('line', '')}".strip()
     sign = _swatch(_shape(item["look"], item["reference"]), class_, lined="line" in item)
     return element("a", sign, item["name"], href=f"#{item['anchor']}")
-
-
-def _names(plane: _Plane, shown: list[dict[str, Any]]) -> list[Markup]:
-    """Names beside the marks, of the highest first, where they touch nothing at any width."""
-    ranked = sorted(shown, key=lambda item: -item["y"][-1])
-    narrow = dict(_places(plane, ranked, NARROW_PX))
-    found = []
-    for at, side in _places(plane, ranked, WIDE_PX).items():
-        dx, dy, anchor = side
-        x, y = plane.at(ranked[at]["x"][-1], ranked[at]["y"][-1])
-        class_ = "name" if narrow.get(at) == side else "name wide-only"
-        name = ranked[at]["name"]
-        found.append(element("text", name, x=x, y=y, dx=dx, dy=dy, text_anchor=anchor, class_=class_))
-    return found
-
-
-def _places(plane: _Plane, ranked: list[dict[str, Any]], width: float) -> dict[int, tuple[float, float, str]]:
-    """On which side of its mark each name is free, in a plane of so many pixels, and so in any wider one."""
-    middles = [
-        (plane.x.share(item["x"][-1]) * width, (1 - plane.y.share(item["y"][-1])) * plane.height)
-        for item in ranked
-    ]
-    taken: list[_Box] = [(x - _MARK_PX, y - _MARK_PX, x + _MARK_PX, y + _MARK_PX) for x, y in middles]
-    found = {}
-    for at, (x, y) in enumerate(middles):
-        length = width_of(ranked[at]["name"], _LABEL_PX)
-        for dx, dy, anchor in _SIDES:
-            left = x + dx - {"start": 0.0, "middle": length / 2, "end": length}[anchor]
-            box = (left, y + dy - _LINE_PX + 3, left + length, y + dy + 3)
-            others = (other for index, other in enumerate(taken) if index != at)
-            if box[0] >= 0 and box[2] <= width and not any(_touch(box, other) for other in others):
-                taken.append(box)
-                found[at] = (dx, dy, anchor)
-                break
-    return found
-
-
-def _touch(first: _Box, second: _Box) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
 def _series_class(index: int, is_reference: bool) -> str:

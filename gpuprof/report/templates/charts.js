@@ -178,10 +178,6 @@ const gpuprof = (() => {
         ...(innerWidth > 800 && { legend: { x: 1.02, y: 1 } }),
         xaxis: described(held.x),
         yaxis: described(held.y),
-        annotations: (held.steps || []).map((step) => {
-          const [ax, ay, x, y] = step.map(Math.log10);
-          return { ax, ay, x, y, axref: "x", ayref: "y", text: "", arrowcolor: colour("faint"), arrowwidth: 1, arrowhead: 2, standoff: 7, startstandoff: 5 };
-        }),
       }),
     };
   }
