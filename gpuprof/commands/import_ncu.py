@@ -17,7 +17,6 @@ def import_report(
     report: Path, results: Path, output: Path | None, ncu_path: str | None, *, force: bool = False
 ) -> None:
     """Read a report, give its launches to cases, and write the results: in place where no output is named."""
-    from gpuprof.ncu.diagnosis import NcuError
     from gpuprof.ncu.find import find_ncu
     from gpuprof.ncu.importing import match_launches
     from gpuprof.ncu.outcome import merge
@@ -29,13 +28,7 @@ def import_report(
     run = read_run(source)
     path = output or source
     check_writable(path, force or same_file(path, source))
-    try:
-        ncu = find_ncu(ncu_path)
-    except NcuError:
-        if ncu_path:
-            raise
-        ncu = None
-    imported = match_launches(run, read_report(report, ncu), report)
+    imported = match_launches(run, read_report(report, find_ncu(ncu_path)), report)
     signals.check()
     write_run(merge(run, imported.outcome), path)
     for sentence in imported.unmatched:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Read a report: with ncu itself (raw page, CSV, base units), or with NVIDIA's `ncu_report` without ncu.
+"""Read a report with ncu itself: its raw page as CSV, in base units.
 
 Values are found by the names of their columns only, and a cell that does not have the documented form is an
 error, never a guess.
@@ -10,14 +10,11 @@ import csv
 import io
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from gpuprof.counters import OPCODES
-from gpuprof.errors import foreign
 from gpuprof.ncu.diagnosis import NcuReadError, diagnose, first_error
 from gpuprof.ncu.find import Ncu, run_to_end
 from gpuprof.ncu.metrics import requested
@@ -56,22 +53,13 @@ class ProfiledLaunch:
     cells: Mapping[str, MetricCell] = field(default_factory=dict)
 
 
-def read_report(path: Path, ncu: Ncu | None) -> list[ProfiledLaunch]:
+def read_report(path: Path, ncu: Ncu) -> list[ProfiledLaunch]:
     """Every launch of a report, in order.
 
     Raises:
-        NcuReadError: The report is damaged or of a newer Nsight Compute, or nothing here can read it.
+        NcuReadError: The report is damaged, or of a newer Nsight Compute.
     """
-    if ncu is None:
-        return read_with_package(path)
-    try:
-        return parse_raw_csv(raw_csv(path, ncu))
-    except NcuReadError as error:
-        # Another version's table may differ; the reader that ships with it knows its own files.
-        try:
-            return read_with_package(path, ncu)
-        except NcuReadError:
-            raise error from None
+    return parse_raw_csv(raw_csv(path, ncu))
 
 
 def raw_csv(path: Path, ncu: Ncu) -> str:
@@ -166,7 +154,8 @@ def _number(text: str, unit: str) -> MetricCell:
     if text in _ABSENT:
         return MetricCell(None, unit, "Nsight Compute did not collect it on this GPU")
     if _NOT_FINITE.match(text):
-        return MetricCell(None, unit, not_finite(text))
+        why = "nothing was counted, or its version does not match this driver and GPU"
+        return MetricCell(None, unit, f"Nsight Compute reports {text.strip()}: {why}")
     if not _NUMBER.match(text):
         # The instances of a metric follow its value; a text is no number at all.
         total, bracket, _ = text.partition(" (")
@@ -176,94 +165,3 @@ def _number(text: str, unit: str) -> MetricCell:
     plain = text.replace(",", "")
     value = float(plain)
     return MetricCell(int(value) if value.is_integer() and "." not in plain else value, unit)
-
-
-def not_finite(text: str) -> str:
-    """The reason of a value that is NaN or infinite."""
-    return (
-        f"Nsight Compute reports {text.strip()}: nothing was counted, or its version does not match this"
-        " driver and GPU"
-    )
-
-
-def find_package(ncu: Ncu | None) -> Any:
-    """NVIDIA's `ncu_report`: the installed package, or the one that ships with an Nsight Compute."""
-    shipped = Path(ncu.path).resolve().parent / "extras" / "python" if ncu else None
-    try:
-        import ncu_report
-    except ImportError:
-        if shipped is None or not shipped.is_dir():
-            raise NcuReadError(
-                "Nothing here reads Nsight Compute's reports.",
-                fix="Install Nsight Compute, or only its reader: pip install ncu-report",
-            ) from None
-        sys.path.append(str(shipped))
-        try:
-            import ncu_report
-        except ImportError as error:
-            what = f"Nsight Compute's own ncu_report cannot be imported: {foreign(error)}."
-            raise NcuReadError(what) from error
-        finally:
-            sys.path.remove(str(shipped))
-    return ncu_report
-
-
-def read_with_package(path: Path, ncu: Ncu | None = None) -> list[ProfiledLaunch]:
-    """Read a report with NVIDIA's Python reader.
-
-    Raises:
-        NcuReadError: The reader is missing, or refuses the file.
-    """
-    package = find_package(ncu)
-    try:
-        context = package.load_report(str(path))
-        ranges = [context.range_by_idx(index) for index in range(context.num_ranges())]
-        actions = [one.action_by_idx(index) for one in ranges for index in range(one.num_actions())]
-        return [_launch(action) for action in actions]
-    except NcuReadError:
-        raise
-    except Exception as error:  # The reader raises whatever its C++ side threw.
-        raise NcuReadError(
-            f"{path.name} cannot be read: {foreign(error)}.", fix="A newer report needs a newer ncu-report."
-        ) from error
-
-
-def _launch(action: Any) -> ProfiledLaunch:
-    wanted = set(requested().split(","))
-    cells = {name: _package_cell(action, name) for name in action.metric_names() if name in wanted}
-
-    def extent(kind: str) -> Extent:
-        x, y, z = (action.metric_by_name(f"launch__{kind}_dim_{axis}").as_uint64() for axis in "xyz")
-        return int(x), int(y), int(z)
-
-    def attribute(name: str) -> str | None:
-        metric = action.metric_by_name(f"device__attribute_compute_capability_{name}")
-        return str(metric.as_uint64()) if metric is not None else None
-
-    major, minor = attribute("major"), attribute("minor")
-    return ProfiledLaunch(
-        kernel=action.name(),
-        block=extent("block"),
-        grid=extent("grid"),
-        compute_capability=f"{major}.{minor}" if major and minor else None,
-        cells=cells,
-    )
-
-
-def _package_cell(action: Any, name: str) -> MetricCell:
-    metric = action.metric_by_name(name)
-    value = metric.value()
-    unit = str(metric.unit() or "")
-    if value is None or isinstance(value, str):
-        return MetricCell(None, unit, "Nsight Compute did not collect it on this GPU")
-    if value != value or value in (float("inf"), float("-inf")):
-        return MetricCell(None, unit, not_finite(str(value)))
-    whole = int(value) if float(value).is_integer() else float(value)
-    if name != OPCODES or not metric.has_correlation_ids():
-        return MetricCell(whole, unit)
-    keys = metric.correlation_ids()
-    count = metric.num_instances()
-    parts = {str(keys.value(index)): int(metric.value(index)) for index in range(count)}
-    if len(parts) != count or sum(parts.values()) != value:
-        raise NcuReadError(f"The instances of {name} do not add up to its total.")
-    return MetricCell(whole, unit, parts=parts)

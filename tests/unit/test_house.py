@@ -100,7 +100,6 @@ LIBRARIES: dict[str, set[str]] = {
     "numpy": {"executor", "problems", "backends.gpu", "backends.sim", "tuning"},
     "llvmlite": {"executor"},
     "distributed": {"measure"},
-    "ncu_report": {"ncu"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
     "ml_dtypes": {"problems"},
