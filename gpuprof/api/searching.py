@@ -198,7 +198,7 @@ def tune(
     def earlier(run: Record) -> tuple[Measurement, ...]:
         if path is None or not path.exists():
             return ()
-        found = find_earlier(path, run, request.problem(request.sizes[0], {}).record())
+        found = find_earlier(path, run)
         if found.why_not:
             raise InputError(f"{path} exists already, and {found.why_not}.", fix="Name another file.")
         return found.cases

@@ -21,7 +21,7 @@ from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.measure.options import Given, OutputOptions, SelectOptions
-from gpuprof.results import Measurement, ProblemRecord, Run
+from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import KERNEL_ENDINGS
 from gpuprof.tuning.continuing import Continued, find_earlier
@@ -41,7 +41,7 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
     _tell_space(plan.space)
     request = plan.request
     name = next(iter(kernels)) if len(kernels) == 1 else request.operation.name
-    place = _ResultsPlace(output, name, request.problem(request.sizes[0], {}).record())
+    place = _ResultsPlace(output, name)
     with (
         watch_search(quiet=output.quiet) as watcher,
         Tuner(plan, watcher, argv=given.argv, keep=place.keep, earlier=place.earlier) as tuner,
@@ -142,9 +142,8 @@ def _tell_space(space: SearchSpace) -> None:
 class _ResultsPlace:
     """Where the search's results file stands, and what of an earlier part of the search is there."""
 
-    def __init__(self, output: OutputOptions, name: str, problem: ProblemRecord) -> None:
+    def __init__(self, output: OutputOptions, name: str) -> None:
         self._output = output
-        self._problem = problem
         self._name = name
         self._earlier: Continued | None = None
         #: Where the results are asked for.
@@ -157,7 +156,7 @@ class _ResultsPlace:
             return ()
         number = 2
         while self.asked_for.exists():
-            self._earlier = find_earlier(self.asked_for, run, self._problem)
+            self._earlier = find_earlier(self.asked_for, run)
             if not self._earlier.why_not:
                 count = len(self._earlier.cases)
                 points = "point is" if count == 1 else "points are"

@@ -98,9 +98,7 @@ def continued(before: Run, now: Run, path: Path) -> Run:
     Returns:
         The run, with those of its cases that need not be measured again, in the order of the plan.
     """
-    sources = {record.id: record.source_hash for record in now.kernels}
-    wanted = _Wanted(now.tool.version, now.asked, now.operations, sources)
-    _refuse(before, path, [*_requests(before, wanted), *_surroundings(before, now)])
+    _refuse(before, path, list(differences(before, now)))
     kept = sorted(
         (case for case in before.cases if not case.lost and case.planned is not None),
         key=lambda case: case.planned or 0,
@@ -113,6 +111,13 @@ def continued(before: Run, now: Run, path: Path) -> Run:
         cases=tuple(kept),
         resumed_utc=(*before.resumed_utc, when),
     )
+
+
+def differences(before: Run, now: Run) -> Iterator[str]:
+    """What keeps a run from going on as another one, in clauses."""
+    sources = {record.id: record.source_hash for record in now.kernels}
+    yield from _requests(before, _Wanted(now.tool.version, now.asked, now.operations, sources))
+    yield from _surroundings(before, now)
 
 
 def by_place(held: Sequence[Measurement], cases: Sequence[Case], path: Path) -> dict[int, Measurement]:
@@ -171,9 +176,10 @@ def _surroundings(before: Run, now: Run) -> Iterator[str]:
     yield from _unlike(environment, now.environment, "")
     if len(before.devices) != len(now.devices):
         yield f"it ran on {len(before.devices)} devices, now there are {len(now.devices)}"
-    for old, new in zip(before.devices, now.devices, strict=False):
-        if old.name != new.name:
-            yield f"the device was {old.name}, now it is {new.name}"
+        return
+    for number, (old, new) in enumerate(zip(before.devices, now.devices, strict=True)):
+        if before.device_label(number) != now.device_label(number):
+            yield f"the device was {before.device_label(number)}, now it is {now.device_label(number)}"
         elif _fixed(old) != _fixed(new):
             keys = [key for key, value in _fixed(old).items() if _fixed(new)[key] != value]
             yield f"{new.name} differs in {', '.join(keys)}"

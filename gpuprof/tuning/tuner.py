@@ -15,6 +15,7 @@ from dataclasses import replace
 from gpuprof.errors import InputError
 from gpuprof.measure.protocol import Open, OpenExecutor
 from gpuprof.measure.request import without_poison
+from gpuprof.measure.resume import asked
 from gpuprof.measure.run import Keep, empty_run_on
 from gpuprof.measure.side_by_side import Cards
 from gpuprof.measure.sites import sites_of
@@ -31,6 +32,8 @@ COMPILE_SECONDS = 240.0
 COUNTED, COUNT_SECONDS = 24, 60.0
 #: Time in which as many of the others are counted as can be.
 COUNT_MORE_SECONDS = 60.0
+#: Besides its kernels, what decides a search's figures; sizes, values and budget may change.
+_DECIDES = ("dtype", "set", "seed", "poison-inout")
 
 
 class Tuner:
@@ -95,7 +98,13 @@ class Tuner:
             ]
             run = empty_run_on(self._cards, request, options, argv)
             records = tuple(one for one in run.kernels if one.id in self._kernels or one.is_reference)
-            self._empty = replace(run, kernels=records, tuning=self._tuning(finished=False))
+            decides = {name: text for name, text in asked(request, options).items() if name in _DECIDES}
+            self._empty = replace(
+                run,
+                kernels=records,
+                tuning=self._tuning(finished=False),
+                asked={"kernel": " ".join(self._kernels), **decides},
+            )
             labels = () if alone else tuple(map(run.device_label, range(len(run.devices))))
             first = self._cards.cards[0].opened
             watcher.opened(replace(first, labels=labels, backend_reason=run.backend_reason))

@@ -20,7 +20,6 @@ from gpuprof.kernels.paths import ladder_of
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.protocol import Opened, Reach, Reached, Sized
 from gpuprof.measure.request import Selection, make_request
-from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
@@ -33,7 +32,6 @@ pytestmark = pytest.mark.deep
 
 DEVICE = load_card("h200")
 ROUNDS = 9
-PROBLEM = Problem.of(load_kernels(TILES).operation, (2048, 2048, 2048), "f32", {}, {}).record()
 
 
 class MadeUpGpu:
@@ -222,7 +220,7 @@ def test_a_search_that_was_stopped_goes_on(made_up, tmp_path):
     kernel = load_kernels(TILES).kernels[0]
     known = {Point(kernel.id, tuple(case.params.items()), kernel.launch.block) for case in run.cases}
     again = made_up()
-    run = searched(plan(), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
+    run = searched(plan(), keep=keep, earlier=lambda empty: find_earlier(path, empty).cases)
     assert run.complete
     assert len(run.cases) == 20
     explored = [point for batch in again.batches for point in batch][:11]
@@ -252,12 +250,14 @@ def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
     path = tmp_path / "results.json"
     made_up()
     run = searched(plan(6), keep=lambda run: ResultsFile(path, run, replace=True))
-    assert find_earlier(path, run, PROBLEM).cases == run.cases
-    assert "another gemm_tiles" in find_earlier(path, _with_source(run), PROBLEM).why_not
-    assert "its seed is 0" in find_earlier(path, replace(run, seed=1), PROBLEM).why_not
-    assert "not a search" in find_earlier(path, replace(run, tuning=None), PROBLEM).why_not
-    assert "driver" in find_earlier(path, replace(run, environment={"driver": "2"}), PROBLEM).why_not
-    assert "was in f32" in find_earlier(path, run, replace(PROBLEM, dtype="f64")).why_not
+    assert find_earlier(path, run).cases == run.cases
+    for other, words in (
+        (_with_source(run), "the source of gemm_tiles has changed"),
+        (replace(run, asked={**run.asked, "seed": "1"}), "--seed was 0, now it is 1"),
+        (replace(run, asked={**run.asked, "dtype": "f64"}), "--dtype was f32, now it is f64"),
+        (replace(run, environment={"driver": "2"}), "driver was 1, now it is 2"),
+    ):
+        assert find_earlier(path, other).why_not == f"it holds another search: {words}"
 
 
 def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, monkeypatch):
@@ -272,7 +272,7 @@ def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, 
     known = searched(plan(6), keep=keep).cases
     made_up()
     monkeypatch.setattr(MadeUpPool, "build", _interrupted)
-    run = searched(plan(6), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
+    run = searched(plan(6), keep=keep, earlier=lambda empty: find_earlier(path, empty).cases)
     assert not run.complete
     assert run.cases == known == read_run(path).cases
     assert held == [0, 6]
@@ -329,10 +329,12 @@ def test_a_search_on_several_devices_goes_on(made_up, tmp_path):
     assert not searched(plan(12, "0,1"), keep=keep).complete
     known = len(read_run(path).cases)
     gpu = made_up()
-    run = searched(plan(12, "0,1"), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
+    run = searched(plan(12, "0,1"), keep=keep, earlier=lambda empty: find_earlier(path, empty).cases)
     assert run.complete
     assert [tuned.evaluated for tuned in run.tuning.sizes] == [12, 12]
     assert sum(map(len, gpu.batches[: len(gpu.asked)])) >= 24 - known
     assert len(read_run(path).cases) == 24
     other = searched(plan(2, "1,0"))
-    assert "its search ran on NVIDIA H200 (GPU 0) and on" in find_earlier(path, other, PROBLEM).why_not
+    assert find_earlier(path, other).why_not.endswith(
+        "the device was NVIDIA H200 (GPU 0), now it is NVIDIA H200 (GPU 1)"
+    )
