@@ -101,7 +101,7 @@ def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahea
             (words, 1)
             for words in ("gemm", "gemm -k naive --device 0", "run mine.cu", "run mine.cu -o cluster")
         ),
-        *((words, 0) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=a:8786", "tune gemm")),
+        *((words, 0) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=local:2", "tune gemm")),
         ("__pycache__ ..", 0),
     ],
 )
