@@ -61,6 +61,7 @@ from gpuprof.executor.faults import (
     FaultKind,
     KernelFault,
     LaunchRefused,
+    MemoryPlace,
     SharedByte,
     UnsupportedInstruction,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "Listener",
     "Loop",
     "MemoryOperation",
+    "MemoryPlace",
     "Observer",
     "Openness",
     "Order",

@@ -187,6 +187,7 @@ class RunnableBlock:
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
     meets: frozenset[int] = frozenset()
+    ptx_line: int = 0
 
 
 @dataclass
@@ -277,6 +278,17 @@ def load_program(
         return _Decoder(module, function, follow_undefined, with_slice).program(ptx)
 
 
+def flow_of(program: Program) -> list[BasicBlock]:
+    """Return a kernel's basic blocks as its text has them, numbered as those that run."""
+    module = _module(program.interface.module)
+    return _flow(inline_calls(module.functions[program.kernel], module))
+
+
+def _flow(function: Function) -> list[BasicBlock]:
+    alone = prod(function.limits.get("reqnctapercluster", ())) == 1
+    return basic_blocks(in_lone_blocks(function.body) if alone else function.body)
+
+
 @contextmanager
 def _without_collector() -> Iterator[None]:
     """Decoding makes very many objects that all stay: looking for garbage would take a third of the time."""
@@ -325,8 +337,7 @@ class _Decoder:
         # The first starts the space, as on a card; gaps between them show accesses that leave their array.
         constants = [v for v in self.variables if v.space == "const"]
         self.constants, _ = laid_out(replace(v, size=v.size + _CONSTANT_GAP) for v in constants)
-        alone = prod(function.limits.get("reqnctapercluster", ())) == 1
-        flow = basic_blocks(in_lone_blocks(function.body) if alone else function.body)
+        flow = _flow(function)
         # What is merged below still stands where it stood.
         self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
@@ -466,6 +477,7 @@ class _Decoder:
             line,
             fused,
             meets=frozenset(meets),
+            ptx_line=last.ptx_line if last else 0,
         )
         if last is not None and block.end is End.BRANCH and last.guard is not None:
             result.predicate = self.coder.slots.register(last.guard, last.line)

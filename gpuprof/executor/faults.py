@@ -3,6 +3,7 @@
 """What a kernel can do wrong in the executor, what the executor cannot run, and what nothing can launch."""
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -47,6 +48,39 @@ class SharedByte:
     read: tuple[int, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """Bytes of global memory by their address, or of a block's shared memory by their offset."""
+
+    address: int
+    size: int
+    in_shared: bool
+
+    def __str__(self) -> str:
+        """Where that is, for who knows no arrays."""
+        if self.in_shared:
+            return f"byte {self.address} of shared memory"
+        return f"global memory at {self.address:#x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What some threads wait for that does not come. `{}` in `what` is where `place` is.
+
+    `where` says the line, and where the function that it stands in was called; empty where there is none.
+    """
+
+    who: str
+    where: str
+    what: str
+    place: MemoryPlace | None = None
+
+    def sentence(self, named: Callable[[MemoryPlace], str] = str) -> str:
+        """Say it, with places as they are `named`."""
+        where = f", {self.where}" * bool(self.where)
+        return f"{self.who}{where}: {self.what.format(named(self.place)) if self.place else self.what}"
+
+
 class KernelFault(CaseFailure):
     """A kernel did something that CUDA leaves undefined, or that the hardware traps.
 
@@ -60,6 +94,7 @@ class KernelFault(CaseFailure):
         address: Byte address: absolute for global memory, an offset within its window otherwise.
         other_block: Of a race, the thread block of the other thread.
         shared: The byte of shared memory that it is about.
+        waits: Where nothing can go on, what every warp waits for.
     """
 
     def __init__(
@@ -74,8 +109,12 @@ class KernelFault(CaseFailure):
         address: int | None = None,
         other_block: tuple[int, int, int] | None = None,
         shared: SharedByte | None = None,
+        waits: tuple[Wait, ...] = (),
     ) -> None:
-        super().__init__(f"{kernel}, line {source_line}: thread {thread} of block {block} {detail} ({kind}).")
+        text = f"{kernel}, line {source_line}: thread {thread} of block {block} {detail} ({kind})"
+        super().__init__(
+            f"{text}. Waiting: {'; '.join(w.sentence() for w in waits)}." if waits else f"{text}."
+        )
         self.detail = detail
         self.kind = kind
         self.kernel = kernel
@@ -85,6 +124,7 @@ class KernelFault(CaseFailure):
         self.address = address
         self.other_block = other_block
         self.shared = shared
+        self.waits = waits
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that a worker process can send the fault to its parent."""
@@ -92,12 +132,16 @@ class KernelFault(CaseFailure):
 
     @property
     def _where(self) -> dict[str, Any]:
-        names = ("kernel", "source_line", "block", "thread", "address", "other_block", "shared")
+        names = ("kernel", "source_line", "block", "thread", "address", "other_block", "shared", "waits")
         return {name: getattr(self, name) for name in names}
 
     def told(self, detail: str, line: int | None = None) -> "KernelFault":
         """Return the same in other words, perhaps as one of another line."""
         return KernelFault(self.kind, detail, **self._where | ({} if line is None else {"source_line": line}))
+
+    def hanging(self, waits: tuple[Wait, ...]) -> "KernelFault":
+        """Return the same where nothing can go on, and what every warp waits for; or where that is told."""
+        return KernelFault(self.kind, self.detail, **self._where | {"waits": waits})
 
     @property
     def is_race(self) -> bool:

@@ -18,7 +18,8 @@ A path that polls in vain rests until nothing else can run. A path that comes to
 for the lanes that its member mask names. Where these are held at a join with them, lanes of a warp part.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import length_hint
@@ -30,10 +31,11 @@ from gpuprof.executor.decode import Program, RunnableBlock
 from gpuprof.executor.divergence.block_barriers import BlockBarriers
 from gpuprof.executor.divergence.branch_paths import BranchPath, Join, Joins, Registers
 from gpuprof.executor.divergence.cluster_waits import ClusterWaits
+from gpuprof.executor.divergence.hangs import Hang
 from gpuprof.executor.divergence.polling import Polling
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.divergence.warp_turns import WarpTurns
-from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.faults import FaultKind, Index, KernelFault, SharedByte
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Arrival
 from gpuprof.executor.memory.mbarriers import Stall
@@ -130,8 +132,10 @@ class Scheduler:
                     help_from = Help.NOBODY if help_from is Help.NOBODY else Help.OTHERS
                 elif self._polling.resting and help_from is Help.OWN_WARP:
                     return False
-                elif not (self._try_parked() or self._go(self._polling.to_the_end(self.program.blocks))):
-                    self._deadlock()
+                elif not self._try_parked():
+                    with self._hanging():
+                        if not self._go(self._polling.to_the_end(self.program.blocks)):
+                            self._deadlock()
         self.batch.events.hear("settle", None)
         if self.batch.means.phased:
             self._end_engines()
@@ -181,7 +185,8 @@ class Scheduler:
                 self.steps += block.length
                 batch.clock.executed = self.steps
                 if self.steps > self.budget:
-                    self._endless(block, path.mask)
+                    with self._hanging(path):
+                        self._endless(block, path.mask)
                 if batch.control_slice is not None:
                     batch.control_slice.spend(len(block.sliced) * path.mask.total_threads)
                 steps = iter(self._steps(block))
@@ -411,6 +416,30 @@ class Scheduler:
         self._ready += paths
         return bool(paths)
 
+    @contextmanager
+    def _hanging(self, running: BranchPath | None = None) -> Iterator[None]:
+        """Add to a fault that is a hang what every warp waits for, or runs."""
+        try:
+            yield
+        except KernelFault as fault:
+            if fault.kind not in (FaultKind.BARRIER, FaultKind.MBARRIER, FaultKind.ENDLESS):
+                raise
+            hang, paths = Hang(self.program, self.batch), [running] if running else []
+            turning = [*paths, *(resting.path for resting in self._polling.resting), *self._ready]
+            held = [
+                *self._barriers.held(),
+                *self._cluster_waits.held(),
+                *self._meetings.held(),
+                *(hang.stalled(p.stall, p.path.mask.lanes) for p in self._parked),
+                *(hang.turning(path.mask.lanes, path.block) for path in turning),
+            ]
+            block = next(n for n in range(self.batch.blocks) if fault.block in self._names(n))
+            raise fault.hanging(hang.waits(held, block)) from fault
+
+    def _names(self, block: int) -> list[Index]:
+        layout = self.batch.layout
+        return [self.batch.names((block, rank * layout.warps, 0))[1] for rank in range(layout.blocks)]
+
     def _deadlock(self) -> None:
         if self._parked:
             self._endless_wait(self._parked[0].stall)
@@ -430,4 +459,4 @@ class Scheduler:
         if missing := barriers.describe(position[0], column):
             text += f": {missing}"
         text += self._cluster_waits.describe()
-        batch.fault(FaultKind.MBARRIER, text, stall.line, position, offset)
+        batch.fault(FaultKind.MBARRIER, text, stall.at[0], position, SharedByte(offset))

@@ -40,18 +40,17 @@ def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -
         return None
     if measurement.outcome == "incorrect":
         symptom = "wrong"
-    elif backend != "gpu":
-        return None
     elif measurement.outcome == "timeout":
         symptom = "hang"
-    elif measurement.outcome == "failed" and died:
+    elif measurement.outcome == "failed" and died and backend == "gpu":
         symptom = "fault"
     else:
         return None
+    as_run = backend == "sim" and symptom == "wrong"
     found = measurement.verification
     if found is None or found.first_wrong is None:
-        return Question(symptom, as_run=backend == "sim")
-    return Question(symptom, found.array, found.first_wrong, backend == "sim")
+        return Question(symptom, as_run=as_run)
+    return Question(symptom, found.array, found.first_wrong, as_run)
 
 
 class Explainer:

@@ -97,7 +97,7 @@ def row():
         ("timeout", "gpu", True, Question("hang", "y", 427)),
         ("failed", "gpu", False, None),  # such as one that could not be launched
         ("failed", "sim", True, None),
-        ("timeout", "sim", True, None),
+        ("timeout", "sim", True, Question("hang", "y", 427)),
         ("ok", "gpu", False, None),
         ("skipped", "gpu", False, None),
     ],

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gpuprof.executor import (
     KernelFault,
     Listener,
     MemoryOperation,
+    MemoryPlace,
     Observer,
     Program,
     source_name,
@@ -108,12 +110,42 @@ def told(
     buffers: Sequence[Buffer],
     run_again: Callable[[Observer], None],
 ) -> KernelFault:
-    """A fault with the array's name; of a race in shared memory also where the other access stands.
+    """A fault in the words of arrays; of a hang also what every warp waits for.
 
     `blocks` are those of each launch, by its function; `run_again` runs the case from the start to the same
-    fault, an observer listening. What was never written is told where it was read, not where it counts.
+    fault, an observer listening.
     """
-    found, program = fault.shared, programs.get(fault.kernel)
+    program, waits = programs.get(fault.kernel), fault.waits
+    fault = _told(fault, program, blocks, buffers, run_again)
+    if waits and program is not None:
+        names = [wait.sentence(partial(_element, program, buffers)) for wait in waits]
+        fault = fault.hanging(()).told(f"{fault.detail}. Waiting: {'; '.join(names)}")
+    return fault
+
+
+def _element(program: Program, buffers: Sequence[Buffer], place: MemoryPlace) -> str:
+    """What is waited for, as an array and an index where there is one."""
+    if not place.in_shared:
+        for one in buffers:
+            if one.holds(place.address, place.address + 1):
+                return f"{one.name}[{(place.address - one.address) // one.item_bytes}]"
+        return str(place)
+    symbol, byte = _symbol(program, place.address)
+    return f"`{source_name(symbol)}[{byte // place.size}]`" if symbol else str(place)
+
+
+def _told(
+    fault: KernelFault,
+    program: Program | None,
+    blocks: Mapping[str, Extent],
+    buffers: Sequence[Buffer],
+    run_again: Callable[[Observer], None],
+) -> KernelFault:
+    """A fault with the array's name; of a race in shared memory also where the other access stands.
+
+    What was never written is told where it was read, not where it counts.
+    """
+    found = fault.shared
     if program is None:
         return fault
     if fault.kind is FaultKind.MISALIGNED and fault.address is not None:
@@ -157,11 +189,15 @@ def _global_place(buffers: Sequence[Buffer], address: int) -> str:
 
 def _place(program: Program, byte: int) -> str:
     """The array that a byte of shared memory lies in, or behind."""
-    starts = sorted((offset, name) for name, offset in program.own.shared.offsets.items() if offset <= byte)
-    if not starts:
-        return ""
-    start, symbol = starts[-1]
+    name, within = _symbol(program, byte)
     # The compiler may make a variable of its own of each element: `tile_$_7`.
-    symbol, _, element = symbol.partition("_$_")
-    part = f"element {element}" if element else f"byte {byte - start}"
-    return f"{part} of `{source_name(symbol)}`"
+    symbol, _, element = name.partition("_$_")
+    part = f"element {element}" if element else f"byte {within}"
+    return f"{part} of `{source_name(symbol)}`" if symbol else ""
+
+
+def _symbol(program: Program, byte: int) -> tuple[str, int]:
+    """The variable that a byte of shared memory lies in, or behind, and where there; empty if in none."""
+    starts = [(offset, name) for name, offset in program.own.shared.offsets.items() if offset <= byte]
+    start, name = max(starts, default=(byte, ""))
+    return name, byte - start

@@ -7,12 +7,14 @@ barriers that are complete let their paths go.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
 from gpuprof.executor.divergence.branch_paths import BranchPath, Joins, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.hangs import HeldLanes, Position, Told
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
@@ -26,12 +28,16 @@ _NUMBERS = 16
 
 @dataclass(eq=False)
 class Waiting:
-    """A path at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
+    """A path at a barrier: which one, how many threads it takes (None: all of the block), and its votes.
+
+    `at` is the line of the source and of the PTX.
+    """
 
     path: BranchPath
     barrier: int
     expected: int | None
     line: int
+    at: tuple[int, int]
     aligned: bool
     reduction: Reduction | None
     votes: Bools | None
@@ -94,7 +100,16 @@ class BlockBarriers:
             return True
         self._require_one_count(block, path.mask, identity)
         self.waiting.append(
-            Waiting(path, identity, expected, block.line, block.aligned, block.reduction, votes)
+            Waiting(
+                path,
+                identity,
+                expected,
+                block.line,
+                (block.line, block.ptx_line),
+                block.aligned,
+                block.reduction,
+                votes,
+            )
         )
         return False
 
@@ -214,6 +229,20 @@ class BlockBarriers:
                 text = "is at another barrier than other threads of its warp: it is in divergent code"
                 self.batch.fault(FaultKind.BARRIER, text, w.line, first_true(apart))
             place[chosen] = w.path.block
+
+    def held(self) -> list[HeldLanes]:
+        """Return who waits, and of how many threads how many have come."""
+        return [HeldLanes(w.path.mask.lanes, w.at, partial(self._tell, w)) for w in self.waiting]
+
+    def _tell(self, w: Waiting, position: Position) -> Told:
+        batch, layout = self.batch, self.batch.layout
+        here = self._early(w.barrier) | lanes_of(
+            (o.path for o in self.waiting if o.barrier == w.barrier), batch
+        )
+        block = position[0] * layout.blocks + position[1] // layout.warps
+        came, live = (int(self._by_block(lanes)[block].sum()) for lanes in (here, batch.live.lanes))
+        name = f"barrier {w.barrier}" if w.barrier or w.expected is not None else "`__syncthreads`"
+        return Told(f"{name}, where {came} of {live if w.expected is None else w.expected} threads have come")
 
     def never(self, also: str) -> NoReturn:
         """Report the first thread that does not come to a barrier where others of its block wait."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpuprof.executor.decode import RunnableBlock
 from gpuprof.executor.divergence.branch_paths import BranchPath, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.hangs import HeldLanes, Position, Told
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access
@@ -68,6 +69,18 @@ class ClusterWaits:
         if quiet.any():
             batch.events.hear("settle", None if quiet.all() else quiet)
         barrier.wait(lanes)
+
+    def held(self) -> list[HeldLanes]:
+        """Return who waits, and of how many threads how many have arrived."""
+
+        def tell(position: Position) -> Told:
+            pending, live = (
+                int(in_batch(lanes, self.batch)[position[0]].sum())
+                for lanes in (self.batch.cluster_barrier.pending, self.batch.live.lanes)
+            )
+            return Told(f"the barrier of its cluster, where {pending} of {live} threads have arrived")
+
+        return [HeldLanes(w.path.mask.lanes, (w.line, 0), tell) for w in self._waiting]
 
     def describe(self) -> str:
         """Say who waits at the barrier of a cluster, after what keeps others from arriving."""

@@ -9,12 +9,14 @@ there exchange their values, each by the instruction that it came to. Lanes at o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
 from gpuprof.executor.divergence.branch_paths import BranchPath, Registers, as_one, in_batch, lanes_of, let_go
+from gpuprof.executor.divergence.hangs import HeldLanes, Position, Told, ranges
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, Meeting, groups, in_bits, missing
@@ -114,15 +116,29 @@ class WarpMeetings:
             result |= in_bits(np.bitwise_or.reduce(wanted, axis=2, keepdims=True))
         return result
 
+    def held(self) -> list[HeldLanes]:
+        """Return who waits, and for which lanes of its warp."""
+        return [
+            HeldLanes(g.path.mask.lanes, (g.arrival.line, 0), partial(self._tell, g)) for g in self.waiting
+        ]
+
+    def _tell(self, g: Gathered, position: Position) -> Told:
+        lanes = self._absent(g, position)[1]
+        return Told(f"`{g.arrival.operation}` with lane{'s' * (len(lanes) > 1)} {ranges(lanes)} of its warp")
+
+    def _absent(self, g: Gathered, position: Position) -> tuple[int, list[int]]:
+        """Return the member mask of a lane, and which of those it names have not come."""
+        gathered = [other for other in self.waiting if other.arrival.operation == g.arrival.operation]
+        _, members, group = self._groups(gathered)
+        wanted = int(missing(group, members, self.batch.live.lanes)[position])
+        return int(members[position]), [lane for lane in range(WARP) if wanted >> lane & 1]
+
     def never(self, others: Sequence[tuple[BranchPath, str, int]]) -> NoReturn:
         """Report the first lanes that wait for others which do not come; `others` wait elsewhere."""
         g = self.waiting[0]
-        gathered = [other for other in self.waiting if other.arrival.operation == g.arrival.operation]
-        _, members, group = self._groups(gathered)
         position = first_true(in_batch(g.path.mask.lanes, self.batch))
-        wanted = int(missing(group, members, self.batch.live.lanes)[position])
-        absent = [lane for lane in range(WARP) if wanted >> lane & 1]
-        text = f"waits at `{g.arrival.operation}` with member mask {int(members[position]):#010x} for"
+        members, absent = self._absent(g, position)
+        text = f"waits at `{g.arrival.operation}` with member mask {members:#010x} for"
         text += f" lane{'s' * (len(absent) > 1)} {', '.join(map(str, absent))} of its warp"
         here = [(g.path, f"at `{g.arrival.operation}`", g.arrival.line) for g in self.waiting]
         for path, what, line in (*here, *others):

@@ -7,6 +7,7 @@ with the count that the barrier was initialised with. The state is kept beside s
 leaves open what the 8 bytes hold.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from gpuprof.executor.memory.shared_memory import SharedPattern
 MBARRIER_BYTES = 8
 #: The most that an mbarrier counts of arrivals, and of bytes to come.
 COUNT_LIMIT = (1 << 20) - 1
+#: Arrivals that are remembered.
+_REMEMBERED = 512
 #: Bits of the state that an arrival returns that hold the pending count; the phase stands above them.
 STATE_SHIFT = 20
 
@@ -33,12 +36,13 @@ Columns = NDArray[np.intp]
 class Stall:
     """Lanes whose wait for an mbarrier failed, and what must change before it can succeed.
 
+    `at` is the line of the source and of the PTX.
     `watched` are the different ones of their barriers, the `columns`, and `phases` what their phases were.
     """
 
     lanes: Bools
     columns: Columns
-    line: int
+    at: tuple[int, int]
     watched: Columns
     phases: Table
 
@@ -48,7 +52,8 @@ class Mbarriers:
 
     Of each block's it is kept how many phases are over, the arrivals that are still pending and those that a
     phase expects, whether it is present, and the bytes of announced transfers that have not arrived.
-    `version` grows whenever anything changes.
+    `version` grows whenever anything changes. `arrivals` are the last, for who asks why a phase does not end:
+    lines of source and PTX, barriers, lanes, and the phases that they arrived at.
     """
 
     def __init__(self, blocks: int, shared_bytes: int) -> None:
@@ -58,6 +63,7 @@ class Mbarriers:
             np.zeros((blocks, 1), dtype=np.int64) for _ in range(5)
         )
         self.version = 0
+        self.arrivals: deque[tuple[tuple[int, int], Columns, Bools, Table]] = deque(maxlen=_REMEMBERED)
         self._column_at = np.zeros(shared_bytes // MBARRIER_BYTES + 1, dtype=np.intp)
         self._rows = np.arange(blocks)[:, None, None]
 

@@ -297,6 +297,15 @@ def _function_header(text: str) -> Function:
     return Function(name, is_entry, _variables(params), _variables(returns), limits=limits)
 
 
+def call_line(text: str, ptx_line: int) -> int:
+    """Return the line where the function was called that a line of a PTX text is inlined from; 0 if none."""
+    for line in reversed(text.splitlines()[: ptx_line - 1]):
+        if _LOC.match(line.strip()):
+            called = _INLINED.findall(line)
+            return int(called[-1][1]) if called else 0
+    return 0
+
+
 def _variables(listing: str | None) -> list[Variable]:
     return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
 

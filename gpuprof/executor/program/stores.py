@@ -6,6 +6,8 @@ What a kernel cannot write cannot race. The answer errs on the side of more: eve
 an address counts, in whatever order the instructions run.
 """
 
+from collections.abc import Iterable, Mapping
+
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Function, Instruction, Mem, Sym, symbols_of
 
@@ -13,6 +15,8 @@ from gpuprof.executor.program.ptx import Function, Instruction, Mem, Sym, symbol
 _WRITERS = ("st", "atom", "red", "cp", "wmma")
 #: Spaces whose content no other block sees.
 _ELSEWHERE = {"shared", "local", "param", "const"}
+#: What flows into each register.
+Origins = Mapping[str, frozenset[str | None]]
 #: Types that may hold an address.
 _WIDE = {"b64", "u64", "s64", "b128"}
 
@@ -23,6 +27,31 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
     None when a store may go anywhere: its pointer was itself loaded from memory, or stands in a tensor map.
     """
     items = [item for item in function.body if isinstance(item, Instruction)]
+    if any(_goes_by_a_map(item) for item in items):
+        return None
+    origins = origins_of(items)
+    stored: set[str] = set()
+    for item in items:
+        address = _stored_to(item)
+        if address is None:
+            continue
+        reached = pointers_of(address, origins)
+        known = {name for name in reached if name is not None}
+        if not reached or len(known) < len(reached):
+            return None
+        stored |= known
+    return frozenset(stored)
+
+
+def pointers_of(address: Mem, origins: Origins) -> frozenset[str | None]:
+    """Return the symbols that an address comes from; None among them is what was loaded from memory."""
+    if isinstance(address.base, Sym):
+        return frozenset({address.base.name})
+    return origins.get(getattr(address.base, "name", ""), frozenset())
+
+
+def origins_of(items: Iterable[Instruction]) -> Origins:
+    """Return the symbols that flow into each register, as addresses or as their content."""
     flows = []
     origins: dict[str, frozenset[str | None]] = {}
     for item in items:
@@ -44,22 +73,7 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
             if not found <= before:
                 origins[target] = before | found
                 pending += readers.get(target, ())
-    if any(_goes_by_a_map(item) for item in items):
-        return None
-    stored: set[str] = set()
-    for item in items:
-        address = _stored_to(item)
-        if address is None:
-            continue
-        if isinstance(address.base, Sym):
-            stored.add(address.base.name)
-            continue
-        reached = origins.get(getattr(address.base, "name", ""), frozenset())
-        known = {name for name in reached if name is not None}
-        if not reached or len(known) < len(reached):
-            return None
-        stored |= known
-    return frozenset(stored)
+    return origins
 
 
 def _goes_by_a_map(item: Instruction) -> bool:

@@ -114,7 +114,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
     amount = coder.reader(item.operands[2], _U32, item) if len(item.operands) > 2 else None
     announces, relaxed, drops = (word in item.opcode for word in ("expect_tx", "relaxed", "arrive_drop"))
     one = np.ones((1, 1, 1), dtype=np.int64)
-    wanted = isinstance(item.operands[0], Reg)
+    wanted, at = isinstance(item.operands[0], Reg), (item.line, item.ptx_line)
 
     def run(batch: Batch, mask: Mask) -> None:
         barriers = batch.mbarriers
@@ -133,6 +133,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         else:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
         states = barriers.states(columns, mask, counts) if wanted else None
+        barriers.arrivals.append((at, columns, mask.lanes, phases))
         barriers.arrive(columns, mask, counts, drops=drops)
         text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
         batch.refuse(FaultKind.MBARRIER, mask, barriers.at(barriers.pending, columns) < 0, item.line, text)
@@ -225,7 +226,9 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             still = failed & ~over()
             if still.any():
                 watched = _numbers_of(columns, still)
-                batch.stall = Stall(still, columns, item.line, watched, barriers.phase[:, watched])
+                batch.stall = Stall(
+                    still, columns, (item.line, item.ptx_line), watched, barriers.phase[:, watched]
+                )
 
     return where_active(coder, item, run)
 

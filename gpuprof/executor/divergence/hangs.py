@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What every warp waits for where nothing can go on: asked only then, so that it costs a run nothing before.
+
+Whoever holds lanes says which, at which line, and what keeps one of them; here that is told for all warps,
+those together that wait for the same.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.decode import Program, flow_of
+from gpuprof.executor.divergence.branch_paths import in_batch
+from gpuprof.executor.faults import MemoryPlace, Wait
+from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.memory.mbarriers import MBARRIER_BYTES, Stall
+from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
+from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
+from gpuprof.executor.program.loops import loops_of, waiting_loops
+from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym, call_line
+from gpuprof.executor.program.stores import Origins, origins_of, pointers_of
+from gpuprof.executor.steps.batch import Batch, existing_lanes
+
+#: Block, warp and lane in a batch.
+Position = tuple[int, int, int]
+#: Blocks whose warps are looked at, and what is told of them.
+_MOST_BLOCKS, _MOST_TOLD, _MOST_LINES = 32, 8, 4
+_STORES = ("st", "atom", "red")
+
+
+class Told(NamedTuple):
+    """What is waited for; `{}` in it stands for the place."""
+
+    what: str
+    place: MemoryPlace | None = None
+
+
+@dataclass(frozen=True)
+class HeldLanes:
+    """Lanes that cannot go on, at a line of the source and of the PTX, and what keeps the one asked about."""
+
+    lanes: Bools
+    at: tuple[int, int]
+    tell: Callable[[Position], Told]
+
+
+class Hang:
+    """One batch of which nothing can go on."""
+
+    def __init__(self, program: Program, batch: Batch) -> None:
+        self._program = program
+        self._batch = batch
+
+    def waits(self, held: Sequence[HeldLanes], first: int) -> tuple[Wait, ...]:
+        """Tell of all warps, those of block `first` before others."""
+        batch, live = self._batch, in_batch(self._batch.live.lanes, self._batch)
+        there = in_batch(existing_lanes(batch.geometry, batch.layout.blocks), batch)
+        blocks = [first, *(n for n in np.flatnonzero(live.any(axis=(1, 2))).tolist() if n != first)]
+        told: dict[tuple[Told, str], list[tuple[int, int, Bools]]] = {}
+        for block in blocks[:_MOST_BLOCKS]:
+            rest = live[block].copy()
+            for one in held:
+                lanes = in_batch(one.lanes, batch)[block] & rest
+                rest &= ~lanes
+                for warp in np.flatnonzero(lanes.any(axis=1)).tolist():
+                    what = one.tell((block, warp, int(lanes[warp].argmax())))
+                    told.setdefault((what, self._where(*one.at)), []).append((block, warp, lanes[warp]))
+            for text, lanes in (
+                ("wait for lanes of their warp that wait elsewhere", rest),
+                ("have ended", there[block] & ~live[block]),
+            ):
+                for warp in np.flatnonzero(lanes.any(axis=1)).tolist():
+                    told.setdefault((Told(text), ""), []).append((block, warp, lanes[warp]))
+        waits = [Wait(self._who(whose, there), where, *what) for (what, where), whose in told.items()]
+        more = len(waits) - _MOST_TOLD
+        return (
+            *waits[:_MOST_TOLD],
+            *([Wait("others", "", f"wait for {more} things more")] if more > 0 else ()),
+        )
+
+    def _where(self, line: int, ptx_line: int) -> str:
+        called = call_line(self._program.interface.module, ptx_line)
+        return (
+            f"line {line}, called in line {called}"
+            if called not in (0, line)
+            else f"line {line}" * bool(line)
+        )
+
+    def _who(self, whose: Sequence[tuple[int, int, Bools]], there: Bools) -> str:
+        """Name warps, or lanes of a single one, of one block or of several."""
+        batch, layout = self._batch, self._batch.layout
+        by_block: dict[tuple[int, int], list[int]] = {}
+        for block, warp, _ in whose:
+            rank, within = divmod(warp, layout.warps)
+            by_block.setdefault((block, rank), []).append(within)
+        block, warp, lanes = whose[0]
+        warps = sorted({warp for mine in by_block.values() for warp in mine})
+        text = f"warp{'s' * (len(warps) > 1)} {ranges(warps)}"
+        if (lanes != there[block, warp]).any():
+            some = np.flatnonzero(lanes).tolist()
+            text = f"lane{'s' * (len(some) > 1)} {ranges(some)} of {text}"
+        if len(by_block) > 1:
+            return f"{text} of {len(by_block)} blocks"
+        return f"{text} of block {batch.names((block, warp, 0))[1]}"
+
+    def stalled(self, stall: Stall, lanes: Bools) -> HeldLanes:
+        """Lanes that wait for a phase of an mbarrier."""
+        barriers, layout = self._batch.mbarriers, self._batch.layout
+
+        def tell(position: Position) -> Told:
+            block = position[0]
+            column = int(self._of(stall.columns, position))
+            phase = int(barriers.phase[block, column])
+            missing = barriers.describe(block, column) or "which is over"
+            rank, start = divmod(barriers.offsets[column], layout.stride)
+            arrived: list[str] = []
+            before: list[str] = []
+            for at, columns, mask, phases in barriers.arrivals:
+                here = in_batch((columns == column) & mask, self._batch)
+                for number, known in ((phase, arrived), (phase - 1, before)):
+                    warps = np.flatnonzero((here & (phases == number))[block].any(axis=1)).tolist()
+                    text = f"warp{'s' * (len(warps) > 1)} {ranges(warps)} in {self._where(*at)}"
+                    if warps and text not in known:
+                        known.append(text)
+            who = f"; arrived: {', '.join(arrived[:_MOST_LINES])}" if arrived else "; nobody arrived"
+            if before and not arrived:
+                who += f", at the phase before: {', '.join(before[:_MOST_LINES])}"
+            elif not arrived:
+                who += self._would("arrive", self._lines(partial(self._arrives, start)))
+            place = MemoryPlace(start, MBARRIER_BYTES, in_shared=True)
+            of_rank = f" of rank {rank}" if layout.several else ""
+            return Told(f"phase {phase} of the mbarrier {{}}{of_rank}: {missing}{who}", place)
+
+        return HeldLanes(lanes, stall.at, tell)
+
+    def _arrives(self, start: int, item: Instruction) -> bool:
+        """Tell whether an instruction may arrive at the mbarrier at a byte of shared memory."""
+        goal = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+        if goal is None or item.opcode[0] != "mbarrier" or "arrive" not in item.opcode[1]:
+            return False
+        places = [
+            (offset, name) for name, offset in self._program.own.shared.offsets.items() if offset <= start
+        ]
+        near = pointers_of(goal, self._origins)
+        return not near or max(places, default=(0, ""))[1] in near
+
+    def turning(self, lanes: Bools, block: int) -> HeldLanes:
+        """Lanes in a loop, at one of its basic blocks, that does not end."""
+        inside = [one for ways in waiting_loops(self._flow).values() for one in ways if block in one.body]
+        if not inside:
+            return self._endless(lanes, block)
+        loop = min(inside, key=lambda one: len(one.body))
+        items = [item for number in sorted(loop.body) for item in self._flow[number].body]
+        read = next(
+            i for i in items if i.opcode[0] in ("ld", "atom") and not set(_results(i)).isdisjoint(loop.found)
+        )
+        address = next(operand for operand in read.operands if isinstance(operand, Mem))
+        near = pointers_of(address, self._origins) - {None}
+
+        def writes(item: Instruction) -> bool:
+            goal = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+            if goal is None or item.opcode[0] not in _STORES or item in items:
+                return False
+            return bool(near & pointers_of(goal, self._origins))
+
+        lines = self._lines(writes)
+
+        def tell(position: Position) -> Told:
+            place = self._place(read, address, position)
+            value = self._held(next(name for name in _results(read) if name in loop.found), position)
+            where = "{}" if place else "memory"
+            return Told(f"{where} to change, which holds {value}{self._would('write it', lines)}", place)
+
+        return HeldLanes(lanes, (read.line, read.ptx_line), tell)
+
+    def _endless(self, lanes: Bools, block: int) -> HeldLanes:
+        loops = [one for one in loops_of(self._flow).values() if block in one.body]
+        what = "its loop to end"
+        if loops:
+            body = min(loops, key=lambda one: len(one.body)).body
+            if all(body.issuperset(self._flow[number].successors) for number in body):
+                what += ", which nothing in it can do: what it tests is not read in it (volatile would be)"
+        return HeldLanes(lanes, (self._program.blocks[block].line, 0), lambda _: Told(what))
+
+    @cached_property
+    def _flow(self) -> list[BasicBlock]:
+        return flow_of(self._program)
+
+    @cached_property
+    def _origins(self) -> Origins:
+        return origins_of(item for block in self._flow for item in block.items)
+
+    def _lines(self, wanted: Callable[[Instruction], bool]) -> dict[str, int]:
+        """Return the lines of some instructions, and how many threads here came to each."""
+        lines: dict[str, int] = {}
+        for number, block in enumerate(self._flow):
+            for item in filter(wanted, block.body):
+                where, came = self._where(item.line, item.ptx_line), self._batch.tally.threads[number].sum()
+                lines[where] = lines.get(where, 0) + int(came)
+        return lines
+
+    def _would(self, verb: str, lines: dict[str, int]) -> str:
+        """Say who would do something, and whether any thread has come there."""
+        if not lines:
+            return f"; no line would {verb}"
+        said = [
+            f"{where} ({came or 'no'} thread{'s' * (came > 1)} came there)"
+            for where, came in islice(sorted(lines.items(), key=lambda one: one[1] > 0), _MOST_LINES)
+        ]
+        return f"; to {verb}: {', '.join(said)}"
+
+    def _of(self, values: NDArray[Any], position: Position) -> Any:
+        return np.broadcast_to(values, (self._batch.blocks, self._batch.warps, WARP))[position]
+
+    def _held(self, name: str, position: Position) -> str:
+        value = self._batch.registers[self._program.slots.register(name, 0)]
+        return str(self._of(value, position))
+
+    def _place(self, item: Instruction, address: Mem, position: Position) -> MemoryPlace | None:
+        """Return where a load reads, as registers are now."""
+        own, base = self._program.own, address.base
+        size = int("".join(filter(str.isdigit, item.opcode[-1])) or 8) // 8
+        if isinstance(base, Sym):
+            start = own.shared.offsets.get(base.name)
+            offset = base.offset + address.offset
+            return None if start is None else MemoryPlace(start + offset, size, in_shared=True)
+        if not isinstance(base, Reg):
+            return None
+        value = int(self._held(base.name, position)) + address.offset
+        if "shared" not in item.opcode:
+            if not SHARED_WINDOW <= value < SHARED_WINDOW + WINDOW_BYTES:
+                return MemoryPlace(value, size, in_shared=False)
+            value -= SHARED_WINDOW
+        return MemoryPlace(
+            (value & (1 << RANK_SHIFT) - 1) - own.start + own.reserved_bytes, size, in_shared=True
+        )
+
+
+def _results(item: Instruction) -> list[str]:
+    return reads_and_writes(item)[1]
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write numbers in order, those in a row as a range."""
+
+    def runs() -> Iterator[str]:
+        start = last = -2
+        for number in [*numbers, None]:
+            if number is not None and number == last + 1:
+                last = number
+                continue
+            if start >= 0:
+                yield str(start) if start == last else f"{start}–{last}"
+            if number is not None:
+                start = last = number
+
+    return ", ".join(runs())
