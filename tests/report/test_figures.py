@@ -155,14 +155,6 @@ def test_every_figure_besides_counters_is_held_here() -> None:
     assert FIGURES["occupancy_limiter"].value(Subject(of, CASE)) is None
 
 
-def missing(key: str, case: Measurement = CASE, of: Run | None = None, rung: bool = True) -> str:
-    """Why a figure is missing."""
-    found, ladder = measured()
-    reading = FIGURES[key].read(Subject(of or found, case, ladder.rung("b") if rung else None))
-    assert reading.value is None
-    return reading.reason
-
-
 BARE = replace(
     CASE,
     timing=None,
@@ -173,32 +165,79 @@ BARE = replace(
     grid=None,
     counters_reason=None,
 )
+WRONG, UNTIMED = replace(CASE, outcome="incorrect"), replace(CASE, timing=None, timing_reason="not asked for")
+FEW = replace(CASE, timing=TimingPair(replace(COLD, ci95_rel=None), None))
+MOVED, BROKEN = replace(CASE, problem=Transpose(64, 64)), replace(BARE, reason="it broke")
+TOO_LARGE, ASKED = replace(BARE, occupancy_reason="too large"), replace(BARE, counters_reason="not asked for")
+assert CASE.verification is not None
+NO_NUMBER = replace(CASE, verification=replace(CASE.verification, max_rel_error=None))
+DETAILED = replace(NO_NUMBER, verification=replace(NO_NUMBER.verification, detail="C[0, 0] is nan"))
+UNREAD = {"barriers": replace(counters("ncu", barriers=1)["barriers"], value=None, reason="too old")}
+NO_SPEED = "incorrect: a case gets a speed only when its result is correct"
+UNBOUND = "exact counts are missing: the executor did not count it"
+NONE = replace(DEVICE, peak_bandwidth_gbps=None, measured_copy_bandwidth_gbps=None)
+ON_CPU = reference_case("numpy", SIZE, 9000.0)
 
 
-def test_missing_figures_say_why() -> None:
-    wrong = replace(CASE, outcome="incorrect")
-    no_speed = "incorrect: a case gets a speed only when its result is correct"
-    for key in ("median_us", "ci95_pct", "gflops", "gain"):
-        assert missing(key, wrong) == no_speed
-        assert missing(key, replace(CASE, timing=None, timing_reason="not asked for")) == "not asked for"
-    assert missing("gain", rung=False) == "another case represents the kernel"
-    few = replace(CASE, timing=TimingPair(replace(COLD, ci95_rel=None), None))
-    assert missing("ci95_pct", few) == "too few samples for an interval"
-    assert missing("warm_us", few) == "not timed warm"
-    assert missing("published_us", replace(CASE, problem=Gemm(8, 8, 8))) == (
-        "its authors published no time for this size"
-    )
-    moved = replace(CASE, problem=Transpose(64, 64))
-    assert missing("gflops", moved) == "this problem has no arithmetic"
-    assert missing("pct_of_peak_compute", moved).startswith("this problem has no arithmetic, or the device's")
+@each(
+    row=[
+        ("median_us ci95_pct gflops gain", WRONG, NO_SPEED),
+        ("median_us ci95_pct gflops gain pct_of_bound", UNTIMED, "not asked for"),
+        ("ci95_pct", FEW, "too few samples for an interval"),
+        ("warm_us", FEW, "not timed warm"),
+        (
+            "published_us",
+            replace(CASE, problem=Gemm(8, 8, 8)),
+            "its authors published no time for this size",
+        ),
+        ("gflops", MOVED, "this problem has no arithmetic"),
+        ("pct_of_peak_compute", MOVED, "this problem has no arithmetic, or the device's peak is unknown"),
+        ("bound_by bound_us pct_of_bound", with_bounds(replace(CASE, counters={}), DEVICE), UNBOUND),
+        ("registers_per_thread", replace(BARE, resources_reason="no cubin"), "no cubin"),
+        ("shared_bytes achieved_occupancy_pct grid_blocks error_bound", BROKEN, "it broke"),
+        ("spill_bytes", BARE, "no reason was recorded"),
+        ("theoretical_occupancy_pct waves", TOO_LARGE, "too large"),
+        (
+            "achieved_occupancy_pct",
+            replace(CASE, occupancy=Occupancy(50.0, "registers", 4, None, "no ncu")),
+            "no ncu",
+        ),
+        ("max_rel_error", replace(BARE, verification_reason="not run"), "not run"),
+        ("max_rel_error", NO_NUMBER, "the result holds no number"),
+        ("max_rel_error", DETAILED, "C[0, 0] is nan"),
+        ("barriers", BARE, "this case has no such counter"),
+        ("barriers bank_conflicts", ASKED, "not asked for"),
+        ("sector_ratio", BARE, "this kernel has no such counter"),
+        ("barriers", replace(BARE, counters=UNREAD), "too old"),
+        ("pct_of_copy pct_of_limit warm_us", ON_CPU, "it ran on the CPU"),
+    ]
+)
+def test_missing_figures_say_why(row: tuple[str, Measurement, str]) -> None:
+    keys, case, said = row
+    of, ladder = measured()
+    if case is ON_CPU:
+        of = run("gpu", [reference_record("numpy", "gemm", "NumPy")], [case])
+    for key in keys.split():
+        reading = FIGURES[key].read(Subject(of, case, ladder.rung("b")))
+        assert (reading.value, reading.reason) == (None, said)
 
 
-def test_missing_bounds_say_why() -> None:
-    uncounted = with_bounds(replace(CASE, counters={}), DEVICE)
-    for key in ("bound_by", "bound_us", "pct_of_bound"):
-        assert missing(key, uncounted) == "exact counts are missing: the executor did not count it"
-    untimed = replace(CASE, timing=None, timing_reason="not asked for")
-    assert missing("pct_of_bound", untimed) == "not asked for"
+@each(
+    row=[
+        ("gain", {}, "another case represents the kernel"),
+        ("pct_of_peak_bandwidth", {"devices": (NONE,)}, "the device's peak is unknown"),
+        ("pct_of_copy", {"devices": (NONE,)}, "no copy bandwidth was measured"),
+        ("pct_of_limit", {"devices": (NONE,)}, "the device's theoretical peak is unknown"),
+        ("pct_of_measured_limit", {"devices": (NONE,)}, "no such rates were measured on this device"),
+        ("median_us", {"backend": "sim"}, "executed without a GPU: not timed"),
+        ("gain", {"backend": "none"}, "compiled only: nothing ran"),
+    ]
+)
+def test_a_run_may_lack_a_figure_of_all_its_cases(row: tuple[str, dict[str, object], str]) -> None:
+    key, fields, said = row
+    of = replace(measured()[0], **fields)  # type: ignore[arg-type]
+    reading = FIGURES[key].read(Subject(of, CASE))
+    assert (reading.value, reading.reason) == (None, said)
 
 
 def test_memory_is_the_measured_roof_of_what_moves_more_than_it_computes() -> None:
@@ -207,50 +246,6 @@ def test_memory_is_the_measured_roof_of_what_moves_more_than_it_computes() -> No
     of, _ = measured()
     reading = FIGURES["pct_of_measured_limit"].read(Subject(of, moved))
     assert reading.value == pytest.approx(100 * 120 / 4100)
-
-
-def test_missing_resources_checks_and_counters_say_why() -> None:
-    assert missing("registers_per_thread", replace(BARE, resources_reason="no cubin")) == "no cubin"
-    assert missing("shared_bytes", replace(BARE, reason="it broke")) == "it broke"
-    assert missing("spill_bytes", BARE) == "no reason was recorded"
-    assert missing("theoretical_occupancy_pct", replace(BARE, occupancy_reason="too large")) == "too large"
-    assert missing("achieved_occupancy_pct", replace(BARE, reason="it broke")) == "it broke"
-    unmeasured = replace(CASE, occupancy=Occupancy(50.0, "registers", 4, None, "no ncu"))
-    assert missing("achieved_occupancy_pct", unmeasured) == "no ncu"
-    assert missing("grid_blocks", replace(BARE, reason="it broke")) == "it broke"
-    assert missing("waves", replace(BARE, occupancy_reason="too large")) == "too large"
-    assert missing("max_rel_error", replace(BARE, verification_reason="not run")) == "not run"
-    assert missing("error_bound", replace(BARE, reason="it broke")) == "it broke"
-    assert CASE.verification is not None
-    no_number = replace(CASE.verification, max_rel_error=None)
-    assert missing("max_rel_error", replace(CASE, verification=no_number)) == "the result holds no number"
-    detailed = replace(no_number, detail="C[0, 0] is nan")
-    assert missing("max_rel_error", replace(CASE, verification=detailed)) == "C[0, 0] is nan"
-    assert missing("barriers", BARE) == "this case has no such counter"
-    assert missing("barriers", replace(BARE, counters_reason="not asked for")) == "not asked for"
-    assert missing("sector_ratio", BARE) == "this kernel has no such counter"
-    assert missing("bank_conflicts", replace(BARE, counters_reason="not asked for")) == "not asked for"
-    unread = {"barriers": replace(counters("ncu", barriers=1)["barriers"], value=None, reason="too old")}
-    assert missing("barriers", replace(BARE, counters=unread)) == "too old"
-
-
-def test_unknown_peaks_and_the_cpu_say_why() -> None:
-    of, _ = measured()
-    blind = replace(
-        of,
-        devices=(replace(DEVICE, peak_bandwidth_gbps=None, measured_copy_bandwidth_gbps=None),),
-    )
-    assert missing("pct_of_peak_bandwidth", of=blind) == "the device's peak is unknown"
-    assert missing("pct_of_copy", of=blind) == "no copy bandwidth was measured"
-    assert missing("pct_of_limit", of=blind) == "the device's theoretical peak is unknown"
-    assert missing("pct_of_measured_limit", of=blind) == "no such rates were measured on this device"
-    host = reference_case("numpy", SIZE, 9000.0)
-    on_cpu = run("gpu", [reference_record("numpy", "gemm", "NumPy")], [host])
-    for key in ("pct_of_copy", "pct_of_limit", "warm_us"):
-        assert missing(key, host, on_cpu) == "it ran on the CPU"
-    executed = replace(of, backend="sim")
-    assert missing("median_us", of=executed) == "executed without a GPU: not timed"
-    assert missing("gain", of=replace(of, backend="none")) == "compiled only: nothing ran"
 
 
 def test_rate_is_the_operations() -> None:
