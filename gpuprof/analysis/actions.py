@@ -400,13 +400,13 @@ _AGAINST_STALL = {
 
 def _stalled(facts: _Facts) -> Iterator[Action]:
     """What Nsight Compute saw warps wait for."""
-    for share in stalls(facts.case):
-        if share.pct < _STALLED_PCT:
+    for name, share in stalls(facts.case):
+        if share < _STALLED_PCT:
             return
-        if share.name in _AGAINST_STALL:
-            cause = WAITS_FOR.get(share.name, share.label.lower())
-            why = f"warps stall {numbers.percent(share.pct)} of their cycles on {cause}"
-            yield facts.to_the_bound(_AGAINST_STALL[share.name], why)
+        if name in _AGAINST_STALL:
+            cause = WAITS_FOR.get(name, name.removeprefix("stall_").replace("_", " "))
+            why = f"warps stall {numbers.percent(share)} of their cycles on {cause}"
+            yield facts.to_the_bound(_AGAINST_STALL[name], why)
             return
 
 

@@ -3,7 +3,6 @@
 """What a case's counters say of its speed, in plain sentences that each rest on a figure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.bounds.parts import WARP_LANES
@@ -29,15 +28,6 @@ WAITS_FOR = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """One bar of a list: a part of a whole, by the name of its counter."""
-
-    name: str
-    label: str
-    pct: float
-
-
 def clues_of(case: Measurement) -> tuple[str, ...]:
     """The figures that cost time most; causes are suggested, not proven."""
     clues = [*wasted_sectors(case)]
@@ -49,36 +39,17 @@ def clues_of(case: Measurement) -> tuple[str, ...]:
     return tuple(clues)
 
 
-def stalls(case: Measurement) -> tuple[Share, ...]:
-    """Where the cycles of resident warps went, largest share first; reasons without any are left out."""
+def stalls(case: Measurement) -> tuple[tuple[str, float], ...]:
+    """Where the cycles of resident warps went, in percent by the counter, the largest share first."""
     spent = {
         name: value
         for name in case.counters
         if name.startswith("stall_") and name in COUNTERS and (value := counts.value(case, name))
     }
     whole = sum(spent.values())
-    return _sorted({name: 100.0 * value / whole for name, value in spent.items()}, "Stall: ")
-
-
-def speed_of_light(case: Measurement) -> tuple[Share, ...]:
-    """How near each part of the GPU came to its own peak, nearest first."""
-    shares = {
-        name: value
-        for name in case.counters
-        if name.startswith("sol_") and name in COUNTERS and (value := counts.value(case, name)) is not None
-    }
-    return _sorted(shares, " speed of light")
-
-
-def _sorted(shares: dict[str, float], said: str) -> tuple[Share, ...]:
-    found = [
-        Share(name, _capital(COUNTERS[name].label.replace(said, "")), pct) for name, pct in shares.items()
-    ]
-    return tuple(sorted(found, key=lambda item: -item.pct))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return tuple(
+        sorted(((name, 100 * value / whole) for name, value in spent.items()), key=lambda one: -one[1])
+    )
 
 
 def wasted_sectors(case: Measurement) -> Iterator[str]:

@@ -424,7 +424,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
             The report, a temporary file that the system clears away; None where the tables were printed.
         """
         if not (has_browser() if browser is None else browser):
-            from gpuprof.report.shown import show_run
+            from gpuprof.report.run_text import show_run
 
             show_run(self.record, file=sys.stdout)
             return None

@@ -250,13 +250,13 @@ def _load_report() -> None:
     """Load what table and page take while there is nothing else to do; what is missing is told there."""
     with suppress(Exception):
         from gpuprof.report.html import prepare
-        from gpuprof.report.shown import show_run  # noqa: F401
+        from gpuprof.report.run_text import show_run  # noqa: F401
 
         prepare()
 
 
 def _print(run: Run, *, table: bool, aside: bool) -> None:
-    from gpuprof.report.shown import show_run
+    from gpuprof.report.run_text import show_run
 
     hint = "All rows: --table    Report: gpuprof report --open"
     show_run(run, file=sys.stderr if aside else sys.stdout, table=table, hint=hint)

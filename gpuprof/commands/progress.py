@@ -217,7 +217,7 @@ class _Bar(_Silent):
         """Show the answer by the times, until the one that holds the counts takes its place."""
         from rich.text import Text
 
-        from gpuprof.report.shown import show_run
+        from gpuprof.report.run_text import show_run
 
         table = io.StringIO()
         console = self._progress.console

@@ -70,7 +70,7 @@ def report(given: Given, results: Path | None, markdown: bool) -> ExitCode:
         check_distinct(source, page)
         check_report_path(page, wanted.force)
         if not wanted.quiet:
-            from gpuprof.report.shown import show_run
+            from gpuprof.report.run_text import show_run
 
             file = sys.stderr if aside else sys.stdout
             show_run(run, file=file, table=wanted.table, hint="All rows: --table")

@@ -54,7 +54,7 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
                 error.what, fix=f"{before}: make room, and the same command continues."
             ) from error
     if not output.quiet:
-        from gpuprof.report.shown import show_run
+        from gpuprof.report.run_text import show_run
 
         show_run(run, file=sys.stdout)
     written = [place.asked_for, place.asked_for.with_name(REPORT_NAME)]

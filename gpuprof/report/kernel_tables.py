@@ -11,7 +11,6 @@ from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.models import REASONS, reasons_text, stalled
-from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.case_table import cell_of, format_block, missing, modelled_cell, outcome_of
 from gpuprof.report.document import (
     Cell,
@@ -44,8 +43,6 @@ _SHOWN = (
     *("dynamic_shared_bytes", "spill_bytes", "theoretical_occupancy_pct", "achieved_occupancy_pct"),
     *("occupancy_limiter", "waves", "max_rel_error", "error_bound"),
 )
-#: Counters that are shares of one whole or of a peak, shown as bars.
-_AS_BARS = ("sol_", "stall_")
 _LEAST_SHARE_PCT = 1.0
 _MOST_LINES = 8
 _COUNTED_BY = {"sim": "the SIMT executor", "ncu": "Nsight Compute"}
@@ -65,10 +62,7 @@ def kernel_figures(
     yield _figures(run, found)
     for ladder, rung in reversed(found):
         size = ladder.size.heading
-        yield from _shares(f"Share of each part's own peak at {size}", speed_of_light(rung.case))
         yield from _modelled(rung.case, size)
-        spent = [share for share in stalls(rung.case) if share.pct >= _LEAST_SHARE_PCT]
-        yield from _shares(f"Where the cycles of resident warps went at {size}", spent)
     yield from _model_lines(found, record, anchor)
     yield from _counters(run, found)
     for case in cases:
@@ -76,7 +70,7 @@ def kernel_figures(
             drawn, scale = rounds_picture({f"samples at {case.problem.label}": case.timing.cold})
             title = f"Samples at {case.problem.label}: {samples_text(case.timing.cold)}"
             yield Section(title, (Drawing(drawn), Sentence(scale, tone="muted")), folded=True)
-    none = [counter_figure(name).label for name in _counted(cases) if _is_zero(cases, name)]
+    none = [counter_figure(name).label for name in counts.names_in(tuple(cases)) if _is_zero(cases, name)]
     if none:
         yield Sentence(f"Counted, and 0: {', '.join(none)}.", tone="muted")
     why = dict.fromkeys(
@@ -159,21 +153,6 @@ def _launches(case: Measurement) -> Cell:
     return Cell("; ".join(told))
 
 
-def _shares(caption: str, shares: Sequence[Share]) -> Iterator[Table]:
-    if shares:
-        rows = (
-            Row(
-                (
-                    Cell(share.label, term=share.name),
-                    Cell(numbers.percent(share.pct), share=min(1.0, share.pct / 100)),
-                )
-            )
-            for share in shares
-        )
-        columns = (Column("Part", right=False), Column("Share"))
-        yield Table(columns, tuple(rows), f"{caption}, by Nsight Compute", headed=False)
-
-
 def _modelled(case: Measurement, size: str) -> Iterator[Table]:
     """Where the modelled time goes, beside what Nsight Compute saw of the cycles of warps."""
     if case.model is None or not case.model.reasons:
@@ -221,10 +200,6 @@ def _share_cell(share: float) -> Cell:
     return Cell(numbers.percent(100 * part), 100 * part, share=part)
 
 
-def _counted(cases: Sequence[Measurement]) -> list[str]:
-    return [name for name in counts.names_in(tuple(cases)) if not name.startswith(_AS_BARS)]
-
-
 def _is_zero(cases: Sequence[Measurement], name: str) -> bool:
     values = [counts.value(case, name) for case in cases]
     return any(value is not None for value in values) and not any(values)
@@ -234,7 +209,7 @@ def _counters(run: Run, found: Found) -> Iterator[Table]:
     """A table for each source of counts."""
     cases = [rung.case for _, rung in found]
     rows: dict[tuple[str, ...], list[Row]] = {}
-    for name in _counted(cases):
+    for name in counts.names_in(tuple(cases)):
         row = _row(cases, counter_figure(name).label, name, _reading(run, counter_figure(name)))
         if not _is_zero(cases, name):
             held = {counter.source for case in cases if (counter := counts.find(case, name))}

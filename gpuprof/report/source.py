@@ -15,7 +15,8 @@ from itertools import groupby
 from markupsafe import Markup, escape
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.lines import LineFigures, line_figures
+from gpuprof.analysis.counts import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
+from gpuprof.analysis.lines import LineCounts
 from gpuprof.results import Measurement
 from gpuprof.text import visible
 
@@ -44,36 +45,37 @@ class Listing:
     code: Markup
 
 
-_Read = Callable[[LineFigures], str]
+_Read = Callable[[LineCounts, int], str]
 
 
-def _count(value: float) -> str:
-    return numbers.count(value) if value else ""
+def _sum(*names: str) -> _Read:
+    return lambda counts, line: numbers.count(done) if (done := counts.of(line, *names)) else ""
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else numbers.percent(value)
+def _share(*names: str) -> _Read:
+    return lambda counts, line: (
+        "" if (pct := counts.share_pct(line, *names)) is None else numbers.percent(pct)
+    )
+
+
+def _per_request(counts: LineCounts, line: int) -> str:
+    requests = counts.of(line, *GLOBAL_REQUESTS)
+    return numbers.significant(counts.of(line, *GLOBAL_SECTORS) / requests) if requests else ""
+
+
+def _conflicts(counts: LineCounts, line: int) -> str:
+    return numbers.count(counts.of(line, *BANK_CONFLICTS)) if counts.of(line, *SHARED_WAVEFRONTS) else ""
 
 
 #: Heading, term and text of each count, in the order shown.
 _COUNTS: tuple[tuple[str, str, _Read], ...] = (
-    (
-        "Sectors / request",
-        "sectors_per_request",
-        lambda line: (
-            "" if line.sectors_per_request is None else numbers.significant(line.sectors_per_request)
-        ),
-    ),
-    ("Share of sectors", "share_of_sectors", lambda line: _percent(line.traffic_pct)),
-    ("Wavefronts", "wavefront", lambda line: _count(line.wavefronts)),
-    (
-        "Bank conflicts",
-        "bank_conflict",
-        lambda line: numbers.count(line.bank_conflicts) if line.wavefronts else "",
-    ),
-    ("FMAs", "fma", lambda line: _count(line.ffma)),
-    ("Barriers", "barrier", lambda line: _count(line.barriers)),
-    ("Async copies", "async_copy", lambda line: _count(line.async_copies)),
+    ("Sectors / request", "sectors_per_request", _per_request),
+    ("Share of sectors", "share_of_sectors", _share(*GLOBAL_SECTORS)),
+    ("Wavefronts", "wavefront", _sum(*SHARED_WAVEFRONTS)),
+    ("Bank conflicts", "bank_conflict", _conflicts),
+    ("FMAs", "fma", _sum("ffma_thread_instructions", "dfma_thread_instructions")),
+    ("Barriers", "barrier", _sum("barriers")),
+    ("Async copies", "async_copy", _sum("async_copy_requests")),
 )
 
 
@@ -93,12 +95,13 @@ def listing(
     first, last = span
     texts = visible(source).removesuffix("\n").split("\n")[first:last]
     lines = range(first + 1, first + 1 + len(texts))
-    figures = line_figures(case) if case else {}
-    marks = {number: mark for number in lines if (mark := _mark(figures.get(number), binding))}
-    reads = (("Share of " + binding, "share_of_binding", _binding_share), *_COUNTS) if binding else _COUNTS
+    held = LineCounts(case)
+    counted = [number for number in lines if number in held.lines]
+    marks = {number: mark for number in counted if (mark := _mark(held, number, binding))}
+    of_binding = (f"Share of {binding}", "share_of_binding", _share(*held.binding))
     columns = (
-        CountColumn(label, term, _column(lines, {n: read(figures[n]) for n in lines if n in figures}, marks))
-        for label, term, read in (reads if case else ())
+        CountColumn(label, term, _column(lines, {line: read(held, line) for line in counted}, marks))
+        for label, term, read in ((of_binding, *_COUNTS) if binding else _COUNTS if case else ())
     )
     return Listing(
         first + 1,
@@ -108,21 +111,15 @@ def listing(
     )
 
 
-def _binding_share(line: LineFigures) -> str:
-    return _percent(line.binding_pct)
-
-
-def _mark(figures: LineFigures | None, binding: str) -> str:
+def _mark(counts: LineCounts, line: int, binding: str) -> str:
     """Why a line stands out; empty for most. Where a part binds, only its line does."""
-    if figures is None:
-        return ""
     if binding:
-        return f"binds: most of {binding}" if figures.binds else ""
+        return f"binds: most of {binding}" if counts.is_most(line, *counts.binding) else ""
     told = (
-        (figures.most_traffic, "most global sectors"),
-        (figures.most_conflicts, "most bank conflicts"),
+        (GLOBAL_SECTORS, "most global sectors"),
+        (BANK_CONFLICTS, "most bank conflicts"),
     )
-    return ", ".join(text for holds, text in told if holds)
+    return ", ".join(text for names, text in told if counts.is_most(line, *names))
 
 
 def _column(lines: range, texts: Mapping[int, str], marks: Mapping[int, str]) -> Markup:

@@ -10,7 +10,6 @@ from synthetic_runs import (
     Gemm,
     Transpose,
     compiled_run,
-    counted_run,
     counters,
     gemm_case,
     gemm_run,
@@ -30,11 +29,10 @@ from gpuprof.analysis.counts import SHARED_WAVEFRONTS, per_step, sector_ratio, v
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
-from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import Speed, limit_of, speed_of
-from gpuprof.analysis.why import clues_of, speed_of_light, stalls, wasted_sectors
+from gpuprof.analysis.why import clues_of, wasted_sectors
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
@@ -315,13 +313,6 @@ class TestWhy:
         assert len(moved(**LOADS, **stores, global_store_sectors=1_040)) == 1  # 120 unused of 1200
         assert moved(**LOADS, **stores, global_store_sectors=1_041) == ()
 
-    def test_shares_of_one_whole_and_of_their_own_peaks(self) -> None:
-        shares = [share.pct for share in stalls(counted_run().cases[0])]
-        assert sum(shares) == pytest.approx(100)
-        assert shares == sorted(shares, reverse=True)
-        labels = [share.label for share in speed_of_light(counted_run().cases[3])]
-        assert labels == ["L1", "Memory", "SM", "L2", "DRAM"]
-
     def test_without_counters_nothing_is_said(self) -> None:
         assert clues_of(gemm_run().cases[0]) == ()
         assert clues_of(transpose_run().cases[2]) == ("store efficiency only 25.0 %",)
@@ -370,13 +361,6 @@ class TestCounters:
         unmeasured = replace(held["global_store_sectors"], value=None, reason="needs a newer ncu")
         case = replace(sim_run().cases[0], counters={**held, "global_store_sectors": unmeasured})
         assert sector_ratio(case) is None
-
-    def test_lines_share_the_traffic_and_mark_the_worst(self) -> None:
-        figures = line_figures(sim_run().cases[0])
-        assert figures[18].traffic_pct == pytest.approx(100 * 327_680 / 329_728)
-        assert figures[18].sectors_per_request == pytest.approx(2.5)
-        assert (figures[18].most_traffic, figures[20].most_traffic) == (True, False)
-        assert not figures[18].most_conflicts
 
 
 class TestCharts:

@@ -21,13 +21,14 @@ from synthetic_runs import (
 )
 
 from gpuprof.analysis.changes import change, changes
+from gpuprof.analysis.counts import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.kinds import waves
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
-from gpuprof.analysis.lines import line_figures
+from gpuprof.analysis.lines import LineCounts
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
@@ -372,14 +373,12 @@ def test_lines_add_up_all_kinds_of_access() -> None:
         SourceLine(7, {"ffma_thread_instructions": 64, "dfma_thread_instructions": 32}),
         SourceLine(8, {"shared_store_bank_conflicts": 8}),
     )
-    found = line_figures(replace(sim_run().cases[0], lines=lines))
-    assert (found[3].requests, found[3].sectors, found[3].sectors_per_request) == (5, 10, 2.0)
-    assert (found[3].traffic_pct, found[4].traffic_pct, found[5].traffic_pct) == (25.0, 75.0, None)
-    assert [number for number, one in found.items() if one.most_traffic] == [4]
-    assert (found[5].wavefronts, found[5].sectors_per_request) == (9, None)
-    assert [number for number, one in found.items() if one.most_conflicts] == [6, 8]
-    assert (found[7].ffma, found[7].bank_conflicts) == (96, 0)
-    assert line_figures(replace(sim_run().cases[0], lines=None)) == {}
+    found = LineCounts(replace(sim_run().cases[0], lines=lines))
+    assert [found.share_pct(line, *GLOBAL_SECTORS) for line in (3, 4, 5)] == [25.0, 75.0, None]
+    assert [line for line in found.lines if found.is_most(line, *GLOBAL_SECTORS)] == [4]
+    assert [line for line in found.lines if found.is_most(line, *BANK_CONFLICTS)] == [6, 8]
+    assert (found.of(3, *GLOBAL_REQUESTS), found.of(5, *SHARED_WAVEFRONTS)) == (5, 9)
+    assert LineCounts(replace(sim_run().cases[0], lines=None)).lines == {}
 
 
 def test_scaling_draws_the_ends_of_the_times_and_few_lines() -> None:

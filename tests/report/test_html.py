@@ -191,7 +191,7 @@ def test_counters_are_defined_once_with_nsight_computes_names() -> None:
     ):
         assert glossary.count(metric) == text.count(metric) == 1
     card = text.split("Kernels\n")[-1].split("\nGlossary\n")[0]
-    for label in ("L2 hit rate", "DRAM bytes read", "Long scoreboard", "Global load throughput"):
+    for label in ("L2 hit rate", "DRAM bytes read", "Stall: long scoreboard", "Global load throughput"):
         assert f"| {label} |" in card
     assert "stall_" not in card
 
@@ -204,14 +204,6 @@ def test_each_word_and_each_reason_is_explained_once(name: str) -> None:
     assert {mention[1:] for mention in mentions} <= set(defined)
     assert len(defined) == len(set(defined))
     assert "A counter that gpuprof does not describe" not in reader.text.split("\nGlossary\n")[-1]
-
-
-def test_shares_are_listed_largest_first() -> None:
-    text = reader_of("counted").text
-    part = text.split("Where the cycles of resident warps went at 4096, by Nsight Compute")[1]
-    shares = [float(line.split("|")[2].split("%")[0]) for line in part.splitlines()[1:7]]
-    assert shares == sorted(shares, reverse=True)
-    assert "| Long scoreboard | 52.5 %" in part
 
 
 def test_a_tile_names_the_kernel_that_ran_before_its_alias_with_time_factor_share_and_limiter() -> None:

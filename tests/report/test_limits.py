@@ -11,7 +11,7 @@ from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
 from gpuprof.analysis.limits import limits_of, shifts
-from gpuprof.analysis.lines import line_figures
+from gpuprof.analysis.lines import LineCounts
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.report.bound_picture import BoundPicture, note
 from gpuprof.results import SourceLine
@@ -69,9 +69,9 @@ def test_the_line_that_causes_most_of_it_is_named_and_marked():
     found = limits(case, "sim")
     assert found.hot is not None
     assert (found.hot.line, found.hot.share_pct) == (12, pytest.approx(70))
-    figures = line_figures(case)
-    assert [figures[line].binding_pct for line in (10, 12)] == [pytest.approx(30), pytest.approx(70)]
-    assert [figures[line].binds for line in (10, 12)] == [False, True]
+    counts = LineCounts(case)
+    assert [counts.share_pct(line, *counts.binding) for line in (10, 12)] == [30, 70]
+    assert [counts.is_most(line, *counts.binding) for line in (10, 12)] == [False, True]
 
 
 def test_the_picture_has_one_axis_for_bounds_and_time():

@@ -16,7 +16,7 @@ from gpuprof.analysis.roofline import build_roofline
 from gpuprof.report.charts import drawings
 from gpuprof.report.html import render_html
 from gpuprof.report.page import build_page
-from gpuprof.report.shown import show_run
+from gpuprof.report.run_text import show_run
 from gpuprof.results import Counter, Model, ModelLine, Run
 
 SHARES = dict(zip(REASONS, (0.4, 0.1, 0.2, 0.1, 0.1, 0.06, 0.04), strict=True))

@@ -19,8 +19,7 @@ from gpuprof.analysis.status import status_of
 from gpuprof.reading import read_run
 from gpuprof.report.answer_text import answer_document
 from gpuprof.report.document import Document, Section, Table
-from gpuprof.report.run_text import run_report
-from gpuprof.report.shown import show_run
+from gpuprof.report.run_text import run_report, show_run
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
 
@@ -211,7 +210,7 @@ def test_the_simplest_and_the_library_stand_beside_the_fastest() -> None:
 
 def test_importing_the_reports_does_not_load_plotly() -> None:
     code = (
-        "import sys, gpuprof.report.html, gpuprof.report.markdown, gpuprof.report.shown;"
+        "import sys, gpuprof.report.html, gpuprof.report.markdown, gpuprof.report.run_text;"
         "print('plotly' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
