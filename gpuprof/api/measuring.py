@@ -54,15 +54,6 @@ class Interrupted(KeyboardInterrupt):
         self.run = run
 
 
-class _SilentProgress:
-    """Watches a run and says nothing."""
-
-    def opened(self, *_: object) -> None:
-        """Say nothing."""
-
-    started = finished = profiling = opened
-
-
 @in_sentences
 @takes_options("profile")
 def profile(
@@ -217,7 +208,7 @@ def _measured(
     *,
     ncu: bool,
 ) -> MeasuredRun:
-    watcher = progress or _SilentProgress()
+    watcher = progress or Progress()
     named = save or resume
     path = Path(named) if named else None
 

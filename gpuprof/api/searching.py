@@ -34,7 +34,7 @@ from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
 from gpuprof.tuning.continuing import find_earlier
-from gpuprof.tuning.search_plan import USUAL_POINTS, Plan, Silent, Watcher, checked_budget
+from gpuprof.tuning.search_plan import USUAL_POINTS, Plan, Watcher, checked_budget
 from gpuprof.tuning.space import Wanted, make_space
 from gpuprof.tuning.tuner import Tuner
 
@@ -207,7 +207,7 @@ def tune(
         assert path is not None
         return ResultsFile(path, run, replace=True)
 
-    with Tuner(plan, progress or Silent(), keep=keep if path else None, earlier=earlier) as tuner:
+    with Tuner(plan, progress or Watcher(), keep=keep if path else None, earlier=earlier) as tuner:
         record = tuner.search()
     if not record.complete:
         raise Interrupted(MeasuredRun(record))

@@ -215,7 +215,7 @@ def _known_params(selection: Selection, known: Mapping[str, Any]) -> tuple[Mappi
     return tuple(values for index, values in enumerate(found) if values not in found[:index])
 
 
-class _Both:
+class _Both(Progress):
     """One display for two runs: their cases are counted together, and the device is named once."""
 
     def __init__(self, shown: Progress) -> None:
@@ -235,7 +235,3 @@ class _Both:
     def finished(self, measurement: Measurement) -> None:
         """A case is done."""
         self._shown.finished(measurement)
-
-    def profiling(self, case: Case) -> None:
-        """Nsight Compute turns to a case."""
-        self._shown.profiling(case)

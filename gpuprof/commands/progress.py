@@ -6,8 +6,8 @@ import io
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gpuprof import timeline
 from gpuprof.console import tell
@@ -28,26 +28,34 @@ _FEWEST = 3
 _SHORTEST_S = 2.0
 
 
-class Shown(Progress, Protocol):
+class Shown(Progress):
     """A display that knows more than single cases."""
 
     def timed(self, run: Run) -> None:
         """All times are there, and the executor still counts."""
 
 
+class _Display(Protocol):
+    def stop(self) -> None:
+        """Nothing follows."""
+
+
+D = TypeVar("D", bound=_Display)
+
+
 @contextmanager
-def watch(*, quiet: bool) -> Iterator[Shown]:
+def display(silent: type[D], bar: type[D], lines: type[D], *, quiet: bool) -> Iterator[D]:
+    """What shows how far something is: nothing when quiet, a bar on a terminal, lines in a pipe."""
+    shown = (silent if quiet else bar if sys.stderr.isatty() else lines)()
+    try:
+        yield shown
+    finally:
+        shown.stop()
+
+
+def watch(*, quiet: bool) -> AbstractContextManager[Shown]:
     """A progress display for the length of a run."""
-    if quiet:
-        yield _Silent()
-    elif sys.stderr.isatty():
-        bar = _Bar()
-        try:
-            yield bar
-        finally:
-            bar.stop()
-    else:
-        yield _Lines()
+    return display(_Silent, _Bar, _Lines, quiet=quiet)
 
 
 def why_here(opened: Opened) -> str:
@@ -70,19 +78,13 @@ def _parameters(params: Mapping[str, int]) -> str:
     return "".join(f" {name}={value}" for name, value in params.items())
 
 
-class _Silent:
+class _Silent(Shown):
     def opened(self, opened: Opened, cases: int) -> None:
         """Say nothing, but for why nothing runs."""
         if why := why_here(opened):
             tell(why)
 
-    def started(self, case: Case) -> None: ...
-
-    def finished(self, measurement: Measurement) -> None: ...
-
-    def profiling(self, case: Case) -> None: ...
-
-    def timed(self, run: Run) -> None: ...
+    def stop(self) -> None: ...
 
 
 class _Lines(_Silent):

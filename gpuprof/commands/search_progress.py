@@ -2,39 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a search is, on standard error: a bar on a terminal, a line per stage in a pipe."""
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
-from gpuprof.commands.progress import format_seconds, why_here
+from gpuprof.commands.progress import display, format_seconds, why_here
 from gpuprof.console import tell
 from gpuprof.measure.protocol import Opened
 from gpuprof.text import one_line
-from gpuprof.tuning.search_plan import Silent, Watcher
+from gpuprof.tuning.search_plan import Watcher
 
 #: A pipe is told of a long stage so often.
 _EVERY_S = 30.0
 
 
-@contextmanager
-def watch_search(*, quiet: bool) -> Iterator[Watcher]:
+def watch_search(*, quiet: bool) -> AbstractContextManager[Watcher]:
     """A progress display for the length of a search."""
-    if quiet:
-        yield Silent()
-    elif sys.stderr.isatty():
-        bar = _SearchBar()
-        try:
-            yield bar
-        finally:
-            bar.stop()
-    else:
-        lines = _SearchLines()
-        yield lines
-        lines.end()
+    return display(_NoSearch, _SearchBar, _SearchLines, quiet=quiet)
 
 
-class _SearchLines(Silent):
+class _NoSearch(Watcher):
+    def stop(self) -> None: ...
+
+
+class _SearchLines(_NoSearch):
     """A line for each stage, and one now and then within a long one."""
 
     def __init__(self) -> None:
@@ -48,7 +38,7 @@ class _SearchLines(Silent):
 
     def stage(self, title: str, steps: int) -> None:
         """Say how long the stage before took, and begin this one."""
-        self.end()
+        self.stop()
         self._title, self._steps, self._done = title, steps, 0
         self._begun = self._told = time.monotonic()
 
@@ -59,14 +49,14 @@ class _SearchLines(Silent):
             self._told = now
             tell(f"{self._title}: {self._done:,} of {self._steps:,}")
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Say what the stage amounted to."""
         if self._title and self._steps:
             tell(f"{self._title}: {self._done:,} in {format_seconds(time.monotonic() - self._begun)}")
         self._title = ""
 
 
-class _SearchBar(Silent):
+class _SearchBar(_NoSearch):
     """A bar that shows the stage."""
 
     def __init__(self) -> None:

@@ -7,7 +7,6 @@ takes too long costs the counts only. What is counted needs no time that was mea
 of a case that then goes wrong nobody is told.
 """
 
-import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,11 +15,11 @@ from functools import partial
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED
 from gpuprof.bounds import with_bounds, without_impossible_time
-from gpuprof.errors import CaseSkipped, GpuprofError
+from gpuprof.errors import CaseSkipped
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.executors import ExecutorPool, ExecutorProcess
-from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor, WorkerDied, WorkerTimeout
+from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.
@@ -121,14 +120,10 @@ class Counting:
 
     def _asked(self, case: Case, process: ExecutorProcess) -> Counted | str:
         """What the executor counted, or why it did not."""
-        try:
-            process.open()
-            with timeline.span("count", f"{case.name} {case.problem.label}"):
-                answer: Counted = process.ask(lambda left: Count(case), time.monotonic() + self._seconds)
-        except WorkerTimeout:
-            return f"counting it on the executor takes more than {self._seconds:g} s"
-        except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
-            return f"the process that counted it was lost: {error}"
+        with timeline.span("count", f"{case.name} {case.problem.label}"):
+            answer: Counted | str = process.answer(Count(case), self._seconds)
+        if isinstance(answer, str):
+            return f"the executor did not count it: {answer}"
         return answer.reason or answer
 
     def _tell(self, answer: Counted | str, index: int, measurement: Measurement) -> None:

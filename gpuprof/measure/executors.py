@@ -65,6 +65,16 @@ class ExecutorProcess:
                     raise
         raise AssertionError("tries have no end")
 
+    def answer(self, request: Any, seconds: float) -> Any:
+        """The answer to a request, in so many seconds once the process is there; or why there is none."""
+        try:
+            self.open()
+            return self.ask(lambda left: request, time.monotonic() + seconds)
+        except WorkerTimeout:
+            return f"it takes more than {seconds:g} s"
+        except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
+            return f"its process was lost: {error}"
+
     def tell(self, request: Any) -> None:
         """Send a request that has no answer; a process that cannot be told is replaced when it is asked."""
         try:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from gpuprof import __version__, signals, timeline
 from gpuprof.devices.device import Device
@@ -29,24 +28,20 @@ from gpuprof.store import ResultsFile
 Keep = Callable[[Run], ResultsFile]
 
 
-class Progress(Protocol):
-    """What a run tells its watcher."""
+class Progress:
+    """What a run tells its watcher, who need not listen."""
 
     def opened(self, opened: Opened, cases: int) -> None:
         """The backend is open and that many cases follow."""
-        ...
 
     def started(self, case: Case) -> None:
         """A case begins."""
-        ...
 
     def finished(self, measurement: Measurement) -> None:
         """A case is done."""
-        ...
 
     def profiling(self, case: Case) -> None:
         """Nsight Compute turns to a case."""
-        ...
 
 
 def measure(

@@ -4,7 +4,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import Protocol
 
 from gpuprof.errors import InputError
 from gpuprof.measure.options import RunOptions, TuneOptions
@@ -70,30 +69,14 @@ class Plan:
     budget: Budget = Budget()
 
 
-class Watcher(Protocol):
-    """Whom a search tells how far it is."""
+class Watcher:
+    """Whom a search tells how far it is; need not listen."""
 
     def opened(self, opened: Opened) -> None:
         """The device is open."""
-        ...
 
     def stage(self, title: str, steps: int) -> None:
         """A stage of so many steps begins."""
-        ...
 
     def step(self, told: str = "") -> None:
         """One step of the stage is done."""
-        ...
-
-
-class Silent:
-    """Watches and says nothing."""
-
-    def opened(self, opened: Opened) -> None:
-        """Say nothing."""
-
-    def stage(self, title: str, steps: int) -> None:
-        """Say nothing."""
-
-    def step(self, told: str = "") -> None:
-        """Say nothing."""

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from gpuprof.bounds import with_bounds
-from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.executors import ExecutorPool, ExecutorProcess
@@ -21,8 +20,6 @@ from gpuprof.measure.protocol import (
     Measured,
     OpenExecutor,
     Prepare,
-    WorkerDied,
-    WorkerTimeout,
 )
 from gpuprof.results import Measurement
 
@@ -126,7 +123,7 @@ class WorkerPool:
                     break
                 with lock:
                     begun += 1
-                answer = _asked(process, request_of(cases[index]), seconds)
+                answer = process.answer(request_of(cases[index]), seconds)
                 if not self._pool.closed:
                     with lock:
                         on_done(index, answer)
@@ -136,14 +133,3 @@ class WorkerPool:
             self._pool.add(cases[first].name, partial(serve, indices))
         self._pool.settle()
         return begun
-
-
-def _asked(process: ExecutorProcess, request: Any, seconds: float) -> Any:
-    """The answer, or why there is none."""
-    try:
-        process.open()
-        return process.ask(lambda left: request, time.monotonic() + seconds)
-    except WorkerTimeout:
-        return "it takes too long"
-    except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
-        return f"its process was lost: {error}"

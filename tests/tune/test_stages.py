@@ -24,7 +24,7 @@ from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.continuing import find_earlier
-from gpuprof.tuning.search_plan import Budget, Plan, Silent, read_budget
+from gpuprof.tuning.search_plan import Budget, Plan, Watcher, read_budget
 from gpuprof.tuning.space import Point, Wanted, make_space, point_of_case
 from gpuprof.tuning.tuner import Tuner
 
@@ -155,7 +155,7 @@ def plan(points: int = 20, device: str = "0", seconds: float | None = None) -> P
 
 
 def searched(wanted: Plan, **how):
-    with Tuner(wanted, Silent(), **how) as tuner:
+    with Tuner(wanted, Watcher(), **how) as tuner:
         return tuner.search()
 
 

@@ -12,7 +12,6 @@ import pytest
 from each import each
 
 import gpuprof
-from gpuprof.api import measuring
 
 #: Without hardware counters.
 MEASURED = Path(__file__).parent / "version1" / "gemm-h200.json"
@@ -221,7 +220,7 @@ def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):
     path = tmp_path / "kept.json"
     seen = []
 
-    class Watcher(measuring._SilentProgress):
+    class Watcher(Progress):
         def finished(self, measurement):
             seen.append(len(gpuprof.load(path)))
 
@@ -235,7 +234,7 @@ def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):
 
 
 def test_ctrl_c_hands_over_what_was_measured():
-    class Impatient(measuring._SilentProgress):
+    class Impatient(Progress):
         def finished(self, measurement):
             raise KeyboardInterrupt
 

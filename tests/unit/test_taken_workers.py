@@ -185,5 +185,5 @@ def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counte
     if is_counted:
         assert told == [answer]
     else:
-        why = "the process that counted it was lost: the worker process was killed by SIGKILL"
+        why = "the executor did not count it: its process was lost: the worker process was killed by SIGKILL"
         assert [found.bounds_reason for found in told] == [why]
