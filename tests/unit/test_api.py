@@ -12,6 +12,7 @@ import pytest
 from each import each
 
 import gpuprof
+from gpuprof.measure.run import Progress
 
 #: Without hardware counters.
 MEASURED = Path(__file__).parent / "version1" / "gemm-h200.json"
