@@ -27,29 +27,6 @@ def test_same_id_means_the_kernel_of_the_problem_asked_for():
         find_kernel("gemm", "copy_row")
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("nave", "naive"),
-        ("smem_tield", "smem_tiled"),
-        ("reg2x1", "reg_2x1"),
-        ("gemmOnGPU2DSharMem", "gemmongpu2dsharemem"),
-    ],
-)
-def test_unknown_name_suggests_the_nearest(typed, meant):
-    with pytest.raises(InputError) as caught:
-        find_kernel("gemm", typed)
-    assert caught.value.what == f"There is no gemm kernel {typed!r}."
-    assert caught.value.fix.startswith("Did you mean ")
-    assert meant in caught.value.fix
-
-
-def test_name_like_nothing_points_to_the_list():
-    with pytest.raises(InputError) as caught:
-        find_kernel("gemm", "zzzzzzzzz")
-    assert caught.value.fix == "See `gpuprof list gemm`."
-
-
 def test_file_of_ones_own(tmp_path):
     path = write_transpose_kernel(tmp_path, "mine")
     kernel = named_kernel("transpose", path)
@@ -70,13 +47,6 @@ def test_file_with_the_id_of_a_shipped_kernel_is_refused(tmp_path):
         named_kernel("transpose", path)
     assert caught.value.what == f"{path} has the id of a shipped kernel, 'naive_row'."
     assert caught.value.fix == "Rename the file."
-
-
-def test_file_that_is_missing_is_named(tmp_path):
-    with pytest.raises(
-        HeaderError, match=r"Cannot read the kernel file .*nothing\.cu: No such file or directory\."
-    ):
-        named_kernel("gemm", tmp_path / "nothing.cu")
 
 
 def test_an_entry_is_read_from_a_header_whatever_else_it_says():

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headers that choose a kernel by size and device: how they are read, what they pick, and what runs."""
 
-import itertools
 import math
 import random
 import re
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from problem_support import Gemm, Transpose, find_kernel, ladder
+from problem_support import Gemm, find_kernel, ladder
 from unit_support import DEVICE, named_kernel, parse_kernel
 
 from gpuprof.devices.cards import cards, load_card
@@ -58,13 +57,6 @@ def test_choices_are_read_in_their_order():
     assert (kernel.entry, kernel.arguments, kernel.dtypes, kernel.parameters) == ("", (), (), {})
 
 
-def test_a_choice_may_say_where_its_numbers_come_from():
-    kernel = parse_kernel(
-        chooser(extra="choose = [{ kernel = 'naive', when = '1', because = 'Measured.' }]"), PATH
-    )
-    assert kernel.choices == (Choice("naive", "1", "Measured."),)
-
-
 def test_a_choice_of_several_kernels_is_one_of_each_in_their_order():
     extra = "choose = [{ kernel = ['streamk', 'naive'], when = 'M > 8', because = 'Measured.' }]"
     kernel = parse_kernel(chooser(extra=extra), PATH)
@@ -78,10 +70,6 @@ def test_shipped_choices_say_where_their_numbers_come_from(kernel):
 
 def test_a_file_that_only_chooses_needs_no_identifier_for_a_name():
     assert parse_kernel(chooser(("naive", "1")), Path("by-size.cu")).id == "by-size"
-
-
-def test_a_kernel_with_code_of_its_own_chooses_nothing():
-    assert find_kernel("gemm", "naive").choices == ()
 
 
 @pytest.mark.parametrize(
@@ -135,10 +123,6 @@ def test_unknown_name_in_a_condition_is_refused_when_the_file_is_read(name):
     assert re.fullmatch(rf"{re.escape(str(PATH))}:[0-9]+{re.escape(end)}", what)
 
 
-def test_condition_outside_the_language_is_refused_when_the_file_is_read():
-    assert "is not an expression" in refusal(chooser(("naive", "M <")))
-
-
 def test_code_below_a_header_that_chooses_is_refused():
     assert "would never run" in refusal(chooser(("naive", "1"), below="int x; // y\n"))
 
@@ -190,18 +174,6 @@ def test_first_condition_that_holds_decides():
     assert choose(kernel, Gemm(64, 64, 64, "f64"), turing).id == "naive"
 
 
-def test_transposes_choose_too(tmp_path):
-    path = write(tmp_path, ("smem_padded", "nx < 1024"), ("smem_unrolled", "ny >= 1"), op="transpose")
-    kernel = named_kernel("transpose", path)
-    assert choose(kernel, Transpose(512, 4096), DEVICE).id == "smem_padded"
-    assert choose(kernel, Transpose(4096, 512), DEVICE).id == "smem_unrolled"
-
-
-def test_kernel_with_code_of_its_own_is_its_own_choice():
-    kernel = find_kernel("gemm", "naive")
-    assert choose(kernel, Gemm(8, 8, 8), DEVICE) is kernel
-
-
 def test_no_condition_that_holds_skips_the_case():
     kernel = parse_kernel(chooser(("naive", "M < 8")), PATH)
     with pytest.raises(CaseSkipped) as caught:
@@ -246,12 +218,6 @@ def case_of(kernel, **fields):
     return Case.of(kernel, Gemm(64, 64, 64), alternatives=alternatives, **fields)
 
 
-def test_case_of_a_kernel_with_code_of_its_own_runs_as_it_is():
-    kernel = find_kernel("gemm", "splitk_8x32")
-    case = replace(case_of(kernel), block=(128, 1, 1), params={"TM": 4})
-    assert resolve(case, DEVICE) == (case, kernel)
-
-
 def test_case_that_chooses_runs_as_the_chosen_kernels(tmp_path):
     kernel, chosen = (
         named_kernel("gemm", write(tmp_path, ("reg_2x1", "1"))),
@@ -289,20 +255,6 @@ def test_measurement_keeps_the_id_of_the_kernel_that_chose(tmp_path):
 # The choice that is shipped.
 
 EXTENTS = (1, 4, 17, 64, 128, 300, 1024, 4095, 4096, 16384)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("device", cards(), ids=lambda device: device.name)
-def test_shipped_choice_fits_every_size_on_every_card(device):
-    kernel = find_kernel("gemm", "by_size")
-    for m, n, k in itertools.product(EXTENTS, repeat=3):
-        problem = Gemm(m, n, k, alpha=0.5, beta=2.0)
-        chosen = choose(kernel, problem, device)
-        shape = configure(chosen, problem, chosen.launch.block, {}, device)
-        assert shape.launches[0].dynamic_shared_bytes <= device.shared_bytes_per_block_optin, (
-            chosen.id,
-            problem,
-        )
 
 
 def sizes_of_every_shape(device, count=400):

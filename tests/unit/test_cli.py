@@ -247,14 +247,6 @@ def test_gpu_that_is_not_there_is_an_environment_error(tmp_path):
     assert process.returncode == ExitCode.ENVIRONMENT
 
 
-def test_kernel_file_without_header_is_led_to_one(tmp_path):
-    (tmp_path / "mine.cu").write_text("int x;\n")
-    process = gpuprof("gemm", "-k", "mine.cu", cwd=tmp_path)
-    assert said(process).startswith("gpuprof: mine.cu has no /*gpuprof … */ header at its top.\n")
-    assert "gpuprof new gemm START.cu" in process.stderr
-    assert process.returncode == ExitCode.BAD_INPUT
-
-
 # Paths.
 
 TINY = ("transpose", "-k", "naive_row", "--sizes", "64", *NONE, "--quiet")

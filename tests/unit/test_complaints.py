@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuprof.toolchain.complaints import explain, no_such_kernel
-from gpuprof.toolchain.cuda_headers import HEADERS_FIX, CudaHeaders
+from gpuprof.toolchain.cuda_headers import CudaHeaders
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
 FOUND = CudaHeaders((Path("/include"),), (), ("CUDA 13.0",))
@@ -54,27 +54,6 @@ def fix_of(error, **given):
 def test_errors_have_their_own_fix(error, fix):
     found = fix_of(error)
     assert found.startswith(fix) if fix else found == ""
-
-
-@pytest.mark.parametrize(
-    "lacking", [None, CudaHeaders((), (), ()), CudaHeaders((Path("/include"),), ("the C++ library",), ())]
-)
-def test_missing_headers_of_cuda_are_said_where_they_are_what_lacks(lacking):
-    for error, words in (
-        ('could not open source file "cuda_fp16.h"', "CUDA's headers were not found. "),
-        ('namespace "std" has no member "array"', "For the device, std:: is part of CUDA's headers, which"),
-        ('namespace "cuda::std" has no member "array"', "For the device, std:: is part of CUDA's headers"),
-    ):
-        found = fix_of(error, cuda_headers=lacking)
-        assert found.startswith(words)
-        assert found.endswith(HEADERS_FIX)
-
-
-def test_name_of_the_host_is_told_from_one_that_nobody_knows():
-    error = 'identifier "helper" is undefined'
-    assert fix_of(error, left_out=["helper"]).startswith("helper is a function of the host")
-    assert fix_of(error, left_out=["other"]) == ""
-    assert fix_of('identifier "half" is undefined', source="#include <cuda_fp16.h>\n") == ""
 
 
 def test_first_error_of_the_file_itself_is_shown_unless_it_only_marks_another():

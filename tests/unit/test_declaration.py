@@ -132,22 +132,6 @@ def test_what_is_left_out_has_its_default(tmp_path):
     assert operation.checks == {"y": Check("2 * x", "", "u", "0"), "z": Check("x", "", "u", "0")}
 
 
-@pytest.mark.parametrize("shape", [("9",), ("1", "2", "3", "4", "5")])
-def test_arrays_have_one_to_five_extents(read, shape):
-    listed = ", ".join(f'"{extent}"' for extent in shape)
-    operation = read(('["rows", "columns"]\nrole', f"[{listed}]\nrole"))
-    assert operation.arrays["y"].shape == shape
-
-
-@pytest.mark.parametrize(
-    ("kind", "default"),
-    [("u32", 0), ("i32", -(2**31)), ("i32", 2**31 - 1), ("i64", -(2**53)), ("f32", 0.5), ("real", -1.5)],
-)
-def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, default):
-    operation = read(('"u32"\ndefault = 4294967295', f'"{kind}"\ndefault = {default}'))
-    assert operation.scalars["n"] == ScalarDeclaration(kind, float(default), None, "")
-
-
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [

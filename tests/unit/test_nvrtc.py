@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
 import pytest
-from problem_support import find_kernel, ladder, problem_for
+from problem_support import ladder, problem_for
 from unit_support import DEVICE
 
 from gpuprof.backends.compiling import compile_kernel
@@ -91,20 +91,6 @@ def test_shipped_kernel_compiles_without_spills(kernel, arch, dtype):
     assert 0 < compiled.registers_per_thread * threads <= 65536
 
 
-def test_double_precision_is_another_kernel():
-    naive = find_kernel("gemm", "naive")
-    assert "fma.rn.f32" in compile_shipped(naive, "sm_90", "f32")[0].ptx
-    assert "fma.rn.f64" in compile_shipped(naive, "sm_90", "f64")[0].ptx
-
-
-def test_static_shared_memory_is_the_tiles():
-    """Two 32x32 tiles of floats, or of doubles."""
-    reg_2x1 = find_kernel("gemm", "reg_2x1")
-    assert compile_shipped(reg_2x1, "sm_90", "f32")[0].static_shared_bytes == 8192
-    assert compile_shipped(reg_2x1, "sm_90", "f64")[0].static_shared_bytes == 16384
-    assert compile_shipped(find_kernel("gemm", "naive"), "sm_90")[0].static_shared_bytes == 0
-
-
 def test_spills_are_counted():
     lines = "".join(f"    real_{i} += a[t * {i}] * real_{(i * 7 + 1) % 64};\n" for i in range(64))
     first = "".join(f"    double real_{i} = a[t + {i}];\n" for i in range(64))
@@ -114,19 +100,6 @@ def test_spills_are_counted():
         f"{first}    for (int j = 0; j < 9; ++j) {{\n{lines}    }}\n{last}}}\n"
     )
     assert compile_source(source, "mine.cu", "mine", compiler_options("sm_90")).spill_bytes > 0
-
-
-def test_line_information_is_there_for_attribution():
-    compiled = compile_source(GOOD, "mine.cu", "mine", OPTIONS)
-    assert "mine.cu" in compiled.ptx
-    assert ".loc" in compiled.ptx
-
-
-def test_options_hold_architecture_macros_and_extras():
-    options = compiler_options("sm_86", [("real", "float"), ("TILE", "16")], ["--use_fast_math"])
-    assert "--gpu-architecture=sm_86" in options
-    assert {"-Dreal=float", "-DTILE=16", "--use_fast_math", "-lineinfo"} <= set(options)
-    assert compile_source(GOOD, "mine.cu", "mine", OPTIONS).options == OPTIONS
 
 
 def test_compile_error_carries_the_compilers_log():
@@ -145,24 +118,6 @@ def test_unknown_architecture_is_a_compile_error():
         compile_source(GOOD, "mine.cu", "mine", compiler_options("sm_1"))
 
 
-def test_missing_kernel_is_told_which_there_are_the_nearest_first():
-    more = "namespace a {\n__global__ void their() {}\n}\ntemplate <int N>\n__global__ void others() {}\n"
-    with pytest.raises(CompileError) as caught:
-        compile_source(GOOD + more, "mine.cu", "other", OPTIONS)
-    assert caught.value.what == (
-        "mine.cu defines no kernel other. Its __global__ functions: others<N> (line 9), a::their (line 6),"
-        " mine (line 1)."
-    )
-    assert caught.value.fix == 'Set entry in the header, for example entry = "others<N>".'
-
-
-@pytest.mark.parametrize("source", ["__device__ int other;", "__device__ void other() {}", ""])
-def test_file_without_a_kernel_says_so(source):
-    with pytest.raises(CompileError) as caught:
-        compile_source(source, "mine.cu", "other", OPTIONS)
-    assert caught.value.what == "mine.cu defines no kernel other: there is no __global__ function in it."
-
-
 def test_one_of_two_kernels_in_a_file_is_reported_alone():
     second = 'extern "C" __global__ void tiles(float *a)\n{\n    __shared__ float s[256];\n'
     second += "    s[threadIdx.x] = a[threadIdx.x];\n    __syncthreads();\n"
@@ -174,12 +129,6 @@ def test_one_of_two_kernels_in_a_file_is_reported_alone():
 
 def test_file_name_need_not_be_text():
     assert compile_source(GOOD, os.fsdecode(b"caf\xe9.cu"), "mine", OPTIONS).cubin
-
-
-def test_version_is_a_pair():
-    major, minor = nvrtc_version()
-    assert major >= 12
-    assert minor >= 0
 
 
 def test_missing_library_says_how_to_install_it(monkeypatch):
@@ -340,14 +289,6 @@ def test_files_that_include_each_other_or_never_end_are_read_once(tmp_path):
     (tmp_path / "b.h").write_text('#include "a.h"\n/*\n#include "c.h"\n*/')
     (tmp_path / "c.h").write_text("")
     assert {path.name for path in included_files(['#include "a.h"'], [f"-I{tmp_path}"])} == {"a.h", "b.h"}
-
-
-def test_entry_that_is_not_text_is_compiled_anew(directory, compilations):
-    cached()
-    (path,) = directory.iterdir()
-    path.write_bytes(b"\xff\xfe")
-    cached()
-    assert len(compilations) == 2
 
 
 def test_cache_that_cannot_be_written_is_harmless(directory, compilations):

@@ -105,12 +105,6 @@ def test_entry_that_is_none_is_told_what_there_is(source, entry, what, fix):
     assert fix in error.fix
 
 
-def test_error_of_the_source_comes_before_one_of_the_entry():
-    error = refusal("__global__ void k() { oops; }", "other")
-    assert error.what.startswith("mine.cu does not compile (NVRTC_ERROR_COMPILATION): mine.cu(1): error: ")
-    assert error.what.endswith('identifier "oops" is undefined')
-
-
 @pytest.mark.parametrize("names", [sorted(HOST_HEADERS), sorted(HOST_HEADERS, reverse=True)])
 def test_headers_of_the_host_are_harmless_in_any_order(names):
     includes = "".join(f"#include <{name}>\n" for name in names)
@@ -245,17 +239,6 @@ def test_missing_part_of_the_standard_library_is_named_with_the_fix(nowhere):
         "#include <limits>\n__global__ void k(float *x) { *x = std::numeric_limits<float>::max(); }"
     )
     assert error.fix.startswith("For the device, std:: is part of CUDA's headers, which were not found.")
-
-
-def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
-    error = refusal(f'#include "mine.h"\n{KERNEL}')
-    assert error.what.endswith('"mine.h".')  # a sentence of its own before the next one
-    assert error.fix.startswith("It is looked for beside the kernel file, and in the folders")
-    assert "nvidia-curand" in refusal(f"#include <curand_kernel.h>\n{KERNEL}").fix
-
-
-def test_half_without_its_header_is_told_which():
-    assert refusal("__global__ void k(__half *x) {}").fix == "Add #include <cuda_fp16.h>."
 
 
 def toolkit(folder, version=13000, parts=("cuda_fp16.h", "crt/mma.h", "cuda/std/version")):

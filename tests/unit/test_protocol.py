@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import DEVICE, values_of
 
-from gpuprof.measure.protocol import MESSAGES, Open, Opened, Refused, decode, encode
+from gpuprof.measure.protocol import MESSAGES, Open, Opened, decode, encode
 
 pytestmark = pytest.mark.deep
 
@@ -58,12 +58,6 @@ def test_all_messages_are_covered():
 def test_garbage_is_a_value_error(line):
     with pytest.raises(ValueError):  # noqa: PT011 - the contract is the type
         decode(line)
-
-
-def test_text_with_line_breaks_stays_one_line():
-    message = Refused("one\ntwo\u2028three", "fix\r\n", 2)
-    assert encode(message).count("\n") == 1
-    assert decode(encode(message)) == message
 
 
 def test_infinite_time_is_never_sent():

@@ -17,13 +17,11 @@ import pytest
 from fake_runs import Watcher, keeper, options, request_of
 from hurried_clock import HurriedClock
 from problem_support import Transpose, ladder
-from unit_support import DEVICE, build_request, parse_kernel, write_transpose_kernel
+from unit_support import DEVICE, parse_kernel, write_transpose_kernel
 
-from gpuprof.errors import BackendUnavailable, InputError
-from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.errors import BackendUnavailable
 from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
-from gpuprof.measure.options import RunOptions
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, WorkerTimeout
 from gpuprof.measure.run import measure
@@ -241,26 +239,6 @@ def test_output_of_a_kernel_does_not_disturb_the_answers(run_kernels):
     assert outcomes(run) == ["ok", "ok"]
 
 
-def test_kernel_that_does_not_compile_is_a_row(run_kernels, tmp_path):
-    path = write_transpose_kernel(tmp_path, "broken", rung=0)
-    path.write_text(path.read_text().replace("out[", "out("))
-    request = build_request(
-        shipped_ladder("transpose"),
-        [str(path), str(write_transpose_kernel(tmp_path, "good"))],
-        False,
-        "64",
-        None,
-        "f32",
-    )
-    json_path = tmp_path / "results.json"
-    run = measure(request, RunOptions("0", lines=False), Reader(json_path), argv=(), keep=keeper(json_path))
-    assert outcomes(run) == ["failed", "ok"]
-    assert "broken.cu does not compile" in run.cases[0].reason
-    assert "broken.cu(" in run.cases[0].log
-    assert run.cases[0].grid == (4, 4, 1)
-    assert run.cases[0].resources is None
-
-
 def test_worker_that_cannot_be_replaced_ends_the_run_and_keeps_what_was_measured(run_kernels, tmp_path):
     with pytest.raises(BackendUnavailable, match="The GPU has fallen off the bus"):
         run_kernels("good", "loses_context", "good", starts=1)
@@ -291,15 +269,6 @@ def test_worker_that_dies_before_the_first_case_is_an_environment_error(run_kern
         "The worker process was lost before the first case: the worker process ended with status 9."
     )
     assert not (tmp_path / "results.json").exists()
-
-
-def test_size_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
-    fake_worker.take_the_workers_place(monkeypatch.setattr)
-    json_path = tmp_path / "results.json"
-    request = build_request(shipped_ladder("transpose"), [], True, "64,500000", None, "f32")
-    with pytest.raises(InputError, match=r"Size 500000 needs 1,862\.6 GiB of memory"):
-        measure(request, RunOptions("0", lines=False), Reader(json_path), argv=(), keep=keeper(json_path))
-    assert not json_path.exists()
 
 
 @pytest.mark.deep
@@ -358,30 +327,9 @@ def worker():
     worker.close()
 
 
-def test_worker_says_what_it_opened(worker):
-    assert worker.opened.backend == "none"
-    assert worker.opened.device.arch == "sm_86"
-    assert worker.opened.memory_budget_bytes == worker.opened.device.memory_bytes
-
-
 def test_worker_answers_in_order(worker):
     for n in (10, 20, 30):
         assert worker.ask(Size((Transpose(n, n), Transpose(1, 1))), 30).bytes_needed == (8 * n * n, 8)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"device": "banana", "arch": None}, "--device banana is not a device."),
-        ({"arch": "sm_banana"}, "'sm_banana' is not a GPU architecture"),
-        ({"device": "0"}, "--arch does not go with a real GPU"),
-        ({"device": "none:nothing", "arch": None}, "nothing"),
-    ],
-)
-def test_worker_that_cannot_open_its_backend_refuses_with_the_reason(changes, words):
-    with pytest.raises(InputError, match=words) as caught:
-        WorkerProcess(dataclasses.replace(NONE, **changes))
-    assert caught.value.fix
 
 
 def test_worker_leaves_ctrl_c_to_the_run_that_started_it(worker):
