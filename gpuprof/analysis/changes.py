@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What moved between two neighbouring rungs: counters where they exist, resources and occupancy otherwise."""
+"""What a kernel was given moved between two neighbouring rungs, and how a change of any figure is written."""
 
 from dataclasses import dataclass
 from math import log
@@ -43,17 +43,7 @@ class Change:
         return f"{self.label} {self.figures}"
 
 
-#: What hardware did, and what it was given.
-_COUNTED = (
-    "global_load_efficiency_pct",
-    "global_store_efficiency_pct",
-    "global_sectors",
-    "global_requests",
-    "shared_wavefronts",
-    "address_conflicts",
-    "barriers",
-    "dram_read_bytes",
-)
+#: What a kernel is given by its source and its launch.
 _GIVEN = (
     "theoretical_occupancy_pct",
     "registers_per_thread",
@@ -64,22 +54,18 @@ _GIVEN = (
 
 
 def changes(run: Run, before: Measurement, after: Measurement) -> tuple[Change, ...]:
-    """The figures that explain most of the step from one case to the next, most telling first.
+    """What a kernel was given that explains most of the step from one case to the next, most telling first.
 
-    Counters come first because they say what the hardware did; resources only say what it was given.
+    What hardware did then is told by its bounds: see `limits.shifts`.
     """
-    return changed_counts(run, before, after) or _most_telling(_GIVEN, run, before, after)
-
-
-def changed_counts(run: Run, before: Measurement, after: Measurement) -> tuple[Change, ...]:
-    """The same of counters alone: what hardware did, and not what it was given."""
-    return _most_telling(_COUNTED, run, before, after)
-
-
-def _most_telling(
-    keys: tuple[str, ...], run: Run, before: Measurement, after: Measurement
-) -> tuple[Change, ...]:
-    moved = _moved(keys, Subject(run, before), Subject(run, after))
+    moved = []
+    for figure in map(FIGURES.__getitem__, _GIVEN):
+        old, new = (figure.value(Subject(run, case)) for case in (before, after))
+        if old is None or new is None or old == new:
+            continue
+        size = abs(log(new / old)) if old > 0 and new > 0 else _NO_RATIO
+        if size > _NOTABLE:
+            moved.append(change(figure, old, new, size * figure.telling))
     return tuple(sorted(moved, key=lambda item: -item.weight)[:_MOST_SHOWN])
 
 
@@ -92,19 +78,6 @@ def change(figure: Figure, old: float, new: float, weight: float = 0.0) -> Chang
 def counted(case: Measurement) -> bool:
     """True when any counter of a case has a value, whoever counted."""
     return any(counter.value is not None for counter in counts.held(case).values())
-
-
-def _moved(keys: tuple[str, ...], before: Subject, after: Subject) -> list[Change]:
-    found = []
-    for figure in map(FIGURES.__getitem__, keys):
-        old, new = figure.value(before), figure.value(after)
-        if old is None or new is None or old == new:
-            continue
-        size = abs(log(new / old)) if old > 0 and new > 0 else _NO_RATIO
-        if size <= _NOTABLE:
-            continue
-        found.append(change(figure, old, new, size * figure.telling))
-    return found
 
 
 def _factor(old: float, new: float) -> str:

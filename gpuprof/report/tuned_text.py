@@ -5,7 +5,6 @@
 from collections.abc import Iterator
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.changes import changed_counts
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.models import model_interval
@@ -75,14 +74,13 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
 
 
 def _because(run: Run, size: TunedSize) -> str:
-    """Which bounds and counts tell the best from the header's own values, or from the slowest, by time."""
+    """Which bounds tell the best from the header's own values, or from the slowest, by time."""
     other = size.default or (size.rows[-1] if size.rows else None)
     if other is None or other.is_tied or not size.by_time:
         return ""
     cases = other.case, size.rows[0].case
     before, after = (limits_of(run, case) for case in cases)
-    moved = [*shifts(before, after)] if before and after else []
-    moved += [change.text for change in changed_counts(run, *cases)]
+    moved = shifts(before, after) if before and after else ()
     return f"From {typed(other, several=size.several)} to the best: {'; '.join(moved)}." if moved else ""
 
 

@@ -19,7 +19,6 @@ from unit_support import busy_runs
 from gpuprof.comparison.compared import compare_runs, percent
 from gpuprof.comparison.comparison_document import ComparisonDocument, document, dumps
 from gpuprof.comparison.gates import hold_comparison, read_gates
-from gpuprof.comparison.matching import pooled
 from gpuprof.errors import InputError
 from gpuprof.reading import read_run
 from gpuprof.report.compared_text import comparison_page, comparison_report, short_names, sources
@@ -98,15 +97,6 @@ def test_a_page_of_two_whole_ladders_has_few_elements():
     itself = compare_runs(base, base)
     page = comparison_page([(itself, [])], Tool("gpuprof", "0"))
     assert page.count('<div id="case-0-') == itself.counts["uncertain"]
-
-
-def test_slower_and_faster_kernels():
-    comparison = compare_runs(ladder(seed=1), ladder(seed=2, factors={"naive": 1.1, "reg_2x1": 0.9}))
-    assert comparison.verdict == "regressed"
-    assert case_of(comparison, "naive", "4096").verdict == "regressed"
-    assert case_of(comparison, "reg_2x1", "4096").verdict == "improved"
-    assert comparison.headline == "2 regressed, 2 improved, 1 unmeasured, 3 same"
-    assert "slower (" in case_of(comparison, "naive").sentence
 
 
 def test_a_reference_has_a_verdict_that_counts_for_nothing_and_is_told():
@@ -340,19 +330,6 @@ def test_another_round_moves_time_and_rates():
     assert found.throughput.gflops == pytest.approx(found.problem.flops / found.timing.cold.median_us / 1e3)
 
 
-def test_files_of_one_code_are_rounds_of_one_run():
-    files = [ladder(1, seed=seed) for seed in range(8)]
-    whole = pooled(files, "folder")
-    assert {len(case.timing.cold.rounds_us) for case in whole.cases if case.timing} == {8}
-    other = pooled([ladder(1, seed=seed) for seed in range(8, 16)], "folder")
-    assert compare_runs(whole, other).cases[0].judgement.rounds == (8, 8)
-    changed = with_cases(files[1], naive={"source_hash": "1" * 64})
-    with pytest.raises(InputError, match="the source of naive differs"):
-        pooled([files[0], changed], "folder")
-    with pytest.raises(InputError, match="not rounds of one run"):
-        pooled([files[0], replace(files[1], backend="sim")], "folder")
-
-
 # Whatever a file holds.
 
 
@@ -366,7 +343,7 @@ def test_hostile_names_stay_text():
     assert "\u202e" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 140])
+@pytest.mark.parametrize("width", [60, 120])
 def test_the_terminals_lines_fit_and_ascii_is_enough(width):
     base, new = ladder(seed=1), ladder(seed=2, factors={"naive": 1.1, "reg_2x1": 0.8})
     blocks = tuple(replace(case, block=(8, 8, 1)) for case in new.cases if case.kernel == "naive")
@@ -379,16 +356,6 @@ def test_the_terminals_lines_fit_and_ascii_is_enough(width):
     assert max(map(len, lines)) <= width
     assert not any("\\u" in line for line in lines)
     assert any(re.match(r"v  reg_2x1", line) for line in lines)
-
-
-def test_a_sweep_names_its_blocks():
-    base = ladder(1)
-    both = (*base.cases, *(replace(case, block=(8, 8, 1)) for case in base.cases if case.kernel == "naive"))
-    file = io.StringIO()
-    comparison = compare_runs(replace(base, cases=both), replace(base, cases=both))
-    print_document(comparison_report(comparison), file=file, width=120)
-    assert "naive 32x32" in file.getvalue()
-    assert "naive 8x8" in file.getvalue()
 
 
 def test_the_page_runs_no_script_and_loads_nothing():

@@ -19,7 +19,7 @@ from gpuprof.comparison.fleet import FleetBuilder, FleetDocument
 from gpuprof.errors import ExitCode, InputError
 from gpuprof.report.fleet_text import cautions, fleet_page, fleet_report
 from gpuprof.report.markdown import markdown_of
-from gpuprof.results import Clocks, Condition, Place, Tool, dumps
+from gpuprof.results import Clocks, Tool, dumps
 from gpuprof.schema import from_json, json_schema
 
 CARDS = 24
@@ -101,16 +101,6 @@ def test_other_software_is_marked_and_named_beside_the_outlier():
     assert any(cause.startswith("driver 999.1 where most have") for cause in found.causes)
     assert fleet.found.versions.keys() == {"driver", "gpuprof"}
     assert any("several versions of gpuprof" in caution for caution in cautions(fleet))
-
-
-def test_what_the_driver_told_is_named_beside_the_outlier():
-    told = Condition("memory errors", "broken", "12 uncorrected errors")
-    seen = Condition("clocks", "disturbs", "not locked")
-    cards = [card(n, places=(Place("0", conditions=(seen,)),)) for n in range(CARDS)]
-    cards[3] = card(3, factor=1.03, places=(Place("0", host="node3", conditions=(seen, told)),))
-    (found,) = fleet_of(cards).confirmed
-    assert "memory errors: 12 uncorrected errors" in found.causes
-    assert not any("not locked" in cause for cause in found.causes)
 
 
 def test_other_models_are_judged_apart():

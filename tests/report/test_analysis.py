@@ -9,34 +9,29 @@ from synthetic_runs import (
     DEVICE,
     Gemm,
     Transpose,
-    compiled_run,
     counters,
     gemm_case,
     gemm_run,
-    many_run,
     record,
     referenced_run,
     run,
     sim_run,
-    timing,
     transpose_run,
 )
 
 from gpuprof.analysis.answer import answer_of
-from gpuprof.analysis.changes import changes
 from gpuprof.analysis.claims import direction
 from gpuprof.analysis.counts import SHARED_WAVEFRONTS, per_step, sector_ratio, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.roofline import build_roofline
-from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import Speed, limit_of, speed_of
 from gpuprof.analysis.why import clues_of, wasted_sectors
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
-from gpuprof.results import Counter, Measurement, Run, TimingPair
+from gpuprof.results import Counter, Measurement, Run
 
 SMALL, LARGE = Gemm(256, 256, 256), Gemm(4096, 4096, 4096)
 
@@ -318,28 +313,6 @@ class TestWhy:
         assert clues_of(transpose_run().cases[2]) == ("store efficiency only 25.0 %",)
 
 
-class TestExplanations:
-    def test_counters_explain_before_resources_and_these_without_them(self) -> None:
-        found = ladder(sim_run(), "128").rung("smem_tiled").changes
-        assert [change.label for change in found] == ["global sectors", "global requests", "load efficiency"]
-        assert found[0].text == "global sectors 330 k → 18,432 (÷17.9)"
-        found = ladder(compiled_run(), "128").rung("smem_tiled").changes
-        assert [change.text for change in found] == ["shared memory 0 B → 8 KiB"]
-        case = sim_run().cases[0]
-        assert changes(run("gpu", [], []), case, case) == ()
-
-    def test_without_counts_the_peak_that_is_near_or_a_small_grid_limits(self) -> None:
-        of = gemm_run()
-        found = {(case.kernel, case.problem.label): limiter_of(of, case) for case in of.cases}
-        keys = {name: limiter.key if limiter else None for name, limiter in found.items()}
-        assert (keys["naive", "128"], keys["naive", "4096"]) == ("grid", None)
-        assert keys["cublas", "4096"] == "compute"
-        of = transpose_run()
-        limiter = limiter_of(of, replace(of.cases[0], timing=TimingPair(timing(8.0), None)))
-        assert limiter is not None
-        assert (limiter.word, limiter.share_pct) == ("DRAM-bound", pytest.approx(85.3, abs=0.1))
-
-
 class TestCounters:
     def test_ratios_are_relative_to_the_work(self) -> None:
         case = sim_run().cases[1]
@@ -374,17 +347,3 @@ class TestCharts:
         assert point.flop_per_byte == pytest.approx(2 * 4096**3 / (3 * 4096**2 * 4))
         assert not any(point.kernel == "smem_panel" and point.size == "4096" for point in ideal.points)
         assert build_roofline(transpose_run(), groups(transpose_run())[0]) is None
-
-    def test_scaling_orders_points_by_work_and_draws_few_kernels_all(self) -> None:
-        (group,) = groups(gemm_run())
-        series = {item.kernel: item for item in build_scaling(gemm_run(), group)}
-        assert [point.size for point in series["naive"].points] == ["128", "4096"]
-        assert [point.size for point in series["smem_panel"].points] == ["128"]
-        assert all(item.is_shown for item in series.values())
-        assert build_scaling(transpose_run(), groups(transpose_run())[0]) == ()
-
-    def test_of_many_kernels_the_best_of_each_study_is_drawn(self) -> None:
-        (group,) = groups(many_run())
-        series = build_scaling(many_run(), group)
-        assert len(series) == 45
-        assert [item.kernel[-2:] for item in series if item.is_shown] == ["00", "01", "02", "03", "04"]

@@ -8,7 +8,7 @@ from each import each
 from synthetic_runs import Gemm, counted_run, counters, gemm_case, record, run, sim_run, transpose_run
 
 from gpuprof.analysis.agreement import differences
-from gpuprof.analysis.counts import address_conflicts, names_in, sampled, total
+from gpuprof.analysis.counts import address_conflicts, sampled
 from gpuprof.results import Counter, Measurement
 
 LOADS = ("shared_load_wavefronts", "shared_load_bank_conflicts")
@@ -100,23 +100,6 @@ def test_conflicts_of_several_kinds_add_up_or_are_unknown() -> None:
     assert address_conflicts(case({**loads, **stores}, {}), "load", "store") == 12
     assert address_conflicts(case(loads, stores), "load", "store") == 12
     assert address_conflicts(case(loads, {}), "load", "store") is None
-
-
-def test_sum_needs_every_counter_that_is_there() -> None:
-    held = counters("sim", global_load_sectors=3, global_store_sectors=0)
-    names = ("global_load_sectors", "global_store_sectors", "async_copy_sectors")
-    assert total(case(held, {}), *names) == 3
-    assert total(case({}, {}), *names) is None
-    unknown = {**held, "async_copy_sectors": replace(held["global_load_sectors"], value=None)}
-    assert total(case(unknown, {}), *names) is None
-
-
-def test_foreign_counters_follow_in_order_up_to_a_hundred() -> None:
-    foreign = counters("ncu", **{f"foreign_{i:03}": 1.0 for i in range(102)}, barriers=1)
-    many = case(foreign, {})
-    names = names_in((many, case(counters("sim", global_load_sectors=1), {})))
-    assert names[:2] == ("global_load_sectors", "barriers")
-    assert names[2:] == tuple(f"foreign_{i:03}" for i in range(100))
 
 
 def test_sample_is_told_where_fewer_blocks_ran_than_the_grid_has() -> None:

@@ -4,7 +4,6 @@
 
 import re
 from functools import cache
-from itertools import pairwise
 from math import log10
 from pathlib import Path
 from xml.etree import ElementTree
@@ -23,8 +22,7 @@ from gpuprof.reading import read_run
 from gpuprof.report.charts import drawings
 from gpuprof.report.html import render_html
 from gpuprof.report.page import Page, build_page
-from gpuprof.report.svg.curves import NARROW_PX, WIDE_PX
-from gpuprof.report.svg.drawing import Scale, element, tick_text, width_of
+from gpuprof.report.svg.drawing import Scale, element
 from gpuprof.results import dumps
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -185,22 +183,6 @@ class TestBars:
             ratio = percent(rect, "width") / percent(mark, "x1")
             assert ratio == pytest.approx(bar["value"] / bar["mark"], rel=1e-3)
 
-    @pytest.mark.parametrize("name", RUNS)
-    def test_no_label_needs_more_than_the_track(self, name: str) -> None:
-        for view in page_of(name).charts.values():
-            for drawing, metric in zip(drawings(view.data), view.data["choices"], strict=True):
-                if view.data["kind"] != "bars":
-                    continue
-                tree = parsed(drawing)
-                style = of_class(tree, "bar-rows")[0].get("style", "")
-                rooms = dict(re.findall(r"--([\w-]+):([\d.]+)px", style))
-                rows = [next(row.iter("svg"), None) for row in tree.iter("li")]
-                for track, kind, room in ((650, "text", "room"), (330, "short", "short-room")):
-                    for bar, row in zip(metric["bars"], rows, strict=True):
-                        if bar and row is not None:
-                            end = float(row.get("style", "").removeprefix("--end:"))
-                            assert (track - float(rooms[room])) * end + width_of(bar[kind], 12) <= track
-
 
 def test_lines_go_through_the_rates() -> None:
     run = gemm_run()
@@ -297,38 +279,6 @@ class TestScale:
         assert Scale(0, 54.9).ticks(6) == (0, 10, 20, 30, 40, 50)
         assert Scale(0.5, 6000, True).ticks(6) == (1, 10, 100, 1000)
 
-    def test_text(self) -> None:
-        texts = {0: "0", 0.1: "0.1", 1000: "1,000", 2e6: "2.00 M", 2.5: "2.5"}
-        assert {value: tick_text(value) for value in texts} == texts
-
-
-def test_labels_below_an_axis_never_touch() -> None:
-    view = next(
-        view for view in build_page(many_run()).charts.values() if view.data["title"].startswith("Rate")
-    )
-    edges = [128 * 1.2**step for step in range(24)]
-    choice = view.data["choices"][0]
-    ticks = [(edge, f"{edge:.0f}x{edge:.0f}x{edge:.0f}") for edge in edges]
-    ends = {"low": edges[0] / 1.2, "high": edges[-1] * 1.2}
-    chart = {**view.data, "choices": [{**choice, "x": {**choice["x"], **ends, "ticks": ticks}}]}
-    tree = parsed(drawings(chart)[0])
-    labels = [item for item in tree.iter("text") if "x" in words(item)]
-    anchors = {"start": 0.0, "middle": 0.5, "end": 1.0}
-    for width, shown in (
-        (WIDE_PX, labels),
-        (NARROW_PX, [item for item in labels if "wide-only" not in item.get("class", "")]),
-    ):
-        spans = []
-        for item in shown:
-            length = width_of(words(item), 11.5)
-            left = percent(item, "x") / 100 * width - anchors[item.attrib["text-anchor"]] * length
-            spans.append((left, left + length))
-        assert len(spans) >= 2
-        assert min(spans)[0] >= -14
-        assert max(spans)[1] <= width + 14
-        spans.sort()
-        assert all(end < start for (_, end), (start, _) in pairwise(spans))
-
 
 @pytest.mark.deep
 def test_what_the_main_command_draws_is_light() -> None:
@@ -339,18 +289,3 @@ def test_what_the_main_command_draws_is_light() -> None:
     assert blocks["gpuprof-data"] < 0.15 * len(dumps(run))
     assert blocks["gpuprof-charts"] < 80_000
     assert sum(len(view.drawing) for view in build_page(run).charts.values()) < 80_000
-
-
-def test_a_page_of_forty_kernels_has_few_elements_for_its_charts() -> None:
-    page = build_page(many_run())
-    for view in page.charts.values():
-        assert view.drawing.count("<") - view.drawing.count("</") < 45 * 12
-    assert sum(len(view.drawing) for view in page.charts.values()) < 250_000
-
-
-@pytest.mark.parametrize("name", ["gemm", "sim", "transpose", "tuned", "referenced"])
-def test_drawing_twice_gives_the_same(name: str) -> None:
-    again = build_page(RUNS[name]())
-    assert [view.drawing for view in again.charts.values()] == [
-        view.drawing for view in page_of(name).charts.values()
-    ]

@@ -276,40 +276,33 @@ def test_waves_fill_the_device_by_what_an_sm_holds() -> None:
     assert waves(of, replace(CASE, grid=(132, 6, 1), occupancy=Occupancy(5.0, "blocks", 4))) == 1.5
 
 
-def change_of(key: str, old: float, new: float) -> list[str]:
-    """What is said of one counter that moved."""
+def given(**fields: object) -> list[str]:
+    """What is said of a kernel that was given something else."""
     of, _ = measured()
-    before, after = (replace(CASE, counters=counters("ncu", **{key: one})) for one in (old, new))
+    held = {
+        "registers_per_thread": 1000,
+        "static_shared_bytes": 0,
+        "dynamic_shared_bytes": 0,
+        "spill_bytes": 0,
+    }
+    before, after = (replace(CASE, resources=Resources(**{**held, **more})) for more in ({}, fields))  # type: ignore[arg-type]
     return [one.text for one in changes(of, before, after)]
 
 
 def test_change_is_told_from_five_percent() -> None:
     for new in (1000, 1051, 952):  # log(1.051) is 0.0497
-        assert change_of("barriers", 1000, new) == []
+        assert given(registers_per_thread=new) == []
     for new in (1052, 950, 1999, 2000, 0):
-        (said,) = change_of("barriers", 1000, new)
-        assert said.startswith(f"barriers 1,000 → {new:,}")
+        (said,) = given(registers_per_thread=new)
+        assert said.startswith(f"registers 1,000 → {new:,}")
         assert ("×" in said) == (new == 2000)
 
 
-def test_three_changes_are_told_and_the_most_telling_first() -> None:
-    of, _ = measured()
-    old = counters(
-        global_load_efficiency_pct=50.0, barriers=100, global_load_sectors=100, shared_load_wavefronts=100
-    )
-    new = counters(
-        global_load_efficiency_pct=100.0, barriers=200, global_load_sectors=200, shared_load_wavefronts=200
-    )
-    before, after = replace(CASE, counters=old), replace(CASE, counters=new)
-    # A change of the efficiency weighs 4, of sectors 2, of wavefronts 1, of barriers 0.3.
-    assert [one.label for one in changes(of, before, after)] == [
-        "load efficiency",
-        "global sectors",
-        "shared wavefronts",
+def test_the_most_telling_change_goes_first() -> None:
+    assert given(registers_per_thread=500, spill_bytes=64) == [
+        "spills 0 B → 64 B",
+        "registers 1,000 → 500 (÷2.00)",
     ]
-    # Of equal counters the resources speak.
-    more = replace(before, resources=Resources(80, 1024, 2048, 16))
-    assert [one.text for one in changes(of, before, more)] == ["registers 40 → 80 (×2.00)"]
 
 
 def limiter(median_us: float, **fields: object) -> tuple[str, str] | None:

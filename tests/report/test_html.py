@@ -242,34 +242,6 @@ def test_forty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
     assert sum(series["shown"] for series in scaling["choices"][0]["series"]) == 5
 
 
-def test_the_worst_line_is_marked() -> None:
-    (line,) = [text for text in reader_of("sim").text.splitlines() if "most global sectors" in text]
-    assert "sum += A" in line
-
-
-def test_bars_stand_by_time_and_a_failed_kernel_last_with_its_reason() -> None:
-    charts = reader_of("gemm").charts().values()
-    chart = [chart for chart in charts if chart["kind"] == "bars"][-1]
-    assert [row["name"] for row in chart["rows"]] == [
-        "Vendor library",
-        "reg_2x1",
-        "smem_tiled",
-        "naive",
-        "smem_panel",
-    ]
-    for metric in chart["choices"][:2]:
-        assert [bar is None for bar in metric["bars"]] == [False, False, False, False, True]
-    assert "1,048,576 bytes" in chart["rows"][-1]["reason"]
-
-
-def test_error_bars_span_the_percentiles() -> None:
-    charts = reader_of("gemm").charts().values()
-    ladder = next(chart for chart in charts if chart["kind"] == "bars")
-    for metric in ladder["choices"][:2]:
-        for bar in metric["bars"]:
-            assert bar["low"] < bar["value"] < bar["high"]
-
-
 def changed(run: Run, place: str, text: str) -> Run:
     """The run with a text in one place."""
     case, kernel = run.cases[0], run.kernels[0]

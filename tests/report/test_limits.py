@@ -5,11 +5,9 @@
 from dataclasses import replace
 
 import pytest
-from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, run, sim_run
+from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, run
 
-from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.groups import groups
-from gpuprof.analysis.ladder import build_ladder
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.lines import LineCounts
 from gpuprof.analysis.roofline import build_roofline
@@ -83,29 +81,6 @@ def test_the_picture_has_one_axis_for_bounds_and_time():
     assert picture.place(second.bound.least_us) == pytest.approx(8 / 1.04)
     assert binding.share_pct == pytest.approx(80)
     assert note(binding).endswith(" passes / 132 SMs / 1 per cycle / 1.98 GHz.")
-
-
-def test_without_a_gpu_the_ladder_is_ordered_by_bounds_and_says_so():
-    held = sim_run()
-    group = groups(held)[0]
-    found = answer_of(held, build_ladder(held, group.sizes[-1]))
-    assert (found.kind, found.time_us) == ("bounded", None)
-    assert found.bound_us
-    assert found.time.startswith("at least ")
-
-
-def test_rooflines_separate_kernels_that_do_the_same_work():
-    held = counted_run()
-    group = groups(held)[0]
-    roofline = build_roofline(held, group)
-    assert roofline is not None
-    places = {
-        level.key: {round(point.flop_per_byte, 6) for point in level.points if not point.is_reference}
-        for level in roofline.levels
-    }
-    assert len(places["ideal"]) == 1
-    assert len(places["l2"]) > 1
-    assert {"ideal", "l2"} <= places.keys()
 
 
 def test_without_a_time_a_point_stands_at_what_its_bounds_allow():

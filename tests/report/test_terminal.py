@@ -4,8 +4,6 @@
 
 import io
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -206,15 +204,6 @@ def test_the_simplest_and_the_library_stand_beside_the_fastest() -> None:
     text = answer(RUNS["referenced"]())
     assert re.search(r"^naive ", text, re.MULTILINE)
     assert re.search(r"^\S*cuBLAS", text, re.MULTILINE)
-
-
-def test_importing_the_reports_does_not_load_plotly() -> None:
-    code = (
-        "import sys, gpuprof.report.html, gpuprof.report.markdown, gpuprof.report.run_text;"
-        "print('plotly' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize("width", WIDTHS)
