@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -28,71 +29,82 @@ GEMM = ("M", "N", "K")
 TRANSPOSE = ("nx", "ny")
 
 
+def sizes(text, names=GEMM):
+    return parse_sizes(text, names)
+
+
+def request(op, kernels=(), sizes="64", block=None, dtype="f32", **scalars):
+    return build_request(shipped_ladder(op), list(kernels), False, sizes, block, dtype, scalars=scalars)
+
+
 @pytest.mark.parametrize(
-    ("text", "names", "sizes"),
+    ("read", "made"),
     [
-        ("128", GEMM, ((128, 128, 128),)),
-        ("128,4096", GEMM, ((128,) * 3, (4096,) * 3)),
-        ("512x1024x256", GEMM, ((512, 1024, 256),)),
-        ("512X1024X256", GEMM, ((512, 1024, 256),)),
-        (" 128 , 256 ", GEMM, ((128,) * 3, (256,) * 3)),
-        ("4096,128", GEMM, ((4096,) * 3, (128,) * 3)),
-        ("128,128x128x128", GEMM, ((128,) * 3, (128,) * 3)),
-        ("0128", GEMM, ((128,) * 3,)),
-        ("1", GEMM, ((1, 1, 1),)),
-        ("2048,1024x4096", TRANSPOSE, ((2048, 2048), (1024, 4096))),
-        ("2147418112", TRANSPOSE, ((2147418112, 2147418112),)),
+        (lambda: sizes("128"), ((128, 128, 128),)),
+        (lambda: sizes("512X1024x256"), ((512, 1024, 256),)),
+        (lambda: sizes(" 128 , 256 "), ((128,) * 3, (256,) * 3)),
+        (lambda: sizes("4096,0128"), ((4096,) * 3, (128,) * 3)),
+        (lambda: sizes("128,128x128x128"), ((128,) * 3, (128,) * 3)),
+        (lambda: sizes("2048,1024x4096", TRANSPOSE), ((2048, 2048), (1024, 4096))),
+        (lambda: sizes("2147418112", TRANSPOSE), ((2147418112, 2147418112),)),
+        (lambda: parse_blocks("8x32,16X16,256"), ((8, 32, 1), (16, 16, 1), (256, 1, 1))),
+        (lambda: parse_blocks("8x8x16"), ((8, 8, 16),)),
+        (lambda: parse_blocks(" 8x32 , 8x32x1"), ((8, 32, 1), (8, 32, 1))),
     ],
 )
-def test_good_sizes(text, names, sizes):
-    assert parse_sizes(text, names) == sizes
+def test_good_sizes_and_blocks(read, made):
+    assert read() == made
+
+
+NO_SIZE = ("12x", "x12", "12xx3", "1k", "12.5", "1e3", "+5", "1_000", "12 34", "١٢", "128;256", "12O")
+AT_LEAST_1, MOST = "A size is at least 1.", "a block holds at most 1024."
 
 
 @pytest.mark.parametrize(
-    ("text", "names", "what", "fix"),
+    ("read", "what", "fix"),
     [
-        ("-5", GEMM, "--sizes '-5' is negative.", "A size is at least 1."),
-        ("64x-1x64", GEMM, "--sizes '64x-1x64' is negative.", "A size is at least 1."),
+        (lambda: sizes("-5"), "--sizes '-5' is negative.", AT_LEAST_1),
+        (lambda: sizes("64x-1x64"), "--sizes '64x-1x64' is negative.", AT_LEAST_1),
         *(
-            (text, GEMM, f"--sizes {text!r} is not a size.", "Write 4096 or MxNxK, as numbers.")
-            for text in (
-                *("12x", "x12", "12xx3", "1k", "12.5", "1e3", "+5", "1_000", "12 34", "١٢"),
-                *("128;256", "12O"),
-            )
+            (partial(sizes, text), f"--sizes {text!r} is not a size.", "Write 4096 or MxNxK, as numbers.")
+            for text in NO_SIZE
         ),
-        ("abc", ("n",), "--sizes 'abc' is not a size.", "Write a number, such as 4096."),
-        ("abc", TRANSPOSE, "--sizes 'abc' is not a size.", "Write 4096 or NXxNY, as numbers."),
+        (lambda: sizes("abc", ("n",)), "--sizes 'abc' is not a size.", "Write a number, such as 4096."),
+        (lambda: sizes("abc", TRANSPOSE), "--sizes 'abc' is not a size.", "Write 4096 or NXxNY, as numbers."),
+        (lambda: sizes("1x2"), "--sizes '1x2' has 2 extents; this problem has 3: MxNxK.", "Write one number"),
         *(
-            (
-                text,
-                GEMM,
-                f"--sizes {text!r} has {n} extents; this problem has 3: MxNxK.",
-                "Write one number or",
-            )
-            for text, n in (("1x2", 2), ("1x2x3x4", 4))
-        ),
-        *(
-            (text, GEMM, f"--sizes {text!r} has an empty entry.", "Separate entries by single commas.")
+            (partial(sizes, text), f"--sizes {text!r} has an empty entry.", "Separate entries by single")
             for text in ("", "128,", "128,,256")
         ),
+        (lambda: request("gemm", sizes="0"), "Size 0 has a zero extent.", AT_LEAST_1),
+        (lambda: request("gemm", sizes="64x0x64"), "Size 64x0x64 has a zero extent.", AT_LEAST_1),
+        (lambda: request("gemm", sizes="2147418113"), "Size 2147418113 is too large.", "Extents go up to 21"),
+        *(
+            (partial(parse_blocks, text), f"--block {text!r} is not a block.", "Write XxY in threads")
+            for text in ("2x2x2x2", "-8x32", "8x", "8*32", "8 x 32")
+        ),
+        (lambda: parse_blocks("8x32,"), "--block '8x32,' has an empty entry.", "Separate entries by single"),
+        (lambda: request("gemm", block="1025"), f"Block 1025x1 has 1025 threads; {MOST}", "Choose a smaller"),
+        (lambda: request("gemm", block="8x8x32"), f"Block 8x8x32 has 2048 threads; {MOST}", "Choose a"),
+        (lambda: request("gemm", block="8x32x0"), "Block 8x32x0 is empty.", "Each extent is at least 1."),
     ],
 )
-def test_bad_sizes_say_what_and_how(text, names, what, fix):
+def test_bad_sizes_and_blocks_say_what_and_how(read, what, fix):
     with pytest.raises(InputError) as caught:
-        parse_sizes(text, names)
+        read()
     assert caught.value.what == what
     assert caught.value.fix.startswith(fix)
 
 
-@pytest.mark.parametrize("parse", [lambda text: parse_sizes(text, GEMM), parse_blocks, read_sim_blocks])
+@pytest.mark.parametrize("parse", [sizes, parse_blocks, read_sim_blocks])
 def test_absurdly_long_number_is_refused(parse):
     with pytest.raises(InputError):
         parse("9" * 5000)
 
 
 @given(st.lists(st.tuples(*[st.integers(1, 2**31 - 2**16)] * 3), min_size=1, max_size=5, unique=True))
-def test_sizes_survive_their_text(sizes):
-    assert parse_sizes(",".join("x".join(map(str, size)) for size in sizes), GEMM) == tuple(sizes)
+def test_sizes_survive_their_text(listed):
+    assert sizes(",".join("x".join(map(str, size)) for size in listed)) == tuple(listed)
 
 
 @given(st.text(alphabet="0123456789xX,- .", max_size=12))
@@ -106,73 +118,6 @@ def test_any_text_gives_usable_sizes_and_blocks_or_a_refusal(text):
         assert all(min(block) >= 1 and math.prod(block) <= 1024 for block in made.blocks)
         assert len(made.sizes) == len(set(made.sizes)) >= 1
         assert len(made.blocks) == len(set(made.blocks))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "what", "fix"),
-    [
-        ("0", "Size 0 has a zero extent.", "A size is at least 1."),
-        ("64x0x64", "Size 64x0x64 has a zero extent.", "A size is at least 1."),
-        ("2147418113", "Size 2147418113 is too large.", "Extents go up to 2147418112."),
-    ],
-)
-def test_size_that_no_kernel_takes_is_refused(sizes, what, fix):
-    with pytest.raises(InputError) as caught:
-        request("gemm", sizes=sizes)
-    assert (caught.value.what, caught.value.fix) == (what, fix)
-
-
-@pytest.mark.parametrize(
-    ("block", "what"),
-    [
-        ("50x40", "Block 50x40 has 2000 threads; a block holds at most 1024."),
-        ("1025", "Block 1025x1 has 1025 threads; a block holds at most 1024."),
-        ("32x32x2", "Block 32x32x2 has 2048 threads; a block holds at most 1024."),
-        ("0x32", "Block 0x32 is empty."),
-        ("8x32x0", "Block 8x32x0 is empty."),
-    ],
-)
-def test_block_that_no_card_takes_is_refused(block, what):
-    with pytest.raises(InputError) as caught:
-        request("gemm", block=block)
-    assert caught.value.what == what
-    assert caught.value.fix
-
-
-@pytest.mark.parametrize(
-    ("text", "blocks"),
-    [
-        ("8x32", ((8, 32, 1),)),
-        ("8x32,16x16,32x8", ((8, 32, 1), (16, 16, 1), (32, 8, 1))),
-        ("8X32", ((8, 32, 1),)),
-        ("256", ((256, 1, 1),)),
-        ("8x8x16", ((8, 8, 16),)),
-        (" 8x32 , 8x32x1", ((8, 32, 1), (8, 32, 1))),
-        ("1024", ((1024, 1, 1),)),
-        ("32x32", ((32, 32, 1),)),
-    ],
-)
-def test_good_blocks(text, blocks):
-    assert parse_blocks(text) == blocks
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("2x2x2x2", "--block '2x2x2x2' is not a block."),
-        ("-8x32", "--block '-8x32' is not a block."),
-        ("8x", "--block '8x' is not a block."),
-        ("8*32", "--block '8*32' is not a block."),
-        ("8 x 32", "--block '8 x 32' is not a block."),
-        ("8x32,", "--block '8x32,' has an empty entry."),
-        ("", "--block '' has an empty entry."),
-    ],
-)
-def test_bad_blocks_say_what_and_how(text, what):
-    with pytest.raises(InputError) as caught:
-        parse_blocks(text)
-    assert caught.value.what == what
-    assert caught.value.fix
 
 
 def chosen(operation, texts, everything=False, dtype="f32"):
@@ -236,10 +181,6 @@ def test_same_kernel_in_two_places_is_one(tmp_path):
     (tmp_path / "copy").mkdir()
     paths = [str(write_transpose_kernel(place, "mine")) for place in (tmp_path, tmp_path / "copy")]
     assert ids(chosen("transpose", paths)) == ["mine"]
-
-
-def request(op, kernels=(), sizes="64", block=None, dtype="f32", **scalars):
-    return build_request(shipped_ladder(op), list(kernels), False, sizes, block, dtype, scalars=scalars)
 
 
 def test_block_that_a_named_kernel_cannot_take_is_refused():
