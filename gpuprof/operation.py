@@ -116,10 +116,13 @@ class ReferenceDeclaration:
         title: What it is.
         idea: What to know about it.
         on_host: True when it runs on the CPU.
-        library: What computes it, for its version to be recorded: `cublas`, `cublasLt`, `numpy`, or empty for
-            the driver.
+        library: What computes it, for its version to be recorded: `cublas`, `cublasLt`, `numpy`, `torch`, or
+            empty for the driver.
         options: The operation's options that it computes with, where they are not the defaults.
         dtypes: Types of a run that it computes in; empty for all.
+        function: Of `torch`, one of `torch.nn.functional`, whose result is the operation's only output.
+        arguments: Arrays that it takes, in order.
+        keywords: What it takes by name: scalars.
     """
 
     id: str
@@ -129,10 +132,32 @@ class ReferenceDeclaration:
     library: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ()
+    function: str = ""
+    arguments: tuple[str, ...] = ()
+    keywords: Mapping[str, str] = field(default_factory=dict)
 
     def computes_in(self, dtype: str) -> bool:
         """Whether it is called in runs of a type."""
         return not self.dtypes or dtype in self.dtypes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReferenceDeclaration:
+    """Device code that computes what the checks say, where NumPy would take minutes.
+
+    Args:
+        source: CUDA C++ of one function.
+        block: Threads in x, y, z.
+        grid: Formulas of the grid's x, y and z, of dimensions.
+        arguments: Dimensions and integers (`long long`), other scalars (`double`), arrays, and of each output
+            `expected NAME` and `magnitude NAME` (`double *`).
+    """
+
+    source: str
+    entry: str
+    block: tuple[int, int, int]
+    grid: tuple[str, str, str]
+    arguments: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -152,6 +177,11 @@ class Operation:
         checks: How outputs are checked, by the array's name.
         ceiling_checks: The same for kernels that only bound the others; empty where they compute the same.
         parts: Array formulas that checks, and later parts, use by their names.
+        independent: First dimensions of every array along which nothing depends on anything else: formulas
+            are evaluated for one of them at a time.
+        rows: Arrays of which a row of an output, along the dimension behind those, needs that row alone:
+            formulas may see some rows of them, whose numbers are `row`.
+        device_reference: What computes the references on a GPU; None for the formulas.
         references: What else computes it.
         help: One sentence for the command line.
         coded: Name of the class in `problems` that says what a declaration cannot; empty for none.
@@ -169,6 +199,9 @@ class Operation:
     checks: Mapping[str, Check]
     ceiling_checks: Mapping[str, Check] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
+    independent: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    device_reference: DeviceReferenceDeclaration | None = None
     references: tuple[ReferenceDeclaration, ...] = ()
     help: str = ""
     coded: str = ""

@@ -15,7 +15,10 @@ from pathlib import Path, PurePosixPath
 from gpuprof.cuda_source.include_names import included_names, with_names
 from gpuprof.errors import PATH_ERRORS, HeaderError, reason
 from gpuprof.files import read_input
+from gpuprof.kernels.shipped import KERNEL_ROOT
 
+#: Device code that shipped ladders share.
+_SHARED = KERNEL_ROOT / "shared"
 #: What may travel with each case; a library larger than this is better installed where the cases run.
 MOST_BYTES = 32 << 20
 
@@ -33,6 +36,8 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
     Raises:
         HeaderError: A file cannot be read, or they are too large to travel.
     """
+    if path.resolve().parent.parent == KERNEL_ROOT.resolve():
+        folders = (*folders, _SHARED)
     find = _Finder(path.parent, folders)
     direct = find.places(source, path.parent)
     names: dict[Path, str] = {}

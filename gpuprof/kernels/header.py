@@ -302,6 +302,7 @@ def _read_kernel(
     workspace = read_workspace(reader, operation)
     maps = read_tensor_maps(reader, (*operation.arrays, *workspace))
     parameters = _read_integers(reader, "parameters")
+    constants, derived = _read_constants(reader)
     base = Kernel(
         id=name,
         file_name=path.name,
@@ -325,7 +326,8 @@ def _read_kernel(
         reference=reader.take("reference", str, ""),
         options=_read_options(reader, operation),
         parameters=parameters,
-        constants=_read_integers(reader, "constants"),
+        constants=constants,
+        derived=derived,
         tensor_maps=maps,
         textures=read_textures(
             reader,
@@ -373,13 +375,13 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
         *kernel.workspace,
     )
     for argument in (name for step in kernel.steps for name in step.arguments):
-        if is_identifier(argument) and argument not in (*known_arguments, *kernel.integers):
+        if is_identifier(argument) and argument not in (*known_arguments, *kernel.integers, *kernel.derived):
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
     for argument in (text for step in kernel.steps for text in step.arguments):
         if complaint := part_complaint(argument, (*operation.arrays, *kernel.workspace)):
             raise reader.error("arguments", complaint)
     roles = {name: array.role for name, array in operation.arrays.items()}
-    integers_known = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
+    integers_known = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers, *kernel.derived}
     if complaint := symbol_complaint(kernel, roles, {*integers_known, *operation.scalars}):
         raise reader.error("symbols", f"cannot be: {complaint}")
     for name in kernel.workspace:
@@ -400,7 +402,7 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
             raise reader.error("dtypes", f"has {value!r}, not one of {', '.join(RUN_TYPES)}")
     if kernel.after == kernel.id:
         raise reader.error("after", f"is {kernel.after!r}, this kernel itself")
-    integers = [*kernel.parameters, *kernel.constants]
+    integers = [*kernel.parameters, *kernel.constants, *kernel.derived]
     for name in integers:
         if integers.count(name) > 1:
             raise reader.error(f"constants.{name}", "is a parameter too")
@@ -463,7 +465,7 @@ def _read_id(reader: TableReader, default: str | None = None) -> str:
 def _read_own_define(reader: TableReader, kernel: Kernel) -> Mapping[str, str]:
     define = read_define(reader)
     for name in define:
-        if name in kernel.parameters or name in kernel.constants:
+        if name in (*kernel.integers, *kernel.derived):
             raise reader.error(f"define.{name}", "is a parameter of this file")
     return define
 
@@ -486,14 +488,31 @@ def _read_options(reader: TableReader, operation: Operation) -> Mapping[str, str
     return chosen
 
 
+def _read_constants(reader: TableReader) -> tuple[Mapping[str, int], Mapping[str, str]]:
+    """The table `constants`: integers, and formulas of those that follow from the problem."""
+    values = reader.take("constants", dict, {})
+    derived = {name: text for name, text in values.items() if isinstance(text, str)}
+    for name in derived:
+        _check_macro(reader, "constants", name)
+    integers = {name: value for name, value in values.items() if name not in derived}
+    return _checked_integers(reader, "constants", integers), derived
+
+
 def _read_integers(reader: TableReader, key: str) -> Mapping[str, int]:
-    values = reader.take(key, dict, {})
+    return _checked_integers(reader, key, reader.take(key, dict, {}))
+
+
+def _checked_integers(reader: TableReader, key: str, values: Mapping[str, object]) -> Mapping[str, int]:
     for name, value in values.items():
-        if not is_identifier(name):
-            raise reader.error(f"{key}.{name}", "must be a name of letters, digits and _, as C takes it")
-        if not is_integer(value) or abs(value) >= 2**63:
+        _check_macro(reader, key, name)
+        if not is_integer(value) or abs(cast("int", value)) >= 2**63:
             raise reader.error(f"{key}.{name}", f"must name an integer, not {value!r}")
     return cast("Mapping[str, int]", values)
+
+
+def _check_macro(reader: TableReader, key: str, name: str) -> None:
+    if not is_identifier(name):
+        raise reader.error(f"{key}.{name}", "must be a name of letters, digits and _, as C takes it")
 
 
 def _refuse_what_the_chosen_brings(reader: TableReader, names: Sequence[str]) -> None:
@@ -549,7 +568,9 @@ def _read_published(reader: TableReader) -> PublishedFigure:
 
 def _check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None:
     """Refuse a formula with an unknown name when the file is read, not when it is first launched."""
-    shared = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
+    before = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
+    _refuse_unknown(list(kernel.derived.values()), before, header)
+    shared = {*before, *kernel.derived}
     own = shared | {*LAUNCH_VARIABLES}
     texts = [choice.when for choice in kernel.choices]
     texts += [requirement.condition for requirement in kernel.requirements]

@@ -81,7 +81,7 @@ def prepared(kernel: Kernel, path: Path, header: Preprocessing, command: Preproc
     """A kernel with what it is compiled with: macros, and the files that it includes."""
     for names, error in ((header.define, HeaderError), (command.define, InputError)):
         for name in names:
-            if name in kernel.parameters or name in kernel.constants:
+            if name in (*kernel.integers, *kernel.derived):
                 raise error(
                     f"{path}: {name} is a parameter of the header, and cannot be defined besides.",
                     fix=f"Write -k {path}:{name}=VALUE, or change it under [parameters].",

@@ -165,9 +165,10 @@ def _parameters(base: Kernel | None) -> Iterator[str]:
     else:
         yield "[parameters] # integers to tune it by, macros of the source"
         yield from (f"{name} = {value}" for name, value in base.parameters.items())
-    if base is not None and base.constants:
+    if base is not None and (base.constants or base.derived):
         yield from ("", "[constants] # macros too, which nobody may change")
         yield from (f"{name} = {value}" for name, value in base.constants.items())
+        yield from (f'{name} = "{formula}"' for name, formula in base.derived.items())
 
 
 def _launch(launch: Launch, operation: Operation) -> Iterator[str]:

@@ -116,7 +116,7 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
             fix = did_you_mean(parameter, kernel.parameters, fix)
             if kernel.built is not None:
                 fix = f"{kernel.file_name} is compiled already: measure its source with other values."
-            if parameter in kernel.constants:
+            if parameter in (*kernel.constants, *kernel.derived):
                 fix = f"{parameter} is a constant of its source. {fix}"
             raise InputError(f"{kernel.id} has no parameter {parameter!r}.", fix=fix)
     values = [list(dict.fromkeys(each)) for each in params.values()]

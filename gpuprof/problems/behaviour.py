@@ -3,7 +3,8 @@
 """What a problem does: arrays, inputs, references. As declared; coded operations override the rest."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -86,15 +87,19 @@ class LibraryCall:
     """One call of a vendor's library, or of the driver's copy.
 
     Args:
-        library: `cublas`, `cublasLt`, or `driver` for a copy on the device.
+        library: `cublas`, `cublasLt`, `torch`, or `driver` for a copy on the device.
         function: Its name; that of cuBLASLt takes the arguments of cuBLAS' gemm here.
+        keywords: What one of torch takes by name.
     """
 
     library: str
     function: str
     arguments: tuple[int | HostReal | Pointer, ...]
+    keywords: Mapping[str, float] = field(default_factory=dict)
 
 
+#: Rows whose formula is evaluated at once, where it may be by rows, times how many there are.
+_AT_ONCE = 1 << 22
 #: Computes a problem on the host; returns the output, flat, in storage order.
 HostCall = Callable[[], Array]
 
@@ -125,10 +130,72 @@ class Behaviour:
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """Every output by its formula."""
+        if not problem.operation.independent:
+            return self._evaluated(problem, inputs)
+        return {
+            spec.name: self._of_rows(
+                problem, inputs, spec, np.arange(spec.elements // _row_elements(problem, spec))
+            )
+            for spec in problem.outputs
+        }
+
+    def reference_at(
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+    ) -> Expected | None:
+        """A formula is evaluated as a whole, or for the independent rows that the elements lie in."""
+        if not problem.operation.independent:
+            return None
+        spec = problem.array(output)
+        length = _row_elements(problem, spec)
+        rows, which = np.unique(indices // length, return_inverse=True)
+        return self._of_rows(problem, inputs, spec, rows).at(which * length + indices % length)
+
+    def _of_rows(
+        self, problem: Problem, inputs: Mapping[str, Array], spec: ArraySpec, rows: NDArray[np.intp]
+    ) -> Expected:
+        """Some rows of an output, in ascending order: of each slice by itself, a few of them at a time."""
+        operation = problem.operation
+        slices = prod(problem.sizes[: len(operation.independent)])
+        one = replace(
+            problem, sizes=(*(1 for _ in operation.independent), *problem.sizes[len(operation.independent) :])
+        )
+        of_slice = spec.elements // slices // _row_elements(problem, spec)
+        at_once = max(1, _AT_ONCE // problem.sizes[len(operation.independent)])
+        found = []
+        for number in np.unique(rows // of_slice):
+            theirs = {name: array.reshape(slices, -1)[number] for name, array in inputs.items()}
+            own = rows[rows // of_slice == number] % of_slice
+            for start in range(0, len(own), at_once):
+                some = own[start : start + at_once] if operation.rows else None
+                found.append(self._evaluated(one, theirs, some)[spec.name])
+        return Expected(
+            np.concatenate([part.values for part in found]),
+            np.concatenate([part.magnitude for part in found]),
+        )
+
+    def _evaluated(
+        self, problem: Problem, inputs: Mapping[str, Array], rows: NDArray[np.intp] | None = None
+    ) -> dict[str, Expected]:
+        """Every output by its formula, or these rows of each."""
+        specs = [(spec, inputs[spec.name].reshape(spec.shape)) for spec in problem.arrays if spec.is_read]
+        outputs = problem.outputs
+        known: dict[str, Any] = {}
+        if rows is not None:
+            axis = len(problem.operation.independent)
+            known["row"] = rows
+            specs = [
+                (spec, array.take(rows, axis) if spec.name in problem.operation.rows else array)
+                for spec, array in specs
+            ]
+            outputs = tuple(
+                replace(spec, shape=(*spec.shape[:axis], len(rows), *spec.shape[axis + 1 :]))
+                for spec in outputs
+            )
         values: dict[str, Any] = {
             **problem.dimensions,
             **{name: problem.rounded(name) for name in problem.scalars},
-            **{spec.name: inputs[spec.name].reshape(spec.shape) for spec in problem.arrays if spec.is_read},
+            **known,
+            **{spec.name: array for spec, array in specs},
             # A formula names it all the same, and must not depend on it.
             **{
                 spec.name: np.zeros(spec.shape, numpy_dtype(spec.dtype))
@@ -139,7 +206,7 @@ class Behaviour:
         for name, text in problem.operation.parts.items():
             values[name] = evaluate_arrays(text, values)
         expected = {}
-        for spec in problem.outputs:
+        for spec in outputs:
             check = problem.checks[spec.name]
             result = evaluate_arrays(check.value, values)
             if check.unordered:
@@ -155,12 +222,6 @@ class Behaviour:
             expected[spec.name] = Expected(result, magnitude.astype(np.float64))
         return expected
 
-    def reference_at(
-        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
-    ) -> Expected | None:
-        """A formula is evaluated as a whole."""
-        return None
-
     def axes(self, problem: Problem, output: str) -> tuple[Axis, ...]:
         """Rows and columns of a matrix, and numbers otherwise."""
         return axes_of(len(problem.array(output).shape))
@@ -171,16 +232,41 @@ class Behaviour:
         return f"{output}[{', '.join(map(str, position))}]"
 
     def device_reference(self, problem: Problem) -> DeviceReference | None:
-        """References are computed by NumPy."""
-        return None
+        """References are computed by NumPy, or by the code that is declared."""
+        declared = problem.operation.device_reference
+        if declared is None:
+            return None
+        numbers = {**problem.dimensions, **{name: problem.rounded(name) for name in problem.scalars}}
+        x, y, z = (evaluate(text, problem.dimensions) for text in declared.grid)
+        return DeviceReference(
+            source=declared.source,
+            entry=declared.entry,
+            grid=(x, y, z),
+            block=declared.block,
+            arguments=tuple(
+                numbers[name] if name in numbers else Pointer(name) for name in declared.arguments
+            ),
+            has_magnitude=True,
+        )
 
     def library_call(self, problem: Problem, reference: str) -> LibraryCall:
-        """A declaration names no library."""
-        raise KeyError(reference)
+        """A declaration may name a function of torch."""
+        declared = next(one for one in problem.operation.references if one.id == reference)
+        return LibraryCall(
+            library="torch",
+            function=declared.function,
+            arguments=tuple(map(Pointer, declared.arguments)),
+            keywords={key: problem.rounded(name) for key, name in declared.keywords.items()},
+        )
 
     def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
         """A declaration names no program of the host."""
         raise KeyError(reference)
+
+
+def _row_elements(problem: Problem, spec: ArraySpec) -> int:
+    """Elements of an output that a formula gives together: of a row, or of an independent slice."""
+    return prod(spec.shape[len(problem.operation.independent) + bool(problem.operation.rows) :])
 
 
 def role_of(problem: Problem, name: str) -> tuple[Role, str]:

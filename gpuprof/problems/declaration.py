@@ -13,6 +13,7 @@ from gpuprof.files import read_input
 from gpuprof.operation import (
     ArrayDeclaration,
     Check,
+    DeviceReferenceDeclaration,
     Operation,
     OptionDeclaration,
     Rate,
@@ -27,7 +28,7 @@ from gpuprof.problems.dtypes import ELEMENT_TYPES, OF_RUN, REAL, RUN_TYPES, inte
 from gpuprof.problems.formulas import ExpressionError, Language, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.tables import FilePlace, TableReader, is_identifier, read_toml
+from gpuprof.tables import FilePlace, TableReader, is_identifier, is_integer, read_toml
 
 FILE_NAME = "operation.toml"
 #: Names that formulas of launches and work know besides an operation's own.
@@ -51,6 +52,9 @@ def load_operation(path: Path) -> Operation:
         ) from error
     reader = TableReader(read_toml(text, str(path)), FilePlace(str(path), text), fix=_EXAMPLE)
     operation = read_operation(reader, reader.take("name", str))
+    if "device_reference" in reader:
+        made = _read_device_reference(reader.section("device_reference"), operation, path.parent)
+        operation = replace(operation, device_reference=made)
     reader.finish()
     return operation
 
@@ -79,7 +83,7 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
         inputs=_read_inputs(reader.section("inputs", {}), arrays, dimensions),
         work=_read_work(reader.section("work"), (*dimensions, *scalars)),
         checks={},
-        references=tuple(map(_read_reference, reader.sections("references"))),
+        references=tuple(_read_reference(each, arrays, scalars) for each in reader.sections("references")),
         help=reader.take("help", str, ""),
         coded=reader.take("coded", str, ""),
     )
@@ -93,6 +97,8 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
         raise reader.error("arrays", "have nothing to check: none is out or inout")
     _check_coded(reader, operation)
     check = reader.section("check", {})
+    independent, rows = _read_independent(check, operation)
+    operation = replace(operation, independent=independent, rows=rows)
     operation = replace(operation, parts=_read_parts(check, operation))
     return replace(
         operation,
@@ -104,8 +110,8 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
 def _check_coded(reader: TableReader, operation: Operation) -> None:
     """Refuse code that does not exist or is of another operation, and references without any."""
     if not operation.coded:
-        if operation.references:
-            raise reader.error("references", "need code of gpuprof's own that calls them, which this has not")
+        if any(reference.library != "torch" for reference in operation.references):
+            raise reader.error("references", "need code of gpuprof's own that calls them, but for torch's")
         return
     if operation.coded not in CODED:
         raise reader.error("coded", f"is {operation.coded!r}, not one of {', '.join(CODED)}")
@@ -228,6 +234,62 @@ def _read_ceiling_checks(reader: TableReader, operation: Operation) -> dict[str,
     return _read_checks(reader.section("ceiling"), operation)
 
 
+def _read_independent(reader: TableReader, operation: Operation) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What of the arrays a formula needs for a part of an output."""
+    names, rows = (
+        () if key in operation.arrays else reader.strings(key, []) for key in ("independent", "rows")
+    )
+    if operation.dimensions[: len(names)] != names or any(
+        array.shape[: len(names)] != names for array in operation.arrays.values()
+    ):
+        raise reader.error(
+            "independent", "must be dimensions with which the list of them and all arrays begin"
+        )
+    outputs = [name for name, array in operation.arrays.items() if array.role != "in"]
+    next_one = operation.dimensions[len(names) : len(names) + 1]
+    if (rows and not names) or any(
+        name not in operation.arrays or operation.arrays[name].shape[len(names) :][:1] != next_one
+        for name in (*rows, *(outputs if rows else ()))
+    ):
+        raise reader.error(
+            "rows", "must be arrays that have, as all outputs, one more dimension behind the independent ones"
+        )
+    return names, rows
+
+
+def _read_device_reference(
+    reader: TableReader, operation: Operation, folder: Path
+) -> DeviceReferenceDeclaration:
+    """The table `device_reference` and the file that it names, which stands beside the operation's."""
+    name = reader.take("source", str)
+    path = folder / name
+    if Path(name).name != name or name.startswith(".") or path.is_symlink() or path.suffix == ".cu":
+        raise reader.error("source", f"is {name!r}, not a header beside {FILE_NAME}")
+    try:
+        source = read_input(path)
+    except PATH_ERRORS as error:
+        raise reader.error("source", f"is {name!r}, which cannot be read: {reason(error)}") from error
+    block = (*reader.take("block", list), 1, 1)[:3]
+    if not all(is_integer(extent) and 0 < extent <= 1024 for extent in block):
+        raise reader.error("block", "must be one to three positive integers")
+    grid = (*reader.strings("grid"), "1", "1")[:3]
+    for text in grid:
+        _check_formula(reader, "grid", text, operation.dimensions)
+    outputs = [name for name, array in operation.arrays.items() if array.role != "in"]
+    results = [f"{word} {output}" for word in ("expected", "magnitude") for output in outputs]
+    arguments = reader.strings("arguments")
+    known = (*operation.argument_names, *results)
+    for argument in arguments:
+        if argument not in known:
+            raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known)}")
+    for wanted in results:
+        if wanted not in arguments:
+            raise reader.error("arguments", f"lack {wanted!r}, which nothing else computes")
+    made = DeviceReferenceDeclaration(source, reader.take("entry", str), block, grid, arguments)  # type: ignore[arg-type]
+    reader.finish()
+    return made
+
+
 def _read_parts(reader: TableReader, operation: Operation) -> dict[str, str]:
     """Formulas under names, in order; each may use those before it."""
     if "parts" in operation.arrays:
@@ -245,7 +307,7 @@ def _read_parts(reader: TableReader, operation: Operation) -> dict[str, str]:
 
 def _known_to_checks(operation: Operation) -> list[str]:
     read = [name for name, array in operation.arrays.items() if array.role != "out"]
-    return [*read, *operation.scalars, *operation.dimensions]
+    return [*read, *operation.scalars, *operation.dimensions, *(["row"] if operation.rows else [])]
 
 
 def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
@@ -297,7 +359,9 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
     return check
 
 
-def _read_reference(reader: TableReader) -> ReferenceDeclaration:
+def _read_reference(
+    reader: TableReader, arrays: Iterable[str], scalars: Iterable[str]
+) -> ReferenceDeclaration:
     options = reader.take("options", dict, {})
     if not all(isinstance(value, str) for value in options.values()):
         raise reader.error("options", f"must be a table of words, not {options!r}")
@@ -309,7 +373,19 @@ def _read_reference(reader: TableReader) -> ReferenceDeclaration:
         library=reader.take("library", str, ""),
         options=options,
         dtypes=reader.strings("dtypes", []),
+        function=reader.take("function", str, ""),
+        arguments=reader.strings("arguments", []),
+        keywords=reader.take("keywords", dict, {}),
     )
+    called = (is_identifier(reference.function), reference.function.startswith("_"))
+    if reference.library == "torch" and called != (True, False):
+        raise reader.error("function", f"is {reference.function!r}, not one of torch.nn.functional")
+    for key, given, known in (
+        ("arguments", reference.arguments, arrays),
+        ("keywords", reference.keywords.values(), scalars),
+    ):
+        if any(name not in known for name in given):
+            raise reader.error(key, f"may hold {', '.join(known) or 'nothing'}")
     for dtype in reference.dtypes:
         if dtype not in RUN_TYPES:
             raise reader.error("dtypes", f"has {dtype!r}, not one of {', '.join(RUN_TYPES)}")

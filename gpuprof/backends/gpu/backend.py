@@ -30,6 +30,7 @@ from gpuprof.backends.gpu.ptx_linker import link_ptx
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
+from gpuprof.backends.gpu.torch_functions import TorchLaunch
 from gpuprof.backends.gpu.waking import ahead, begin_compiling
 from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
@@ -224,7 +225,9 @@ class GpuBackend(Backend):
         if reference.on_host:
             return self._run_on_host(name, arrays)
         launch = self._fastest(self._libraries.launchers(problem.library_call(name), arrays))
-        with closing(LaunchChecks(arrays, self._arrays.code, self._context.stream)) as checks:
+        deliver = launch.deliver if isinstance(launch, TorchLaunch) else None
+        checks = LaunchChecks(arrays, self._arrays.code, self._context.stream, deliver=deliver)
+        with closing(checks):
             findings = self._verify_and_time(arrays, checks, launch)
         return replace(findings, counters_reason="a library's kernels are not counted")
 
@@ -276,6 +279,7 @@ class GpuBackend(Backend):
             launch()
             self._context.synchronize()
             elapsed_s = perf_counter() - start
+            checks.deliver()
 
         arrays.begin_others()
         with timeline.span("verify"):
@@ -293,6 +297,7 @@ class GpuBackend(Backend):
 
         def launch_timed() -> str:
             (unseen_us,) = self._timer.cold(launch, 1, settle=0, launches=launches)
+            checks.deliver()
             noise_us = 2 * (self._event_floor_us + self._timer.pair_us)
             cold = timing.cold
             if cold is None or unseen_us <= _SLOWER * cold.p95_us + noise_us:

@@ -13,6 +13,7 @@ the L2 cache and behind the second event.
 
 import ctypes
 import secrets
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -63,6 +64,10 @@ class KeptSharedMemory:
         self._function.launch(self._grid, _SCRIBBLERS, self._nbytes, self._stream, self._arguments)
 
 
+def _nothing() -> None:
+    """The result is where it belongs."""
+
+
 class LaunchChecks:
     """What is done around the launches of one case; a library's has none whose module is known."""
 
@@ -73,7 +78,10 @@ class LaunchChecks:
         stream: Any,
         case: LoadedCase | None = None,
         device: Device | None = None,
+        deliver: Callable[[], None] | None = None,
     ) -> None:
+        #: Queues that a library's result is copied to the output, where it lies elsewhere.
+        self.deliver = deliver or _nothing
         self._arrays = arrays
         self._stream = stream
         self._variables = case.variables if case else None
@@ -185,6 +193,7 @@ class LaunchChecks:
 
     def after(self) -> None:
         """Queue that the elements are compared that were changed before."""
+        self.deliver()
         for output in self._outputs:
             if output.after is None:
                 continue

@@ -13,6 +13,7 @@ import numpy as np
 from gpuprof.backends.gpu.arrays import ProblemArrays
 from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.torch_functions import Torch
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped
 from gpuprof.problems.behaviour import HostReal, LibraryCall, Pointer
 from gpuprof.problems.dtypes import SUM, of_run
@@ -42,7 +43,7 @@ class Libraries:
 
     def __init__(self, context: GpuContext) -> None:
         self._context = context
-        self._loaded: dict[str, Cublas | CublasLt] = {}
+        self._loaded: dict[str, Cublas | CublasLt | Torch] = {}
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """Version of each library, by its name; one that cannot be used has none: its row says why."""
@@ -56,7 +57,7 @@ class Libraries:
                     versions[name] = self._library(name).version
         return versions
 
-    def launchers(self, made: LibraryCall, arrays: ProblemArrays) -> list[Launcher]:
+    def launchers(self, made: LibraryCall, arrays: ProblemArrays) -> Sequence[Launcher]:
         """What queues one execution of a library call: a launcher for each algorithm to choose from.
 
         Raises:
@@ -71,6 +72,8 @@ class Libraries:
                 lambda: call("copying on the device", driver().cuMemcpyDtoDAsync(*addresses, nbytes, stream))
             ]
         library = self._library(made.library)
+        if isinstance(library, Torch):
+            return library.launches(made, arrays)
         packed = [_packed(argument, arrays) for argument in made.arguments]
         if isinstance(library, CublasLt):
             types = [
@@ -79,7 +82,7 @@ class Libraries:
             return library.products(types, *packed)
         return [lambda: library.call(made.function, *packed)]
 
-    def _library(self, name: str) -> "Cublas | CublasLt":
+    def _library(self, name: str) -> "Cublas | CublasLt | Torch":
         if name not in self._loaded:
             self._loaded[name] = _LIBRARIES[name](int(self._context.stream))
         return self._loaded[name]
@@ -237,7 +240,11 @@ class CublasLt:
         _checked(self._library, function, *arguments)
 
 
-_LIBRARIES: dict[str, type[Cublas | CublasLt]] = {"cublas": Cublas, "cublasLt": CublasLt}
+_LIBRARIES: dict[str, type[Cublas | CublasLt | Torch]] = {
+    "cublas": Cublas,
+    "cublasLt": CublasLt,
+    "torch": Torch,
+}
 
 
 def _version(number: int) -> str:

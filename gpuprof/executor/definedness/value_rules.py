@@ -36,7 +36,7 @@ from gpuprof.executor.lanes.undefined import (
     origins_of,
 )
 from gpuprof.executor.memory.followed_memory import UndefinedRead
-from gpuprof.executor.program.ptx import Instruction, Not, Reg
+from gpuprof.executor.program.ptx import Instruction, Not, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.warp_steps import ShuffleSources
@@ -173,6 +173,8 @@ def _moving(
     if {*data} & {*others}:
         return _spreading(coder, item, step, _whole)
     across = item.opcode[0] == "shfl"
+    given = [each.items if isinstance(each, Vec) else (each,) for each in item.operands[first:middle]]
+    constants = len(data) < sum(map(len, given))
     receiving = {place.slot for place in places_in(coder, item.operands[:1], item.line)}
 
     def following(batch: Batch) -> None:
@@ -187,6 +189,12 @@ def _moving(
         news: list[Undefined | None] = [None] * len(targets)
         if found:
             bits = _results(batch, step, {place.slot: _bits_of(batch, place) for place in data}, targets)
+            if constants:  # whose bits are all defined
+                zeros = {place.slot: np.zeros((1, 1, 1), place.kept) for place in data}
+                bits = [
+                    one ^ of_zeros
+                    for one, of_zeros in zip(bits, _results(batch, step, zeros, targets), strict=True)
+                ]
             origin = first_origin([*found.values()])
             for number, target in enumerate(targets):
                 if target.place.slot in receiving:

@@ -4,6 +4,8 @@
 // Products of 16-bit floats on tensor cores by mma.sync, what brings their operands to registers, and what takes the
 // sums, which are float32, to a C of the run's type.
 
+#pragma once
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
