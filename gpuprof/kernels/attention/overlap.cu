@@ -214,24 +214,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         begin_products();
         start_scores<BM>(scores, own_queries, keys);
         close_products();
+        rescale(out, rows);
+        begin_products();
         start_sums(out, weights, values);
         close_products();
-        if (group < BM / 64 - 1 || tile + 1 < tiles)
-            give_turn((group + 1) % (BM / 64));
+        give_turn((group + 1) % (BM / 64));
         wait_for_products<1>();
         release(2 * tile - 1);
         mask(scores, row, tile * BN, sequence, causal);
         weigh(scores, rows);
+        finish(rows);
         wait_for_products<0>();
         release(2 * tile);
-        rescale(out, rows);
         take_all(weights, scores);
     }
 
     const unsigned values = tile_of(2 * tiles - 1);
+    rescale(out, rows);
     begin_products();
     start_sums(out, weights, values);
     close_products();
     wait_for_products<0>();
     write_rows(out, rows, O + (size_t)head * sequence * D, row, sequence);
+    if (group == 0)
+        take_turn(0); // the last one that is given
 }
