@@ -47,6 +47,7 @@ def starting_point(operation: Operation, ladder: Ladder | None, stem: str) -> st
 def _simplest(ladder: Ladder) -> Kernel | None:
     """The first rung that computes the operation itself with one launch; without one, the shortest."""
     default = ladder.operation.default_options()
+    usual = {"f32"} & {dtype for kernel in ladder.kernels for dtype in kernel.dtypes}
     computing = [
         kernel
         for kernel in ladder.kernels
@@ -55,7 +56,7 @@ def _simplest(ladder: Ladder) -> Kernel | None:
             or kernel.tensor_maps
             or kernel.textures
             or kernel.headers
-            or "f32" not in kernel.dtypes
+            or usual - {*kernel.dtypes}
         )
         and {**default, **kernel.options} == default
     ]

@@ -11,34 +11,50 @@ rung = 80
 title = "Scores of the next tile meanwhile"
 idea = "A warpgroup starts the scores of the next tile and the sums of this one together, and computes the next one's weights while tensor cores still add up this one's."
 after = "wgmma_producer"
-change = "Another order of the same products: a warpgroup's exponentials lie behind its own products. registers_per_thread stay what the launch gives, and hold scores and weights at once."
-bottleneck = "Both warpgroups may compute weights at the same time, and then nobody multiplies."
+change = "Another order of the same products: a warpgroup's exponentials lie behind its own products, and what was summed up before is scaled only where a tile has brought a larger score. Nobody waits more often: barriers stay."
+bottleneck = "Each tile ends with a wait for its sums, and each warpgroup reads all keys and values from shared memory again."
 
 [variants.moves]
-warp_instructions = "stays"
+barriers = "stays"
 
 [[variants]]
-id = "pingpong"
+id = "overlap_turns"
 rung = 82
 title = "Warpgroups take turns"
 idea = "Before it starts products a warpgroup waits for its turn, and passes it on as soon as they are started: the other's products run while it computes weights."
 after = "overlap"
 change = "Two named barriers a tile, one instruction each to wait and to arrive: barriers rise."
-bottleneck = "Of a causal mask half of all tiles, which are multiplied and count for nothing."
+bottleneck = "The same: where weights are computed behind a warpgroup's own products, two of them fall into step by themselves, and waiting for a turn costs more than it brings."
 parameters = { PINGPONG = 1 }
 
 [variants.moves]
 barriers = "rises"
 
 [[variants]]
-id = "skip"
+id = "overlap_176"
+rung = 84
+title = "Tiles of 176 keys"
+idea = "As many keys at once as registers and shared memory hold: scores, weights and sums are 196 of the 240 registers of a thread."
+after = "overlap"
+change = "Fewer tiles, each with a wait, a maximum across lanes and a look at what is to be scaled: shared_bytes rise."
+bottleneck = "Of a causal mask half of all tiles, which are multiplied and count for nothing."
+parameters = { BN = 176 }
+
+[variants.moves]
+shared_bytes = "rises"
+
+[[variants]]
+id = "overlap_skip"
 rung = 90
 title = "Only keys that count"
 idea = "Causal: a block ends with the tile that holds its last query, and blocks of the most keys begin first, so that the light ones fill up the end."
-after = "pingpong"
-change = "Of a causal mask about half of the products: tensor_bf16_operations fall. Without a mask nothing changes."
+after = "overlap_176"
+change = "Of a causal mask about half of the products. Without a mask nothing changes; grid_blocks stay in any case."
 bottleneck = "Beginning and end of a block, when its tensor cores have nothing to do."
-parameters = { PINGPONG = 1, SKIP = 1 }
+parameters = { BN = 176, SKIP = 1 }
+
+[variants.moves]
+grid_blocks = "stays"
 
 [tensor_maps.Q_map]
 array = "Q"

@@ -3,15 +3,32 @@
 /*gpuprof
 operation = "attention"
 dtypes = ["bf16", "f16"]
-title = "One block an SM"
-rung = 95
-idea = "As many blocks as SMs, each with 128 queries after the others, heavy ones first: whoever is done draws the next number. The warp that fetches goes on to the next queries and their keys while the others still write O."
-after = "skip"
-change = "A block is begun once an SM: grid_blocks fall, and tensor cores wait for a first tile once."
-bottleneck = "Exponentials: an SM computes 16 a cycle, half of what the products of 128 columns take; and the power that tensor cores may draw."
 
-[moves]
+[[variants]]
+id = "persistent"
+rung = 95
+title = "One block an SM"
+idea = "As many blocks as SMs, each with 128 queries after the others, heavy ones first: whoever is done draws the next number. The warp that fetches goes on to the next queries and their keys while the others still write O."
+after = "overlap_skip"
+change = "A block is begun once an SM: grid_blocks fall, and tensor cores wait for a first tile once."
+bottleneck = "Exponentials, of which an SM computes 16 a cycle; and the power that tensor cores may draw."
+
+[variants.moves]
 grid_blocks = "falls"
+
+[[variants]]
+id = "persistent_192x128"
+rung = 96
+shape_of = "persistent"
+title = "Three warpgroups that multiply"
+idea = "For heads of 64, whose sums take half of the registers: 192 queries a block share each tile of keys and values."
+after = "persistent"
+change = "More threads and smaller tiles."
+bottleneck = "Exponentials: products of 64 columns take half as long, and exponentials as long as for 128."
+parameters = { BM = 192, BN = 128 }
+
+[variants.moves]
+block_threads = "rises"
 
 [tensor_maps.Q_map]
 array = "Q"
@@ -43,9 +60,9 @@ D = "head"
 
 [parameters]
 BM = 128   # queries of a block, 64 for each warpgroup that multiplies
-BN = 128   # keys of a tile
+BN = 176   # keys of a tile
 STAGES = 4 # tiles of keys or values in shared memory
-PINGPONG = 1 # whether warpgroups take turns
+PINGPONG = 0 # whether warpgroups take turns
 
 [candidates]
 BM = [128, 192]

@@ -6,6 +6,7 @@ operation = "attention"
 rung = 10
 dtypes = ["bf16", "f16"]
 idea = "The formula as it stands: one kernel for all scores, one that makes weights of each row, one for the weighted sums of V."
+change = "Nothing yet: what the others are held against."
 bottleneck = "FP32 on CUDA cores; and the scores, sequence x sequence of each head, which cross memory four times."
 
 [workspace.S]
