@@ -112,6 +112,8 @@ LIBRARIES: dict[str, set[str]] = {
     # The user's own, where a program measures its functions.
     "numba": {"toolchain"},
     "triton": {"toolchain"},
+    # The user's own, where an operation is held against a function of it on a GPU.
+    "torch": {"backends.gpu"},
     "typer": {"cli", "commands"},
 }
 #: What of the `cuda` packages the toolchain imports: a compiler needs no driver.
