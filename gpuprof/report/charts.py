@@ -17,11 +17,10 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
-from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
 from gpuprof.analysis.models import REASONS, reasons_text
 from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
-from gpuprof.analysis.scaling import Series
-from gpuprof.analysis.speed import limit_of, rate, rate_at
+from gpuprof.analysis.speed import Speed, limit_of, rate, rate_at
 from gpuprof.analysis.status import status_of
 from gpuprof.report.case_table import block_phrase, cell_of
 from gpuprof.report.ladder_table import steps_to
@@ -296,26 +295,46 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
     }
 
 
-def scaling_chart(run: Run, group: Group, series: tuple[Series, ...], anchors: dict[str, str]) -> Chart:
-    """Rates over the size of the problem, on a linear and on a logarithmic axis."""
+def scaling_chart(run: Run, group: Group, anchors: dict[str, str], telling: Sequence[str]) -> Chart | None:
+    """Rates over the size of the problem, on a linear and on a logarithmic axis; None without several.
+
+    Of many kernels the references and those that tell most are drawn; a closer look has the others.
+    """
+    held: dict[str, list[tuple[Rung, Speed]]] = {}
+    for size in group.sizes:
+        for rung in build_ladder(run, size).rungs:
+            if rung.speed is not None:
+                held.setdefault(rung.kernel.id, []).append((rung, rung.speed))
+    if len(group.sizes) < 2 or not held:
+        return None
     flops = group.rate_is_flops
     write = numbers.gflops if flops else numbers.gbps
-    largest = max(point.rate for item in series for point in item.points)
+    largest = max(rate(speed, flops) for found in held.values() for _, speed in found)
     divisor, unit = numbers.unit_for(largest, numbers.COMPUTE_UNITS) if flops else (1.0, "GB/s")
+    references = {kernel for kernel, found in held.items() if found[0][0].is_reference}
+    few = len(held) <= _COLOURS
+    order = sorted(held, key=lambda kernel: (kernel in references, held[kernel][0][0].kernel.rung))
     # Lines that are drawn from the start have colours of their own.
-    ranked = sorted(series, key=lambda item: not item.is_shown)
-    drawn = [
-        {
-            **_series(run, item.kernel, anchors, ranked.index(item), item.is_reference, item.is_shown),
-            "line": "dashed" if item.is_reference else f"dash-{ranked.index(item) // _COLOURS % _DASHES}",
-            "x": [point.edge for point in item.points],
-            "y": [point.rate / divisor for point in item.points],
-            "up": [max(0.0, point.high - point.rate) / divisor for point in item.points],
-            "down": [max(0.0, point.rate - point.low) / divisor for point in item.points],
-            "text": [f"{point.size}: {write(point.rate)}" for point in item.points],
-        }
-        for item in series
-    ]
+    ranked = sorted(order, key=lambda kernel: not (few or kernel in references or kernel in telling))
+    drawn = []
+    for kernel in order:
+        look, is_reference = ranked.index(kernel), kernel in references
+        is_drawn = few or is_reference or kernel in telling
+        points = [
+            (rung.case.problem, rate(speed, flops), speed.timing.p05_us, speed.timing.p95_us)
+            for rung, speed in held[kernel]
+        ]
+        drawn.append(
+            {
+                **_series(run, kernel, anchors, look, is_reference, is_drawn),
+                "line": "dashed" if is_reference else f"dash-{look // _COLOURS % _DASHES}",
+                "x": [problem.edge for problem, *_ in points],
+                "y": [value / divisor for _, value, *_ in points],
+                "up": [max(0.0, rate_at(of, p05, flops) - value) / divisor for of, value, p05, _ in points],
+                "down": [max(0.0, value - rate_at(of, p95, flops)) / divisor for of, value, _, p95 in points],
+                "text": [f"{problem.label}: {write(value)}" for problem, value, *_ in points],
+            }
+        )
     edges = [size.problem.edge for size in group.sizes]
     widened = 10 ** (_MARGIN * (log10(max(edges) / min(edges)) or 1.0))
     shown = [item for item in drawn if item["shown"]]

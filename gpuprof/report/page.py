@@ -15,7 +15,6 @@ from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.roofline import Roofline, build_roofline
-from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.report.answer_text import reasons
@@ -68,7 +67,6 @@ class GroupView:
     group: Group
     sizes: tuple[SizeView, ...]
     opened: int
-    scaling: tuple[Series, ...]
     scaling_chart: ChartView | None
     roofline: Roofline | None
     roofline_chart: ChartView | None
@@ -174,14 +172,13 @@ def _group_view(
         telling = telling_kernels(ladder, winner)
     # The largest size with any speed is opened first.
     fast = [index for index, size in enumerate(sizes) if any(rung.speed for rung in size.ladder.rungs)]
-    scaling = build_scaling(run, group)
+    scaling = scaling_chart(run, group, anchors, telling)
     roofline = build_roofline(run, group)
     return GroupView(
         group=group,
         sizes=tuple(sizes),
         opened=fast[-1] if fast else len(sizes) - 1,
-        scaling=scaling,
-        scaling_chart=add(scaling_chart(run, group, scaling, anchors)) if scaling else None,
+        scaling_chart=add(scaling) if scaling else None,
         roofline=roofline,
         roofline_chart=add(roofline_chart(run, group, roofline, anchors, telling)) if roofline else None,
         parameters=tuple(sweep_content(run, group, briefly=False)),

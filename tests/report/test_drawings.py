@@ -16,7 +16,6 @@ from synthetic_runs import RUNS, gemm_run, many_run
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
-from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import rate, rate_at
 from gpuprof.reading import read_run
 from gpuprof.report.charts import drawings
@@ -186,23 +185,23 @@ class TestBars:
 
 def test_lines_go_through_the_rates() -> None:
     run = gemm_run()
-    group = groups(run)[0]
     view = next(view for view in build_page(run).charts.values() if view.data["title"].startswith("Rate"))
     tree = parsed(view.drawing)
-    series = [item for item in build_scaling(run, group) if item.is_shown]
+    speeds: dict[str, list[float]] = {}
+    for size in groups(run)[0].sizes:
+        for rung in build_ladder(run, size).rungs:
+            if rung.speed:
+                speeds.setdefault(rung.kernel.id, []).append(rate(rung.speed, True))
     paths = list(of_class(tree, "lines")[0])
-    assert len(paths) == len(series)
+    assert [item.get("href") for item in tree.iter("a")] == [f"#kernel-{kernel}" for kernel in speeds]
     heights = []
-    for path, item in zip(paths, series, strict=True):
+    for path, rates in zip(paths, speeds.values(), strict=True):
         points = [tuple(map(float, pair.split())) for pair in path.attrib["d"][1:].split("L")]
-        assert len(points) == len(item.points)
-        heights += [(1000 - y, point.rate) for (_, y), point in zip(points, item.points, strict=True)]
+        heights += [(1000 - y, value) for (_, y), value in zip(points, rates, strict=True)]
     unit = max(heights)[0] / max(heights)[1]
     for height, value in heights:
         assert height == pytest.approx(unit * value, abs=0.02)
-    titles = [words(item) for item in tree.iter("title")]
-    assert "reg_2x1, 4096: 13.9 TFLOP/s" in titles
-    assert [item.get("href") for item in tree.iter("a")] == [f"#kernel-{item.kernel}" for item in series]
+    assert "reg_2x1, 4096: 13.9 TFLOP/s" in [words(item) for item in tree.iter("title")]
 
 
 def test_a_logarithmic_axis_has_equal_steps_for_equal_factors() -> None:

@@ -29,7 +29,6 @@ from gpuprof.analysis.kinds import waves
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.lines import LineCounts
-from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
@@ -372,25 +371,3 @@ def test_lines_add_up_all_kinds_of_access() -> None:
     assert [line for line in found.lines if found.is_most(line, *BANK_CONFLICTS)] == [6, 8]
     assert (found.of(3, *GLOBAL_REQUESTS), found.of(5, *SHARED_WAVEFRONTS)) == (5, 9)
     assert LineCounts(replace(sim_run().cases[0], lines=None)).lines == {}
-
-
-def test_scaling_draws_the_ends_of_the_times_and_few_lines() -> None:
-    sizes = [Gemm(n, n, n) for n in (500, 1000)]
-
-    def series(count: int) -> list[tuple[str, bool]]:
-        names = [f"k{i}" for i in range(count)]
-        kernels = [record(name, "gemm", i, study="A") for i, name in enumerate(names)]
-        kernels.append(reference_record("cublas", "gemm", "cuBLAS"))
-        cases = [gemm_case(name, size, 100.0 + i) for i, name in enumerate(names) for size in sizes]
-        cases += [reference_case("cublas", size, 50.0) for size in sizes]
-        of = run("gpu", kernels, cases)
-        return [(one.kernel, one.is_shown) for one in build_scaling(of, groups(of)[0])]
-
-    assert all(shown for _, shown in series(7))
-    assert [name for name, shown in series(8) if shown] == ["k0", "cublas"]
-    case = replace(CASE, kernel="k", timing=TimingPair(COLD, None))
-    of = run("gpu", [record("k", "gemm", 1)], [case, replace(case, problem=sizes[0])])
-    (line,) = build_scaling(of, groups(of)[0])
-    point = line.points[1]
-    assert (point.size, point.edge) == ("1000", pytest.approx(1000))
-    assert (point.rate, point.low, point.high) == pytest.approx((20_000, 2e9 / 120e3, 2e9 / 90e3))

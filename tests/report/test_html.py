@@ -239,7 +239,7 @@ def test_forty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
     assert len(page.encode()) < 5_000_000
     charts = PageReader(page).charts().values()
     (scaling,) = [chart for chart in charts if chart["title"].startswith("Rate over size")]
-    assert sum(series["shown"] for series in scaling["choices"][0]["series"]) == 5
+    assert sum(series["shown"] for series in scaling["choices"][0]["series"]) == 7
 
 
 def changed(run: Run, place: str, text: str) -> Run:
