@@ -169,10 +169,3 @@ def test_within_a_hook_of_another_repository(repository, tmp_path):
         "compare", "--against", "v1", "ops/histogram", *QUICK, cwd=repository, environment=environment
     )
     assert process.returncode == 0, process.stderr
-
-
-def test_outside_of_a_repository(tmp_path):
-    shutil.copytree(SCAN, tmp_path / "histogram")
-    process = gpuprof("compare", "--against", "HEAD", "histogram", *QUICK, cwd=tmp_path)
-    assert process.returncode == 2
-    assert "git repository" in process.stderr

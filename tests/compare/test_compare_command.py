@@ -117,15 +117,6 @@ def test_every_file_is_written_and_named(files, tmp_path):
     assert "<title>slower.json against base.json" in (tmp_path / "c.html").read_text()
 
 
-def test_markdown_takes_the_terminals_place(files, tmp_path):
-    process = compare(
-        files, "base.json", "slower.json", "--markdown", "-", "--html", str(tmp_path / "c.html")
-    )
-    assert process.stdout.startswith("### slower.json against base.json")
-    assert "Wrote" not in process.stdout
-    assert "Wrote" in process.stderr
-
-
 def test_json_takes_the_terminals_place(files):
     process = compare(files, "base.json", "slower.json", "--json", "-")
     assert json.loads(process.stdout)["comparisons"][0]["counts"]["regressed"] == 2

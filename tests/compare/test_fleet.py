@@ -229,23 +229,14 @@ class TestCommand:
         again = command("fleet", folder, "-q", *options, cwd=tmp_path)
         assert again.returncode == ExitCode.BAD_INPUT
 
-    def test_json_takes_the_terminals_place(self, folder):
-        ended = command("fleet", folder, "--json", "-", cwd=folder)
-        assert json.loads(ended.stdout)["cards"] == 21
-        assert not (folder / "-").exists()
-
-    def test_folder_without_results_is_refused(self, folder, tmp_path):
-        ended = command("fleet", tmp_path, cwd=folder)
-        assert ended.returncode == ExitCode.BAD_INPUT
-        assert f"There is no results file in {tmp_path}." in ended.stderr
-
     def test_one_card_has_no_table_of_cases(self, folder):
         ended = command("fleet", "node00/results.json", "--markdown", "-", cwd=folder)
         assert "a single card has nothing to be compared with" in ended.stdout
         assert "<details>" not in ended.stdout
 
-    @pytest.mark.parametrize("name", ["missing.json", "notes.json"])
-    def test_named_file_that_is_no_results_file_is_refused(self, folder, name):
+    @pytest.mark.parametrize("name", ["missing.json", "notes.json", "empty"])
+    def test_what_holds_no_results_is_refused(self, folder, name):
+        (folder / "empty").mkdir(exist_ok=True)
         ended = command("fleet", folder / name, cwd=folder)
         assert ended.returncode == ExitCode.BAD_INPUT
         assert name in ended.stderr

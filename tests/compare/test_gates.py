@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.comparison.compared import compare_runs
-from gpuprof.comparison.gate_text import WORDS, parse_gate
-from gpuprof.comparison.gates import TIMED, hold_comparison, hold_run, read_gates
+from gpuprof.comparison.gates import hold_comparison, hold_run, read_gates
 from gpuprof.errors import InputError
 from gpuprof.results import Model, Resources
 
@@ -182,10 +181,6 @@ def test_every_figure_is_gated_or_refused_with_a_reason(name):
         read_gates([f"{name} {relation} {value}"], with_base=False)
 
 
-def test_what_follows_from_a_time_is_a_figure():
-    assert TIMED.keys() <= FIGURES.keys()
-
-
 def test_references_are_no_code_under_test():
     result = held("registers_per_thread > 0", ladder(1))
     assert "cublas" not in failing(result)
@@ -254,11 +249,6 @@ def test_no_case_at_all_guards_nothing():
     result = held("spill_bytes > 0", runs.empty_run())
     assert result.outcome == "not judged"
     assert "there is no case" in result.sentence
-
-
-def test_words_are_names_of_verdicts():
-    for word in WORDS:
-        assert parse_gate(word, with_base=True)
 
 
 def test_sentences_name_what_decided():

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from compared_runs import gemm_case, ladder, run, runs
 
-from gpuprof.comparison.compared import compare_runs
 from gpuprof.comparison.matching import match
 
 SMALL = runs.Gemm(128, 128, 128)
@@ -14,12 +13,6 @@ SMALL = runs.Gemm(128, 128, 128)
 
 def of(*cases, **fields):
     return replace(run("gpu", [], [], **fields), cases=cases)
-
-
-def test_a_run_matches_itself():
-    whole = ladder(1)
-    pairs = match(whole, whole)
-    assert [pair.base for pair in pairs] == [pair.new for pair in pairs] == list(whole.cases)
 
 
 def test_order_does_not_matter():
@@ -78,11 +71,3 @@ def test_a_kernel_that_chooses_is_matched_whatever_it_chose():
     other = replace(case, chosen="b", block=(64, 1, 1), source_hash="1" * 64)
     (pair,) = match(of(case), of(other))
     assert (pair.base, pair.new) == (case, other)
-
-
-def test_missing_and_new_cases_are_listed():
-    base, new = ladder(1), ladder(1)
-    compared = compare_runs(replace(base, cases=base.cases[1:]), replace(new, cases=new.cases[:-1]))
-    assert [case.kernel for case in compared.added] == ["naive"]
-    assert [case.kernel for case in compared.missing] == ["cublas"]
-    assert compared.headline.endswith("1 missing, 1 new")

@@ -13,7 +13,7 @@ from statistics import quantiles
 import problem_support
 
 from gpuprof.bounds import with_bounds
-from gpuprof.devices.device import Device
+from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.reading import read_run
 from gpuprof.results import (
@@ -48,25 +48,10 @@ def Transpose(*arguments: object, **keywords: object) -> ProblemRecord:
     return problem_support.Transpose(*arguments, **keywords).record()
 
 
-DEVICE = Device(
-    name="NVIDIA H200",
-    compute_capability="9.0",
-    sm_count=132,
-    sm_clock_mhz=1980.0,
-    memory_clock_mhz=3201.0,
+DEVICE = replace(
+    load_card("h200"),
     memory_bus_width_bits=6144,
     memory_bytes=150_000_000_000,
-    l2_bytes=62_914_560,
-    max_threads_per_block=1024,
-    max_threads_per_sm=2048,
-    max_blocks_per_sm=32,
-    registers_per_sm=65_536,
-    registers_per_block=65_536,
-    shared_bytes_per_sm=233_472,
-    shared_bytes_per_block=49_152,
-    shared_bytes_per_block_optin=232_448,
-    reserved_shared_bytes_per_block=1024,
-    max_grid=(2_147_483_647, 65_535, 65_535),
     peak_bandwidth_gbps=4916.7,
     peak_fp32_gflops=66_908.2,
     peak_fp64_gflops=33_454.1,

@@ -24,10 +24,9 @@ from gpuprof.analysis.claims import direction
 from gpuprof.analysis.counts import SHARED_WAVEFRONTS, per_step, sector_ratio, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
-from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.speed import Speed, limit_of, speed_of
-from gpuprof.analysis.why import clues_of, wasted_sectors
+from gpuprof.analysis.why import wasted_sectors
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
@@ -81,19 +80,6 @@ class TestGroups:
 
 
 class TestSpeed:
-    def test_rates_follow_from_the_cold_median(self) -> None:
-        case = gemm_case("naive", LARGE, 31_900.0)
-        found = speed(run("gpu", [], [case]), case)
-        assert found.gflops == pytest.approx(2 * 4096**3 / 31_900e-6 / 1e9)
-        assert found.pct_of_peak_compute == pytest.approx(100 * found.gflops / DEVICE.peak_fp32_gflops)
-        assert found.pct_of_copy_bandwidth == pytest.approx(100 * found.gbps / 4103.0)
-
-    def test_a_wrong_kernel_and_a_time_without_a_gpu_give_none(self) -> None:
-        case = gemm_case("naive", SMALL, 17.0)
-        assert speed_of(gemm_run(), replace(case, outcome="incorrect")) is None
-        for backend in ("sim", "none"):
-            assert speed_of(replace(gemm_run(), backend=backend), case) is None
-
     def test_the_limit_of_a_square_gemm_is_compute_and_of_a_vector_one_memory(self) -> None:
         square, vector = (limit_of(Gemm(m, 4096, 4096), DEVICE) for m in (4096, 1))
         assert square is not None
@@ -139,13 +125,6 @@ class TestSpeed:
         roofline = build_roofline(measured, groups(measured)[0])
         assert roofline is not None
         assert roofline.peak_gflops == hopper.peak_tensor_gflops("tf32")
-
-    def test_an_unknown_peak_leaves_the_rate_and_drops_the_share(self) -> None:
-        device = replace(DEVICE, peak_bandwidth_gbps=None, peak_fp32_gflops=None)
-        blind = replace(gemm_run(), devices=(device,))
-        found = speed(blind, blind.cases[0])
-        assert found.gflops is not None
-        assert (found.pct_of_peak_compute, found.pct_of_limit, found.limit) == (None, None, None)
 
 
 class TestLadder:
@@ -267,18 +246,6 @@ class TestReferences:
         assert (found.reference, found.fastest) == ("cublas_geam", "naive_col")
         assert found.rung("device_copy").vs_reference is None
 
-    def test_the_cpu_has_a_rate_and_no_share_of_the_gpus_peaks(self) -> None:
-        of = referenced_run()
-        case = of.cases[3]
-        found = speed(of, case)
-        assert found.gflops == pytest.approx(2 * 4096**3 / 181_000 / 1e3)
-        assert (found.pct_of_limit, found.limit, found.pct_of_peak_compute) == (None, None, None)
-        assert limiter_of(of, case) is None
-        roofline = build_roofline(of, groups(of)[0])
-        assert roofline is not None
-        (level,) = roofline.levels
-        assert [point.kernel for point in level.points] == ["naive", "reg_2x1", "cublas"]
-
 
 def moved(**values: float) -> tuple[str, ...]:
     return tuple(wasted_sectors(replace(transpose_run().cases[0], counters=counters("ncu", **values))))
@@ -307,10 +274,6 @@ class TestWhy:
         stores = {"global_store_requests": 100, "global_store_efficiency_pct": 100.0}
         assert len(moved(**LOADS, **stores, global_store_sectors=1_040)) == 1  # 120 unused of 1200
         assert moved(**LOADS, **stores, global_store_sectors=1_041) == ()
-
-    def test_without_counters_nothing_is_said(self) -> None:
-        assert clues_of(gemm_run().cases[0]) == ()
-        assert clues_of(transpose_run().cases[2]) == ("store efficiency only 25.0 %",)
 
 
 class TestCounters:

@@ -140,12 +140,6 @@ def test_without_a_gpu_no_time_is_shown(name: str) -> None:
     assert not {"time", "rate"} & {choice.get("key") for choice in choices}
 
 
-def test_what_was_not_measured_says_so_with_its_reason() -> None:
-    reader = reader_of("gemm")
-    assert "not measured" in reader.text
-    assert "failed: a case gets a speed only when its result is correct" in reader.text
-
-
 def test_a_counter_that_is_zero_everywhere_takes_no_row_but_is_named() -> None:
     run = sim_run()
     none = counters(branch_divergent_warps=0, barriers=3)

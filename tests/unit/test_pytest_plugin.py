@@ -6,8 +6,6 @@ import importlib.metadata
 import inspect
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -256,18 +254,6 @@ def test_the_fixture_has_the_names_of_the_package(pytestconfig, tmp_path):
     ]
     with pytest.raises(AttributeError, match="profil"):
         _ = fixture.profil
-
-
-def test_help_names_the_options():
-    text = subprocess.run(
-        [sys.executable, "-m", "pytest", "--help", "-p", "gpuprof.pytest_plugin"],
-        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    ).stdout
-    assert "--gpuprof-device" in text
-    assert "--gpuprof-results" in text
 
 
 def test_a_failing_test_shows_what_was_compared(session):

@@ -3,7 +3,6 @@
 """No control character of anybody's text reaches a terminal, and no text drowns what stands beside it."""
 
 import json
-import os
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from gpuprof.text import MOST_SHOWN, cut, one_line, visible
 
 #: What clears a screen, renames a window, goes back to overwrite, rings, or reverses the reading order.
 EVIL = "\x1b[2J\x1b]0;t\x07\r\x08\x9b31m\u202e"
-NAME = "a\x1b[31mb\x07\x9bc"
 
 
 def is_safe(text):
@@ -63,24 +61,6 @@ def test_mistake_is_quoted_without_its_control_characters(tmp_path, arguments):
     assert "Traceback" not in process.stderr
     assert is_safe(process.stderr)
     assert process.stdout == ""
-
-
-def test_names_of_a_run_are_shown_without_their_control_characters(tmp_path):
-    path = write_transpose_kernel(tmp_path, NAME)
-    header = path.read_text().replace(f'title = "{NAME}"', 'title = "\\u001b[2J"\nentry = "mine"')
-    path.write_text(header.replace(f"void {NAME}(", "void mine("))
-    arguments = ["--sizes", "64", "--device", "none", "-o", f"o{EVIL}"]
-    process = gpuprof("transpose", "-k", str(path), *arguments, cwd=tmp_path)
-    assert process.returncode == 0, process.stderr
-    assert is_safe(process.stdout + process.stderr)
-    assert "a\\u001b[31mb\\u0007\\u009bc" in process.stdout
-    assert "a\\u001b[31mb\\u0007\\u009bc" in process.stderr
-    results = tmp_path / f"o{EVIL}" / "results.json"
-    for options in ([], ["--markdown"], ["-q"]):
-        shown = gpuprof("report", str(results), *options, cwd=tmp_path)
-        assert shown.returncode == 0, shown.stderr
-        assert is_safe(shown.stdout + shown.stderr)
-    assert is_safe((tmp_path / f"o{EVIL}" / "report.html").read_text().split("<script>")[0])
 
 
 def test_every_key_and_text_of_a_results_file_is_shown_without_control_characters(tmp_path):
@@ -134,9 +114,3 @@ def test_list_shows_a_header_without_its_control_characters_and_its_brackets_as_
     shown = capsys.readouterr().out
     assert is_safe(shown)
     assert "[bold]x[/bold] \\u001b[2J\\u0007" in shown
-
-
-def test_path_that_steers_a_terminal_is_named_safely(tmp_path):
-    path = os.path.join(tmp_path, f"x{EVIL}.json")
-    process = gpuprof("report", path, cwd=tmp_path)
-    assert "\\u001b[2J\\u001b]0;t\\u0007\\u000d\\u0008\\u009b31m\\u202e.json" in process.stderr
