@@ -42,7 +42,14 @@ from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
-from gpuprof.executor.program.slicing import Accesses, Role, SliceItem, can_be_followed, control_slice
+from gpuprof.executor.program.slicing import (
+    Accesses,
+    NoSlice,
+    Role,
+    SliceItem,
+    can_be_followed,
+    control_slice,
+)
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
@@ -233,8 +240,8 @@ class Program:
         unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
             a thread that reaches one of them stops the run.
         unwritten: Slots of registers that may be read before anything is written to them.
-        deciding: Spaces, of "shared" and "local", whose content decides what its control slice does; None
-            where it has no slice.
+        deciding: Spaces, of "global", "shared" and "local", whose content decides what its control slice
+            does; None where it has no slice.
     """
 
     kernel: str
@@ -251,6 +258,12 @@ class Program:
     unwritten: frozenset[int]
     follows_undefined: bool
     deciding: frozenset[str] | None
+
+    @property
+    def sums(self) -> frozenset[str]:
+        """The types of matrices that it multiplies, whose sums are made bit for bit."""
+        families = (site.family.partition("_") for site in self.sites)
+        return frozenset(kind for how, _, kind in families if how in ("tensor", "wgmma", "sparse"))
 
 
 def load_program(
@@ -362,9 +375,7 @@ class _Decoder:
         # Clusters of several blocks lie in a batch as one block: a trace would take their blocks for one.
         cluster = prod(self.function.limits.get("reqnctapercluster", ()))
         if self.with_slice and cluster == 1 and can_be_followed(self.flow):
-            kept, self.deciding = control_slice(self.flow, _PURE)
-            for block, items in zip(blocks, kept, strict=True):
-                block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
+            self._slice(blocks)
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].back_edges = {loop.header: self._back_edge(loop) for loop in loops}
         own = OwnMemory(
@@ -403,6 +414,15 @@ class _Decoder:
             follows_undefined=self.follow_undefined,
             deciding=self.deciding,
         )
+
+    def _slice(self, blocks: list[RunnableBlock]) -> None:
+        """Decode the control slice, where there is one."""
+        try:
+            kept, self.deciding = control_slice(self.flow, _PURE)
+        except NoSlice:
+            return
+        for block, items in zip(blocks, kept, strict=True):
+            block.sliced = [step for item in items if (step := self._sliced(item)) is not None]
 
     def _takes(self) -> bool:
         items = [item for block in self.flow for item in block.items]

@@ -33,6 +33,7 @@ from gpuprof.measure.protocol import (
     WorkerVanished,
 )
 from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
@@ -149,23 +150,25 @@ class Pending:
         self._problems = [case.problem for case in plan]
         self._left = dict(self._codes)
         self._taken_by: dict[_Code, object] = {}
+        #: Of code and problem, who knows what comes of them, or will.
+        self._known_by: dict[tuple[_Code, Problem], object] = {}
         self._under_way: set[int] = set()
         self._lock = threading.Lock()
 
     def take(self, worker: object) -> int | None:
         """Take the first case whose kernel no other worker has, or else the first.
 
-        Of cases with the same code and problem one is under way at a time: its worker then knows the others.
+        Cases with the same code and problem as one that a worker took are left to it: it knows what they do.
 
         Returns:
             Its index in the plan; None if there is none to take at present.
         """
         with self._lock:
-            own = (i for i, code in self._left.items() if self._taken_by.get(code, worker) is worker)
-            running = [(self._codes[i], self._problems[i]) for i in self._under_way]
-            free = (i for i, code in self._left.items() if (code, self._problems[i]) not in running)
-            index = next(own, next(free, None))
+            free = [i for i in self._left if self._known_by.get(self._key(i), worker) is worker]
+            own = (i for i in free if self._taken_by.get(self._codes[i], worker) is worker)
+            index = next(own, free[0] if free else None)
             if index is not None:
+                self._known_by[self._key(index)] = worker
                 self._taken_by.setdefault(self._left.pop(index), worker)
                 self._under_way.add(index)
             return index
@@ -176,12 +179,16 @@ class Pending:
             self._under_way.discard(index)
 
     def give_back(self, index: int) -> None:
-        """Leave a case that was taken to any other worker."""
+        """Leave a case to any other worker: the one that took it is lost, with what it knew."""
         with self._lock:
-            code = self._codes[index]
-            self._taken_by.pop(code, None)
+            lost = self._known_by[self._key(index)]
+            self._known_by = {key: one for key, one in self._known_by.items() if one is not lost}
+            self._taken_by = {code: one for code, one in self._taken_by.items() if one is not lost}
             self._under_way.discard(index)
-            self._left = {index: code, **self._left}
+            self._left = {index: self._codes[index], **self._left}
+
+    def _key(self, index: int) -> tuple[_Code, Problem]:
+        return self._codes[index], self._problems[index]
 
     def settled(self) -> bool:
         """Whether no case is left, and none under way that might be given back."""

@@ -1,11 +1,18 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a case runs whole is a matter of its launch too, not of its problem alone."""
+"""Whether a case runs whole, and with its values, is a matter of its launch too, not of its problem alone."""
+
+from dataclasses import replace
 
 import pytest
+from problem_support import Gemm, ladder
 from typer.testing import CliRunner
 
+from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.sim import backend, sampled
 from gpuprof.cli import app
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.shape import configure
 from gpuprof.reading import read_run
 
 pytestmark = pytest.mark.deep
@@ -41,3 +48,37 @@ def test_grid_far_larger_than_its_problem_is_sampled(tmp_path, blocks, executed)
     assert (stores.sampled_blocks, stores.total_blocks) == (executed, blocks)
     assert stores.value == 64 * 64 // 32
     assert case.verification.checked_elements == 64 * 64
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("tf32x3", "f32"), ("tf32x3_mma", "f32"), ("wgmma", "bf16"), ("wmma", "bf16")]
+)
+def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype, monkeypatch):
+    card = load_card("h200")
+    kernel = next(one for one in ladder("gemm") if one.id == name)
+    problem = Gemm(512, 640, 136, dtype=dtype)
+    shape = configure(kernel, problem, kernel.launch.block, {}, card)
+    compiled = compile_kernel(kernel, shape, card.arch)
+    found = []
+    for most_s in (1e9, 0.0):
+        monkeypatch.setattr(sampled, "_SUMS_S", most_s)
+        found.append(backend.SimBackend(card, 0, blocks=3).run(kernel, problem, shape, compiled))
+    with_values, without = found
+    assert with_values.outcome == without.outcome == "ok"
+    assert [one for one in without.remarks if one.startswith("Counted at this size, verified at ")]
+    kept = ("remarks", "verification")
+    assert replace(without, **{part: getattr(with_values, part) for part in kept}) == with_values
+
+
+@pytest.mark.parametrize(
+    ("operations", "sums", "dear"),
+    [
+        (1e12, [set()], False),
+        (1e9, [{"bf16"}], False),
+        (1e9, [set(), {"bf16", "tf32"}], True),
+        (2e9, [{"bf16"}], True),
+        (1e8, [{"f64"}], False),
+    ],
+)
+def test_sums_are_dear_by_what_they_take_whatever_the_kernel(operations, sums, dear):
+    assert sampled.are_dear(operations, sums) == dear

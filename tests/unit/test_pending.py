@@ -51,6 +51,7 @@ def test_a_kernel_that_chooses_another_goes_where_that_one_is():
     assert [pending.take(worker) for worker in (A, B, B)] == [0, 1, None]  # what A finds is known then
     assert not pending.settled()
     pending.done(0)
+    assert pending.take(B) is None
     assert pending.take(A) == 2
     pending.give_back(2)
     assert pending.take(B) == 2  # who lost its place finds nothing

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -41,14 +40,18 @@ from gpuprof.backends.sim.launching import bound_launches, renew_symbols, run_la
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.modelling import model_of, played
 from gpuprof.backends.sim.reordered import check_other_orders, verify_again, wrong_later
+from gpuprof.backends.sim.sampled import WAIT, are_dear, sample_of
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.sim.told_faults import told
 from gpuprof.backends.sim.waiting import (
+    DEAR,
+    DEPENDS,
     NotConclusive,
     at_smaller_size,
     cards_like,
     never_written,
     smaller_case,
+    stands_for_grid,
     verification_of_missing,
 )
 from gpuprof.backends.sim.watching import watching
@@ -56,7 +59,6 @@ from gpuprof.backends.verification import Proof, prove
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
-    WARP,
     Buffer,
     FaultKind,
     GlobalMemory,
@@ -70,11 +72,10 @@ from gpuprof.executor import (
     TooMuchWork,
     ValueNeeded,
     Witness,
-    choose_blocks,
     combined,
 )
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.shape import LaunchShape
 from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
 from gpuprof.machine_code.linking import Link
@@ -86,27 +87,13 @@ from gpuprof.toolchain.nvrtc import architecture_of
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
 #: nothing to what is counted.
 _NEWEST_PTX = "sm_90"
-#: Largest problem whose whole grid is run: multiply-adds, and elements written.
-_FULL_GRID_FMAS = 1 << 25
-_FULL_GRID_ELEMENTS = 1 << 23
-#: The same of a grid of so few blocks: a sample would be a large part of it.
-_FEW_BLOCKS = 512
-_FEW_BLOCKS_FMAS = 1 << 27
-#: Largest launch that is run whole, in lanes of all warps. A header may ask for 2^31-1 blocks however small
-#: the problem is, and running them would take hours. This many, which the narrowest of those problems need
-#: where a tile has 32 x 32 threads, take seconds when most threads have nothing to do.
-_FULL_GRID_LANES = 1 << 28
-#: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
-_SAMPLED_BLOCKS = 6
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
 _AFFORDABLE_INSTRUCTIONS = 2e10
 #: And one whose blocks depend on each other, or that only its counts are wanted of: seconds.
 _QUICK_INSTRUCTIONS = 2e9
 #: Steps of single lanes that a control slice may take: some thirty seconds.
 _MOST_SLICE_STEPS = 2e10
-#: What to say of blocks that wait for each other where nothing else helps.
-_WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
-#: And of blocks that seem to race, where those that did not run may have put them in order.
+#: What to say of blocks that seem to race, where those that did not run may have put them in order.
 _ORDER = "Its blocks signal each other, and only the whole grid shows whether they do so in order."
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
@@ -195,6 +182,9 @@ class SimBackend(Backend):
                     "Its launches depend on each other, so that the executor would have to run whole grids.",
                     fix=RUN_WHOLE,
                 )
+            if sampled and self._sums_are_dear(kernel, problem, shape, compiled, samples[0]):
+                with suppress(NotConclusive):
+                    return self._run_in_slices(kernel, problem, shape, compiled, samples[0])
             return self._run(kernel, problem, shape, compiled, samples)
         except SampleFallsShort as short:
             if short.expected_instructions <= _AFFORDABLE_INSTRUCTIONS:
@@ -205,40 +195,51 @@ class SimBackend(Backend):
                 return self._run(kernel, problem, shape, compiled, [None] * len(shape.launches))
             sentence = error.sentence
         try:
-            return self._run_waiting(kernel, problem, shape, compiled)
+            return self._run_in_slices(kernel, problem, shape, compiled)
         except NotConclusive as why:
             if why.instructions is None or why.instructions > _AFFORDABLE_INSTRUCTIONS:
                 raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
             return self._run(kernel, problem, shape, compiled, [None])
 
-    def _run_waiting(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    def _sums_are_dear(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        sample: Sample | None,
+    ) -> bool:
+        """Whether the sums of a one-launch case's sample take many times what counting them does."""
+        assert sample is not None
+        operations = problem.flops * sample.count / sample.total
+        return are_dear(operations, (one.sums for one in self.programs(kernel, shape, compiled).values()))
+
+    def _run_in_slices(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        sample: Sample | None = None,
     ) -> Findings:
-        """Count a case whose blocks build on each other, and verify it at a smaller size of the same kind.
+        """Count a case, or a sample of it, without its values; verify those at a smaller size of its kind.
 
         Raises:
-            NotConclusive: The whole grid must run.
+            NotConclusive: Values must be computed, of the whole grid where there is no sample.
         """
-        counted, trace = self._count_slice(kernel, problem, shape, compiled)
-        for spec, missing in never_written(problem, counted.buffers, trace):
+        counted, trace = self._count_slice(kernel, problem, shape, compiled, sample)
+        for spec, missing in never_written(problem, counted.buffers, trace) if sample is None else ():
             return findings_of(Proof(verification_of_missing(problem, spec, missing)), counted)
-        verified = self._verify_smaller(kernel, problem, shape, compiled)
-        if verified is None:
+        why = DEPENDS if sample is None else DEAR
+        verified = self._verify_smaller(kernel, problem, shape, compiled, why)
+        if verified is None or verified.verification is None:
             raise NotConclusive(counted.expected_instructions)
-        model, why = counted.model()
-        return replace(
-            verified,
-            remarks=tuple(dict.fromkeys((*verified.remarks, *counted.remarks))),
-            counters=counted.counters,
-            counters_reason=counted.caveat,
-            lines=counted.lines,
-            lines_reason=counted.lines_reason,
-            model=model,
-            model_reason=why,
-        )
+        remarks = tuple(dict.fromkeys((*verified.remarks, *counted.remarks)))
+        found = findings_of(Proof(verified.verification), counted)
+        return replace(found, reason=verified.reason, remarks=remarks)
 
     def _verify_smaller(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions, why: str
     ) -> Findings | None:
         """What a smaller size is found to be, whose grid is run whole; None where no size is affordable."""
         found: Findings | None = None
@@ -254,7 +255,7 @@ class SimBackend(Backend):
             try:
                 # One card is enough to see whether a second launch is as right as the first.
                 found = backend._run(kernel, smaller, its_shape, compiled, [None], once=len(seen) > 1)
-                found = at_smaller_size(found, smaller)
+                found = at_smaller_size(found, smaller, why)
             except ExplainedFailure as failure:
                 raise ExplainedFailure(
                     f"At size {smaller.label}: {failure.what}", failure.explanation
@@ -265,25 +266,32 @@ class SimBackend(Backend):
 
     @cached_property
     def _whole_grids(self) -> list["SimBackend"]:
-        """What runs smaller sizes whole."""
-        return [SimBackend(card, self._seed, 0, models=False) for card in cards_like(self.device)]
+        """What runs smaller sizes whole; it shares what is decoded."""
+        backends = [SimBackend(card, self._seed, 0, models=False) for card in cards_like(self.device)]
+        for backend in backends:
+            backend._decoded, backend._links = self._decoded, self._links
+        return backends
 
     def _count_slice(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        sample: Sample | None = None,
     ) -> tuple[ExecutedCase, StoreTrace]:
-        """Run the control slice of a case's one launch, and tell what it stores to.
+        """Run the control slice of a case's one launch, or of a sample of it, and tell what it stores to.
 
         Raises:
             NotConclusive: It is not the only launch, does what no slice has, depends on the values that it
-                computes, takes too long, or may read registers that nobody has written, which takes values to
-                judge.
+                computes, or takes too long; or the sample does not stand for the grid.
         """
         if len(shape.launches) > 1:
             raise NotConclusive
         (one,) = shape.launches
         (given,) = bound_launches(self.device, kernel, problem, shape, compiled)
         program = self.programs(kernel, shape, compiled, with_slice=True)[one.entry]
-        if program.unwritten or program.deciding is None:
+        if program.deciding is None:
             raise NotConclusive
         link = self._links.of(compiled[one.entry], program)
         check_room(problem, shape.workspace, [program])
@@ -292,6 +300,7 @@ class SimBackend(Backend):
         try:
             result = run_launch(
                 *(self.device, program, one, given, memory, buffers),
+                blocks=sample or "all",
                 watched_loops=link.watched_loops,
                 merged_atomics=link.merged_atomics,
                 slice_steps=_MOST_SLICE_STEPS,
@@ -302,6 +311,8 @@ class SimBackend(Backend):
         except KernelFault as fault:
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         assert result.trace is not None
+        if sample is not None and not stands_for_grid(problem, buffers, result):
+            raise NotConclusive
         counted = self._executed_case(kernel, shape, {one.entry: program}, [link], [result], buffers)
         play = partial(played, self.device, problem, shape, compiled, [link], [result], counted.lines, watch)
         return replace(counted, model=partial(model_of, play)), result.trace
@@ -386,7 +397,11 @@ class SimBackend(Backend):
         Fails and skips as `run`.
         """
         try:
-            found = self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
+            samples = self._samples(problem, shape)
+            if samples[0] and self._sums_are_dear(kernel, problem, shape, compiled, samples[0]):
+                with suppress(NotConclusive):
+                    return self._count_slice(kernel, problem, shape, compiled, samples[0])[0]
+            found = self._execute(kernel, problem, shape, compiled, samples)
             quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             if found.caveat and quick:
                 return self._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
@@ -490,7 +505,7 @@ class SimBackend(Backend):
                 raise
             sampled = any(sample is not None for sample in samples)
             if sampled and fault.kind is FaultKind.ENDLESS and any(map(_polls, programs.values())):
-                raise BlocksBuildOnEachOther(_WAIT) from None
+                raise BlocksBuildOnEachOther(WAIT) from None
             meets = fault.other_block not in (None, fault.block)
             if sampled and meets and any(program.means.fences for program in programs.values()):
                 raise BlocksBuildOnEachOther(_ORDER) from None
@@ -576,23 +591,7 @@ class SimBackend(Backend):
             raise CaseSkipped(error.sentence, fix=RUN_WHOLE) from None
 
     def _samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
-        return [self._sample(problem, one) for one in shape.launches]
-
-    def _sample(self, problem: Problem, one: OneLaunch) -> Sample | None:
-        if self._blocks == 0:
-            return None
-        total, threads = math.prod(one.grid), math.prod(one.block)
-        small = (
-            problem.flops <= 2 * (_FEW_BLOCKS_FMAS if total <= _FEW_BLOCKS else _FULL_GRID_FMAS)
-            and max(spec.elements for spec in problem.arrays) <= _FULL_GRID_ELEMENTS
-            and total * -(-threads // WARP) * WARP <= _FULL_GRID_LANES
-        )
-        if self._blocks is None and small:
-            return None
-        if one.cooperative:
-            raise BlocksBuildOnEachOther(_WAIT)
-        wanted = self._blocks or _SAMPLED_BLOCKS
-        return choose_blocks(one.grid, wanted) if wanted < total else None
+        return [sample_of(problem, one, self._blocks) for one in shape.launches]
 
 
 def _polls(program: Program) -> bool:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Cases whose blocks build on each other, and whose grid is too large to be run with its values.
+"""Cases too large to be run with their values: of blocks that build on each other, or of dear sums.
 
-The grid runs its control slice alone, which counts it and tells what is stored to. What its values are worth
-shows at a smaller size of the same kind, which runs whole.
+The grid, or a sample of it, runs its control slice alone, which counts it and tells what is stored to. What
+its values are worth shows at a smaller size of the same kind, which runs whole.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.base import Findings
+from gpuprof.backends.sim.executed import mistaken_shares
 from gpuprof.devices.device import Device
-from gpuprof.executor import Buffer, StoreTrace
+from gpuprof.executor import Buffer, LaunchResult, StoreTrace
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.kernels.smaller_sizes import smaller_cases
@@ -26,9 +27,10 @@ from gpuprof.results import Verification
 _MOST_INSTRUCTIONS = 1.5e8
 #: So few that blocks of a smaller size have several tiles each, and seldom equally many.
 _FEW_MULTIPROCESSORS = 7
-_VERIFIED_SMALLER = (
-    "Its blocks depend on each other: all blocks are counted, but values are computed and verified at {}"
-)
+#: Why values are computed and verified at a smaller size.
+DEPENDS = "as its blocks depend on each other"
+DEAR = "as tensor cores' sums take long to compute"
+_VERIFIED_SMALLER = "Counted at this size, verified at {}, {}"
 
 
 class NotConclusive(Exception):
@@ -55,10 +57,10 @@ def smaller_case(
     return cases[-1] if cases else None
 
 
-def at_smaller_size(found: Findings, problem: Problem) -> Findings:
-    """What is said of a case that was verified at a smaller size."""
+def at_smaller_size(found: Findings, problem: Problem, why: str) -> Findings:
+    """What is said of a case that was verified at a smaller size, and why."""
     if found.outcome == "ok":
-        return replace(found, remarks=(_VERIFIED_SMALLER.format(problem.label), *found.remarks))
+        return replace(found, remarks=(_VERIFIED_SMALLER.format(problem.label, why), *found.remarks))
     reason = found.reason or ""
     return replace(found, reason=f"At size {problem.label}: {reason[:1].lower()}{reason[1:]}")
 
@@ -71,6 +73,21 @@ def never_written(
         missing = ~trace.stored(buffers[spec.name])
         if missing.any() and not spec.is_read:
             yield spec, missing
+
+
+def stands_for_grid(problem: Problem, buffers: Mapping[str, Buffer], result: LaunchResult) -> bool:
+    """Whether the blocks of a sample store what their part of the grid stores, by themselves."""
+    trace = result.trace
+    assert trace is not None
+
+    def written_bytes(buffer: Buffer) -> int:
+        return int(trace.stored(buffer).sum()) * buffer.item_bytes
+
+    return (
+        not result.counters["global_atomic_requests"]
+        and all(spec.name in result.stored for spec in problem.outputs)
+        and not any(mistaken_shares(problem, buffers, result.stored, written_bytes))
+    )
 
 
 def verification_of_missing(problem: Problem, spec: ArraySpec, missing: NDArray[np.bool_]) -> Verification:

@@ -8,16 +8,15 @@ accesses to memory are *address-only*: they are counted and their addresses chec
 arithmetic is gone. So a slice counts what the kernel counts, at a fraction of its work.
 
 What is kept is found by following values back from every branch, barrier, guard and address. A load that is
-kept needs what was stored. So integers are stored as they are: to global memory always, to shared and local
-memory if anything is kept that loads from there. Floats are not; that no kept load meets an
-element without value is for the run to see.
+kept needs what was stored. So integers are stored as they are where anything is kept that loads from that
+space. Floats are not; that no kept load meets an element without value is for the run to see.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
+from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes
 from gpuprof.executor.program.loops import repeated
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 
@@ -26,6 +25,8 @@ _FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 _LOADS, _STORES, _ATOMICS = frozenset({"ld", "ldu"}), frozenset({"st"}), frozenset({"atom", "red"})
 #: Operations of whole warps on tiles of matrices, and between those.
 _TILES = frozenset({"ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"})
+#: What only orders products of warp groups.
+_ORDERING = frozenset({"fence", "commit_group", "wait_group"})
 #: Values go from lane to lane; the operand of which nothing else is decided is the one after the targets.
 _EXCHANGES = frozenset({"shfl", "vote", "match", "redux"})
 #: Spaces whose content nobody changes, and whose accesses cost nothing that is counted.
@@ -34,11 +35,15 @@ _CONSTANT = frozenset({"param", "const"})
 _CARRIED = frozenset({"addc", "subc", "madc"})
 #: Of `cp.async`, what copies nothing.
 _GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
-#: What is not followed: textures and surfaces, whose accesses are in no trace, what goes by way of other
-#: blocks of a cluster, and products that read shared memory by themselves.
-_NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "mapa", "getctarank", "wgmma", "multimem"})
+#: What is not followed: textures and surfaces, whose accesses are in no trace, and what goes by way of other
+#: blocks of a cluster.
+_NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "mapa", "getctarank", "multimem"})
 #: Integer additions that only move an address on.
 _ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
+
+
+class NoSlice(Exception):
+    """What is left of a kernel would be all of it."""
 
 
 class Role(Enum):
@@ -80,17 +85,25 @@ def control_slice(
     """Return what is left of each basic block.
 
     Opcodes are pure that only compute their targets from their sources. Returned is what is done in each
-    block, and the spaces, of "shared" and "local", whose content decides something.
+    block, and the spaces, of "global", "shared" and "local", whose content decides something.
+
+    Raises:
+        NoSlice: Products that read shared memory by themselves decide something, or registers that may be
+            read before they are written.
     """
     found = _Slicer(blocks, pure)
-    return found.items(), frozenset(found.content)
+    items = found.items()
+    if not found.wanted.isdisjoint(read_before_written(blocks)):
+        raise NoSlice
+    return items, frozenset(found.content)
 
 
 class _Slicer:
     def __init__(self, blocks: list[BasicBlock], pure: frozenset[str]) -> None:
         self._blocks = blocks
         self._pure = pure
-        self._wanted = {name for block in blocks if block.last for name in reads_and_writes(block.last)[0]}
+        #: Registers whose values decide something.
+        self.wanted = {name for block in blocks if block.last for name in reads_and_writes(block.last)[0]}
         #: The spaces whose content decides something.
         self.content: set[str] = set()
         self._places = [_Places(block) for block in blocks]
@@ -99,7 +112,7 @@ class _Slicer:
     def items(self) -> list[list[SliceItem]]:
         """Follow values back until nothing more is wanted."""
         before = None
-        while before != (before := (len(self._wanted), len(self.content))):
+        while before != (before := (len(self.wanted), len(self.content))):
             for number in reversed(range(len(self._blocks))):
                 for place in reversed(range(len(self._blocks[number].body))):
                     self._want(number, place)
@@ -109,13 +122,15 @@ class _Slicer:
         item = self._blocks[number].body[place]
         role = self._role(item)
         if role is Role.KEPT:
-            self._wanted.update(reads_and_writes(item)[0])
+            self.wanted.update(reads_and_writes(item)[0])
             if item.opcode[0] in (*_LOADS, *_ATOMICS, *_TILES) and self._is_wanted(item):
                 self.content |= _spaces(item)
+            elif item.opcode[0] == "cp" and "shared" in self.content:
+                self.content.add("global")
         elif role is Role.ADDRESS_ONLY and (base := self._base(number, place)) is not None:
-            self._wanted.update(_names(base[0]))
+            self.wanted.update(_names(base[0]))
         elif role is Role.ADDRESS_ONLY:
-            self._wanted.update(_directing(item))
+            self.wanted.update(_directing(item))
 
     def _base(self, number: int, place: int) -> tuple[Operand, int, int] | None:
         """Return the base of an address-only access that may be counted together with others."""
@@ -124,7 +139,7 @@ class _Slicer:
         return self._places[number].base(place)
 
     def _is_wanted(self, item: Instruction) -> bool:
-        return not self._wanted.isdisjoint(reads_and_writes(item)[1])
+        return not self.wanted.isdisjoint(reads_and_writes(item)[1])
 
     def _role(self, item: Instruction) -> Role:
         name, words = item.opcode[0], set(item.opcode)
@@ -136,9 +151,13 @@ class _Slicer:
             return Role.KEPT if wanted else Role.GONE
         if name in _TILES:
             return Role.KEPT if wanted else Role.ADDRESS_ONLY
+        if name == "wgmma" and not _ORDERING & words:
+            if wanted:
+                raise NoSlice
+            return Role.ADDRESS_ONLY
         if name in _STORES or name in _ATOMICS:
-            inside = _inside(item) and not self.content & words
-            return Role.KEPT if wanted or not (_FLOATS & words or inside) else Role.ADDRESS_ONLY
+            decides = not (_FLOATS & words or self.content.isdisjoint(_spaces(item)))
+            return Role.KEPT if wanted or decides else Role.ADDRESS_ONLY
         if name == "cp" and not (_GROUPS & words or item.opcode[2] == "mbarrier"):
             return Role.KEPT if "shared" in self.content else Role.ADDRESS_ONLY
         if name in _EXCHANGES:
@@ -221,15 +240,11 @@ def _moved(item: Instruction) -> tuple[Operand, int] | None:
 
 
 def _spaces(item: Instruction) -> set[str]:
-    """Return the spaces inside a block, of its own or its threads', that an access may go to."""
-    if {"global", *_CONSTANT} & set(item.opcode):
+    """Return the spaces that threads may write to which an access may go to."""
+    if _CONSTANT & set(item.opcode):
         return set()
-    return {"shared", "local"} & set(item.opcode) or {"shared", "local"}
-
-
-def _inside(item: Instruction) -> bool:
-    """Tell whether an access goes to shared or local memory for sure."""
-    return bool({"shared", "local"} & set(item.opcode))
+    every = {"global", "shared", "local"}
+    return every & set(item.opcode) or every
 
 
 def _directing(item: Instruction) -> list[str]:
@@ -244,6 +259,12 @@ def _directing(item: Instruction) -> list[str]:
             position = 2
         directing = [operand for i, operand in enumerate(item.operands) if i > position]
         return found + [register for operand in directing for register in _names(operand)]
+    if name == "wgmma":  # descriptors of what lies in shared memory; the rest are values
+        return found + [operand.name for operand in item.operands[1:3] if isinstance(operand, Reg)]
+    if name == "wmma":  # where its matrix lies, and how far rows are apart
+        return found + [
+            name for operand in item.operands if not isinstance(operand, Vec) for name in _names(operand)
+        ]
     memory = [operand for operand in item.operands if isinstance(operand, Mem)]
     return found + [register for operand in memory for register in _names(operand.base)]
 
