@@ -154,12 +154,7 @@ def test_a_healthy_gpu_disturbs_nothing(monkeypatch):
 @pytest.mark.parametrize(
     ("answers", "title", "state", "text"),
     [
-        (
-            {"CurrentClocksThrottleReasons": 0x60},
-            "clocks",
-            "disturbs",
-            "hardware thermal slowdown",
-        ),
+        ({"CurrentClocksThrottleReasons": 0x60}, "clocks", "disturbs", "hardware thermal slowdown"),
         ({"EnforcedPowerLimit": 350_000}, "power", "disturbs", "at most 350 W, of 700 W by default"),
         ({"ComputeMode": 2}, "compute mode", "broken", "no process may compute"),
         ({"ComputeMode": 3}, "compute mode", "ok", "one process at a time"),

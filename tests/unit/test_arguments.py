@@ -69,32 +69,14 @@ def test_double_problem_passes_doubles():
 @pytest.mark.parametrize(
     ("signature", "words"),
     [
-        (
-            "char nx, int ny, real *in, real *out",
-            "argument 1 of k is `char nx`, a 1-byte integer, and nx is a size, an integer of at least 4 b",
-        ),
-        (
-            "int nx, short ny, real *in, real *out",
-            "argument 2 of k is `short ny`, a 2-byte integer, and ny is a size",
-        ),
+        ("char nx, int ny, real *in, real *out", "argument 1 of k is `char nx`, a 1-byte integer, and nx"),
+        ("int nx, short ny, real *in, real *out", "argument 2 of k is `short ny`, a 2-byte integer, and ny"),
         ("float nx, int ny, real *in, real *out", "is `float nx`, a 4-byte float, and nx is a size"),
         ("int nx, int ny, int in, real *out", "3 of k is `int in`, a 4-byte integer, and in is an"),
-        (
-            "int nx, int ny, long long in, real *out",
-            "argument 3 of k is `long long in`, an 8-byte integer, and in is an array of float",
-        ),
-        (
-            "int nx, int ny, double *in, real *out",
-            "argument 3 of k is `double \\*in`, .* in is an array of float",
-        ),
-        (
-            "real *in, real *out, int nx, int ny",
-            "`int nx`.* in is an array of float; .*`int ny`.* out is an array",
-        ),
-        (
-            "const real *nx, int ny, double *in, real *out",
-            r"1 of k is `const real \*nx`, a pointer, and nx is a size.*; argument 3 of k is `double \*in`",
-        ),
+        ("int nx, int ny, long long in, real *out", "argument 3 of k is `long long in`, an 8-byte integer,"),
+        ("int nx, int ny, double *in, real *out", "argument 3 of k is `double \\*in`, .* in is an array of"),
+        ("real *in, real *out, int nx, int ny", "`int nx`.* in is an array of float; .*`int ny`.* out is"),
+        ("const real *nx, int ny, double *in, real *out", r"1 of k is `const real \*nx`, a pointer, and nx"),
         ("int3 nx, int ny, real *in, real *out", r"`int3 nx`, a struct of 12 bytes, and nx is a size"),
         ("int nx, int ny, real *in", r"names 4 arguments \(nx, ny, in, out\); k takes 3: int nx, "),
         ("int nx, int ny, real *in, real *out, int more", "names 4 arguments .* takes 5"),

@@ -236,10 +236,7 @@ def test_parameters_of_kernels_with_headers():
         ({"what": []}, "There is nothing to run"),
         ({"what": "nowhere.cu"}, r"Cannot read the kernel file nowhere\.cu: No such file"),
         ({"what": ["a/same.cu", "b/same.cu"]}, "Cannot read the kernel file"),
-        (
-            {"grid": "cdiv(m, block_x)"},
-            r"grid 'cdiv\(m, block_x\)' cannot be .*unknown name 'm'",
-        ),
+        ({"grid": "cdiv(m, block_x)"}, r"grid 'cdiv\(m, block_x\)' cannot be .*unknown name 'm'"),
         ({"grid": 1.5}, "grid 1.5 is neither a number nor a formula"),
         ({"grid": (1, 1, 1, 1)}, "has 4 extents"),
         ({"grid": lambda values: "x +"}, r"grid 'x \+' cannot be used"),

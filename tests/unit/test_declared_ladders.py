@@ -147,11 +147,7 @@ def test_ceiling_with_checks(tmp_path):
 @pytest.mark.parametrize(
     ("options", "ceiling", "words"),
     [
-        (
-            "",
-            '[ceiling]\ny = "x"\nequal = true',
-            "ceiling has checks for kernels that no option calls a ceiling",
-        ),
+        ("", '[ceiling]\ny = "x"\nequal = true', "ceiling has checks for kernels that no option calls a"),
         (OPTIONS, '[ceiling]\ny = "z"\nequal = true', "ceiling.y.value uses 'z'; known are n, x"),
         (OPTIONS, '[ceiling]\nx = "x"', "ceiling.y.relative is missing"),
     ],

@@ -79,7 +79,9 @@ def test_minimal_header_gets_defaults():
     assert (kernel.dtypes, kernel.options, kernel.aliases) == (("f32",), {}, ())
     assert (kernel.parameters, kernel.constants) == ({}, {})
     assert (kernel.requirements, kernel.published, kernel.compile_options) == ((), (), ())
-    assert (kernel.moves, kernel.after) == ({}, "")
+    assert (kernel.moves, kernel.after, kernel.poison_inout) == ({}, "", True)
+    assert parse_kernel(header(title=""), PATH).title == "mine"
+    assert parse_kernel(header(op="transpose", problem=""), PATH, "transpose").operation == "transpose"
     assert all(kernel.rung > shipped.rung for shipped in SHIPPED)
 
 
@@ -87,7 +89,7 @@ def test_every_field_is_read():
     text = header(
         extra='rung = 15\nidea = "i"\nchange = "c"\nbottleneck = "b"\nstudy = "Z"\nreference = "r"\n'
         'aliases = ["one", "two"]\nlayout = "col"\ndtypes = ["f64", "f32"]\nentry = "other"\n'
-        'options = ["--use_fast_math"]\nafter = "naive"\n'
+        'options = ["--use_fast_math"]\nafter = "naive"\npoison_inout = false\n'
         'moves = { shared_load_wavefronts = "falls", registers_per_thread = "rises", barriers = "stays" }\n'
         "parameters = { TILE = 32 }\n"
         'require = [{ condition = "M % TILE == 0", because = "M must fit" }]\n'
@@ -101,7 +103,7 @@ def test_every_field_is_read():
     assert (kernel.aliases, kernel.options) == (("one", "two"), {"layout": "col"})
     assert kernel.dtypes == ("f64", "f32")
     assert (kernel.entry, kernel.compile_options) == ("other", ("--use_fast_math",))
-    assert kernel.after == "naive"
+    assert (kernel.after, kernel.poison_inout) == ("naive", False)
     assert kernel.moves == {
         "shared_load_wavefronts": "falls",
         "registers_per_thread": "rises",
@@ -116,13 +118,7 @@ def test_every_field_is_read():
 
 
 @pytest.mark.parametrize(
-    ("block", "extents"),
-    [
-        ("[7]", (7, 1, 1)),
-        ("[7, 5]", (7, 5, 1)),
-        ("[1, 2, 3]", (1, 2, 3)),
-        ("[2147483647]", (2**31 - 1, 1, 1)),
-    ],
+    ("block", "extents"), [("[7]", (7, 1, 1)), ("[1, 2, 3]", (1, 2, 3)), ("[2147483647]", (2**31 - 1, 1, 1))]
 )
 def test_block_has_one_to_three_extents(block, extents):
     assert parse_kernel(header(block=f"block = {block}"), PATH).launch.block == extents
@@ -139,32 +135,19 @@ def test_line_comments_may_stand_before_the_header():
 
 
 @pytest.mark.parametrize(
-    "source",
-    [
-        "",
-        "int main() {}",
-        "/* plain */",
-        "int x;\n" + MINIMAL["gemm"],
-        "/*gpuprofile */",
-    ],
+    "source", ["", "int main() {}", "/* plain */", "int x;\n" + MINIMAL["gemm"], "/*gpuprofile */"]
 )
 def test_missing_header_names_the_command_that_writes_one(source):
     error = refusal(source, "transpose")
-    assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
+    assert error.what == refusal(source).what == f"{PATH} has no /*gpuprof … */ header at its top."
     assert error.fix == "gpuprof new transpose START.cu writes a file to start from, with such a header."
+    assert "gpuprof new OPERATION START.cu" in refusal(source).fix
 
 
 def test_header_without_an_end_is_told_so_where_it_starts():
     error = refusal("// one\n/*gpuprof\ntitle='x'\n__global__ void mine() {}", "transpose")
     assert error.what == f"{PATH}:2: the header that starts here has no end."
     assert "Write */" in error.fix
-
-
-def test_missing_header_of_no_known_operation_leads_to_one_that_declares_its_own():
-    error = refusal("")
-    assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
-    assert "gpuprof new OPERATION START.cu" in error.fix
-    assert "docs/operations.md" in error.fix
 
 
 def test_broken_toml_names_the_file_and_the_line():
@@ -185,10 +168,6 @@ def test_missing_field_is_named_and_the_example_shown(field):
     assert said(error) == f"{PATH}: the header lacks {where}."
     assert "/*gpuprof" in error.fix
     assert ('operation = "gemm"' in error.fix) == (field != "problem")
-
-
-def test_file_without_a_title_is_called_by_its_id():
-    assert parse_kernel(header(title=""), PATH).title == "mine"
 
 
 @pytest.mark.parametrize(
@@ -224,26 +203,15 @@ def test_operation_that_is_not_shipped_may_be_that_of_a_folder():
     assert refusal(header(problem='operation = "transpse"')).fix == "Did you mean transpose?"
 
 
-def test_header_without_an_operation_is_of_the_one_asked_for():
-    text = header(op="transpose", problem="")
-    assert parse_kernel(text, PATH, "transpose").operation == "transpose"
-
-
 @pytest.mark.parametrize(
     ("source", "words"),
     [
         (header(title="title = 3"), "title must be a str, not 3"),
         (header(problem='problem = "fft"'), "problem is 'fft': there is no operation 'fft'"),
         (header(problem="problem = ['gemm']"), "problem must be a str"),
-        (
-            header(arguments='arguments = ["M", "D"]'),
-            "arguments names 'D', not one of M, N, K, alpha, beta, A, B, C",
-        ),
+        (header(arguments='arguments = ["M", "D"]'), "arguments names 'D', not one of M, N, K, alpha,"),
         (header(arguments='arguments = ["nx"]'), "arguments names 'nx', not one of M,"),
-        (
-            header(op="transpose", arguments='arguments = ["A"]'),
-            "arguments names 'A', not one of nx, ny, in, out",
-        ),
+        (header(op="transpose", arguments='arguments = ["A"]'), "arguments names 'A', not one of nx, ny,"),
         (header(arguments="arguments = [1]"), "arguments must be a list of strings"),
         (header(arguments='arguments = "M"'), "arguments must be a list"),
         (header(extra='rung = "1"'), "rung must be a float, not '1'"),
@@ -255,29 +223,17 @@ def test_header_without_an_operation_is_of_the_one_asked_for():
         (header(extra="layout = 'diagonal'"), "layout is 'diagonal', not one of row, col"),
         (header(extra="dtypes = ['f32', 'f8']"), "dtypes has 'f8', not one of f32, f64, f16, bf16"),
         (header(extra="dtypes = []"), "dtypes"),
-        (
-            header(extra="entry = 'a-b'"),
-            "entry must name a function, such as sgemm, or an instance such as sgemm<BM, BN>, not 'a-b'",
-        ),
+        (header(extra="entry = 'a-b'"), "entry must name a function, such as sgemm, or an instance such as"),
         (header(extra="entry = ''"), "entry must name a function"),
-        (
-            header(extra="result = 'copie'", op="transpose"),
-            "result is 'copie', not one of transpose, copy",
-        ),
+        (header(extra="result = 'copie'", op="transpose"), "result is 'copie', not one of transpose, copy"),
         (header(extra="result = 'copy'"), "the header has an unknown field result"),
         (header(extra=f"rung = 1{'0' * 400}"), "rung must be a float"),
         (header(extra="options = [3]"), "options must be a list of strings"),
         (header(extra="after = 3"), "after must be a str, not 3"),
         (header(extra="after = 'mine'"), "after is 'mine', this kernel itself"),
         (header(extra="moves = 'falls'"), "moves must be a dict"),
-        (
-            header(extra="moves = { shared_wavefronts = 'falls' }"),
-            "moves names 'shared_wavefronts', not one of global_load_requests, ",
-        ),
-        (
-            header(extra="moves = { barriers = 'drops' }"),
-            "moves.barriers is 'drops', not one of falls, rises, stays",
-        ),
+        (header(extra="moves = { shared_wavefronts = 'falls' }"), "moves names 'shared_wavefronts', not"),
+        (header(extra="moves = { barriers = 'drops' }"), "moves.barriers is 'drops', not one of falls,"),
         (header(extra="moves = { barriers = ['falls'] }"), "moves.barriers is ['falls'], not one of falls,"),
         (header(extra="parameters = 3"), "parameters must be a dict"),
         (header(extra="parameters = { TILE = 'x' }"), "parameters.TILE must name an integer, not 'x'"),
@@ -305,6 +261,20 @@ def test_header_without_an_operation_is_of_the_one_asked_for():
         (header(grid="grid = ['1', '1', '1', '1']"), "launch.grid must be one to three expressions"),
         (header(grid="grid = [1]"), "launch.grid must be a list of strings"),
         (header(launch="any_block = 1"), "launch.any_block must be a bool, not 1"),
+        (header(extra="poison_inout = 'no'"), "poison_inout must be a bool, not 'no'"),
+        *((header(grid=f'grid = ["{text}"]'), "") for text in ("M +", "M / 2", "__import__('os')")),
+        (header(grid='grid = ["cdiv(Q, block_x)"]'), "uses 'Q'; known are K, M, N, arch, block_x, block_y"),
+        (header(launch='dynamic_shared_bytes = "Q"'), "uses 'Q'; known are K, M, N, arch, block_x, block_y"),
+        (header(extra="require = [{ condition = 'Q > 1', because = 'x' }]"), "uses 'Q'; known are K, M, N,"),
+        *(
+            (source, f"the header has an unknown field {field}.")
+            for source, field in (
+                (header(extra="blok = 3"), "blok"),
+                (header(launch="shared = 3"), "launch.shared"),
+                (header(extra="require = [{ condition = '1', because = 'x', why = 'y' }]"), "require.why"),
+                (header(extra="published = [{ size = '1', ms = 3 }]"), "published.ms"),
+            )
+        ),
         (header(launch="dynamic_shared_bytes = 4096"), "launch.dynamic_shared_bytes must be a str, not 4096"),
     ],
 )
@@ -410,74 +380,16 @@ def test_a_header_may_name_its_kernel():
         ("any_block = true", "any_blocks = true", "unknown field variants.launch.any_blocks"),
         ("cdiv(M, TILE)", "cdiv(M, TILES)", "uses 'TILES'"),
         ('condition = "M % TILE == 0"', 'condition = "Q"', "uses 'Q'"),
+        # And where else it stands.
+        ("block = [64]", 'block = ["TILE", 4]', "A block of formulas stands in a [[launches]]"),
+        ("parameters = { TILE = 8 }\n", "", "is not a parameter of this file. Name it with its default"),
+        ("parameters = { TILE = 16 }", "parameters = { T = 1 }", "those are TILE. Name it with its default"),
     ],
 )
 def test_faulty_variant_is_named(old, new, words):
     assert VARIANTS.count(old) == 1
     error = refusal(VARIANTS.replace(old, new))
-    assert words in error.what
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "what", "fix"),
-    [
-        (
-            "block = [64]",
-            'block = ["TILE", 4]',
-            "not ['TILE', 4].",
-            "A block of formulas stands in a [[launches]]",
-        ),
-        (
-            "parameters = { TILE = 8 }\n",
-            "",
-            "parameters.TILE is not a parameter of this file.",
-            "Name it with its",
-        ),
-        (
-            "parameters = { TILE = 16 }",
-            "parameters = { T = 1 }",
-            "file; those are TILE.",
-            "Name it with its default",
-        ),
-    ],
-)
-def test_what_a_variant_needs_from_elsewhere_is_told(old, new, what, fix):
-    assert VARIANTS.count(old) == 1
-    error = refusal(VARIANTS.replace(old, new))
-    assert error.what.endswith(what)
-    assert error.fix.startswith(fix)
-
-
-@pytest.mark.parametrize(
-    ("source", "field"),
-    [
-        (header(extra="blok = 3"), "blok"),
-        (header(launch="shared = 3"), "launch.shared"),
-        (header(extra="require = [{ condition = '1', because = 'x', why = 'y' }]"), "require.why"),
-        (header(extra="published = [{ size = '1', ms = 3 }]"), "published.ms"),
-    ],
-)
-def test_unknown_field_is_named(source, field):
-    assert said(refusal(source)) == f"{PATH}: the header has an unknown field {field}."
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        header(grid='grid = ["cdiv(Q, block_x)"]'),
-        header(launch='dynamic_shared_bytes = "Q"'),
-        header(extra="require = [{ condition = 'Q > 1', because = 'x' }]"),
-    ],
-)
-def test_unknown_variable_is_refused_when_the_file_is_read(source):
-    error = refusal(source)
-    assert "uses 'Q'; known are K, M, N, arch, block_x, block_y, block_z" in error.what
-
-
-@pytest.mark.parametrize("expression", ["M +", "M / 2", "__import__('os')"])
-def test_expression_outside_the_language_is_refused_when_the_file_is_read(expression):
-    error = refusal(header(grid=f'grid = ["{expression}"]'))
-    assert str(PATH) in error.what
+    assert words in f"{error.what} {error.fix}"
 
 
 @pytest.mark.parametrize(
@@ -595,10 +507,3 @@ def test_two_kernels_of_one_name_are_refused(kernel_root):
     path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\naliases = ["COPYROW"]'))
     with pytest.raises(HeaderError, match=r"other\.cu and .*copy_row\.cu both use the name 'COPYROW'\."):
         ladder("transpose")
-
-
-def test_poison_may_be_left_out_of_what_must_not_be_read():
-    assert parse_kernel(header(), Path("mine.cu")).poison_inout
-    assert not parse_kernel(header(extra="poison_inout = false"), Path("mine.cu")).poison_inout
-    with pytest.raises(HeaderError, match="poison_inout must be a bool, not 'no'"):
-        parse_kernel(header(extra="poison_inout = 'no'"), Path("mine.cu"))

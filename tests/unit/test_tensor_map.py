@@ -151,11 +151,7 @@ def of_a(text):
     ("table", "problem", "message"),
     [
         (GOOD, Gemm(4, 8, 18), "start at multiples of 16 bytes; those of A are 72 bytes apart"),
-        (
-            of_a('box = ["BK", "257"]'),
-            CUBE,
-            "is 16x257 elements; the copy engine takes 1 to 256",
-        ),
+        (of_a('box = ["BK", "257"]'), CUBE, "is 16x257 elements; the copy engine takes 1 to 256"),
         (of_a('box = ["BK", "M - 16"]'), CUBE, "box of tiles is 16x0 elements"),
         (of_a('box = ["2", "128"]'), CUBE, "has 8 bytes; it must be a multiple of 16"),
         (GOOD.replace('"BK"', '"2 * BK"'), CUBE, "has 128 bytes; it must be a multiple of 16, at most 64"),
@@ -166,11 +162,7 @@ def of_a(text):
         (of_a(f'{BOX}\nsteps = ["1", "9"]'), CUBE, "steps of tiles are 1x9; the copy engine takes 1 to 8"),
         (FOURTH.replace("K // 4 * 4", "K", 1), Gemm(6, 20, 33), "begins 132 bytes behind the first element"),
         (FOURTH.replace("K // 4 * 4", "-4", 1), Gemm(6, 20, 33), "tiles begins -16 bytes behind"),
-        (
-            FOURTH.replace("4 * 4", "4 * 4 + 4", 1),
-            Gemm(6, 20, 33),
-            "201, counted from 0, and A has 198",
-        ),
+        (FOURTH.replace("4 * 4", "4 * 4 + 4", 1), Gemm(6, 20, 33), "201, counted from 0, and A has 198"),
         # Of several arrays the last one says why.
         (PACKED.replace('"cdiv(K, 4) * 4"]\n', '"K"]\n'), Gemm(12, 20, 35), "of packed are 140 bytes apart"),
     ],

@@ -72,15 +72,9 @@ def test_everything_can_be_said():
         ({"border": [1]}, "is for edges whose address is 'border'"),
         ({"memory": "shared"}, "is 'shared', not one of array, linear"),
         ({"name": "volume", "memory": "linear"}, "is 'linear', which 3d textures cannot be in"),
-        (
-            {"name": "line", "memory": "linear", "filter": "linear"},
-            "does not go with one extent of linear memory",
-        ),
+        ({"name": "line", "memory": "linear", "filter": "linear"}, "does not go with one extent of linear"),
         ({"name": "many"}, "is '', not one of 1d"),
-        (
-            {"table": "surfaces", "filter": "linear"},
-            "is no field of surfaces; those are array, kind, channels",
-        ),
+        ({"table": "surfaces", "filter": "linear"}, "is no field of surfaces; those are array, kind,"),
     ],
 )
 def test_what_makes_no_sense_is_refused(fields, words):
@@ -135,12 +129,7 @@ def test_extents_are_those_of_the_array():
         ((5, 7), "u8", {"address": "border", "border": [1]}, "what lies beyond its edges is 0"),
         ((70000, 7), "f32", {}, "a 2d texture in a CUDA array has at most 131072 x 65536 x 1"),
         ((3, 5, 20000), "f32", {}, "a 3d texture in a CUDA array has at most 16384 x 16384 x 16384"),
-        (
-            (5, 7),
-            "f32",
-            {"memory": "linear"},
-            "start at multiples of 32 bytes; those of image are 28 bytes apart",
-        ),
+        ((5, 7), "f32", {"memory": "linear"}, "start at multiples of 32 bytes; those of image are 28 bytes"),
         ((6, 4, 5), "f32", {"kind": "cube"}, "A cube has 6 square faces; image holds 6 of 5 x 4"),
     ],
 )
