@@ -86,6 +86,15 @@ def test_double_problem_passes_doubles():
 def test_misfit_is_refused_by_name(signature, words):
     with pytest.raises(CaseFailure, match=words):
         bind(signature, Transpose(64, 64))
+    # Newer PTX tells pointers even where a macro hides the type.
+    if "long long in" in signature or "*nx" in signature:
+        with pytest.raises(CaseFailure, match=words):
+            bind(signature, Transpose(64, 64), arch="sm_100")
+
+
+def test_integer_in_the_place_of_a_factor_is_refused():
+    with pytest.raises(CaseFailure, match=r"argument 4 of k is `int al`, .* alpha is a number of type float"):
+        bind("int a, int b, int c, int al, real *A, real *B, real be, real *C", Gemm(8, 8, 8))
 
 
 def test_parameters_that_bear_the_arguments_names_tell_the_order():
@@ -133,21 +142,6 @@ HALF, FLOAT, INT, LONG = (ELEMENT_TYPES[name] for name in ("f16", "f32", "i32", 
 )
 def test_a_pointer_is_held_against_the_element_type(written, element, fits):
     assert points_to(written, element) is fits
-
-
-@pytest.mark.parametrize("signature", ["int a, int b, int c, int al, real *A, real *B, real be, real *C"])
-def test_integer_in_the_place_of_a_factor_is_refused(signature):
-    with pytest.raises(CaseFailure, match=r"argument 4 of k is `int al`, .* alpha is a number of type float"):
-        bind(signature, Gemm(8, 8, 8))
-
-
-def test_newer_ptx_tells_pointers_even_where_a_macro_hides_the_type():
-    with pytest.raises(
-        CaseFailure, match=r"`unsigned long in`, an 8-byte integer, and in is an array of float"
-    ):
-        bind("int nx, int ny, unsigned long in, real *out", Transpose(64, 64), arch="sm_100")
-    with pytest.raises(CaseFailure, match=r"`int \*nx`, a pointer, and nx is a size"):
-        bind("int *nx, int ny, real *in, real *out", Transpose(64, 64), arch="sm_100")
 
 
 def test_vectors_and_halves_of_an_array_are_the_kernels_affair():

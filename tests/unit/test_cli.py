@@ -492,18 +492,6 @@ def test_kernel_that_does_not_compile_fails_the_command_but_not_the_others(tmp_p
     assert (tmp_path / "out" / "report.html").exists()
 
 
-def test_kernel_header_that_cannot_be_evaluated_is_a_row_not_a_crash(tmp_path):
-    path = write_transpose_kernel(tmp_path, "odd")
-    path.write_text(path.read_text().replace('"cdiv(nx, block_x)"', '"nx // (ny - 64)"'))
-    process = gpuprof(
-        "transpose", "-k", "odd.cu,naive_row", "--sizes", "64", *NONE, "-q", "-o", "out", cwd=tmp_path
-    )
-    assert process.returncode == ExitCode.OK, process.stderr
-    case = next(case for case in read_run(tmp_path / "out" / "results.json").cases if case.kernel == "odd")
-    assert case.outcome == "skipped"
-    assert "divides by zero" in case.reason
-
-
 @each(
     ends=[
         ("ok", "ok", False, ExitCode.OK),

@@ -276,47 +276,33 @@ def test_reference_of_a_declaration_is_its_formula_in_float64(read):
     assert expected["count"].magnitude.tolist() == [(x > 0).sum()]
 
 
+FRACTIONS = "gives fractions, and count holds integers"
+COUNT, SUM, SHAPE = '"sum(x > 0)"', '"s * x[:, 1:] + y"', '["rows", "columns"]\nrole'
+
+
 @pytest.mark.parametrize(
-    ("formula", "values"),
+    ("edits", "output", "found"),
     [
-        ("sum(x) * 0 + 2.0", [2]),  # whole, though a float
-        ("sum(x > 100) == 0", [1]),  # a truth value
-        ("rows", [2]),
-        ("f32(3)", [3]),
+        ([(COUNT, '"sum(x) * 0 + 2.0"')], "count", [2]),  # whole, though a float
+        ([(COUNT, '"sum(x > 100) == 0"')], "count", [1]),  # a truth value
+        ([(COUNT, '"rows"')], "count", [2]),
+        ([(COUNT, '"f32(3)"')], "count", [3]),
+        ([(COUNT, '"rows / 4"'), ("equal = true", 'absolute = "1"')], "count", [0.5]),
+        ([(COUNT, '"rows / 4"')], "count", FRACTIONS),
+        ([(COUNT, '"2.0 ** 70"')], "count", FRACTIONS),
+        ([(SUM, '"s"')], "y", [3.0] * 6),  # one number stands for every element
+        ([(SUM, '"transpose(y)"')], "y", r"gives an array of shape \(3, 2\); y has the shape \(2, 3\)"),
+        ([(SHAPE, '["rows", "columns - 3"]\nrole')], "y", r"y would have the shape \(2, 0\)"),
+        ([('"tiny * rows"', '"-tiny"')], "y", "the error allowed in y would be negative"),
+        ([('"4 * u * sqrt(columns)"', '"-u"')], "y", "the error allowed in y would be negative"),
     ],
 )
-def test_integers_may_come_from_any_formula_that_gives_whole_numbers(read, formula, values):
-    problem = Problem.of(read(('"sum(x > 0)"', f'"{formula}"')), (2, 3))
-    expected = problem.reference(problem.inputs(0))["count"]
-    assert (expected.values.tolist(), expected.values.dtype.kind) == (values, "i")
-
-
-def test_fractions_are_no_reference_for_integers_that_must_be_equal(read):
-    for formula in ("rows / 4", "2.0 ** 70"):
-        problem = Problem.of(read(('"sum(x > 0)"', f'"{formula}"')), (2, 3))
-        with pytest.raises(ExpressionError, match="gives fractions, and count holds integers"):
-            problem.reference(problem.inputs(0))
-    loose = read(('"sum(x > 0)"', '"rows / 4"'), ("equal = true", 'absolute = "1"'))
-    problem = Problem.of(loose, (2, 3))
-    assert problem.reference(problem.inputs(0))["count"].values.tolist() == [0.5]
-
-
-def test_one_number_stands_for_every_element_and_other_shapes_are_refused(read):
-    problem = Problem.of(read(('"s * x[:, 1:] + y"', '"s"')), (2, 3))
-    assert problem.reference(problem.inputs(0))["y"].values.tolist() == [3.0] * 6
-    problem = Problem.of(read(('"s * x[:, 1:] + y"', '"transpose(y)"')), (2, 3))
-    with pytest.raises(ExpressionError, match=r"gives an array of shape \(3, 2\); y has the shape \(2, 3\)"):
-        problem.reference(problem.inputs(0))
-
-
-def test_size_for_which_an_array_would_be_empty_is_refused(read):
-    operation = read(('["rows", "columns"]\nrole', '["rows", "columns - 3"]\nrole'))
-    with pytest.raises(ExpressionError, match=r"y would have the shape \(2, 0\)"):
-        _ = Problem.of(operation, (2, 3)).arrays
-    assert Problem.of(operation, (2, 4)).array("y").shape == (2, 1)
-
-
-def test_error_allowed_is_never_negative(read):
-    for edit in (('"tiny * rows"', '"-tiny"'), ('"4 * u * sqrt(columns)"', '"-u"')):
-        with pytest.raises(ExpressionError, match="the error allowed in y would be negative"):
-            Problem.of(read(edit), (2, 3)).bound("y")
+def test_what_a_formula_gives_fits_its_output_or_is_refused(read, edits, output, found):
+    problem = Problem.of(read(*edits), (2, 3))
+    if isinstance(found, str):
+        with pytest.raises(ExpressionError, match=found):
+            _ = problem.reference(problem.inputs(0)), problem.bound(output)
+        return
+    expected = problem.reference(problem.inputs(0))[output].values
+    assert expected.tolist() == found
+    assert expected.dtype.kind == ("i" if isinstance(found[0], int) else "f")
