@@ -4,6 +4,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 
 from gpuprof.analysis import numbers
@@ -15,14 +16,12 @@ from gpuprof.report.document import (
     Column,
     Content,
     Document,
-    Drawing,
     Row,
     Section,
     Sentence,
     Table,
 )
 from gpuprof.report.document_page import render_page
-from gpuprof.report.svg.intervals import card_strip, end_of_axis
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
@@ -42,21 +41,21 @@ _READING = (
     "where it differs from it by more than such cards spread (Qn, a robust standard deviation): over all "
     "its cases, over those that one part of the GPU binds, or in single cases that several processes or "
     "several cases confirm. Of a thousand healthy cards at most one is named. What else differs on a card "
-    "stands beside it: it may be the cause, and proves nothing. In the drawing a column is as high as its "
-    "cards are many, from faster on the left to slower on the right; marks are outliers, and what lies "
-    "beyond an end is drawn there."
+    "stands beside it: it may be the cause, and proves nothing."
 )
 
 
 def fleet_page(fleet: FleetRuns) -> str:
-    """A fleet as one HTML file: a thousand cards take one drawing, not an element a card."""
-    return render_page("gpuprof fleet", fleet.headline, [fleet_report(fleet, drawn=True)], fleet.found.tool)
+    """A fleet as one HTML file."""
+    report, reading = fleet_report(fleet), Section("How to read this", (Sentence(_READING),), folded=True)
+    whole = replace(report, content=(*report.content, reading))
+    return render_page("gpuprof fleet", fleet.headline, [whole], fleet.found.tool)
 
 
-def fleet_report(fleet: FleetRuns, *, drawn: bool = False) -> Document:
+def fleet_report(fleet: FleetRuns) -> Document:
     """A fleet: the cards of each kind that differ from its median, its labels, and what failed."""
     content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
-    content += [Section(kind.name, tuple(kind_of_cards(fleet, kind, drawn))) for kind in fleet.found.kinds]
+    content += [Section(kind.name, tuple(kind_of_cards(fleet, kind))) for kind in fleet.found.kinds]
     failures = [
         Sentence(f"{item.card}: {item.case} failed: {item.reason}", mark=_FAILED, tone="bad")
         for item in fleet.found.failures
@@ -64,7 +63,6 @@ def fleet_report(fleet: FleetRuns, *, drawn: bool = False) -> Document:
     if len(failures) > _MOST_CARDS:
         failures[_MOST_CARDS:] = [Sentence(f"{len(failures) - _MOST_CARDS} more failed.", tone="muted")]
     content += [Section("", tuple(failures))] if failures else []
-    content += [Section("How to read this", (Sentence(_READING),), folded=True)] if drawn else []
     return Document(fleet.headline, content=tuple(content))
 
 
@@ -88,7 +86,7 @@ def cautions(fleet: FleetRuns) -> Iterator[str]:
         yield f"{len(left_out) - _MOST_NAMED} more files are left out"
 
 
-def kind_of_cards(fleet: FleetRuns, kind: FleetKind, drawn: bool) -> Iterator[Content]:
+def kind_of_cards(fleet: FleetRuns, kind: FleetKind) -> Iterator[Content]:
     """The cards of one model: outliers, or all where they are few; labels."""
     yield Sentence(f"{kind.facts}.", tone="muted")
     rows, caption = list(map(_outlier, kind.outliers)), "Cards that differ from the fleet median"
@@ -100,12 +98,6 @@ def kind_of_cards(fleet: FleetRuns, kind: FleetKind, drawn: bool) -> Iterator[Co
         if held:
             title = f"{len(held)} more cards" if folded else ""
             yield Section(title, (Table(_OUTLIERS, tuple(held), caption),), folded=folded)
-    if drawn and kind.changes:
-        marked = {item.card: item.confirmed for item in kind.outliers if item.card in kind.changes}
-        end = end_of_axis(list(kind.changes.values()), [kind.changes[card] for card in marked])
-        yield Drawing(card_strip(kind.changes, marked, end))
-        reach = f"From {end:g} % faster to {end:g} % slower than the fleet median."
-        yield Sentence(reach, tone="muted")
     yield from _labels(fleet, kind)
 
 

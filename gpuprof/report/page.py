@@ -126,7 +126,7 @@ def _cards(run: Run) -> Iterator[Content]:
     fleet = cards_of(run)
     for kind in fleet.found.kinds if fleet else ():
         if fleet and kind.cards > 1:
-            yield Section(kind.name, tuple(kind_of_cards(fleet, kind, drawn=True)))
+            yield Section(kind.name, tuple(kind_of_cards(fleet, kind)))
 
 
 def _counted(cautions: tuple[Banner, ...]) -> str:

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from problem_support import Gemm, Transpose, ladder
 from unit_support import DEVICE, runs, values_of
 
-from gpuprof import files
 from gpuprof.analysis.numbers import time_us
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.kernels.shipped import shipped_operation
@@ -137,12 +136,6 @@ def test_what_an_older_file_lacks_and_a_newer_one_adds_hinders_nothing(run, docu
     older = parse_run(document, "older.json")
     assert older.cases == run.cases
     assert {(kernel.after, len(kernel.moves)) for kernel in older.kernels} == {("", 0)}
-
-
-def test_kernel_lookup_by_id(run):
-    assert run.kernel("naive").title == "One thread per element"
-    with pytest.raises(KeyError):
-        run.kernel("nothing")
 
 
 def _put(document, path, value):
@@ -339,32 +332,10 @@ def test_write_replaces_the_whole_file(run, tmp_path):
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_what_cannot_be_written_says_why(run, tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    blocker = tmp_path / "blocker"
-    blocker.write_text("")
-    for below in ("results.json", "sub/results.json"):
-        with pytest.raises(InputError, match=r"Cannot write .*blocker") as caught:
-            write_run(run, blocker / below)
-        assert caught.value.fix
-    monkeypatch.setattr(files.os, "open", refuse)
-    with pytest.raises(InputError, match=r"Cannot write .*r\.json: Permission denied\."):
-        write_run(run, tmp_path / "r.json")
-
-
 def test_argument_that_is_not_utf8_does_not_break_the_file(run, tmp_path):
     path = tmp_path / "r.json"
     write_run(dataclasses.replace(run, argv=("-o", os.fsdecode(b"caf\xe9"))), path)
     assert os.fsencode(read_run(path).argv[1]) == b"caf\xe9"
-
-
-def test_device_is_written_to_and_stays_one(run, tmp_path):
-    device = tmp_path / "null"
-    device.symlink_to("/dev/null")
-    write_run(run, device)
-    assert device.is_char_device()
 
 
 @each(name=["gemm-h200", "transpose-blocks-h200", "transpose-h200"])

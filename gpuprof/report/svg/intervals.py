@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Changes on an axis with none in its middle: one with its interval, and those of many cards; and rounds."""
+"""A change with its interval on an axis with none in its middle, and the rounds of one version or two."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,21 +9,14 @@ from markupsafe import Markup, escape
 from gpuprof.analysis import numbers
 from gpuprof.comparison.compared import percent
 from gpuprof.comparison.judging import Judgement, spreads
-from gpuprof.report.svg.drawing import element, number, place
 from gpuprof.results import Timing
 
 #: Where an axis may end, in percent.
 _ENDS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)
-#: Share of a table's changes, and of many cards', that an axis holds; the others are drawn at its end.
-_WITHIN_TABLE, _WITHIN_CARDS = 0.85, 0.995
+#: Share of a table's changes that an axis holds; the others are drawn at its end.
+_WITHIN_TABLE = 0.85
 _WIDTH, _HEIGHT, _GAP = 140, 14, 14
 _ROUNDS_WIDTH, _ROUNDS_HEIGHT = 460, 110
-#: Columns of the distribution, an odd number so that one of them is the middle.
-_COLUMNS = 81
-#: Heights of its drawing and of the marks below the columns, in pixels.
-_STRIP_HEIGHT, _MARKS = 34, 9
-#: A column with one card among a thousand is still to be seen.
-_LEAST_SHARE = 0.06
 
 
 def end_of_table(found: Sequence[Judgement]) -> float:
@@ -31,19 +24,9 @@ def end_of_table(found: Sequence[Judgement]) -> float:
 
     The few that changed most do not stretch it, or small changes of the others could not be seen.
     """
-    return _end([max(map(abs, (item.change, item.low, item.high))) for item in found], _WITHIN_TABLE)
-
-
-def end_of_axis(changes: Sequence[float], marked: Sequence[float]) -> float:
-    """Where an axis of many cards' changes ends to both sides, in percent: `marked` lie on it."""
-    return _end([abs(change) for change in changes], _WITHIN_CARDS, sorted(map(abs, marked)))
-
-
-def _end(reaches: Sequence[float], within: float, marked: Sequence[float] = ()) -> float:
-    ordered = sorted(reaches)
-    widest = ordered[int(within * (len(ordered) - 1))] if ordered else 0.0
-    typical = marked[len(marked) // 2] if marked else 0.0
-    return next((end for end in _ENDS if 105 * max(widest, typical) <= end), _ENDS[-1])
+    reaches = sorted(max(map(abs, (item.change, item.low, item.high))) for item in found)
+    widest = reaches[int(_WITHIN_TABLE * (len(reaches) - 1))]
+    return next((end for end in _ENDS if 105 * widest <= end), _ENDS[-1])
 
 
 def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
@@ -119,58 +102,3 @@ def samples_text(timing: Timing) -> str:
     rounds = len([samples for samples in timing.rounds_us if samples])
     told = numbers.plural(len(timing.samples_us), "sample")
     return told if rounds < 2 else f"{told} in {rounds} rounds"
-
-
-def card_strip(changes: Mapping[str, float], marked: Mapping[str, bool], end: float) -> Markup:
-    """The distribution of cards' changes as columns, and a mark for each card that is told from the others.
-
-    A mark tells whether more than one process confirms it; the axis ends at `end` percent to both sides.
-    """
-    counts = [0] * _COLUMNS
-    for change in changes.values():
-        counts[round(_share(change, end) * (_COLUMNS - 1))] += 1
-    most = max(counts)
-    strokes = "".join(
-        f"M{column} 1V{number(1 - max(_LEAST_SHARE, count / most))}h1V1z"
-        for column, count in enumerate(counts)
-        if count
-    )
-    columns = element(
-        "svg",
-        element("path", d=strokes),
-        viewBox=f"0 0 {_COLUMNS} 1",
-        preserveAspectRatio="none",
-        width="100%",
-        height=_STRIP_HEIGHT - _MARKS,
-        class_="columns",
-    )
-    dots = [
-        element(
-            "circle",
-            element("title", f"{card}: {percent(changes[card])}"),
-            cx=place((0.5 + _share(changes[card], end) * (_COLUMNS - 1)) / _COLUMNS),
-            cy=_STRIP_HEIGHT - _MARKS / 2,
-            r="3",
-            class_="outlier" if confirmed else "unsure",
-        )
-        for card, confirmed in marked.items()
-        if card in changes
-    ]
-    middle = element("line", x1="50%", x2="50%", y1="0", y2=_STRIP_HEIGHT, class_="middle")
-    low, high = min(changes.values()), max(changes.values())
-    label = f"{len(changes):,} cards, {percent(low)} to {percent(high)}, {len(dots)} marked"
-    return element(
-        "svg",
-        middle,
-        columns,
-        *dots,
-        class_="strip",
-        height=_STRIP_HEIGHT,
-        width="100%",
-        role="img",
-        aria_label=label,
-    )
-
-
-def _share(change: float, end: float) -> float:
-    return min(1.0, max(0.0, 0.5 + 50 * change / end))
