@@ -10,8 +10,7 @@ from math import ceil
 from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import differences
 from gpuprof.analysis.banner import Banner
-from gpuprof.analysis.changes import counted
-from gpuprof.analysis.counts import sampled
+from gpuprof.analysis.counts import has_any, sampled
 from gpuprof.analysis.kinds import is_reference, on_host
 from gpuprof.analysis.numbers import plural
 from gpuprof.analysis.speed import NOISE_LIMIT, is_noisy, speed_of
@@ -311,7 +310,7 @@ def _counters(run: Run) -> Iterator[Banner]:
     ]
     if run.backend == "gpu" and without:
         reasons = dict.fromkeys(case.counters_reason for case in without if case.counters_reason)
-        executed = all(counted(case) for case in without)
+        executed = all(has_any(case) for case in without)
         stand_in = "the SIMT executor's counts" if executed else "resources and occupancy"
         yield Banner(
             "no_counters",

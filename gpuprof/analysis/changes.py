@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel was given moved between two neighbouring rungs, and how a change of any figure is written."""
+"""A figure that is not what it was, in words, and what of a kernel moved between two neighbouring rungs."""
 
 from dataclasses import dataclass
 from math import log
 
-from gpuprof.analysis import counts, numbers
+from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.results import Measurement, Run
@@ -15,34 +15,8 @@ _NOTABLE = 0.05
 _MOST_SHOWN = 3
 #: Weight of a figure that appears or vanishes and so has no ratio: between a modest and a large change.
 _NO_RATIO = 0.7
+#: From which factor on a count's is spelt out.
 _SPELT_OUT = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One figure before and after in human units.
-
-    `weight` is how much it explains; `factor` says by how much a count grew or shrank, where the figures do
-    not show it plainly.
-    """
-
-    label: str
-    before: str
-    after: str
-    weight: float
-    factor: str = ""
-
-    @property
-    def figures(self) -> str:
-        """For example `12.5 % → 100 %`."""
-        return f"{self.before} → {self.after}{self.factor}"
-
-    @property
-    def text(self) -> str:
-        """For example `load efficiency 12.5 % → 100 %`."""
-        return f"{self.label} {self.figures}"
-
-
 #: What a kernel is given by its source and its launch.
 _GIVEN = (
     "theoretical_occupancy_pct",
@@ -53,7 +27,44 @@ _GIVEN = (
 )
 
 
-def changes(run: Run, before: Measurement, after: Measurement) -> tuple[Change, ...]:
+@dataclass(frozen=True, slots=True)
+class FigureChange:
+    """A figure that is not what it was; None where it was not known, or is not any more."""
+
+    figure: Figure
+    before: float | str | None
+    after: float | str | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times what it was; None where there is no such factor."""
+        if isinstance(self.before, str) or isinstance(self.after, str):
+            return None
+        return self.after / self.before if self.before and self.after is not None else None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both values in human units; an en dash for none."""
+        before, after = (_written(self.figure, value) for value in (self.before, self.after))
+        if before == after and not isinstance(self.before, str):  # what moved shows in more digits only
+            before, after = (_written(self.figure, value, digits=6) for value in (self.before, self.after))
+        return before, after
+
+    @property
+    def figures(self) -> str:
+        """For example `12.5 % → 100 %`, or `330 k → 18,432 (÷17.9)`."""
+        factor, ratio = "", self.ratio or 0.0
+        if ratio > 0 and numbers.is_count(self.figure.unit) and max(ratio, 1 / ratio) >= _SPELT_OUT:
+            factor = f" ({'×' if ratio > 1 else '÷'}{numbers.significant(max(ratio, 1 / ratio))})"
+        return f"{' → '.join(self.texts)}{factor}"
+
+    @property
+    def text(self) -> str:
+        """For example `load efficiency 12.5 % → 100 %`."""
+        return f"{self.figure.phrase} {self.figures}"
+
+
+def changes(run: Run, before: Measurement, after: Measurement) -> tuple[FigureChange, ...]:
     """What a kernel was given that explains most of the step from one case to the next, most telling first.
 
     What hardware did then is told by its bounds: see `limits.shifts`.
@@ -65,22 +76,12 @@ def changes(run: Run, before: Measurement, after: Measurement) -> tuple[Change, 
             continue
         size = abs(log(new / old)) if old > 0 and new > 0 else _NO_RATIO
         if size > _NOTABLE:
-            moved.append(change(figure, old, new, size * figure.telling))
-    return tuple(sorted(moved, key=lambda item: -item.weight)[:_MOST_SHOWN])
+            moved.append((size * figure.telling, FigureChange(figure, old, new)))
+    moved.sort(key=lambda item: -item[0])
+    return tuple(change for _, change in moved[:_MOST_SHOWN])
 
 
-def change(figure: Figure, old: float, new: float, weight: float = 0.0) -> Change:
-    """One figure's step in words."""
-    factor = _factor(old, new) if numbers.is_count(figure.unit) else ""
-    return Change(figure.phrase, figure.write(old), figure.write(new), weight, factor)
-
-
-def counted(case: Measurement) -> bool:
-    """True when any counter of a case has a value, whoever counted."""
-    return any(counter.value is not None for counter in counts.held(case).values())
-
-
-def _factor(old: float, new: float) -> str:
-    if old <= 0 or new <= 0 or max(new / old, old / new) < _SPELT_OUT:
-        return ""
-    return f" (×{numbers.significant(new / old)})" if new > old else f" (÷{numbers.significant(old / new)})"
+def _written(figure: Figure, value: float | str | None, digits: int = 3) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else figure.write(value, digits)

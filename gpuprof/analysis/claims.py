@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuprof.analysis import counts
-from gpuprof.analysis.changes import Change, change
+from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.results import Direction, Measurement, Run
@@ -28,7 +28,7 @@ class Claim:
 
     label: str
     says: Direction
-    step: Change | None = None
+    step: FigureChange | None = None
     moved: Direction | None = None
     reason: str = ""
 
@@ -65,7 +65,7 @@ def _claim(name: str, says: Direction, before: Subject | None, after: Subject, a
         return Claim(label, says, reason=reason)
     cases = (before.case, after.case)
     moved = None if _is_arbitration(name, cases, old, new) else direction(old, new)
-    return Claim(label, says, change(figure, old, new), moved)
+    return Claim(label, says, FigureChange(figure, old, new), moved)
 
 
 def _value(figure: Figure, subject: Subject) -> float | None:

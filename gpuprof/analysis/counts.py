@@ -42,6 +42,11 @@ def held(case: Measurement) -> Mapping[str, Counter]:
     return {**case.counters, **case.executor_counters, **measured}
 
 
+def has_any(case: Measurement) -> bool:
+    """True when any counter of a case has a value, whoever counted."""
+    return any(counter.value is not None for counter in held(case).values())
+
+
 def find(case: Measurement, name: str) -> Counter | None:
     """One of them, without gathering the others; None where the case has none of that name."""
     measured = case.counters.get(name)

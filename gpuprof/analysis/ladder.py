@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpuprof.analysis.actions import Action, actions_of
-from gpuprof.analysis.changes import Change, changes
+from gpuprof.analysis.changes import FigureChange, changes
 from gpuprof.analysis.claims import Claim, claims
-from gpuprof.analysis.groups import SizeSlice, kernel_record, name_of
+from gpuprof.analysis.groups import SizeSlice, groups, kernel_record, name_of
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limiter import Limiter, limiter_of
 from gpuprof.analysis.limits import Limits, limits_of, shifts
@@ -50,7 +50,7 @@ class Rung:
     previous: str | None = None
     gain: float | None = None
     gain_is_clear: bool = False
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FigureChange, ...] = ()
     shifts: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     vs_reference: float | None = None
@@ -97,6 +97,12 @@ def build_ladder(run: Run, size: SizeSlice) -> SizeLadder:
         reference_name=name_of(run, reference.kernel) if reference else "",
         fastest=fastest.kernel.id if fastest else None,
     )
+
+
+def rungs_of(run: Run) -> dict[int, Rung]:
+    """The rung that a case stands for, by the case's identity: for figures that compare rungs."""
+    ladders = (build_ladder(run, size) for group in groups(run) for size in group.sizes)
+    return {id(rung.case): rung for ladder in ladders for rung in ladder.rungs}
 
 
 def _in_order(run: Run, size: SizeSlice) -> list[Rung]:

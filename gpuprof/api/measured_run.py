@@ -16,7 +16,7 @@ from gpuprof.analysis.counts import held as counted
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.groups import SizeSlice, groups
-from gpuprof.analysis.ladder import Rung, build_ladder
+from gpuprof.analysis.ladder import Rung, build_ladder, rungs_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
@@ -468,12 +468,7 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
 
     @cached_property
     def _rungs(self) -> dict[int, Rung]:
-        return {
-            id(rung.case): rung
-            for group in groups(self.record)
-            for size in group.sizes
-            for rung in build_ladder(self.record, size).rungs
-        }
+        return rungs_of(self.record)
 
     def __repr__(self) -> str:
         """What ran where, and how many cases are ok."""

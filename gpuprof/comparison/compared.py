@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from gpuprof.analysis import counts, numbers
+from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import is_reference, on_host
@@ -45,35 +46,6 @@ EXACT = (
     "bound_by",
     "bound_us",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FigureChange:
-    """A figure that is not what it was; None where it was not known, or is not any more."""
-
-    figure: Figure
-    before: float | str | None
-    after: float | str | None
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times what it was; None where there is no such factor."""
-        if isinstance(self.before, str) or isinstance(self.after, str):
-            return None
-        return self.after / self.before if self.before and self.after is not None else None
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """Both values in human units; an en dash for none."""
-        before, after = (_written(self.figure, value) for value in (self.before, self.after))
-        if before == after and not isinstance(self.before, str):  # what moved shows in more digits only
-            before, after = (_written(self.figure, value, digits=6) for value in (self.before, self.after))
-        return before, after
-
-    @property
-    def text(self) -> str:
-        """For example `registers 32 → 40`."""
-        return f"{self.figure.phrase} {' → '.join(self.texts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +318,3 @@ def percent(change: float, *, signed: bool = True) -> str:
     share = 100 * change
     text = numbers.percent(abs(share), 2 if abs(share) < 100 else 3)
     return f"{'+' if share > 0 else '−' if share < 0 else ''}{text}" if signed else text
-
-
-def _written(figure: Figure, value: float | str | None, digits: int = 3) -> str:
-    if value is None:
-        return "–"
-    return value if isinstance(value, str) else figure.write(value, digits)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.groups import kernel_record
-from gpuprof.comparison.compared import Basis, CaseVerdict, ComparedRuns, FigureChange
+from gpuprof.comparison.compared import Basis, CaseVerdict, ComparedRuns
 from gpuprof.comparison.gates import GateResult, Held
 from gpuprof.comparison.gates import Outcome as GateOutcome
 from gpuprof.comparison.judging import Verdict, times_of

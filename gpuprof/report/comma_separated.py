@@ -11,8 +11,7 @@ from typing import Any
 from gpuprof.analysis import counts
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
-from gpuprof.analysis.groups import groups
-from gpuprof.analysis.ladder import Rung, build_ladder
+from gpuprof.analysis.ladder import rungs_of
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent, one_line
 
@@ -42,7 +41,7 @@ def render_csv(run: Run) -> str:
     spreadsheet would take for a formula gets an apostrophe in front.
     """
     columns = (*_identity(run), *_figures(run))
-    rungs = _rungs(run)
+    rungs = rungs_of(run)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_safe(head) for head, _ in columns)
@@ -100,16 +99,6 @@ def _figures(run: Run) -> Iterator[_Column]:
 
 def _of_figure(figure: Figure) -> _Column:
     return heading(figure), lambda subject: figure.read(subject).value
-
-
-def _rungs(run: Run) -> dict[int, Rung]:
-    """The rung that a case stands for, for figures that compare rungs."""
-    return {
-        id(rung.case): rung
-        for group in groups(run)
-        for size in group.sizes
-        for rung in build_ladder(run, size).rungs
-    }
 
 
 def _field(value: Any) -> Any:

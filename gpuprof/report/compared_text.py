@@ -9,9 +9,10 @@ from pathlib import PurePath
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.status import Mark
-from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, FigureChange, case_name, percent
+from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.comparison_document import document, most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict

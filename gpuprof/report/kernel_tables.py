@@ -5,7 +5,6 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuprof.analysis import counts, numbers
-from gpuprof.analysis.changes import counted
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
@@ -74,7 +73,7 @@ def kernel_figures(
     if none:
         yield Sentence(f"Counted, and 0: {', '.join(none)}.", tone="muted")
     why = dict.fromkeys(
-        case.counters_reason or "no reason was recorded" for case in cases if not counted(case)
+        case.counters_reason or "no reason was recorded" for case in cases if not counts.has_any(case)
     )
     if why and not found[0][1].is_reference:
         some = " at some sizes" if len(found) > 1 else ""

@@ -84,7 +84,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
         shifted = [f"vs {rung.previous}: {'; '.join(rung.shifts)}"] if rung.shifts else []
         return (*told_of(rung), *shifted, *of_limits(rung.limits, rung.actions))
     lines = [*told_of(rung), *_moved(rung)]
-    told = tuple(change.label for change in rung.changes)
+    told = tuple(change.figure.phrase for change in rung.changes)
     # What a change has just said needs no second mention.
     clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
     if rung.limiter:

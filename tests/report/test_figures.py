@@ -20,7 +20,7 @@ from synthetic_runs import (
     timing,
 )
 
-from gpuprof.analysis.changes import change, changes
+from gpuprof.analysis.changes import FigureChange, changes
 from gpuprof.analysis.counts import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
@@ -264,8 +264,8 @@ def test_rate_is_the_operations() -> None:
     ]
 )
 def test_factor_is_spelt_out_from_two_on(step: tuple[float, float, str]) -> None:
-    assert change(FIGURES["barriers"], *step[:2]).figures == step[2]
-    assert "×" not in change(FIGURES["global_load_efficiency_pct"], 10.0, 90.0).figures
+    assert FigureChange(FIGURES["barriers"], *step[:2]).figures == step[2]
+    assert "×" not in FigureChange(FIGURES["global_load_efficiency_pct"], 10.0, 90.0).figures
 
 
 def test_waves_fill_the_device_by_what_an_sm_holds() -> None:
