@@ -37,21 +37,6 @@ class Versus:
 
 
 @dataclass(frozen=True, slots=True)
-class PeakShare:
-    """A rate as a share of a peak, a theoretical one or what small kernels reached: `tensor f16`."""
-
-    pct: float
-    measured: bool
-    roof: str
-
-    @property
-    def text(self) -> str:
-        """For example `83.1 % of measured peak compute`."""
-        kind = "measured" if self.measured else "theoretical"
-        return f"{numbers.percent(self.pct)} of {kind} peak {self.roof}"
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What a ladder says, as data: every renderer picks from it and shows the same words.
 
@@ -64,7 +49,7 @@ class Answer:
         time_us: Cold median; where it is noisy, `noise` is its interval, as `±1.6 %`.
         reference: Against the fastest library.
         simplest: Against the first rung of the ladder; None where that is the kernel itself.
-        peaks: Shares of the peak that the problem can reach, measured peak first.
+        peak: Its rate as a share of the peak that the problem can reach.
         overhead: The launch overhead where that explains a short time.
         alike: Kernels and references that the figures do not tell apart from it.
         unknown: Kernels that have no such figure, so that one of them may be faster.
@@ -82,7 +67,7 @@ class Answer:
     bound_us: float | None = None
     reference: Versus | None = None
     simplest: Versus | None = None
-    peaks: tuple[PeakShare, ...] = ()
+    peak: str = ""
     limiter: Limiter | None = None
     overhead: Overhead | None = None
     alike: tuple[str, ...] = ()
@@ -117,15 +102,15 @@ class Answer:
         reference = self.reference.text if self.reference else ""
         overhead = self.overhead.text if self.overhead else ""
         # Where no limiter is known, how near the peak it is says most.
-        near = self.limiter.brief if self.limiter else self.peaks[0].text if self.peaks else ""
+        near = self.limiter.brief if self.limiter else self.peak
         return tuple(filter(None, (self.time, reference, near, overhead)))
 
     @property
     def tile(self) -> tuple[str, ...]:
         """What a tile says below the time: one share of a peak, what limits it, the launch overhead."""
-        parts = (*self.peaks[:1], self.overhead)
+        overhead = self.overhead.text if self.overhead else ""
         limiter = self.limiter.brief if self.limiter else ""
-        return tuple(filter(None, (*(part.text for part in parts if part), limiter)))
+        return tuple(filter(None, (self.peak, overhead, limiter)))
 
     @property
     def text(self) -> str:
@@ -164,7 +149,7 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
         bound_us=rung.limits.least_us if rung.limits else None,
         reference=Versus(ladder.reference_name, rung.vs_reference) if rung.vs_reference else None,
         simplest=_simplest(ladder, rung, speed),
-        peaks=tuple(_peaks(speed)),
+        peak=_peak(speed),
         limiter=rung.limiter,
         overhead=launch_overhead(run, rung.case),
         alike=alike,
@@ -191,15 +176,17 @@ def _simplest(ladder: SizeLadder, rung: Rung, speed: Speed) -> Versus | None:
     return Versus(first.kernel.id, first.speed.median_us / speed.median_us)
 
 
-def _peaks(speed: Speed) -> Iterator[PeakShare]:
+def _peak(speed: Speed) -> str:
+    """The rate as a share of a peak, a measured one where known: `83.1 % of measured peak compute`."""
     if speed.limit is None:
-        return
+        return ""
     if speed.pct_of_measured_limit is not None:
-        yield PeakShare(speed.pct_of_measured_limit, True, speed.limit.name)
-    elif speed.pct_of_copy_bandwidth is not None and speed.limit.name == "bandwidth":
-        yield PeakShare(speed.pct_of_copy_bandwidth, True, "copy bandwidth")
-    if speed.pct_of_limit is not None:
-        yield PeakShare(speed.pct_of_limit, False, speed.limit.name)
+        return f"{numbers.percent(speed.pct_of_measured_limit)} of measured peak {speed.limit.name}"
+    if speed.pct_of_copy_bandwidth is not None and speed.limit.name == "bandwidth":
+        return f"{numbers.percent(speed.pct_of_copy_bandwidth)} of measured copy bandwidth"
+    if speed.pct_of_limit is None:
+        return ""
+    return f"{numbers.percent(speed.pct_of_limit)} of theoretical peak {speed.limit.name}"
 
 
 def _doubts(rung: Rung, alike: tuple[str, ...]) -> Iterator[str]:

@@ -11,12 +11,11 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import differences
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.counts import has_any, sampled
-from gpuprof.analysis.kinds import is_reference, on_host
+from gpuprof.analysis.kinds import is_reference, name_of_case, on_host
 from gpuprof.analysis.numbers import plural
 from gpuprof.analysis.speed import NOISE_LIMIT, is_noisy, speed_of
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Clocks, Measurement, Run
-from gpuprof.text import format_extent
 
 #: Share of the boost clock, which the theoretical compute peak assumes, below which a banner says so.
 CLOCK_LIMIT = 0.95
@@ -47,14 +46,8 @@ def banners(run: Run, more: Iterable[Banner] = ()) -> tuple[Banner, ...]:
     return tuple(sorted(found, key=lambda banner: order[banner.level]))
 
 
-def _name(case: Measurement) -> str:
-    block = f", block {format_extent(case.block)}" if case.has_launch else ""
-    chosen = f" → {case.chosen}" if case.chosen else ""
-    return f"{case.kernel}{chosen} at {case.problem.label}{block}"
-
-
 def _some(cases: list[Measurement], shown: int = 3) -> str:
-    names = "; ".join(_name(case) for case in cases[:shown])
+    names = "; ".join(map(name_of_case, cases[:shown]))
     return f"{names}; and {len(cases) - shown} more" if len(cases) > shown else names
 
 
@@ -205,8 +198,8 @@ def _beyond_peak(run: Run) -> Iterator[Banner]:
             "beyond_peak",
             "bad",
             "A rate exceeds the theoretical peak",
-            f"{_name(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or counted"
-            " work was not done.",
+            f"{name_of_case(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or"
+            " counted work was not done.",
             "Check the kernel, or measure a size that exceeds the L2 cache.",
         )
 
@@ -226,7 +219,7 @@ def _noise(run: Run) -> Iterator[Banner]:
         "noise",
         "warning",
         f"{plural(len(noisy), 'case')} noisy",
-        f"95 % confidence interval of the median, worst case {_name(worst)}:"
+        f"95 % confidence interval of the median, worst case {name_of_case(worst)}:"
         f" ±{numbers.percent(100 * interval, 2)} (threshold ±{numbers.percent(100 * NOISE_LIMIT, 1)})."
         " Such rows carry a ~.",
         "Stop other work on the GPU and lock its clocks (nvidia-smi --lock-gpu-clocks), then measure again.",
@@ -247,7 +240,7 @@ def _few_samples(run: Run) -> Iterator[Banner]:
         "few_samples",
         "note",
         f"Too few samples for an interval in {plural(len(found), 'case')}",
-        f"Longest: {_name(case)}, {taken} {'sample' if taken == 1 else 'samples'} of"
+        f"Longest: {name_of_case(case)}, {taken} {'sample' if taken == 1 else 'samples'} of"
         f" {numbers.time_us(sample_us)} each; an interval needs {FEWEST_SAMPLES}.",
         f"Measure longer: --seconds {needed:g}.",
     )
@@ -271,8 +264,8 @@ def _clocks(run: Run) -> Iterator[Banner]:
             "warning",
             f"The SM clock was low in {plural(len(slow), 'case')}",
             f"Lowest {clock:,} MHz of {boost:,.0f} MHz boost, {share}"
-            f" (threshold {100 * CLOCK_LIMIT:.0f} %): {_name(case)}. Shares of the compute peak assume the"
-            " boost clock.",
+            f" (threshold {100 * CLOCK_LIMIT:.0f} %): {name_of_case(case)}. Shares of the compute peak assume"
+            " the boost clock.",
             "Raise the power limit or the application clocks, or read shares of the peak as lower bounds.",
         )
     blind = [case for case in timed if case.clocks is None]
@@ -327,7 +320,7 @@ def _counters(run: Run) -> Iterator[Banner]:
             "sampled",
             "note",
             f"Counts of {plural(len(partial), 'case')} extrapolated from sampled blocks",
-            f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {_name(case)}.",
+            f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {name_of_case(case)}.",
         )
 
 
@@ -345,7 +338,7 @@ def _disagreement(run: Run) -> Iterator[Banner]:
         "disagreement",
         "warning",
         f"Executor and hardware differ without a known reason in {plural(cases, 'case')}",
-        f"First: {first.label} of {_name(first.case)}: executor {numbers.exact(first.executor)}, hardware"
-        f" {numbers.exact(first.hardware)}{size}.{scaled}",
+        f"First: {first.label} of {name_of_case(first.case)}: executor {numbers.exact(first.executor)},"
+        f" hardware {numbers.exact(first.hardware)}{size}.{scaled}",
         f"Trust the hardware's counts, and {advice}.",
     )

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a case is within its run (a rung, a reference, a ceiling), and how it fills the device."""
+"""What a case is within its run (a rung, a reference, a ceiling), its name, and how it fills the device."""
 
 from math import prod
 
 from gpuprof.results import Measurement, Run
+from gpuprof.text import format_extent
 
 
 def is_reference(run: Run, case: Measurement) -> bool:
@@ -37,3 +38,14 @@ def waves(run: Run, case: Measurement) -> float | None:
     if blocks is None or case.occupancy is None or case.occupancy.blocks_per_sm < 1:
         return None
     return blocks / (run.devices[case.device].sm_count * case.occupancy.blocks_per_sm)
+
+
+def name_of_case(case: Measurement) -> str:
+    """Kernel, size, block and parameters of a case on one line."""
+    parts = [case.kernel, case.problem.label]
+    if case.problem.dtype != "f32":
+        parts.append(case.problem.dtype)
+    if case.has_launch and not case.chosen:
+        parts.append(format_extent(case.block))
+        parts += [f"{name}={value}" for name, value in case.params.items()]
+    return " ".join(parts)

@@ -12,14 +12,13 @@ from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
-from gpuprof.analysis.kinds import is_reference, on_host
+from gpuprof.analysis.kinds import is_reference, name_of_case, on_host
 from gpuprof.analysis.status import status_of
 from gpuprof.comparison.judging import Judgement, Verdict, judge, judge_modelled, times_of
 from gpuprof.comparison.matching import match
 from gpuprof.comparison.surroundings import Difference, differences
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run
-from gpuprof.text import format_extent
 
 #: What a verdict rests on: times by round; where nothing was timed, modelled times, or the exact bound where
 #: nothing was modelled; or how the case ended.
@@ -156,19 +155,8 @@ def compare_runs(
 
 def case_name(run: Run, case: Measurement) -> str:
     """Kernel, size, block and parameters of a case, and the device where the run has several, on one line."""
-    name = name_on_any_device(case)
+    name = name_of_case(case)
     return f"{name} on {run.device_label(case.device)}" if len(run.devices) > 1 else name
-
-
-def name_on_any_device(case: Measurement) -> str:
-    """Kernel, size, block and parameters of a case on one line."""
-    parts = [case.kernel, case.problem.label]
-    if case.problem.dtype != "f32":
-        parts.append(case.problem.dtype)
-    if case.has_launch and not case.chosen:
-        parts.append(format_extent(case.block))
-        parts += [f"{name}={value}" for name, value in case.params.items()]
-    return " ".join(parts)
 
 
 def _held(run: Run, most: int = 2) -> str:

@@ -15,8 +15,7 @@ from typing import Any, Literal
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES
-from gpuprof.analysis.kinds import on_host
-from gpuprof.comparison.compared import name_on_any_device
+from gpuprof.analysis.kinds import name_of_case, on_host
 from gpuprof.comparison.judging import times_of
 from gpuprof.comparison.outliers import FEWEST_CASES, CardSeries, Outlier, judge_cards, spread_of
 from gpuprof.errors import InputError
@@ -318,7 +317,7 @@ class FleetBuilder:
         key = (case.problem.key, case.kernel, launch, params, case.source_hash)
         held = self._cases[model].get(key)
         if held is None:
-            held = self._cases[model][key] = _Case(name_on_any_device(case), case.kernel)
+            held = self._cases[model][key] = _Case(name_of_case(case), case.kernel)
         # What binds a case is no matter of the card, and takes long to work out.
         held.part = held.part or str(FIGURES["bound_by"].read(Subject(run, case)).value or "")
         times = times_of(case).medians_us

@@ -26,7 +26,7 @@ from gpuprof.analysis.banners import banners
 from gpuprof.results import ClockState, Measurement, Run, TimingPair, Verification
 
 LARGE = Gemm(4096, 4096, 4096)
-AT = "at 4096, block 32x32"
+AT = "4096 32x32"
 CASE = replace(gemm_case("naive", LARGE, 31_900.0), counters=counters("ncu", barriers=1))
 
 
@@ -97,7 +97,7 @@ LIBRARY = run(
             of(replace(wrong("naive"), chosen="reg_2x1")),
             "incorrect",
             "bad",
-            (f"naive → reg_2x1 {AT}. A wrong",),
+            ("naive 4096. A wrong",),
         ),
         (
             of(case("a", outcome="failed"), case("b", outcome="timeout"), case("e", outcome="skipped")),
@@ -113,7 +113,7 @@ LIBRARY = run(
             "warning",
             ("2 cases not verified", "asked."),
         ),
-        (LIBRARY, "unverified", "warning", ("cublas at 4096: ",)),
+        (LIBRARY, "unverified", "warning", ("cublas 4096: ",)),
         (
             of(clocked("a", 1980, 1980, HOT), clocked("b", 1980, 1980, BRAKE), cold("c", dropped=1_500)),
             "throttled",
@@ -162,7 +162,7 @@ LIBRARY = run(
             sampled(whole=(16, 16), half=(8, 16), few=(9, 1_000_000)),
             "sampled",
             "note",
-            ("2 cases", "Fewest: 9 of 1.00 M blocks, few at 128"),
+            ("2 cases", "Fewest: 9 of 1.00 M blocks, few 128 32x32"),
         ),
         (
             of(twice("a", barriers=100.0), twice("b", (16, 16), barriers=150.0)),
