@@ -242,7 +242,8 @@ def _takes_integer(parameter: Parameter, written: Declared, nbytes: int) -> bool
 
 
 def _size(name: str, value: int, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:
-    if not _takes_integer(parameter, written, _SIZE_BYTES):
+    # A constant of the header may be of any width that holds it: `bool` too.
+    if not _takes_integer(parameter, written, 1 if name == str(value) else _SIZE_BYTES):
         return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
     signed = bool(written.type) and not re.search(r"\bu(?:nsigned|int|long|short)\w*|size_t", written.type)
     largest = 2 ** (8 * parameter.nbytes - 1) - 1

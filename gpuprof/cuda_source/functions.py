@@ -42,6 +42,12 @@ class KernelFunction:
         return tuple(map(_template_name, self.template or ()))
 
 
+def split_types(entry: str) -> tuple[str, str | None]:
+    """What names a function, and the types of its parameters where an entry has them in parentheses."""
+    match = re.fullmatch(r"(.*[\w>])\s*\(([^()]*)\)\s*", entry)
+    return (match[1], match[2]) if match else (entry, None)
+
+
 def annotations(source: str, words: tuple[str, ...]) -> tuple[str, ...]:
     """Words that mark functions, and the macros of a source that stand for them."""
     found = list(words)

@@ -42,8 +42,11 @@ _HARMLESS = re.compile(
 )
 #: A macro's name, or a compiler's own word, which may stand for a mark of the device.
 _MAY_BE_A_MARK = re.compile(r"[A-Z][A-Z0-9_]*|__\w+")
+#: Of a lambda, which in device code is for the device anyway.
+_LAMBDA_MARKS = re.compile(r"(\[[^\[\]\n]*\]\s*)((?:__(?:host|device)__\s*)+)(?=[({])")
 _NAME = re.compile(r"(?<![\w:])(?P<name>[A-Za-z_][\w:]*)\s*(?:<[^()]*>\s*)?\Z")
 _TYPE_NAME = re.compile(r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using)\s+(?P<name>\w+)")
+_MARKED_TYPE = re.compile(r"\b(?:class|struct|union)\b")
 _VARIABLE = re.compile(r"\b(?P<name>\w+)\s*\Z")
 _BEFORE_VALUE = re.compile(r"[=\[{;]")
 #: Declarations of neither a function nor a variable.
@@ -56,8 +59,8 @@ _KEPT = re.compile(
 _CONSTANT = re.compile(r"\bconst(?:expr|init)?\b")
 #: An initial value that calls what is not computed while compiling.
 _CALLED_FIRST = (
-    r"(?:sqrt|pow|ceil|floor|round|log2?|log10|exp2?|sin|cos|tan|fabs|rand|atoi|atof|time|clock|[mc]alloc"
-    r"|getenv|strlen)f?\s*\("
+    r"(?:a?(?:sin|cos|tan)h?|atan2|sqrt|cbrt|hypot|pow|ceil|floor|round|log(?:2|10|1p)?|exp(?:2|m1)?|fabs|rand|atoi"
+    r"|atof|time|clock|[mc]alloc|getenv|strlen)f?\s*\("
 )
 _INTEGER_TYPE = r"(?:unsigned|signed|int|long|short|char|bool|u?int\d+_t|size_t|uint)\b"
 #: A constant that no constant expression may name.
@@ -109,11 +112,21 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
         if len(known) == before:
             break
     unmarked = any(not _NO_OBJECT.match(one.head) for left in pending.values() for one in left)
+    # Of a type with members for the device, others may not be marked, such as its constructor.
+    unmarked |= any(
+        _MARKED_TYPE.search(one.head) and not one.is_function and device.search(one.code)
+        for text in texts.values()
+        for one in declarations(text) or ()
+    )
     return DeviceParts(
-        {name: _without(text, left_out[name]) for name, text in texts.items()},
+        {name: _LAMBDA_MARKS.sub(_unmarked, _without(text, left_out[name])) for name, text in texts.items()},
         unmarked or any(declarations(text) is None for text in texts.values()),
         frozenset(known),
     )
+
+
+def _unmarked(match: "re.Match[str]") -> str:
+    return match[1] + blank(match[2])
 
 
 def _candidates(

@@ -8,9 +8,11 @@ from collections.abc import Container, Mapping
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.errors import InputError
 
-#: A function's name, namespaces included, and perhaps a template's arguments: constants and types.
+#: A function's name, namespaces included, and perhaps a template's arguments, constants and types, and the
+#: types of its parameters.
 _ENTRY = re.compile(
-    r"(?:::)?[A-Za-z_]\w*(?: *:: *[A-Za-z_]\w*)* *(?:<(?P<arguments>[\w :,.<>()*&|^~!?+\-/%=]*)>)? *\Z"
+    r"(?:::)?[A-Za-z_]\w*(?: *:: *[A-Za-z_]\w*)* *(?:<(?P<arguments>[\w :,.<>()*&|^~!?+\-/%=]*)>)?"
+    r" *(?:\([\w :,<>*&]*\))? *\Z"
 )
 _LONGEST = 500
 
@@ -53,7 +55,7 @@ def sole_entry(source: str, stem: str) -> str:
 
 def base_name(entry: str) -> str:
     """An entry's function without the template's arguments: `linear::sgemm<64, 64>` is `linear::sgemm`."""
-    return re.sub(r"\s", "", entry.partition("<")[0]).removeprefix("::")
+    return re.sub(r"\s", "", re.split("[<(]", entry, maxsplit=1)[0]).removeprefix("::")
 
 
 def function_name(name: str) -> str:

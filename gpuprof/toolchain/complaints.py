@@ -12,7 +12,7 @@ from gpuprof.cuda_source.confined import REFUSED
 from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.errors import CompileError
-from gpuprof.toolchain.cuda_headers import HEADERS_FIX
+from gpuprof.toolchain.cuda_headers import HEADERS_FIX, is_for_device, package_of
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
 #: The name under which NVRTC reports on the kernels that are asked for.
@@ -23,13 +23,6 @@ _NO_FOLDERS = " (no directories in search list)"
 _UNDEFINED = re.compile(r'identifier "(?P<name>\w+)" is undefined')
 _TELLS_WHY = re.compile(r'identifier "\w+" is undefined|has no member "')
 _NO_MEMBER = re.compile(r'namespace "(?:cuda::)?std" has no member')
-#: How NVIDIA's headers are called, as far as they are for device code.
-_OF_CUDA = re.compile(
-    r"(?:cuda|cub|thrust|cooperative_groups|crt|nv)/"
-    r"|(?:cuda_\w+|cooperative_groups|mma|math_constants|cuComplex|sm_\d+_\w+|library_types)\.h(?:pp)?\Z"
-)
-#: Of NVIDIA too, in packages of their own.
-_OTHER_PACKAGES = {"curand": "nvidia-curand", "cutlass/": "nvidia-cutlass", "cute/": "nvidia-cutlass"}
 _CONFINED = (
     "A kernel includes what stands in its own folder and below, no hidden file, and CUDA's headers; for"
     " others, type their folder: -I DIR."
@@ -69,6 +62,9 @@ def explain(
     if own or not errors:
         first = _telling(own) if own else "see the log."
         fix = _fix_of(program, first)
+        if program.absent and not fix:
+            first += f"; {program.absent[0]}, which it includes, was not found"
+            fix = _about_file(program, program.absent[0])
         stop = "." if fix and not first.endswith(".") else ""
         return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
     why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
@@ -143,13 +139,12 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
 
 
 def _about_file(program: NvrtcProgram, name: str) -> str:
-    if _OF_CUDA.match(name):
+    if is_for_device(name):
         if _lacks_cuda_headers(program):
             return f"CUDA's headers were not found. {HEADERS_FIX}"
         return "CUDA's headers were found, but not this one: see gpuprof doctor."
-    for prefix, package in _OTHER_PACKAGES.items():
-        if name.startswith(prefix):
-            return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
+    if package := package_of(name):
+        return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
     return (
         f"It is looked for beside the kernel file, and in the folders of include in the header. {_CONFINED}"
     )

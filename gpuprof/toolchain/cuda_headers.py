@@ -16,6 +16,13 @@ HEADERS_FIX = (
     "Set CUDA_HOME to an installed toolkit, or in gpuprof's checkout run: pip install '.[headers]'"
     " (the packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-cuda-cccl)."
 )
+#: How NVIDIA's headers are called, as far as they are for device code.
+_FOR_DEVICE = re.compile(
+    r"(?:cuda|cub|thrust|cooperative_groups|crt|nv)/"
+    r"|(?:cuda_\w+|cooperative_groups|mma|math_constants|cuComplex|sm_\d+_\w+|library_types)\.h(?:pp)?\Z"
+)
+#: Of NVIDIA too, in packages of their own.
+_OTHER_PACKAGES = {"curand": "nvidia-curand", "cutlass/": "nvidia-cutlass", "cute/": "nvidia-cutlass"}
 #: One header of each part that may be installed by itself, and what the part is for.
 _PARTS = {
     "cuda_fp16.h": "the runtime's (cuda_fp16.h, cooperative_groups.h, mma.h)",
@@ -44,6 +51,16 @@ class CudaHeaders:
         return tuple(f"--include-path={directory}" for directory in self.directories)
 
 
+def is_for_device(name: str) -> bool:
+    """Whether a name is one of CUDA's headers for device code."""
+    return _FOR_DEVICE.match(name) is not None
+
+
+def package_of(name: str) -> str:
+    """The package of NVIDIA's that a header comes with that is not of CUDA's own; empty if it is of none."""
+    return next((package for prefix, package in _OTHER_PACKAGES.items() if name.startswith(prefix)), "")
+
+
 def find_cuda_headers(cuda_major: int) -> CudaHeaders:
     """Look for CUDA's headers.
 
@@ -57,7 +74,7 @@ def find_cuda_headers(cuda_major: int) -> CudaHeaders:
     missing = []
     places = list(dict.fromkeys(_places(cuda_major)))
     for header, part in _PARTS.items():
-        place = next((place for place in places if _is_file(place / header)), None)
+        place = next((place for place in places if is_file(place / header)), None)
         if place is None:
             missing.append(part)
         elif place not in found:
@@ -91,7 +108,8 @@ def _of_packages(cuda_major: int) -> Iterator[Path]:
             yield from (folder / "include", folder / "include" / "cccl")
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether a file can be reached there."""
     try:
         return path.is_file()
     except (OSError, ValueError):

@@ -4,8 +4,7 @@
 
 NVRTC knows none of them. Whatever they declare for the host is left out of the compilation anyway, and what
 device code may use of them (`FLT_MAX`, `std::max`, `int32_t`) is given here, in types that agree with those
-of CUDA's own library. Whole libraries that only the host can use are answered likewise, whichever of their
-headers is named, and with the types that their headers bring for kernels.
+of CUDA's own library. What is found nowhere is taken for one of these too, and is empty.
 """
 
 import re
@@ -45,13 +44,17 @@ _IN_CUDA_STD = (
     *("iterator", "limits", "optional", "ratio", "span", "tuple", "type_traits", "utility", "variant"),
 )
 
-#: Libraries that only the host can use: each of their headers is empty.
-_OF_LIBRARIES = (
-    *("sys/", "nvtx3/", "pybind11/", "boost/", "gtest/", "benchmark/", "opencv2/", "GL/", "GLFW/", "EGL/"),
-    "thrust/",
-)
-#: What of those is for the device too, and CUDA's own.
+#: Libraries for the host among CUDA's own, and what of those is for the device too.
+_OF_LIBRARIES = ("nvtx3/", "thrust/")
 _FOR_KERNELS = re.compile(r"thrust/(?:detail/|(?:complex|functional|pair|tuple|swap)\.h\Z)")
+#: A namespace that is used as a whole, and those that CUDA's headers define.
+_USED = re.compile(r"\busing\s+namespace\s+(?:::\s*)?(\w+(?:\s*::\s*\w+)*)\s*;")
+_OF_DEVICE = ("std", "cuda", "nvcuda", "cooperative_groups", "cub", "thrust", "cute", "cutlass")
+#: Functions of the runtime that kernels call, and which instruction each is.
+_LAUNCH_DEPENDENCES = {
+    "cudaGridDependencySynchronize": "wait",
+    "cudaTriggerProgrammaticLaunchCompletion": "launch_dependents",
+}
 #: Of tensors: the headers and, for kernels, the marks and element types that they bring.
 _OF_TENSORS = ("torch/", "ATen/", "c10/")
 _TENSORS = "gpuprof_of_tensors.h"
@@ -354,9 +357,24 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     used = {name for name in words.intersection(_INTEGER_NAMES) if not _declares(name, code)}
     given += ['#include "stdint.h"\n'] if used else []
     given += [f"#include <{header}>\n" for header in bring_halves]
+    given += _namespaces(code)
+    given += ["#define __extension__\n"] if "__extension__" in words else []
+    given += [
+        f"__device__ inline void {name}()\n{{\n#if __CUDA_ARCH__ >= 900\n"
+        f'asm volatile("griddepcontrol.{what};" ::: "memory");\n#endif\n}}\n'
+        for name, what in _LAUNCH_DEPENDENCES.items()
+        if name in words
+    ]
     if names:
         given += [f'#include "{header}"\n' for header in sorted(_owners(code))]
     return made | ({GIVEN_BY_NVCC: "".join(("#pragma once\n", *given))} if given else {})
+
+
+def _namespaces(code: str) -> list[str]:
+    """Namespaces that are used and defined nowhere: those of headers of the host."""
+    used = set(_USED.findall(code))
+    known = {*_OF_DEVICE, *re.findall(r"\bnamespace\s+(\w+)", _USED.sub("", code))}
+    return [f"namespace {name} {{}}\n" for name in sorted(used) if re.split(r"\W", name)[0] not in known]
 
 
 def _owners(code: str) -> set[str]:
@@ -401,4 +419,4 @@ def _of_tensors(halves: Iterable[str]) -> str:
         "#define CUDA_KERNEL_ASSERT(condition) assert(condition)\n"
     )
     spaces = "".join(f"namespace {name} {{\n{named}}}\n" for name in ("c10", "at"))
-    return f"#pragma once\n{includes}{marks}{bounds}{spaces}namespace torch {{}}\n"
+    return f"#pragma once\n{includes}{marks}{bounds}{spaces}"

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
 from gpuprof.cubin_file import kernels_in
+from gpuprof.cuda_source.functions import split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.includes import folders_of
@@ -185,7 +186,7 @@ def compile_entries(
     options = program.all_options
     try:
         for entry in entries:
-            nvrtc.nvrtcAddNameExpression(handle, entry.encode())
+            nvrtc.nvrtcAddNameExpression(handle, _expression(entry))
         encoded = [os.fsencode(option) for option in options]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
@@ -198,7 +199,7 @@ def compile_entries(
             raise explain(program, file_name, entries, status.name, log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
         cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, handle)
-        lowered = [nvrtc.nvrtcGetLoweredName(handle, entry.encode()) for entry in entries]
+        lowered = [nvrtc.nvrtcGetLoweredName(handle, _expression(entry)) for entry in entries]
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
     made = (cubin, ptx, log, options)
@@ -209,6 +210,12 @@ def compile_entries(
             raise no_such_kernel(program, file_name, entry, log)
         compiled.append(_compiled_kernel(name.decode(), report, *made))
     return tuple(compiled)
+
+
+def _expression(entry: str) -> bytes:
+    """What names a kernel; one of an overloaded function by the types of its parameters."""
+    name, types = split_types(entry)
+    return (name if types is None else f"(void (*)({types})){name}").encode()
 
 
 def _name(name: str) -> bytes:

@@ -5,13 +5,15 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gpuprof.cuda_source.confined import confined
 from gpuprof.cuda_source.host_code import device_parts
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import masked
-from gpuprof.toolchain.cuda_headers import CudaHeaders, find_cuda_headers
+from gpuprof.toolchain.cuda_headers import CudaHeaders, find_cuda_headers, is_file, is_for_device, package_of
 from gpuprof.toolchain.host_headers import GIVEN_BY_NVCC, HOST_HEADERS, USES_STD, stand_ins
+from gpuprof.toolchain.includes import folders_of
 
 #: Options with which a file says itself that everything in it is for the device.
 DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
@@ -26,6 +28,7 @@ class NvrtcProgram:
     Args:
         cuda_headers: CUDA's own headers on this machine, where the program names any; else None.
         left_out: Names of the file's functions, types and variables that are for the host.
+        absent: Headers that are found nowhere and taken to be the host's, so that they are empty.
     """
 
     source: str
@@ -33,6 +36,7 @@ class NvrtcProgram:
     options: tuple[str, ...]
     cuda_headers: CudaHeaders | None
     left_out: frozenset[str] = frozenset()
+    absent: tuple[str, ...] = ()
 
     @property
     def all_options(self) -> tuple[str, ...]:
@@ -64,13 +68,21 @@ def make_program(
         options.append("--device-int128")  # as nvcc does
     if GIVEN_BY_NVCC in made:
         options.append(f"--pre-include={GIVEN_BY_NVCC}")
-    names |= {match[1] for option in options if (match := _PRE_INCLUDE.match(option))}
-    names |= set(_names_in(made.values()))
+    first = {match[1] for option in options if (match := _PRE_INCLUDE.match(option))}
+    names |= first | set(_names_in(made.values()))
     foreign = names - carried.keys() - headers.keys()
     forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)
     found = find_cuda_headers(cuda_major) if foreign or forwarded else None
+    folders = (*folders_of(options), *(found.directories if found else ()))
+    absent = tuple(sorted(name for name in foreign - first if _is_absent(name, folders)))
+    headers |= {name: f'#pragma once\n#warning "{name} is not found, and empty"\n' for name in absent}
     source = texts.pop("")
-    return NvrtcProgram(source, {**headers, **texts}, tuple(options), found, left_out)
+    return NvrtcProgram(source, {**headers, **texts}, tuple(options), found, left_out, absent)
+
+
+def _is_absent(name: str, folders: Iterable[Path]) -> bool:
+    """Whether a header stands nowhere, and is none that kernels need of NVIDIA."""
+    return not (is_for_device(name) or package_of(name) or any(is_file(one / name) for one in folders))
 
 
 def _names_in(texts: Iterable[str]) -> Iterator[str]:

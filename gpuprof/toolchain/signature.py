@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from gpuprof.cuda_source.brackets import split_list
-from gpuprof.cuda_source.functions import kernel_functions
+from gpuprof.cuda_source.functions import kernel_functions, split_types
 from gpuprof.text import Extent, format_extent
 
 _PARAMETER = re.compile(
@@ -153,16 +153,18 @@ def declared_parameters(
     PTX knows neither what a pointer points to nor, below compute capability 10, which integer is a pointer.
     What the source says is for a message, or to notice what is plainly wrong.
     """
+    entry, types = split_types(entry)
     name, _, rest = entry.partition("<")
     name = name.strip()
+    wanted = None if types is None else [re.sub(r"\bconst\b|\s", "", one) for one in types.split(",")]
     for text in texts:
         for function in kernel_functions(text):
-            if name in (function.name, function.name.rpartition("::")[2]):
-                known = {
-                    **macros,
-                    **_template_values(function.template or (), rest.strip().removesuffix(">")),
-                }
-                return tuple(_declared(part, known) for part in function.parameters if part != "void")
+            if name not in (function.name, function.name.rpartition("::")[2]):
+                continue
+            known = {**macros, **_template_values(function.template or (), rest.strip().removesuffix(">"))}
+            found = tuple(_declared(part, known) for part in function.parameters if part != "void")
+            if wanted is None or [re.sub(r"\s", "", one.type) for one in found] == wanted:
+                return found
     return None
 
 

@@ -60,6 +60,14 @@ def test_each_argument_is_as_wide_as_the_kernel_takes_it():
     )
 
 
+def test_a_constant_fits_any_integer_that_holds_it(monkeypatch):
+    monkeypatch.setitem(NAMES, "transpose", ["1", "300", "in", "out"])
+    bound = bind("bool nx, short ny, real *in, real *out", Transpose(64, 64))
+    assert [one.content for one in bound[:2]] == [b"\1", struct.pack("<h", 300)]
+    with pytest.raises(CaseFailure, match="and 300 is"):
+        bind("bool nx, char ny, real *in, real *out", Transpose(64, 64))
+
+
 def test_double_problem_passes_doubles():
     signature = "int m, int n, int k, real al, real *A, real *B, real be, real *C"
     bound = bind(signature, Gemm(1, 1, 1, "f64", alpha=0.1))

@@ -241,6 +241,39 @@ def test_missing_part_of_the_standard_library_is_named_with_the_fix(nowhere):
     assert error.fix.startswith("For the device, std:: is part of CUDA's headers, which were not found.")
 
 
+def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
+    error = refusal('#include "mine.h"\n__global__ void k(int *x) { *x = VALUE; }')
+    assert error.what.endswith("; mine.h, which it includes, was not found.")
+    assert error.fix.startswith("It is looked for beside the kernel file, and in the folders")
+    assert "nvidia-curand" in refusal(f"#include <curand_kernel.h>\n{KERNEL}").fix
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f'#include "solve.h"\n#include <cfenv>\n{KERNEL}',
+        f"#include <opencv2/opencv.hpp>\nusing namespace cv;\nusing namespace std;\n{KERNEL}",
+        "struct F { F(float a) : a(a) {} __device__ float operator()(float x) { return a * x; } float a; };\n"
+        "__global__ void k(F f, float *x) { *x = f(*x); }",
+        "const float PI = 2.0 * std::asin(1.0);\nstruct T { __device__ T() {} };\n" + KERNEL,
+        "__global__ void k(float *x) { *x = []__device__(float a) { return a; }(*x); }",
+        "#include <cuda_runtime.h>\n__global__ void k(float *x) { cudaGridDependencySynchronize(); *x = 1; }",
+        f"struct S {{ __extension__ union {{ float a; int b; }}; }};\n{KERNEL}",
+    ],
+)
+def test_what_only_the_host_has_is_not_missed(source):
+    assert compiled(source).entry
+
+
+def test_one_of_an_overloaded_function_is_named_by_its_parameters():
+    pair = "".join(
+        f"template <int N> __global__ void k({kind} *x, int) {{ *x = N; }}\n" for kind in ("int", "float")
+    )
+    names = [compiled(pair, f"k<3>({kind} *, int)").entry for kind in ("int", "float")]
+    assert names == ["_Z1kILi3EEvPii", "_Z1kILi3EEvPfi"]
+    assert "cannot determine which instance" in refusal(pair, "k<3>").what
+
+
 def toolkit(folder, version=13000, parts=("cuda_fp16.h", "crt/mma.h", "cuda/std/version")):
     for name in parts:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
