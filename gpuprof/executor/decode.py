@@ -51,7 +51,6 @@ from gpuprof.executor.program.slicing import (
     control_slice,
 )
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
-from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     address_steps,
     arithmetic_steps,
@@ -204,7 +203,6 @@ class Interface:
     Attributes:
         module: The PTX text that it came from; kernels of one text share its variables.
         parameters: Its parameters, with their byte offsets.
-        stored: Parameters and variables through which it may write global memory; None when it may be any.
     """
 
     module: str
@@ -212,7 +210,6 @@ class Interface:
     variables: list[Variable]
     constants: dict[str, int]
     functions: dict[str, int]
-    stored: frozenset[str] | None
     limits: dict[str, tuple[int, int, int]]
     architecture: int
 
@@ -402,7 +399,6 @@ class _Decoder:
                 variables=self.variables,
                 constants=self.constants,
                 functions=self.functions,
-                stored=stored_symbols(self.function),
                 limits=self.function.limits,
                 architecture=self.architecture,
             ),

@@ -3,7 +3,7 @@
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -18,12 +18,13 @@ from gpuprof.executor.interleaving import Openness, Order, by_signals, run_inter
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
-from gpuprof.executor.memory.global_accesses import Observer
+from gpuprof.executor.memory.global_accesses import Cache, Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory, Restorable
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.observers.global_races import SharedOrder
 from gpuprof.executor.observers.open_meetings import OpenMeetings
+from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.observers.store_trace import StoredBytes, StoreTrace, ValuelessBytes
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
@@ -125,8 +126,6 @@ def launch(
     memory: GlobalMemory,
     dynamic_shared_bytes: int = 0,
     blocks: Literal["all"] | Sample = "all",
-    progress: Callable[[int, int], None] | None = None,
-    per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
     cooperative: bool = False,
     multiprocessors: int = _MULTIPROCESSORS,
@@ -149,8 +148,6 @@ def launch(
         memory: Where the buffers live.
         dynamic_shared_bytes: Bytes of `extern __shared__` memory per block.
         blocks: "all", or the sample of this grid to run.
-        progress: Called with (blocks done, blocks to run) after each batch.
-        per_line: Whether to fill `LaunchResult.lines`.
         instruction_budget: Instructions a batch may take before its loop counts as endless.
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
@@ -182,27 +179,25 @@ def launch(
     sliced = trace = None
     if slice_steps is not None:
         sliced, instruction_budget = SliceRun(slice_steps), _NO_BUDGET
-        observers = [*observers, trace := StoreTrace(template.stored())]
+        observers = [*observers, trace := StoreTrace(memory.writable)]
     # What is signalled through global memory may order accesses to shared memory, too.
     in_order = program.means.in_shared or (by_signals(program, memory) and not program.means.phased)
     if order is not None:
-        run = _Run(
-            template, sample, instruction_budget, progress, observers, order=order, order_shared=in_order
-        )
+        run = _Run(template, sample, instruction_budget, observers, order=order, order_shared=in_order)
         run.interleaved(order)
     else:
         begun_again = in_order and sliced is None
         restorable: list[Restorable] = [memory, *observers] if begun_again else []
         restores = [one.snapshot() for one in restorable]
         try:
-            run = _Run(template, sample, instruction_budget, progress, observers, sliced=sliced)
+            run = _Run(template, sample, instruction_budget, observers, sliced=sliced)
             run.to_the_end()
         except KernelFault as fault:
             if not (begun_again and fault.is_race):
                 raise
             for restore in restores:
                 restore()
-            run = _Run(template, sample, instruction_budget, progress, observers, order_shared=True)
+            run = _Run(template, sample, instruction_budget, observers, order_shared=True)
             run.to_the_end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
@@ -211,7 +206,7 @@ def launch(
         hidden=dict.fromkeys(names_of(run.remote), _LEAVES_OUT.format(_REMOTE))
         | dict.fromkeys(names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
         | _hidden_of_tensor_cores(program),
-        lines=totals.lines() if per_line else {},
+        lines=totals.lines(),
         busiest=totals.busiest(multiprocessors),
         sampled_blocks=sample.count * template.layout.blocks,
         total_blocks=sample.total * template.layout.blocks,
@@ -253,7 +248,6 @@ class _Run:
         template: LaunchTemplate,
         sample: Sample,
         budget: int,
-        progress: Callable[[int, int], None] | None,
         observers: Sequence[Observer] = (),
         *,
         sliced: SliceRun | None = None,
@@ -265,7 +259,6 @@ class _Run:
         self.order_shared = order_shared
         self.sample = sample
         self.budget = budget
-        self.progress = progress
         self.totals = Totals(template.program, sample, template.merged_atomics)
         self.executed = 0
         self.steps = 0
@@ -284,7 +277,6 @@ class _Run:
         for observer in observers:
             observer.begin(named)
         self._waiting: list[_Running] = []
-        self._done = 0
         self._order = order
 
     def to_the_end(self) -> None:
@@ -346,7 +338,8 @@ class _Run:
         if self.sliced is not None:
             batch.control_slice = self.sliced
             valueless = ValuelessBytes(program.deciding or ())
-            batch.events.observe([*observers, valueless], template.memory.buffers)
+            stale = StaleReads(Cache.READ_ONLY, batch.fault)
+            batch.events.observe([*observers, valueless, stale], template.memory.buffers)
         else:
             shared_order = template.watch(
                 *(batch, first, self._races, observers),
@@ -383,11 +376,7 @@ class _Run:
         self.remark = self.remark or _remark(batch) or self._remark_on_luck(running.shared_order)
         if batch.remote is not None:
             self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
-        of_cluster = batch.layout.blocks
-        self._done += batch.blocks * of_cluster
         batch.close()
-        if self.progress is not None:
-            self.progress(self._done, self.sample.count * of_cluster)
 
     def _remark_on_luck(self, order: SharedOrder | None) -> str:
         """Say where lanes of a warp find what the card's order of them decides; empty where they do not."""

@@ -41,10 +41,7 @@ _HELPS = (Help.OTHERS, Help.OWN_WARP, Help.NOBODY)
 
 def by_signals(program: Program, memory: GlobalMemory) -> bool:
     """Tell whether threads may order what they do by signals, and the memory can be put back as it was."""
-    return (
-        program.means.fences
-        and sum(buffer.size for buffer in memory.buffers if not buffer.read_only) <= _MOST_BYTES
-    )
+    return program.means.fences and sum(buffer.size for buffer in memory.writable) <= _MOST_BYTES
 
 
 class Openness(IntEnum):

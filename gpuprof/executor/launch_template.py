@@ -22,15 +22,15 @@ from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
-from gpuprof.executor.memory.global_accesses import Observer
+from gpuprof.executor.memory.global_accesses import Cache, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.shared_memory import SharedBlocks
-from gpuprof.executor.memory.texture_objects import surfaces_of
 from gpuprof.executor.memory.windows import RANK_SHIFT
 from gpuprof.executor.observers.global_races import GlobalRace, GlobalRaces, SharedOrder
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.phased_races import PhasedInterval
 from gpuprof.executor.observers.races import Interval, RaceDetector
+from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.sampling import Sample
@@ -216,13 +216,16 @@ class LaunchTemplate:
             detector.assume_written(part)
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)
         events.listeners = [events.order, detector]
-        events.observe([races, *([shared] if shared else []), *observers], self.memory.buffers)
+        # Of a load that races and is stale too, the race is told; a texture's cache is always to blame.
+        textures, loads = (StaleReads(cache, batch.fault) for cache in (Cache.TEXTURE, Cache.READ_ONLY))
+        watching = [textures, races, loads, *([shared] if shared else []), *observers]
+        events.observe(watching, self.memory.buffers)
         return shared
 
     def races(self, sample: Sample, meetings: OpenMeetings) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
         # What is given out of a heap, freed, and given to another thread is in nobody's order.
-        buffers = [b for b in self.stored() if not b.read_only and b.allotted is None]
+        buffers = [buffer for buffer in self.memory.writable if buffer.allotted is None]
         for buffer in self.memory.buffers:
             buffer.begin_launch()
 
@@ -245,30 +248,6 @@ class LaunchTemplate:
             )
 
         return GlobalRaces(buffers, releases=self.program.means.fences, report=report, meetings=meetings)
-
-    def stored(self) -> list[Buffer]:
-        """Return the buffers that the kernel may write: all where its pointers do not tell."""
-        stored, memory = self.interface.stored, self.memory
-        if stored is None:
-            return memory.buffers
-        found: dict[int, Buffer] = {}
-        for variable, offset in self.interface.parameters:
-            if variable.name not in stored:
-                continue
-            words = np.frombuffer(self.content[offset : offset + variable.size // 8 * 8], dtype=np.int64)
-            for address in words.tolist():
-                buffer = memory.holding(address, address + 1)
-                if buffer is None and (nearest := memory.nearest(address)) is not None:
-                    if address >= nearest.address:  # a pointer beside its array
-                        return memory.buffers
-                elif buffer is not None:
-                    found[buffer.address] = buffer
-        for variable in self.interface.variables:
-            if variable.name in stored:
-                buffer = self._variable(variable)
-                found[buffer.address] = buffer
-        found |= {buffer.address: buffer for buffer in surfaces_of(memory)}
-        return list(found.values())
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""

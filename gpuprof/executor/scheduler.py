@@ -142,15 +142,12 @@ class Scheduler:
         return True
 
     def _end_engines(self) -> None:
-        if unread := self.batch.bulk_stores.unread:
-            line, lanes = unread
-            text = "ends without waiting for its bulk copy, which still reads shared memory"
-            self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
-        self.batch.bulk_stores.end()
-        if unfinished := self.batch.products.unread:
-            line, lanes = unfinished
-            text = "ends without waiting for its wgmma, which still reads shared memory"
-            self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
+        batch = self.batch
+        for groups, what in ((batch.bulk_stores.reads, "bulk copy"), (batch.products, "wgmma")):
+            if unread := groups.unfinished:
+                text = f"ends without waiting for its {what}, which still reads shared memory"
+                batch.fault(FaultKind.ASYNC_COPY, text, unread.line, first_true(unread.waiting))
+        batch.bulk_stores.end()
 
     def _go_on(self) -> bool:
         """Find lanes that can run; False if there are none but by parting those of a warp for good."""

@@ -6,11 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from executor_harness import cuda_program
+from executor_harness import cuda_program, run_cuda
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuprof.executor import GlobalMemory, choose_blocks, launch
+from gpuprof.executor import GlobalMemory, Observer, choose_blocks, launch
+from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.sampling import every_block
 
 EXTENT = st.integers(1, 40)
@@ -88,27 +89,13 @@ def test_blocks_that_disagree_make_the_counts_estimates(trips, exact):
     assert result.counters["global_store_requests"] == 64
 
 
-def test_batches_report_progress_and_agree_with_one_another():
-    memory = GlobalMemory()
-    source, target = (
-        memory.allocate(np.array([3] * 5000, np.int32), "in"),
-        memory.allocate(np.zeros(160000, np.int32), "out"),
+def test_batches_agree_with_one_another():
+    (_, target), result = run_cuda(
+        SOURCE, np.array([3] * 5000, np.int32), np.zeros(160000, np.int32), grid=(5000, 1, 1)
     )
-    seen = []
-    result = launch(
-        cuda_program(SOURCE),
-        (5000, 1, 1),
-        (32, 1, 1),
-        [source, target],
-        memory,
-        progress=lambda *a: seen.append(a),
-    )
-    assert seen == [(2048, 5000), (4096, 5000), (5000, 5000)]
     assert (target.array() == 9).all()
     assert result.counters["global_load_requests"] == 5000 * 4
     assert result.lines[6]["global_store_requests"] == 5000
-    bare = launch(cuda_program(SOURCE), (1, 1, 1), (32, 1, 1), [source, target], memory, per_line=False)
-    assert bare.lines == {}
 
 
 class Stopped(Exception):
@@ -122,21 +109,22 @@ def test_a_launch_over_the_largest_grid_holds_no_more_than_a_batch():
     source = """extern "C" __global__ void k(int *out) {
     if (blockIdx.x == 0) out[0] = gridDim.x;
 }"""
-    seen = []
+    batches = []
 
-    def progress(done, blocks):
-        seen.append((done, blocks))
-        if len(seen) == 3:
-            raise Stopped
+    class Third(Observer):
+        def wants(self, buffer):
+            batches.append(isinstance(buffer, SharedBlocks))
+            if sum(batches) == 3:
+                raise Stopped
+            return False
 
     program = cuda_program(source)
     tracemalloc.start()
     try:
         with pytest.raises(Stopped):
-            launch(program, (2**31 - 1, 1, 1), (32, 1, 1), [target], memory, progress=progress)
+            launch(program, (2**31 - 1, 1, 1), (32, 1, 1), [target], memory, observers=[Third()])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert [blocks for _, blocks in seen] == [2**31 - 1] * 3
     assert target.array()[0] == 2**31 - 1
     assert peak < 32 << 20

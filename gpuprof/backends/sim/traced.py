@@ -166,7 +166,6 @@ class TracedCase:
             run_launch(
                 *(self._backend.device, programs[one.entry], one, values, memory, buffers),
                 blocks=sample or "all",
-                per_line=False,
                 instruction_budget=budget,
                 observers=[witness],
             )

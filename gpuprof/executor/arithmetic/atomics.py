@@ -12,7 +12,7 @@ from gpuprof.executor.arithmetic import halves
 from gpuprof.executor.arithmetic.exact import with_flush
 from gpuprof.executor.arithmetic.mnemonic import Compute, Mnemonic
 from gpuprof.executor.arithmetic.nans import GENERATED, with_canonical, with_nans
-from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, differ
 
 #: Operation to the function from (old value, operands …) to the new value.
 ATOMICS: dict[str, Compute] = {
@@ -23,7 +23,7 @@ ATOMICS: dict[str, Compute] = {
     "min": np.minimum,
     "max": np.maximum,
     "exch": lambda old, new: new,
-    "cas": lambda old, expected, new: np.where(_same_bits(old, expected), new, old),
+    "cas": lambda old, expected, new: np.where(differ(old, expected), old, new),
     "inc": lambda old, limit: np.where(old >= limit, 0, old + 1).astype(old.dtype),
     "dec": lambda old, limit: np.where((old == 0) | (old > limit), limit, old - 1).astype(old.dtype),
 }
@@ -71,13 +71,6 @@ def _add_in_global(old: Lanes, value: Lanes) -> Lanes:
     total = old + value
     chosen = np.where(np.isnan(total), GENERATED, total)
     return np.where(np.isnan(value), value, np.where(np.isnan(old), old, chosen))
-
-
-def _same_bits(a: Lanes, b: Lanes) -> Lanes:
-    if a.dtype.kind != "c":
-        return np.asarray(a == b)
-    words = [np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b)]
-    return np.asarray((words[0] == words[1]).all(axis=-1))
 
 
 def apply_in_turn(

@@ -30,7 +30,8 @@ from gpuprof.executor.program.ptx import Instruction, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.matrix_steps import MatrixMove
-from gpuprof.executor.steps.mma_steps import product_of, vector
+from gpuprof.executor.steps.memory_steps import parts_of
+from gpuprof.executor.steps.mma_steps import product_of
 from gpuprof.executor.steps.spaces import GenericSpace, GlobalSpace, SharedSpace, Space
 from gpuprof.executor.steps.wmma_layout import Shape
 from gpuprof.executor.steps.wmma_steps import FragmentMove, by_tiles, shape_of
@@ -48,7 +49,7 @@ def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
         shape = Shape(product.rows, 8, product.depth, product)
     else:
         shape = shape_of(item)
-    d, a, b, c = (vector(operand) for operand in item.operands)
+    d, a, b, c = (parts_of(operand) for operand in item.operands)
     first, second = (b, a) if shape.exchanged else (a, b)
     groups = [_places(coder, item, parts) for parts in (first, second, c)]
     targets = [(i, target_of(coder, item, part.name)) for i, part in enumerate(d) if isinstance(part, Reg)]
@@ -81,7 +82,7 @@ def warpgroup(coder: Coder, item: Instruction, step: Step) -> Step:
 def _whole(coder: Coder, item: Instruction, step: Step, given: Sequence[Operand]) -> Step:
     """A product whose operands must be defined altogether."""
     places, masked = places_in(coder, given, item.line), coder.mask(item)
-    parts = vector(item.operands[0])
+    parts = parts_of(item.operands[0])
     targets = [target_of(coder, item, part.name) for part in parts if isinstance(part, Reg)]
 
     def following(batch: Batch) -> None:
@@ -129,7 +130,7 @@ def fragment(coder: Coder, item: Instruction, step: Step) -> Step:
     if not loads:
         return _store(coder, item, step, move, np.dtype(f"u{move.register.itemsize}"))
     count = move.register_count
-    parts = len(vector(item.operands[0]))
+    parts = len(parts_of(item.operands[0]))
 
     def load(batch: Batch, mask: Mask, read: Callable[..., Lanes]) -> list[Lanes]:
         found = move.load(batch, mask, read)
@@ -145,7 +146,7 @@ def _load(
     load: Callable[[Batch, Mask, Callable[[Space, Batch, Lanes, Mask], Lanes]], list[Lanes]],
 ) -> Step:
     """An instruction that loads registers: `load` does it with another way to read."""
-    parts = vector(item.operands[0])
+    parts = parts_of(item.operands[0])
     targets = [
         (i, target_of(coder, item, part.name)) for i, part in enumerate(parts) if isinstance(part, Reg)
     ]
@@ -210,7 +211,7 @@ def _store(
     coder: Coder, item: Instruction, step: Step, move: MatrixMove | FragmentMove, kind: np.dtype[np.generic]
 ) -> Step:
     """An instruction that stores registers: undefined bits may go to shared memory only."""
-    values = _places(coder, item, vector(item.operands[1]))
+    values = _places(coder, item, parts_of(item.operands[1]))
     places, masked = places_in(coder, _inputs(item), item.line), coder.mask(item)
 
     def following(batch: Batch) -> None:

@@ -10,13 +10,11 @@ before.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from gpuprof.executor.decode import BackEdge, RunnableBlock
 from gpuprof.executor.divergence.branch_paths import BranchPath, Memory
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.steps.batch import Batch
 
 #: Turns in vain after which a loop is left to others even if it counts them, or watches a clock.
@@ -112,10 +110,4 @@ def _turned_in_vain(batch: Batch, path: BranchPath, edge: BackEdge) -> Resting |
 
 
 def _same(before: list[Lanes], now: list[Lanes], mask: Mask) -> bool:
-    return not any(
-        a is not b and ((_bits(a) != _bits(b)) & mask.lanes).any() for a, b in zip(before, now, strict=True)
-    )
-
-
-def _bits(value: Lanes) -> Lanes:
-    return value.view(np.dtype(f"u{value.dtype.itemsize}")) if value.dtype.kind == "f" else value
+    return not any(a is not b and (differ(a, b) & mask.lanes).any() for a, b in zip(before, now, strict=True))

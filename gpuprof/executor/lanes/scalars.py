@@ -57,3 +57,13 @@ def reinterpret(value: Lanes, dtype: np.dtype[Any]) -> Lanes:
     if dtype.kind == "f":
         return value.astype(f"u{dtype.itemsize}").view(dtype)
     return value.astype(dtype)
+
+
+def differ(a: Lanes, b: Lanes) -> NDArray[np.bool_]:
+    """Compare elements bit by bit: shape as they broadcast."""
+    if a.dtype.kind == "f":
+        a, b = (each.view(f"u{each.itemsize}") for each in (a, b))
+    if a.dtype.itemsize < 16:
+        return np.asarray(a != b)
+    a, b = (np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b))
+    return np.asarray((a != b).any(axis=-1))

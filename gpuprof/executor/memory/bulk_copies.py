@@ -113,7 +113,7 @@ class BulkCopies:
         self.events.touch(Access.BULK, pattern, line)
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
         copy = self._begin(pattern, land, pattern.bytes_moved, column, line)
-        copy.flight = self.flights.add(Flight(source, line, lanes))
+        copy.flight = self.flights.add(Flight(line, lanes, source))
         # Who sees the copy's bytes arrive is behind what it has read of global memory.
         for phase, part in self._by_parity(column, lanes):
             signal = self.events.signals.of(self._whole_warps(part), phase)

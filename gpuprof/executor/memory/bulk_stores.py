@@ -27,54 +27,28 @@ from gpuprof.executor.memory.shared_memory import ChunkPattern
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
 
 
-@dataclass(eq=False)
-class SourceRead:
-    """What one instruction reads; `group` is the number of the group it belongs to, in each lane."""
-
-    pattern: ChunkPattern
-    line: int
-    group: NDArray[np.int64]
-    reading: Bools
-
-
-class SourceReads:
+class SourceReads(CopyGroups):
     """The reads in flight of one batch: what is read must stay as it is from what `begins` to what `ends`."""
 
     def __init__(self, copies: BulkCopies, warps: int, begins: Access, ends: Access) -> None:
+        super().__init__()
         self._copies = copies
         self._shape = (copies.barriers.blocks, warps, WARP)
         self._begins, self._ends = begins, ends
-        self._flying: list[SourceRead] = []
-        self._groups = CopyGroups()
-        self.commit = self._groups.close
 
-    def start(self, pattern: ChunkPattern, line: int) -> SourceRead:
-        """A read begins."""
-        self._copies.events.touch(self._begins, pattern, line)
+    commit = CopyGroups.close
+
+    def read(self, pattern: ChunkPattern, line: int) -> Bools:
+        """A read begins; return its lanes."""
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
-        read = SourceRead(pattern, line, self._groups.open, lanes)
-        self._flying.append(read)
-        return read
 
-    def due(self, read: SourceRead, mask: Mask, newest: int) -> Bools:
-        """Return for which of the lanes in `mask` it belongs to a closed group, but for the `newest` ones."""
-        return self._groups.due(read.group, mask, newest)
+        def land(due: Bools) -> None:
+            part = pattern if np.array_equal(due, lanes) else self._copies.part(pattern, due)
+            self._copies.events.touch(self._ends, part, line)
 
-    def wait(self, mask: Mask, newest: int) -> None:
-        """Finish all but the `newest` closed groups of the lanes in `mask`."""
-        for read in self._flying:
-            due = read.reading & self.due(read, mask, newest)
-            if due.any():
-                whole = np.array_equal(due, np.broadcast_to(read.pattern.mask.lanes, self._shape))
-                pattern = read.pattern if whole else self._copies.part(read.pattern, due)
-                self._copies.events.touch(self._ends, pattern, read.line)
-                read.reading = read.reading & ~due
-        self._flying = [read for read in self._flying if read.reading.any()]
-
-    @property
-    def unread(self) -> tuple[int, Bools] | None:
-        """The line and the lanes of a read that nobody waited for, if there is one."""
-        return (self._flying[0].line, self._flying[0].reading) if self._flying else None
+        self._copies.events.touch(self._begins, pattern, line)
+        self.start(Flight(line, lanes, land=land))
+        return lanes
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,31 +62,16 @@ class Combination:
     apply: Callable[[Lanes, NDArray[np.intp], Lanes], None]
 
 
-@dataclass(eq=False)
-class _Store:
-    """One copy from shared memory.
-
-    `values` were there when it began; `combine` is None where they replace what is in the targets. No values
-    move if it is `address_only`.
-    """
-
-    read: SourceRead
-    targets: Targets
-    values: Lanes
-    combine: Combination | None
-    flight: Flight
-    address_only: bool
-
-
 class BulkStores:
     """The copies from shared memory in flight of one batch."""
 
     def __init__(self, copies: BulkCopies, warps: int) -> None:
         self._copies = copies
         self._shape = (copies.barriers.blocks, warps, WARP)
-        self._reads = SourceReads(copies, warps, Access.SOURCE, Access.SOURCED)
-        self.commit = self._reads.commit
-        self._flying: list[_Store] = []
+        self.reads = SourceReads(copies, warps, Access.SOURCE, Access.SOURCED)
+        self._writes = CopyGroups(copies.flights.settle)
+        #: Before their block ends, all that has been read is written.
+        self.end = self._writes.finish
 
     def start(
         self,
@@ -124,54 +83,56 @@ class BulkStores:
         *,
         address_only: bool = False,
     ) -> None:
-        """Put a copy from shared memory to `places` in flight; see `_Store` for the other arguments."""
-        read = self._reads.start(pattern, line)
+        """Put a copy from shared memory to `places`, which the targets hold, in flight.
+
+        The values are those that are there now; no values move if it is `address_only`. By default they
+        replace what is in the targets.
+        """
+        lanes = self.reads.read(pattern, line)
         values = self._copies.shared.load_chunks(pattern)
-        flight = Flight(places, line, read.reading, writes=True)
-        if combine is None:
-            self._copies.flights.add(flight)
-        self._flying.append(_Store(read, targets, values, combine, flight, address_only))
+
+        def land(due: Bools) -> None:
+            self._write(pattern, targets, values, line, combine, due, address_only=address_only)
+
+        flight = Flight(line, lanes, places, land, writes=True)
+        self._writes.start(flight if combine else self._copies.flights.add(flight))
+
+    def commit(self, mask: Mask) -> None:
+        """Close the open group of the lanes in `mask`."""
+        self.reads.close(mask)
+        self._writes.close(mask)
 
     def wait(self, mask: Mask, newest: int, *, reads_only: bool = False) -> None:
         """Finish all but the `newest` closed groups of the lanes in `mask`, or only their reads."""
-        self._reads.wait(mask, newest)
-        if reads_only:
-            return
-        for copy in self._flying:
-            due = copy.flight.waiting & self._reads.due(copy.read, mask, newest)
-            if due.any():
-                self._write(copy, due)
-        self._flying = [copy for copy in self._flying if copy.flight.waiting.any()]
-        self._copies.flights.settle()
+        self.reads.wait(mask, newest)
+        if not reads_only:
+            self._writes.wait(mask, newest)
 
-    def end(self) -> None:
-        """The blocks have ended: what is still to be written arrives before the launch is over."""
-        for copy in self._flying:
-            self._write(copy, copy.flight.waiting)
-        self._flying = []
-
-    @property
-    def unread(self) -> tuple[int, Bools] | None:
-        """The line and the lanes of a copy whose source nobody waited for, if there is one."""
-        return self._reads.unread
-
-    def _write(self, copy: _Store, due: Bools) -> None:
-        pattern, line, combine = copy.read.pattern, copy.read.line, copy.combine
+    def _write(
+        self,
+        pattern: ChunkPattern,
+        targets: Targets,
+        values: Lanes,
+        line: int,
+        combine: Combination | None,
+        due: Bools,
+        *,
+        address_only: bool,
+    ) -> None:
         rows = self._shape[0] if pattern.leading == 1 else 1
-        values = np.broadcast_to(copy.values, (rows, len(pattern.start))).reshape(-1)
+        values = np.broadcast_to(values, (rows, len(pattern.start))).reshape(-1)
         pieces = self._per_piece(pattern, due).reshape(-1)
         order, tell = self._copies.events.order, self._copies.events.tell
         threads = self._copies.threads(pattern).reshape(-1) + order.first * order.block_threads
-        told: dict[str, Any] = {"line": line, "address_only": copy.address_only, "mask": None}
-        copy.flight.waiting = copy.flight.waiting & ~due
-        for buffer, which, places in copy.targets:
+        told: dict[str, Any] = {"line": line, "address_only": address_only, "mask": None}
+        for buffer, which, places in targets:
             chosen = pieces[which]
             piece, place = which[chosen], places[chosen]
             given, who, size = values[piece], threads[piece], pattern.size
             if combine is None:
                 told |= {"index": place, "by": who, "size": size, "manner": Manner.WRITE}
                 tell("write", buffer, given, **told)
-                if not copy.address_only:
+                if not address_only:
                     buffer.store(place, given, size)
                 continue
             each = size // combine.dtype.itemsize
@@ -180,7 +141,7 @@ class BulkStores:
             told |= {"index": place, "by": np.repeat(who, each), "size": combine.dtype.itemsize}
             tell("update", buffer, **told, manner=Manner.STRONG_WRITE)
             buffer.combined = True
-            if not copy.address_only:
+            if not address_only:
                 _combine(buffer, place, given, combine)
 
     def _per_piece(self, pattern: ChunkPattern, lanes: Bools) -> Bools:

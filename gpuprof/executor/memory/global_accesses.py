@@ -17,7 +17,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.global_memory import Buffer
-from gpuprof.executor.memory.moments import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers, Settled
+from gpuprof.executor.memory.moments import Numbers
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
 
@@ -66,14 +66,22 @@ CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
 }
 
 
+class Cache(Enum):
+    """What a load of global memory goes through."""
+
+    COHERENT = "what the block stores too"
+    READ_ONLY = "a cache for what does not change (ld.global.nc)"
+    TEXTURE = "a texture"
+
+
 @dataclass(eq=False)
 class MemoryOperation:
     """What threads of a batch do to memory in one instruction: who, where, how, and when.
 
     `index` counts in units of `size` bytes: for the lanes in `mask`, of a shape that broadcasts to (blocks,
     warps, 32); or for the threads in `by`, one each, in the order in which they take effect. The `parts` of a
-    vector count as so many operations. It is judged by what threads could rely on then, if that is `settled`
-    already, at a `moment` that who judges it gives it. An `address_only` one moves no values.
+    vector count as so many operations. It happens at a `moment` that who judges it gives it. An
+    `address_only` one moves no values.
     """
 
     order: ThreadOrder
@@ -83,8 +91,8 @@ class MemoryOperation:
     line: int
     manner: Manner = Manner.READ
     parts: int = 1
+    cache: Cache = Cache.COHERENT
     by: Numbers | None = None
-    settled: Settled | None = None
     moment: int = 0
     address_only: bool = False
     site: int | None = None
@@ -127,19 +135,6 @@ class MemoryOperation:
         """Return what some of its threads do, in another manner."""
         place, who = self.place[chosen], self.who[chosen]
         return replace(self, index=place, mask=None, by=who, manner=manner)
-
-    def merged(self) -> "list[tuple[MemoryOperation, int]]":
-        """Return a load by all lanes as those of the first and last thread at each place, and their kinds."""
-        order = self.order
-        _, warps, width = self.index.shape
-        first, last = order.threads[:, :warps, :width], order.threads[:, -warps:, -width:]
-        whole = OF_CLUSTER if order.layout.several else OF_BLOCK
-        kind = whole if warps < order.warps else OF_WARP if width < WARP else 0
-        place = np.broadcast_to(self.index, first.shape).reshape(-1)
-        firsts, lasts = (
-            replace(self, index=place, mask=None, by=threads.reshape(-1)) for threads in (first, last)
-        )
-        return [(firsts, 0), (lasts, kind)] if kind else [(firsts, 0)]
 
     def _of_lanes(self, values: Lanes) -> Lanes:
         if self.mask is None:

@@ -7,7 +7,7 @@ blocks meet it without any order, which the search for races finds too.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NoReturn
 
@@ -119,15 +119,19 @@ class BulkPlaces(Places):
 
 @dataclass(eq=False)
 class Flight:
-    """One copy in flight.
+    """One copy in flight, or what else is under way while threads go on.
 
-    `waiting` are the lanes whose copies are in flight: shape (blocks or 1, warps, 32).
+    `waiting` are the lanes whose copies are in flight: shape (blocks or 1, warps, 32). It reads `places` in
+    global memory, if any, or `writes` them. `land` ends it for lanes that are true; `group` is the number of
+    the group that it belongs to, in each lane.
     """
 
-    places: Places
     line: int
     waiting: Bools
+    places: Places | None = None
+    land: Callable[[Bools], None] = lambda lanes: None
     writes: bool = False
+    group: NDArray[np.int64] = field(default_factory=lambda: np.zeros((1, 1, 1), dtype=np.int64))
 
 
 class GlobalFlights(Observer):
@@ -209,6 +213,7 @@ class GlobalFlights(Observer):
         Returns its number, the copy, and (block, warp, lane) of the copy's.
         """
         for flight in self._flying:
+            assert flight.places is not None
             low, high = flight.places.bounds if writes or flight.writes else (0, 0)
             if low < int(start.max()) + size and int(start.min()) < high:
                 hit = flight.places.first_in(start, size, flight.waiting)
@@ -219,15 +224,53 @@ class GlobalFlights(Observer):
 
 
 class CopyGroups:
-    """The groups that lanes close, and wait for: `open` is the number of each lane's open one."""
+    """What is in flight in groups that lanes close, and wait for.
 
-    def __init__(self) -> None:
+    `open` is the number of each lane's open one. `settle` is called when some have landed.
+    """
+
+    def __init__(self, settle: Callable[[], None] = lambda: None) -> None:
         self.open: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
+        self._flying: list[Flight] = []
+        self._settle = settle
+
+    def start(self, flight: Flight) -> None:
+        """Put something in flight, in the open groups."""
+        flight.group = self.open
+        self._flying.append(flight)
 
     def close(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
         self.open = self.open + (1 if mask.whole else mask.lanes)
 
-    def due(self, group: NDArray[np.int64], mask: Mask, newest: int | None) -> Bools:
-        """Return the lanes in `mask` whose group is closed, and not of the `newest`; None: or open."""
-        return mask.lanes if newest is None else np.asarray(mask.lanes & (group < self.open - newest))
+    def wait(self, mask: Mask, newest: int | None) -> None:
+        """Land all but the `newest` closed groups of the lanes in `mask`; None lands open ones too."""
+
+        def due(flight: Flight) -> Bools:
+            closed = True if newest is None else flight.group < self.open - newest
+            return np.asarray(mask.lanes & closed)
+
+        self._land(self._flying, due)
+
+    def landing(self, mask: Mask) -> Callable[[Bools], None]:
+        """Return what lands what the lanes in `mask` have in flight now, for those that it is given."""
+        flights = [flight for flight in self._flying if (flight.waiting & mask.lanes).any()]
+        return lambda lanes: self._land(flights, lambda flight: lanes)
+
+    def finish(self) -> None:
+        """Land everything."""
+        self._land(self._flying, lambda flight: flight.waiting)
+
+    @property
+    def unfinished(self) -> Flight | None:
+        """What has been in flight longest."""
+        return self._flying[0] if self._flying else None
+
+    def _land(self, flights: list[Flight], due: Callable[[Flight], Bools]) -> None:
+        for flight in flights:
+            lanes = flight.waiting & due(flight)
+            if lanes.any():
+                flight.waiting = flight.waiting & ~lanes
+                flight.land(lanes)
+        self._flying = [flight for flight in self._flying if flight.waiting.any()]
+        self._settle()

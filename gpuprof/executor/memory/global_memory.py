@@ -96,7 +96,7 @@ class Buffer:
         return self._dtype.itemsize
 
     def begin_launch(self) -> None:
-        """From now on, `written_count` counts what another launch writes."""
+        """From now on, `written_now` tells what another launch writes."""
         if self._written is not None:
             before = self._written_before
             self._written_before = self._written if before is None else before | self._written
@@ -109,10 +109,6 @@ class Buffer:
         self._written = self._written_before = None
         self.combined = False
 
-    def written_count(self) -> int:
-        """Return how many elements this launch has stored to."""
-        return 0 if self._written is None else int(np.count_nonzero(self._written))
-
     def holds(self, low: int, high: int) -> bool:
         """Tell whether every byte from `low` to `high` (exclusive) is its own."""
         return self.address <= low and high <= self.address + self.size
@@ -121,11 +117,11 @@ class Buffer:
         """Return the current content, as a view in the dtype and shape that was allocated."""
         return self._bytes[: self.size].view(self._dtype).reshape(self._shape)
 
-    def written_now(self, start: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return of bytes whether this launch has stored to the elements that they belong to."""
+    def written_now(self, elements: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return of elements whether this launch has stored to them."""
         if self._written is None:
-            return np.zeros(start.shape, dtype=np.bool_)
-        return np.asarray(self._written[start // self._dtype.itemsize])
+            return np.zeros(elements.shape, dtype=np.bool_)
+        return np.asarray(self._written[elements])
 
     def written_mask(self) -> NDArray[np.bool_]:
         """Return which elements a kernel has stored to since the allocation."""
@@ -225,6 +221,11 @@ class GlobalMemory:
         self._next = _FIRST_ADDRESS
         self._constant: dict[str, int] = {}
 
+    @property
+    def writable(self) -> list[Buffer]:
+        """The allocations that a kernel may change."""
+        return [buffer for buffer in self.buffers if not buffer.read_only]
+
     def constant_window(self, module: str) -> int:
         """Return where the constant memory of a module starts, by its text."""
         number = self._constant.setdefault(module, len(self._constant))
@@ -255,7 +256,7 @@ class GlobalMemory:
 
     def snapshot(self) -> Callable[[], None]:
         """Return what puts the content of all allocations back as it is now, and forgets later ones."""
-        parts = [buffer.snapshot() for buffer in self.buffers if not buffer.read_only]
+        parts = [buffer.snapshot() for buffer in self.writable]
         buffers, variables, end, heap = self.buffers.copy(), self.variables.copy(), self._next, self.heap
         if heap is not None:
             parts.append(heap.snapshot())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpuprof.copy_engine import GRANULE_BYTES
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
-from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
+from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
 from gpuprof.executor.memory.banks import wavefronts
 from gpuprof.executor.memory.global_memory import moved_dtype
 
@@ -288,10 +288,6 @@ class SharedBlocks:
         """Return the content as elements of `size` bytes."""
         return self._shared.content.reshape(-1).view(moved_dtype(size))
 
-    def written_count(self) -> int:
-        """Return how many elements were stored to, which nobody counts here."""
-        return 0
-
     def place(self, byte: int) -> tuple[str, int]:
         """Return what a message calls a byte, and its address."""
         return self._layout.byte(byte % self._shared.block_bytes)
@@ -311,11 +307,3 @@ def overwritten(pattern: SharedPattern, values: Lanes) -> Bools:
     result = np.zeros(shape, dtype=np.bool_)
     result[chosen] = differ(stored[last[which]], stored)
     return result
-
-
-def differ(a: Lanes, b: Lanes) -> Bools:
-    """Compare raw elements bit by bit: shape as they broadcast."""
-    if a.dtype.itemsize < 16:
-        return np.asarray(a != b)
-    a, b = (np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b))
-    return np.asarray((a != b).any(axis=-1))

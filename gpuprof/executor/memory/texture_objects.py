@@ -67,11 +67,6 @@ def bind_surface(memory: GlobalMemory, buffer: Buffer, texels: Texels) -> int:
     return _bound(memory, SurfaceObject(buffer, texels))
 
 
-def surfaces_of(memory: GlobalMemory) -> list[Buffer]:
-    """Return the buffers of all surfaces, which any kernel that has their handle may write."""
-    return [made.buffer for made in memory.objects.values() if isinstance(made, SurfaceObject)]
-
-
 def _bound(memory: GlobalMemory, made: TextureObject | SurfaceObject) -> int:
     texels, buffer = made.texels, made.buffer
     wanted = prod(texels.extents) * texels.texel_bytes

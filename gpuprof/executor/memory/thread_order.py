@@ -68,6 +68,11 @@ class ThreadOrder(Listener):
         numbers = np.arange(count, dtype=np.int64) + self.first * self.block_threads
         return numbers.reshape(self.blocks, self.warps, WARP)
 
+    def position(self, thread: int) -> tuple[int, int, int]:
+        """Return the (block, warp, lane) in the batch of a thread, by its number in the launch."""
+        warp, lane = divmod(thread - self.first * self.block_threads, WARP)
+        return *divmod(warp, self.warps), lane
+
     @property
     def _untouched(self) -> bool:
         """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
@@ -222,12 +227,9 @@ class ThreadOrder(Listener):
         )
         return moment
 
-    def ordered(self, stamps: Numbers, who: Numbers, settled: Settled | None = None) -> Bools:
-        """Return whether what each stamp tells happened before what the thread beside it does.
-
-        They rely on what was `settled` when they did it, by default on what is now.
-        """
-        settled = settled or self.settled
+    def ordered(self, stamps: Numbers, who: Numbers) -> Bools:
+        """Return whether what each stamp tells happened before what the thread beside it does now."""
+        settled = self.settled
         kind, earlier, moment = kind_of(stamps), thread_of(stamps), moment_of(stamps)
         count = self.layout.blocks
         block, thread = np.divmod(who, self.block_threads)

@@ -21,7 +21,6 @@ from gpuprof.executor.memory.moments import (
     OF_WARP,
     ONE,
     Numbers,
-    Settled,
     kind_of,
     thread_of,
     with_kind,
@@ -32,14 +31,12 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 _KEPT = 1 << 20
 
 
-def unordered(
-    held: Numbers, order: ThreadOrder, who: Numbers, settled: Settled | None = None
-) -> NDArray[np.intp]:
+def unordered(held: Numbers, order: ThreadOrder, who: Numbers) -> NDArray[np.intp]:
     """Return which of the stamps in `held` tell of another thread, not ordered before the one beside it."""
     suspects = np.flatnonzero((held != 0) & ((held >> MOMENT_BITS) != who))
     if not suspects.size:
         return suspects
-    return suspects[~order.ordered(held[suspects], who[suspects], settled)]
+    return suspects[~order.ordered(held[suspects], who[suspects])]
 
 
 class ConcurrentAccesses:
@@ -81,13 +78,12 @@ class ConcurrentAccesses:
         order: ThreadOrder,
         place: Numbers,
         who: Numbers,
-        settled: Settled | None = None,
         *,
         elsewhere: bool = False,
     ) -> tuple[int, int] | None:
         """Return the first access of another thread that is not ordered before those of `who` at `place`.
 
-        They rely on what is `settled`, by default now; `elsewhere` only threads of other blocks count.
+        If `elsewhere`, only threads of other blocks count.
 
         Returns which of the places, and the stamp of who else was there; or None.
         """
@@ -95,7 +91,7 @@ class ConcurrentAccesses:
             if stamps is None:
                 continue
             held = stamps[place]
-            found = unordered(held, order, who, settled)
+            found = unordered(held, order, who)
             if elsewhere and found.size:
                 met = held[found]
                 apart = thread_of(met) // order.block_threads != who[found] // order.block_threads
@@ -137,16 +133,12 @@ class ConcurrentAccesses:
             self._all, self._by_place = [(places, stamps)], True
         return self._all[0]
 
-    def add(
-        self, order: ThreadOrder, place: Numbers, stamps: Numbers, settled: Settled | None = None
-    ) -> None:
+    def add(self, order: ThreadOrder, place: Numbers, stamps: Numbers) -> None:
         """Remember accesses of one instruction: several of them may be at one place."""
         who = thread_of(stamps)
         held = self._first[place]
         joins = np.zeros(len(place), dtype=np.bool_)
-        joins[unordered(held, order, who, settled)] = True
-        plain = kind_of(stamps) == ONE
-        joins |= ~plain
+        joins[unordered(held, order, who)] = True
         taken = ~joins
         self._first[place[taken]] = stamps[taken]
         # Of those that took one place together, the last one has it.
@@ -154,18 +146,16 @@ class ConcurrentAccesses:
         if joins.any():
             if self._second is None:
                 self._second = np.zeros_like(self._first)
-            self._join(self._second, order, place[joins], stamps[joins], settled)
+            self._join(self._second, order, place[joins], stamps[joins])
 
-    def _join(
-        self, second: Numbers, order: ThreadOrder, place: Numbers, stamps: Numbers, settled: Settled | None
-    ) -> None:
-        who, kind = thread_of(stamps), kind_of(stamps)
+    def _join(self, second: Numbers, order: ThreadOrder, place: Numbers, stamps: Numbers) -> None:
         by_place = np.argsort(place, kind="stable")
-        place, stamps, who, kind = place[by_place], stamps[by_place], who[by_place], kind[by_place]
+        place, stamps = place[by_place], stamps[by_place]
+        who = thread_of(stamps)
         held = second[place]
         stays = np.zeros(len(place), dtype=np.bool_)
-        stays[unordered(held, order, who, settled)] = True
-        wider = np.where(stays, np.maximum(kind, _widened(held, who, order)), kind)
+        stays[unordered(held, order, who)] = True
+        wider = np.where(stays, _widened(held, who, order), ONE)
         begins = np.ones(len(place), dtype=np.bool_)
         begins[1:] = place[1:] != place[:-1]
         start = np.flatnonzero(begins)

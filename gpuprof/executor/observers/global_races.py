@@ -10,10 +10,6 @@ matter who comes last.
 
 That the executor runs blocks in some order excuses nothing. Only blocks that run are judged, and only buffers
 that kernels may write.
-
-Most kernels store each element of an output once and do nothing else with it. That is seen from two numbers
-at the end of the launch: how many stores there were, and how many elements they wrote. Until then stores are
-only logged; as soon as anything else happens to the buffer, the log is replayed and every access judged.
 """
 
 from collections.abc import Callable, Collection
@@ -35,14 +31,13 @@ from gpuprof.executor.memory.global_accesses import (
     MemoryOperation,
     Observer,
 )
-from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     Numbers,
     Timeline,
     moment_of,
     thread_of,
-    with_kind,
 )
 from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
@@ -50,8 +45,6 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 
-#: Stores that are logged before a buffer's accesses are judged one by one.
-_LOGGED_STORES = 1 << 23
 _OTHER_VALUE = " with another value"
 
 
@@ -111,28 +104,20 @@ class GlobalRaces(Observer):
         self.shadows[buffer.address].update(one, failed)
 
     def finish(self) -> None:
-        """The launch is over: judge what was put off."""
-        for shadow in self.shadows.values():
-            shadow.finish()
+        """The launch is over."""
         self.shadows.clear()  # they refer back, and hold the buffers
 
 
 class Shadow:
     """Who touched what of one buffer in the present launch.
 
-    Plain stores are only logged at first, unless all are judged `at_once`. `variables` are what was released
-    by strong writes to this buffer, by byte.
+    `variables` are what was released by strong writes to this buffer, by byte.
     """
 
-    def __init__(self, buffer: Buffer | SharedBlocks, races: GlobalRaces, *, at_once: bool = False) -> None:
+    def __init__(self, buffer: Buffer | SharedBlocks, races: GlobalRaces) -> None:
         self.buffer = buffer
         self.races = races
         self.variables: dict[int, AcquiredPlace] = {}
-        #: Plain stores that are not judged yet, with their values.
-        self._log: list[tuple[MemoryOperation, Lanes]] | None = None
-        if not (at_once or races.releases is not None):
-            self._log = []
-        self._logged = 0
         #: Bytes of an element of the arrays below: the smallest access so far.
         self._granule = 0
         self._writers: Numbers | None = None
@@ -143,18 +128,11 @@ class Shadow:
 
     def read(self, one: MemoryOperation) -> None:
         """Listener loads."""
-        self._judge_all()
         if one.manner in STRONG_READS:
             self._signal(one, reads=True, writes=False)
-            self._touch(one)
-            return
-        one.moment = one.order.timeline.moment(one.line)
-        few = one.index.size < one.order.blocks * one.order.block_threads
-        if few and one.mask is not None and one.mask.whole and one.manner is Manner.READ:
-            for part, kind in one.merged():
-                self._touch(part, kind)
         else:
-            self._touch(one)
+            one.moment = one.order.timeline.moment(one.line)
+        self._touch(one)
 
     def stored_in_warp(self, one: MemoryOperation) -> tuple[int, int] | None:
         """Return the first thread of a strong read for which another lane of its warp stored without order.
@@ -179,7 +157,6 @@ class Shadow:
 
         Those that are true in `failed` compared with another value than they found: they have only read.
         """
-        self._judge_all()
         if failed is not None and failed.any():
             read = one.of(failed, Manner.STRONG_READ)
             read.parts = 1
@@ -195,16 +172,7 @@ class Shadow:
 
     def write(self, one: MemoryOperation, values: Lanes) -> None:
         """Listener stores that are about to happen."""
-        item, plain = self.buffer.item_bytes, one.manner is Manner.WRITE
-        if self._log is not None and one.mask is not None and plain and one.size >= item:
-            one.moment, one.settled = one.order.timeline.moment(one.line), one.order.settled
-            self._log.append((one, values))
-            self._logged += one.mask.total_threads * (one.size // item)
-            if self._logged > min(_LOGGED_STORES, self.buffer.size // item):
-                self._judge_log()
-            return
-        self._judge_all()
-        if plain:
+        if one.manner is Manner.WRITE:
             # That ends what was released by the variables that it overwrites.
             for where in self.variables.keys() & set(
                 (one.place * one.size).tolist() if self.variables else ()
@@ -219,11 +187,6 @@ class Shadow:
             self._note_together(one)
         self._touch(one)
 
-    def finish(self) -> None:
-        """The launch is over: stores that wrote as many elements as there were met nobody."""
-        if self._log and self.buffer.written_count() != self._logged:
-            self._judge_log()
-
     def _signal(self, one: MemoryOperation, *, reads: bool, writes: bool) -> None:
         """Threads use variables by strong operations, and may so release and acquire."""
         one.moment = one.order.signal(
@@ -236,20 +199,6 @@ class Shadow:
             near=one.near,
             relaxed=one.manner in RELAXED_READS,
         )
-
-    def _judge_all(self) -> None:
-        """From now on, judge every access when it happens."""
-        if self._log is not None:
-            self._judge_log()
-
-    def _judge_log(self) -> None:
-        log, self._log = self._log or [], None
-        content = np.zeros(-(-self.buffer.size // 16) * 16, dtype=np.uint8) if log else None
-        for one, given in log:
-            assert content is not None
-            values, view = one.each(given), content.view(moved_dtype(one.size))
-            self._write(one, values, view)
-            view[one.place] = values
 
     def _judge_blocks(self, one: MemoryOperation) -> None:
         """Listener atomic operations whose scope is the block: two blocks may not share a place."""
@@ -264,7 +213,7 @@ class Shadow:
 
     def _write(self, one: MemoryOperation, values: Lanes, content: Lanes) -> None:
         """Listener plain stores over `content`, which is still as it was before."""
-        order, settled = one.order, one.settled
+        order = one.order
         granules, owners = self._granules(one)
         stamps = owners << MOMENT_BITS | one.moment
         # What is stored to each granule, as bytes.
@@ -276,7 +225,7 @@ class Shadow:
         held = writers[granules]
         if held.any():
             before = content.view(np.uint8).reshape(-1, self._granule)
-            met = unordered(held, order, owners, settled)
+            met = unordered(held, order, owners)
             if met.size:
                 differ = (before[granules[met]] != parts[met]).any(axis=1)
                 if differ.any():
@@ -287,7 +236,7 @@ class Shadow:
             if repeated is not None:
                 # Stores that change what several threads stored before.
                 changing = np.flatnonzero((before[granules] != parts).any(axis=1))
-                found = repeated.conflict(order, granules[changing], owners[changing], settled)
+                found = repeated.conflict(order, granules[changing], owners[changing])
                 if found is not None:
                     hit = int(changing[found[0]])
                     self._report(one, granules[hit], owners[hit], found[1], _OTHER_VALUE)
@@ -299,7 +248,7 @@ class Shadow:
             self._judge_collisions(one, granules, owners, parts)
             repeats[lost] = True
         if repeats.any():
-            self._accesses(Manner.REPEATED).add(order, granules[repeats], stamps[repeats], settled)
+            self._accesses(Manner.REPEATED).add(order, granules[repeats], stamps[repeats])
 
     def _judge_collisions(
         self, one: MemoryOperation, granules: Numbers, owners: Numbers, parts: NDArray[np.uint8]
@@ -314,7 +263,7 @@ class Shadow:
             stamp = int(owners[first]) << MOMENT_BITS | one.moment
             self._report(one, granules[second], owners[second], stamp, _OTHER_VALUE)
 
-    def _touch(self, one: MemoryOperation, kind: int = 0) -> None:
+    def _touch(self, one: MemoryOperation) -> None:
         """Listener and remember accesses that may happen together with others of their kind."""
         width = one.size // one.parts if one.manner in STRONG else 0
         granules, owners = self._granules(one)
@@ -325,9 +274,7 @@ class Shadow:
                 hit = int(found[0])
                 self._report(one, granules[hit], owners[hit], int(held[hit]))
         self._meet(one, granules, owners, width)
-        stamps = owners << MOMENT_BITS | one.moment
-        stamps = with_kind(stamps, kind) if kind else stamps
-        self._accesses(one.manner, width).add(one.order, granules, stamps)
+        self._accesses(one.manner, width).add(one.order, granules, owners << MOMENT_BITS | one.moment)
 
     def _accesses(self, manner: Manner, width: int = 0) -> ConcurrentAccesses:
         if (manner, width) not in self._others:
@@ -462,7 +409,7 @@ class SharedOrder(Observer):
     def __init__(self, blocks: SharedBlocks, races: GlobalRaces, polled: Collection[int] = ()) -> None:
         self.lucky: LuckyRead | None = None
         self._polled = polled
-        self._shadow = Shadow(blocks, races, at_once=True)
+        self._shadow = Shadow(blocks, races)
 
     def wants(self, buffer: Any) -> bool:
         """As an observer."""

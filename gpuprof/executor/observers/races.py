@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, first_true
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
     SharedMemory,
     SharedPattern,
-    differ,
     overwritten,
 )
 from gpuprof.executor.observers.touches import (

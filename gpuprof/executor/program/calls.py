@@ -8,9 +8,9 @@ same. Functions that call themselves, or each other, stand in the body once for 
 `recursion` makes their calls of each other jumps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC
@@ -194,9 +194,9 @@ class _Inliner:
                 yield item
             elif item.opcode[0] == "call":
                 assert isinstance(original, Instruction)
-                yield from self._guarded_call(function, original, item, passed)
+                yield from self._guarded(item, partial(self._call, function, original, passed))
             elif item.opcode[0] == "brx":
-                yield from self._guarded_jump(function, original, item, body)
+                yield from self._guarded(item, partial(self._jump, function, original, body))
             elif item.opcode[:2] in (("ld", "param"), ("st", "param")) and self._is_passed(item, passed):
                 yield from self._moves(item, passed)
             else:
@@ -246,28 +246,25 @@ class _Inliner:
         operands = tuple(moved if operand is memory else operand for operand in item.operands)
         return replace(item, opcode=(item.opcode[0], "local", *item.opcode[2:]), operands=operands)
 
-    def _guarded_jump(
-        self,
-        function: Function,
-        original: Instruction | Label,
-        item: Instruction,
-        body: list[Instruction | Label],
+    def _guarded(
+        self, item: Instruction, expanded: Callable[[Instruction], Iterator[Instruction | Label]]
     ) -> Iterator[Instruction | Label]:
+        """Yield what an instruction becomes, and around it a branch if it has a guard."""
         if item.guard is None:
-            yield from self._jump(function, original, item, body)
+            yield from expanded(item)
             return
         self.calls += 1
-        around = f"around jump {self.calls}"
+        around = f"around {self.calls}"
         yield replace(item, opcode=("bra",), operands=(Sym(around),), negated=not item.negated)
-        yield from self._jump(function, original, replace(item, guard=None, negated=False), body)
+        yield from expanded(replace(item, guard=None, negated=False))
         yield Label(around)
 
     def _jump(
         self,
         function: Function,
         original: Instruction | Label,
-        item: Instruction,
         body: list[Instruction | Label],
+        item: Instruction,
     ) -> Iterator[Instruction | Label]:
         """`brx.idx`: a switch over the labels of its table."""
         assert isinstance(original, Instruction)
@@ -297,20 +294,8 @@ class _Inliner:
         yield replace(item, opcode=("no_target",), operands=(value,), guard=None)
         yield replace(item, opcode=("bra",), operands=(Sym(after),), guard=None)
 
-    def _guarded_call(
-        self, caller: Function, original: Instruction, item: Instruction, passed: dict[str, str]
-    ) -> Iterator[Instruction | Label]:
-        if item.guard is None:
-            yield from self._call(caller, original, item, passed)
-            return
-        self.calls += 1
-        around = f"around call {self.calls}"
-        yield replace(item, opcode=("bra",), operands=(Sym(around),), negated=not item.negated)
-        yield from self._call(caller, original, replace(item, guard=None, negated=False), passed)
-        yield Label(around)
-
     def _call(
-        self, caller: Function, original: Instruction, item: Instruction, passed: dict[str, str]
+        self, caller: Function, original: Instruction, passed: dict[str, str], item: Instruction
     ) -> Iterator[Instruction | Label]:
         names = self.graph.callees(caller, original)
         target = called(item)

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from gpuprof.executor.program.flow import reads_and_writes
+from gpuprof.executor.program.flow import first_reads, reads_and_writes
 from gpuprof.executor.program.ptx import Function, Imm, Instruction, Label, Operand, Reg, Sym, Vec
 
 #: Names of multiply-adds, the first of which PTX has, by whether the product and the addend change sign.
@@ -43,7 +43,8 @@ def contract_products(function: Function) -> None:
     function.body = _without_unused(function.body)
     found = [*stretches(function)]
     writes = Counter(name for stretch in found for _, item in stretch for name in reads_and_writes(item)[1])
-    passing = {name for stretch in found for name in read_first(stretch)}
+    # What comes from another stretch, or from another pass through this one.
+    passing = {name for stretch in found for name in first_reads(item for _, item in stretch)[0]}
     written: dict[int, list[Instruction]] = {}
     for stretch in found:
         if not any(_is_product(item) for _, item in stretch):
@@ -379,15 +380,3 @@ def _ends_stretch(item: Instruction) -> bool:
     if name in ("div", "rcp", "sqrt"):
         return not _ROUNDINGS.isdisjoint(words)
     return name == "rsqrt" and words[-1] == "f64" and "ftz" not in words
-
-
-def read_first(stretch: Stretch) -> set[str]:
-    """Return the registers whose value comes from another stretch, or from another pass through this one."""
-    first: set[str] = set()
-    written: set[str] = set()
-    for _, item in stretch:
-        reads, writes = reads_and_writes(item)
-        first |= {*reads} - written
-        if item.guard is None:
-            written |= {*writes}
-    return first

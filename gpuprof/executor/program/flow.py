@@ -249,18 +249,24 @@ def live_after(body: list[Instruction | Label], opcode: str) -> list[set[str]]:
     return found
 
 
+def first_reads(items: Iterable[Instruction]) -> tuple[set[str], set[str]]:
+    """Return the registers that are read before these instructions write them, and those written for sure."""
+    first: set[str] = set()
+    written: set[str] = set()
+    for item in items:
+        reads, writes = reads_and_writes(item)
+        first |= set(reads) - written
+        if item.guard is None:
+            written |= set(writes)
+    return first, written
+
+
 def _live_into(blocks: list[BasicBlock]) -> list[set[str]]:
     """Return for each block the registers that it, or one after it, reads before it writes them."""
     wanted: list[set[str]] = []
     given: list[set[str]] = []
     for block in blocks:
-        first: set[str] = set()
-        written: set[str] = set()
-        for item in block.items:
-            reads, writes = reads_and_writes(item)
-            first |= set(reads) - written
-            if item.guard is None:
-                written |= set(writes)
+        first, written = first_reads(block.items)
         wanted.append(first)
         given.append(written)
     changed = True
@@ -299,7 +305,7 @@ def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     sources: list[str] = [item.guard] if item.guard else []
     targets: list[str] = []
     for position, operand in enumerate(item.operands):
-        names = _registers(operand)
+        names = registers_in(operand)
         second = position == 1 and len(item.operands) > 1 and _has_second_target(item)
         first = position == 0 and not from_first and not isinstance(operand, Mem)
         if first or second:
@@ -325,13 +331,14 @@ def _has_second_target(item: Instruction) -> bool:
     return item.opcode[0] == "match" and "all" in item.opcode and len(item.operands) == 4
 
 
-def _registers(operand: object) -> list[str]:
+def registers_in(operand: object) -> list[str]:
+    """Return the registers of an operand."""
     if isinstance(operand, Reg):
         return [operand.name]
     if isinstance(operand, Vec):
-        return [name for item in operand.items for name in _registers(item)]
+        return [name for item in operand.items for name in registers_in(item)]
     inner = getattr(operand, "of", None) or getattr(operand, "base", None)
-    return [] if inner is None or isinstance(inner, Imm) else _registers(inner)
+    return [] if inner is None or isinstance(inner, Imm) else registers_in(inner)
 
 
 #: Instructions that machine code has no need of.

@@ -25,6 +25,7 @@ from gpuprof.executor.program.ptx import (
     Variable,
     Vec,
 )
+from gpuprof.executor.program.shared_layout import aligned, laid_out
 
 
 class Renamer:
@@ -254,10 +255,5 @@ class Recursion:
 
 def _frame(function: Function) -> tuple[dict[str, int], int]:
     """Return where a function's local variables lie in its frame, and the bytes of the frame."""
-    offsets: dict[str, int] = {}
-    end = 0
-    for variable in function.variables:
-        if variable.space == "local":
-            offsets[variable.name] = start = -(-end // variable.align) * variable.align
-            end = start + variable.size
-    return offsets, -(-end // _ALIGNMENT) * _ALIGNMENT
+    offsets, end = laid_out(variable for variable in function.variables if variable.space == "local")
+    return offsets, aligned(end, _ALIGNMENT)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes
+from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import repeated
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 
@@ -128,7 +128,7 @@ class _Slicer:
             elif item.opcode[0] == "cp" and "shared" in self.content:
                 self.content.add("global")
         elif role is Role.ADDRESS_ONLY and (base := self._base(number, place)) is not None:
-            self.wanted.update(_names(base[0]))
+            self.wanted.update(registers_in(base[0]))
         elif role is Role.ADDRESS_ONLY:
             self.wanted.update(_directing(item))
 
@@ -258,22 +258,15 @@ def _directing(item: Instruction) -> list[str]:
         if name == "match" and len(item.operands) == 4:
             position = 2
         directing = [operand for i, operand in enumerate(item.operands) if i > position]
-        return found + [register for operand in directing for register in _names(operand)]
+        return found + [register for operand in directing for register in registers_in(operand)]
     if name == "wgmma":  # descriptors of what lies in shared memory; the rest are values
         return found + [operand.name for operand in item.operands[1:3] if isinstance(operand, Reg)]
     if name == "wmma":  # where its matrix lies, and how far rows are apart
         return found + [
-            name for operand in item.operands if not isinstance(operand, Vec) for name in _names(operand)
+            name
+            for operand in item.operands
+            if not isinstance(operand, Vec)
+            for name in registers_in(operand)
         ]
     memory = [operand for operand in item.operands if isinstance(operand, Mem)]
-    return found + [register for operand in memory for register in _names(operand.base)]
-
-
-def _names(operand: Operand) -> list[str]:
-    if isinstance(operand, Reg):
-        return [operand.name]
-    if isinstance(operand, Vec):
-        return [name for part in operand.items for name in _names(part)]
-    if isinstance(operand, Mem):
-        return _names(operand.base)
-    return []
+    return found + [register for operand in memory for register in registers_in(operand.base)]

@@ -23,8 +23,8 @@ from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.arithmetic_steps import arithmetic, move
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
-from gpuprof.executor.steps.memory_steps import load
-from gpuprof.executor.steps.shared_loads import SharedLoads, loaded, loads_floats
+from gpuprof.executor.steps.memory_steps import load, parts_of
+from gpuprof.executor.steps.shared_loads import SharedLoads, loads_floats
 
 #: What is collected, and what a tape calls it; a move only gives a value another name.
 _COLLECTED: dict[tuple[str, ...], str] = {
@@ -104,7 +104,7 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
     for item in group:
         if item.opcode[0] == "ld":
             number, displacement = next(displacements)
-            made = loaded(item)
+            made = parts_of(item.operands[0])
             values.update(zip(made, tape.shared(places[number], displacement, len(made)), strict=True))
         else:
             made, sources = item.operands[:1], item.operands[1:]

@@ -20,8 +20,8 @@ from gpuprof.executor.memory.windows import SHARED_WINDOW
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
-from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
-from gpuprof.executor.steps.mma_steps import by_whole_warps, vector
+from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, parts_of
+from gpuprof.executor.steps.mma_steps import by_whole_warps
 from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace, Space, read_from, write_to
 
 #: Reads a space, or writes it, for one access of an instruction.
@@ -114,7 +114,7 @@ class MatrixMove:
         count, self._exchanged, in_window = _form(item)
         address, registers = reversed(item.operands) if loads else item.operands
         memory = memory_operand(address, item)
-        self.parts = vector(registers)
+        self.parts = parts_of(registers)
         if len(self.parts) != count:
             raise UnsupportedInstruction(item.name, item.line)
         kind = "load" if loads else "store"

@@ -12,7 +12,7 @@ from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_o
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import Cache, Manner
 from gpuprof.executor.memory.global_flights import LanePlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import (
@@ -37,7 +37,6 @@ from gpuprof.executor.steps.spaces import (
     GlobalSpace,
     LocalSpace,
     MemoryRequest,
-    ReadOnlySpace,
     SharedSpace,
     Space,
 )
@@ -363,14 +362,15 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     line, offset, manner = item.line, memory.offset, _manner(coder, item, kind)
     remote = name == "generic" or names_cluster(item)
     parts = next((int(word[1:]) for word in item.opcode if word in ("v2", "v4", "v8")), 1)
+    cache = Cache.READ_ONLY if "nc" in item.opcode or item.opcode[0] == "ldu" else Cache.COHERENT
 
     def request(family: str | None, start: int = 0) -> MemoryRequest:
         site = coder.site(family, item) if family else None
-        return MemoryRequest(site, line, size, offset - start, manner, remote=remote, parts=parts)
+        return MemoryRequest(
+            site, line, size, offset - start, manner, remote=remote, parts=parts, cache=cache
+        )
 
     if name == "global":
-        if "nc" in item.opcode or item.opcode[0] == "ldu":
-            return ReadOnlySpace(request(f"global_{kind}"))
         return GlobalSpace(request(f"global_{kind}"))
     if name == "shared":
         return SharedSpace(request(f"shared_{kind}", coder.shared_start))

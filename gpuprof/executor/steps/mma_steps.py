@@ -9,9 +9,10 @@ import numpy as np
 from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product, SparseProduct
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
-from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
+from gpuprof.executor.steps.memory_steps import parts_of
 
 #: The pipe of the tensor cores that multiplies each type; what counts products of bits is not known.
 _PIPES = {**dict.fromkeys(("f16", "bf16", "tf32"), "hmma"), "f64": "dmma", "i8": "imma"}
@@ -24,7 +25,7 @@ def multiply(coder: Coder, item: Instruction) -> Step:
     if "sp" in item.opcode:
         return _multiply_sparse(coder, item)
     product = product_of(item)
-    d, a, b, c = (vector(operand) for operand in item.operands)
+    d, a, b, c = (parts_of(operand) for operand in item.operands)
     if (len(a), len(b), len(c)) != product.register_counts or len(c) != len(d):
         raise UnsupportedInstruction(item.name, item.line)
     reads_a, reads_b = (
@@ -54,7 +55,7 @@ def _multiply_sparse(coder: Coder, item: Instruction) -> Step:
     product = SparseProduct.of(words[0], words[4], words[5], words[3], saturates="satfinite" in item.opcode)
     if product is None:
         raise UnsupportedInstruction(item.name, item.line)
-    d, a, b, c = (vector(operand) for operand in item.operands[:4])
+    d, a, b, c = (parts_of(operand) for operand in item.operands[:4])
     dense = product.dense
     reads_a, reads_b = (
         [coder.reader(part, dense.factor_register, item) for part in parts] for parts in (a, b)
@@ -94,11 +95,6 @@ def product_of(item: Instruction) -> Product:
     if product is None or (saturates and d_type != "s32") or bool(bitwise) != (a_type == "b1"):
         raise UnsupportedInstruction(item.name, item.line)
     return product
-
-
-def vector(operand: Operand) -> tuple[Operand, ...]:
-    """Return the registers of an operand, in braces or alone."""
-    return operand.items if isinstance(operand, Vec) else (operand,)
 
 
 def tensor_counter(coder: Coder, item: Instruction, product: Product) -> Callable[[Batch, Mask, int], None]:

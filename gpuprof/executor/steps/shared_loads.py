@@ -17,9 +17,10 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access, Entry
 from gpuprof.executor.memory.remembered import Remembered
 from gpuprof.executor.memory.shared_memory import SharedPattern
-from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym
 from gpuprof.executor.steps.batch import Batch, RepeatedLoads
 from gpuprof.executor.steps.coding import Coder
+from gpuprof.executor.steps.memory_steps import parts_of
 from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
 
 _F32 = ARITHMETIC["f32"]
@@ -35,13 +36,7 @@ def loads_floats(item: Instruction) -> bool:
         return False
     if item.opcode[2:-1] not in ((), ("v2",), ("v4",)) or not isinstance(item.operands[1], Mem):
         return False
-    return all(isinstance(part, Reg) for part in loaded(item))
-
-
-def loaded(item: Instruction) -> tuple[Operand, ...]:
-    """Return the destinations of a load."""
-    target = item.operands[0]
-    return target.items if isinstance(target, Vec) else (target,)
+    return all(isinstance(part, Reg) for part in parts_of(item.operands[0]))
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,7 @@ class SharedLoads:
                 base, offset = replace(base, offset=0), offset + base.offset
             if base not in slots:
                 slots[base] = coder.slots.source(base, ARITHMETIC["s64"], item.line).slot
-            size = _WORD_BYTES * len(loaded(item))
+            size = _WORD_BYTES * len(parts_of(item.operands[0]))
             coder.shared_granule = min(coder.shared_granule, size)
             site = coder.site("shared_load", item)
             self._spaces.append(SharedSpace(MemoryRequest(site, item.line, size, offset)))

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES, Footprint, atomic_sectors, moving_footprint
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import Cache, Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.remembered import Moving
-from gpuprof.executor.memory.shared_memory import Apply, SharedPattern, differ
+from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.distributed_shared import ClusterAccess, note_remote
@@ -47,6 +47,7 @@ class MemoryRequest:
     elsewhere: Collection[str] = ()
     remote: bool = False
     parts: int = 1
+    cache: Cache = Cache.COHERENT
 
     def access(self, index: NDArray[np.intp], mask: Mask) -> dict[str, Any]:
         """Return what is told of lanes that access one buffer."""
@@ -55,7 +56,8 @@ class MemoryRequest:
     @cached_property
     def how(self) -> dict[str, Any]:
         """What is told of any such access."""
-        return {"line": self.line, "manner": self.manner, "parts": self.parts, "site": self.site}
+        how = {"line": self.line, "manner": self.manner, "parts": self.parts, "site": self.site}
+        return how | {"cache": self.cache}
 
     def __hash__(self) -> int:
         """The same for equal requests, and computed once: a batch looks them up at each access."""
@@ -104,14 +106,6 @@ def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray
     return np.broadcast_to(index, shape)[chosen], np.broadcast_to(values, shape)[chosen]
 
 
-def _differs(left: Lanes, right: Lanes) -> Bools:
-    """Tell which elements, of one or several words, have other bits."""
-    words = np.dtype(np.uint64) if left.itemsize > 8 else np.dtype(f"u{left.itemsize}")
-    left, right = np.broadcast_arrays(left, right)
-    bits = (np.ascontiguousarray(each).view(words).reshape(*each.shape, -1) for each in (left, right))
-    return np.asarray(np.not_equal(*bits).any(axis=-1))
-
-
 def nothing(size: int) -> Lanes:
     """Return elements of `size` bytes that stand for values which an address-only access does not move."""
     return np.zeros((1, 1, 1), dtype=moved_dtype(size))
@@ -143,7 +137,7 @@ class GlobalSpace:
         for target, part in parts:
             places, request = self._index(target, address, part), self.request
             if target.read_only:
-                changed = _differs(target.view(request.size).take(places), values) & part.lanes
+                changed = differ(target.view(request.size).take(places), values) & part.lanes
                 if changed.any() and not batch.events.address_only:
                     self._fault(batch, address, changed, "writes", "which is read-only")
                 continue  # what is stored stands there already: no card can tell
@@ -252,25 +246,6 @@ class GlobalSpace:
                     why = f"in {buffer.name}, where nothing is given out"
         detail = f"{verb} {self.request.size} bytes of global memory at {start:#x}, {why}"
         batch.fault(FaultKind.OUT_OF_BOUNDS, detail, self.request.line, position, start)
-
-
-@dataclass
-class ReadOnlySpace(GlobalSpace):
-    """Global memory that must stay as it is while the kernel runs."""
-
-    def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
-        super()._judge_read(batch, buffer, index, mask)
-        if not buffer.written_count():
-            return
-        start = np.broadcast_to(index * self.request.size, (batch.blocks, batch.warps, WARP))
-        parts = np.arange(0, self.request.size, buffer.item_bytes)
-        written = buffer.written_now(start[..., None] + parts).any(axis=-1) & mask.lanes
-        if written.any():
-            position = first_true(written)
-            where, address = buffer.place(int(start[position]))
-            text = f"reads {where} as what does not change (ld.global.nc), but this launch has stored there:"
-            text += " it may get the old value"
-            batch.fault(FaultKind.STALE, text, self.request.line, position, address)
 
 
 def check_alignment(

@@ -21,9 +21,10 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.texture_objects import SurfaceObject
-from gpuprof.executor.program.ptx import Instruction, Operand, Vec
+from gpuprof.executor.program.ptx import Instruction, Operand
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
+from gpuprof.executor.steps.memory_steps import parts_of
 from gpuprof.executor.steps.spaces import scatter
 from gpuprof.executor.steps.texture_steps import (
     GEOMETRIES,
@@ -40,7 +41,7 @@ _CACHES = frozenset({"ca", "cg", "cs", "cv", "wb", "wt"})
 
 def load(coder: Coder, item: Instruction) -> Step:
     """`suld.b`: one element or a vector per lane."""
-    access = _SurfaceAccess(coder, item, item.operands[1], _parts(item.operands[0]))
+    access = _SurfaceAccess(coder, item, item.operands[1], parts_of(item.operands[0]))
     coder.uncounted.add("global_load")
     writes = [coder.target(part, item) for part in access.parts]
 
@@ -67,7 +68,7 @@ def load(coder: Coder, item: Instruction) -> Step:
 
 def store(coder: Coder, item: Instruction) -> Step:
     """`sust.b`: one element or a vector per lane."""
-    access = _SurfaceAccess(coder, item, item.operands[0], _parts(item.operands[1]))
+    access = _SurfaceAccess(coder, item, item.operands[0], parts_of(item.operands[1]))
     coder.uncounted.add("global_store")
     reads = [coder.reader(part, access.dtype, item) for part in access.parts]
 
@@ -113,10 +114,6 @@ def update(coder: Coder, item: Instruction) -> Step:
             place.buffer.store(index, content[index], access.size)
 
     return where_active(coder, item, step)
-
-
-def _parts(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vec) else (operand,)
 
 
 @dataclass(frozen=True)

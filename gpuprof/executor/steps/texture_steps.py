@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode `tex`, `tld4` and the queries `txq` and `suq`.
 
-A texture reads past what the same launch writes: its cache is filled once and never told. Such a read is a
-fault, whoever wrote.
+A texture reads past what the same launch writes: its cache is filled once and never told.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +28,9 @@ from gpuprof.executor.arithmetic.texels import (
     within,
 )
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_accesses import Cache
 from gpuprof.executor.memory.texture_objects import SurfaceObject, TextureObject
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
@@ -281,18 +281,9 @@ class _Reader:
         shape = np.broadcast_shapes(index.shape, inside.shape, self.mask.lanes.shape)
         used = np.broadcast_to(self.mask.lanes & inside, shape)
         where = np.broadcast_to(index, shape)
-        stale = buffer.written_now(where * size) & used
-        if stale.any():
-            position = first_true(stale)
-            start = buffer.address + int(where[position]) * size
-            detail = (
-                f"reads texel {int(where[position])} of {buffer.name} through a texture, whose cache does"
-            )
-            detail += " not see what this launch has written there"
-            batch.fault(FaultKind.GLOBAL_RACE, detail, self.line, position, start)
         if used.any():
-            index, mask = np.where(used, where, 0), self.mask.of(used)
-            batch.events.tell("read", buffer, index=index, mask=mask, size=size, line=self.line)
+            told = {"index": np.where(used, where, 0), "mask": self.mask.of(used), "size": size}
+            batch.events.tell("read", buffer, **told, line=self.line, cache=Cache.TEXTURE)
 
     def _point(self, place: Sequence[Integers]) -> list[Lanes]:
         index, inside = self._texel(place)

@@ -164,7 +164,7 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         batch.tally.add(site, "operations", mask.warp_count * operations)
         batch.tally.add(site, "requests", mask.warp_count)
         chunks = [operand.chunks(batch, mask) for operand in (of_a, of_b)]
-        batch.products.start(_pattern(batch, mask, [part for part in chunks if part is not None]), item.line)
+        batch.products.read(_pattern(batch, mask, [part for part in chunks if part is not None]), item.line)
         if batch.events.address_only:
             return
         first, second = of_a.matrix(batch, mask), of_b.matrix(batch, mask)

@@ -17,8 +17,8 @@ from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.matrix_steps import Read, Tiles, WriteTo
-from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, space_of
-from gpuprof.executor.steps.mma_steps import by_whole_warps, tensor_counter, vector
+from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, parts_of, space_of
+from gpuprof.executor.steps.mma_steps import by_whole_warps, tensor_counter
 from gpuprof.executor.steps.spaces import Space, read_from, write_to
 from gpuprof.executor.steps.wmma_layout import Form, Piece, Shape, factor_pieces, factor_tiles, sum_pieces
 
@@ -79,7 +79,7 @@ def _factor_of(shape: str, accumulator: str) -> str:
 def _multiply(coder: Coder, item: Instruction) -> Step:
     shape = shape_of(item)
     product = shape.product
-    d, a, b, c = (vector(operand) for operand in item.operands)
+    d, a, b, c = (parts_of(operand) for operand in item.operands)
     first, second = (b, a) if shape.exchanged else (a, b)
     tall, flat, pairs = product.register_counts
     steps = shape.steps
@@ -244,7 +244,7 @@ class FragmentMove:
 
 def _load(coder: Coder, item: Instruction) -> Step:
     fragment = FragmentMove(coder, item, item.operands[1], "load")
-    parts = vector(item.operands[0])
+    parts = parts_of(item.operands[0])
     count = fragment.register_count
     if len(parts) < count or len(parts) % count:
         raise UnsupportedInstruction(item.name, item.line)
@@ -260,7 +260,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
 
 def _store(coder: Coder, item: Instruction) -> Step:
     fragment = FragmentMove(coder, item, item.operands[0], "store")
-    parts = vector(item.operands[1])
+    parts = parts_of(item.operands[1])
     if len(parts) != fragment.register_count:
         raise UnsupportedInstruction(item.name, item.line)
     reads = [coder.reader(part, fragment.register, item) for part in parts]

@@ -87,7 +87,6 @@ def _execute(case: LaunchCase, ptx: str, *, follow_undefined: bool) -> Executed:
         arguments,
         memory,
         case.shared,
-        per_line=False,
         merged_atomics=_merged_atomics().get(case.name, ()),
     )
     pairs = zip(arguments, case.arguments, strict=True)
