@@ -156,17 +156,15 @@ class PhasedInterval(Interval):
         if len(self._moments) > _KEPT_SETS:
             self._forget_settled()
 
-    def forget(self, released: Bools) -> None:
-        """Blocks that are true in `released` passed a barrier of all their threads; the others did not."""
-        self.widen(len(released))
-        self.unfenced[(self.fencer_times != 0) & released[:, None]] = 0
-        super().forget(released)
-
-    def settle(self) -> None:
-        """All passed a barrier."""
-        self.unfenced[self.fencer_times != 0] = 0
-        super().settle()
-        self._begin()
+    def settle(self, released: Bools | None = None) -> None:
+        """As of `Interval`: fences of those that passed hold for everybody."""
+        if released is not None:
+            self.widen(len(released))
+        fenced = self.fencer_times != 0
+        self.unfenced[fenced if released is None else fenced & released[:, None]] = 0
+        super().settle(released)
+        if released is None:
+            self._begin()
 
     def apply(self, entry: Entry) -> None:
         """Listener one entry and remember it."""

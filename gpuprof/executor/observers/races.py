@@ -151,7 +151,7 @@ class RaceDetector(Listener):
     def settle(self, blocks: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
         if blocks is not None:
-            self._judge().forget(blocks)
+            self._judge().settle(blocks)
         elif self._interval is not None:
             interval = self._judge()
             interval.settle()
@@ -261,16 +261,12 @@ class Interval:
                 setattr(result, name, value.copy())
         return result
 
-    def forget(self, released: Bools) -> None:
-        """Blocks that are true in `released` passed a barrier; the others did not."""
-        self.widen(len(released))
+    def settle(self, released: Bools | None = None) -> None:
+        """Blocks that are true in `released` passed a barrier, and the others did not; all did by default."""
+        if released is not None:
+            self.widen(len(released))
         for name in self.PASSING:
-            getattr(self, name)[released] = 0
-
-    def settle(self) -> None:
-        """All passed a barrier."""
-        for name in self.PASSING:
-            getattr(self, name)[...] = 0
+            getattr(self, name)[... if released is None else released] = 0
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""

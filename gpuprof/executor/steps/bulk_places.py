@@ -3,7 +3,6 @@
 """What the decoders of all bulk copies share: operands, what is checked, and global memory by chunks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,23 +36,10 @@ _TENSOR_ALIGNMENT = 128
 Addresses = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class BoxPlaces:
-    """Where the pieces of a box come from, or go to.
-
-    `address` and `inside` are of each piece: shape (blocks or 1, chunks, pieces of a chunk). `size` is a
-    chunk, or an element where chunks cross the array's edge.
-    """
-
-    address: Addresses
-    inside: Bools
-    size: int
-
-
 def box_places(
     pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addresses], *, stores: bool = False
-) -> BoxPlaces:
-    """Return where the pieces of boxes lie.
+) -> BulkPlaces:
+    """Return where the pieces of boxes lie: chunks, or elements where chunks cross the array's edge.
 
     `first` has each coordinate of the box, for every chunk: shape (blocks or 1, chunks); the innermost ones
     are those of whole chunks. An H200 stores whole chunks of a row: of one that `stores`, what lies between
@@ -80,7 +66,8 @@ def box_places(
     inside = inside[..., None] & (x >= 0) & (x + each <= end)
     address = address[..., None] + x * item
     shape = np.broadcast_shapes(address.shape, inside.shape)
-    return BoxPlaces(np.broadcast_to(address, shape), np.broadcast_to(inside, shape), each * item)
+    address, inside = np.broadcast_to(address, shape), np.broadcast_to(inside, shape)
+    return BulkPlaces(pattern, address, each * item, inside)
 
 
 class BulkAddress:

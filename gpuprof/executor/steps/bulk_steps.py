@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
@@ -171,17 +171,17 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
             for column, part in by_number(columns, of_map):
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
                 first = [of_chunks(pattern, coordinate) for coordinate in coordinates]
-                box = box_places(pattern, tensor, first)
-                places = BulkPlaces(pattern, box.address, box.size, box.inside)
-                values = _box(batch, item.line, tensor, places, box.inside)
+                places = box_places(pattern, tensor, first)
+                values = _box(batch, item.line, tensor, places)
                 batch.bulk.load(pattern, values, column, item.line, places)
 
     return blocks.each(coder, item, copy)
 
 
-def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces, inside: Bools) -> Lanes:
+def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces) -> Lanes:
     """Return the chunks of a box."""
-    size = places.size
+    size, inside = places.size, places.inside
+    assert inside is not None
     outside = np.full(size // tensor.item_bytes, tensor.outside, dtype=f"u{tensor.item_bytes}")
     filler = outside.view(moved_dtype(size))[0]
     if not inside.any():

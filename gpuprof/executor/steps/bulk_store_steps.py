@@ -22,7 +22,6 @@ from gpuprof.executor.steps.bulk_places import (
     S32,
     Addresses,
     BoxOperands,
-    BoxPlaces,
     BulkAddress,
     box_places,
     check_multiple,
@@ -161,15 +160,12 @@ def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Ste
             _check_before(batch, item.line, part, coordinates)
             first = [of_chunks(pattern, value) for value in coordinates]
             places = box_places(pattern, tensor, first, stores=True)
+            assert places.inside is not None
             if places.inside.any():
                 pieces = batch.bulk.pieces(pattern, uniform_blocks(places.inside))
-                _send(batch, item.line, pieces, _of_pieces(places, pieces), combine)
+                # Those inside the array: shape (blocks or 1, pieces).
+                several = pieces.leading > 1
+                inside = places.start[places.inside][None] if several else places.start[:, places.inside[0]]
+                _send(batch, item.line, pieces, inside, combine)
 
     return where_active(coder, item, step)
-
-
-def _of_pieces(places: BoxPlaces, pieces: ChunkPattern) -> Addresses:
-    """Return the addresses of the pieces inside the array: shape (blocks or 1, pieces)."""
-    if pieces.leading > 1:
-        return np.asarray(places.address[places.inside])[None]
-    return np.asarray(places.address[:, places.inside[0]])

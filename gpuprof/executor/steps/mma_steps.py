@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode `mma.sync`: one product of small matrices by all lanes of a warp."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product, SparseProduct
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
-from gpuprof.executor.program.ptx import Imm, Instruction
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.program.ptx import Imm, Instruction, Operand
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.memory_steps import parts_of
@@ -25,22 +27,42 @@ def multiply(coder: Coder, item: Instruction) -> Step:
     if "sp" in item.opcode:
         return _multiply_sparse(coder, item)
     product = product_of(item)
-    d, a, b, c = (parts_of(operand) for operand in item.operands)
-    if (len(a), len(b), len(c)) != product.register_counts or len(c) != len(d):
+    _, *given = (parts_of(operand) for operand in item.operands)
+    if tuple(map(len, given)) != product.register_counts:
         raise UnsupportedInstruction(item.name, item.line)
-    reads_a, reads_b = (
-        [coder.reader(part, product.factor_register, item) for part in parts] for parts in (a, b)
-    )
-    reads_c = [coder.reader(part, product.sum_register, item) for part in c]
-    writes = [coder.target(part, item) for part in d]
     count = tensor_counter(coder, item, product)
+    return by_registers(coder, item, product, product.compute, lambda batch, mask: count(batch, mask, 1))
+
+
+def by_registers(
+    coder: Coder,
+    item: Instruction,
+    product: Product,
+    compute: Callable[..., list[Lanes]],
+    count: Callable[[Batch, Mask], None],
+    more: Sequence[Operand] = (),
+) -> Step:
+    """Return the step of a product that takes A, B and C from registers.
+
+    `compute` makes the registers of D of them, and of what `more` operands hold; `count` counts it.
+    """
+    d, *given = (parts_of(operand) for operand in item.operands[:4])
+    if len(given[2]) != len(d):
+        raise UnsupportedInstruction(item.name, item.line)
+    kinds = (product.factor_register, product.factor_register, product.sum_register)
+    reads = [
+        [coder.reader(part, kind, item) for part in parts] for parts, kind in zip(given, kinds, strict=True)
+    ]
+    others = [coder.reader(operand, product.factor_register, item) for operand in more]
+    writes = [coder.target(part, item) for part in d]
 
     def multiply(batch: Batch, mask: Mask) -> None:
-        count(batch, mask, 1)
+        count(batch, mask)
         if batch.events.address_only:
             return
-        values = [[read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c)]
-        for write, value in zip(writes, product.compute(*values), strict=True):
+        values = [[read(batch) for read in those] for those in reads]
+        made = compute(*values, *(read(batch) for read in others))
+        for write, value in zip(writes, made, strict=True):
             write(batch, value, mask)
 
     return by_whole_warps(coder, item, multiply)
@@ -55,27 +77,14 @@ def _multiply_sparse(coder: Coder, item: Instruction) -> Step:
     product = SparseProduct.of(words[0], words[4], words[5], words[3], saturates="satfinite" in item.opcode)
     if product is None:
         raise UnsupportedInstruction(item.name, item.line)
-    d, a, b, c = (parts_of(operand) for operand in item.operands[:4])
     dense = product.dense
-    reads_a, reads_b = (
-        [coder.reader(part, dense.factor_register, item) for part in parts] for parts in (a, b)
-    )
-    reads_c = [coder.reader(part, dense.sum_register, item) for part in c]
-    which = coder.reader(item.operands[4], dense.factor_register, item)
-    writes = [coder.target(part, item) for part in d]
-    site, chosen = (
-        coder.site(f"sparse_{dense.source}", item, requests=f"{_PIPES[dense.source]}_instructions"),
-        selector.bits,
-    )
+    site = coder.site(f"sparse_{dense.source}", item, requests=f"{_PIPES[dense.source]}_instructions")
+    compute = partial(product.compute, selector=selector.bits)
 
-    def multiply(batch: Batch, mask: Mask) -> None:
+    def count(batch: Batch, mask: Mask) -> None:
         batch.tally.add(site, "requests", mask.warp_count)
-        of_a, of_b, of_c = ([read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c))
-        values = product.compute(of_a, of_b, of_c, which(batch), chosen)
-        for write, value in zip(writes, values, strict=True):
-            write(batch, value, mask)
 
-    return by_whole_warps(coder, item, multiply)
+    return by_registers(coder, item, dense, compute, count, item.operands[4:5])
 
 
 def product_of(item: Instruction) -> Product:

@@ -6,7 +6,7 @@ Each memory instruction owns one accessor per space that its addresses may point
 elements of the access size; what they mean is the instruction's business.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
@@ -433,12 +433,8 @@ class GenericSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Read each space for the lanes that mean it."""
-        result: Lanes | None = None
-        for space, part, inner in self.parts(address, mask):
-            loaded = space.read(batch, inner, part)
-            result = loaded if result is None else np.where(part.lanes, loaded, result)
-        assert result is not None
-        return result
+        parts = self.parts(address, mask)
+        return _by_lanes((part, space.read(batch, inner, part)) for space, part, inner in parts)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Write each space for the lanes that mean it."""
@@ -449,12 +445,9 @@ class GenericSpace:
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
     ) -> Lanes:
         """Change each space for the lanes that mean it."""
-        result: Lanes | None = None
-        for space, part, inner in self.parts(address, mask):
-            old = space.update(batch, inner, part, apply, expected)
-            result = old if result is None else np.where(part.lanes, old, result)
-        assert result is not None
-        return result
+        parts = self.parts(address, mask)
+        how = apply, expected
+        return _by_lanes((part, space.update(batch, inner, part, *how)) for space, part, inner in parts)
 
     def parts(self, address: Lanes, mask: Mask) -> list[tuple[Space, Mask, Lanes]]:
         """Divide the lanes by the space that their address means, with their address in it."""
@@ -472,3 +465,11 @@ class GenericSpace:
                 part = mask if mask.whole and lanes.all() else mask.of(lanes)
                 parts.append((space, part, address - window if window else address))
         return parts
+
+
+def _by_lanes(found: Iterable[tuple[Mask, Lanes]]) -> Lanes:
+    """Return for each lane what was found for it."""
+    (_, result), *others = found
+    for part, value in others:
+        result = np.where(part.lanes, value, result)
+    return result

@@ -18,7 +18,7 @@ from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.matrix_steps import Read, Tiles, WriteTo
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, parts_of, space_of
-from gpuprof.executor.steps.mma_steps import by_whole_warps, tensor_counter
+from gpuprof.executor.steps.mma_steps import by_registers, by_whole_warps, tensor_counter
 from gpuprof.executor.steps.spaces import Space, read_from, write_to
 from gpuprof.executor.steps.wmma_layout import Form, Piece, Shape, factor_pieces, factor_tiles, sum_pieces
 
@@ -78,30 +78,21 @@ def _factor_of(shape: str, accumulator: str) -> str:
 
 def _multiply(coder: Coder, item: Instruction) -> Step:
     shape = shape_of(item)
-    product = shape.product
-    d, a, b, c = (parts_of(operand) for operand in item.operands)
-    first, second = (b, a) if shape.exchanged else (a, b)
+    product, steps = shape.product, shape.steps
+    _, a, b, c = (len(parts_of(operand)) for operand in item.operands)
     tall, flat, pairs = product.register_counts
-    steps = shape.steps
-    if len(c) != shape.tall_tiles * shape.flat_tiles * pairs or len(d) != len(c):
+    first, second = (b, a) if shape.exchanged else (a, b)
+    if c != shape.tall_tiles * shape.flat_tiles * pairs:
         raise UnsupportedInstruction(item.name, item.line)
-    if len(first) < shape.tall_tiles * steps * tall or len(second) < shape.flat_tiles * steps * flat:
+    if first < shape.tall_tiles * steps * tall or second < shape.flat_tiles * steps * flat:
         raise UnsupportedInstruction(item.name, item.line)
-    read_first, read_second = (
-        [coder.reader(part, product.factor_register, item) for part in parts] for parts in (first, second)
-    )
-    read_sums = [coder.reader(part, product.sum_register, item) for part in c]
-    writes = [coder.target(part, item) for part in d]
     count = tensor_counter(coder, item, product)
 
-    def multiply(batch: Batch, mask: Mask) -> None:
-        count(batch, mask, shape.tall_tiles * shape.flat_tiles * steps)
-        reads = (read_first, read_second, read_sums)
-        held = [[read(batch) for read in those] for those in reads]
-        for write, value in zip(writes, by_tiles(shape, product.compute, *held), strict=True):
-            write(batch, value, mask)
+    def compute(a: list[Lanes], b: list[Lanes], c: list[Lanes]) -> list[Lanes]:
+        return by_tiles(shape, product.compute, *((b, a) if shape.exchanged else (a, b)), c)
 
-    return by_whole_warps(coder, item, multiply)
+    products = shape.tall_tiles * shape.flat_tiles * steps
+    return by_registers(coder, item, product, compute, lambda batch, mask: count(batch, mask, products))
 
 
 def by_tiles(
