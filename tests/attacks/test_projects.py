@@ -22,7 +22,19 @@ OWN = Path(__file__).parents[2] / "samples" / "own" / "histogram"
 COMMANDS = typer.main.get_command(app).commands
 #: Every option that a project may set for some command. None runs, connects, replaces or names a file.
 SETTABLE = {
-    *("all", "alpha", "arch", "beta", "block", "budget", "compile-timeout", "define", "device", "dtype"),
+    *(
+        "all",
+        "alpha",
+        "arch",
+        "beta",
+        "block",
+        "budget",
+        "causal",
+        "compile-timeout",
+        "define",
+        "device",
+        "dtype",
+    ),
     "check-compiler",
     *("explain", "fail-on", "fail-on-outlier", "include", "kernel", "label", "lines", "markdown", "ncu"),
     *("ncu-clocks", "ncu-set", "output", "poison-inout", "quiet", "reference", "rounds", "seconds", "seed"),

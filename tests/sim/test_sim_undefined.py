@@ -153,12 +153,10 @@ def test_what_counts_a_gpu_run_says_the_same(tmp_path):
 
 
 SIZES = {"gemm": (36, 68, 20), "transpose": (36, 68), "reduce": (1500,), "softmax": (2, 260)}
-
-
 #: Of kernels that are for other shapes only.
 OWN_SIZES = {"few_rows": (3, 132, 100), "realigned": (36, 67, 21), "e4m3": (36, 68, 32)}
 #: Of halves, with rows of whole 16-byte words.
-HALVES = (36, 136, 104)
+HALVES = {"gemm": (36, 136, 104), "attention": (1, 2, 160, 128)}
 
 
 def one_of_each_kind():
@@ -171,8 +169,8 @@ def one_of_each_kind():
 @pytest.mark.parametrize("kernel", one_of_each_kind(), ids=lambda kernel: f"{kernel.operation}-{kernel.id}")
 def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monkeypatch, kernel):
     backend, compiler = executor(linked=kernel.operation != "gemm")
-    of_halves = "bf16" in kernel.dtypes
-    size = OWN_SIZES.get(kernel.id) or (HALVES if of_halves else SIZES[kernel.operation])
+    sizes = HALVES if "bf16" in kernel.dtypes else SIZES
+    size = OWN_SIZES.get(kernel.id) or sizes[kernel.operation]
     problem = problem_for(kernel, *size, dtype=kernel.dtypes[0])
     shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
     compiled = compiler(kernel, shape)
