@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
@@ -192,6 +192,30 @@ def _judge(
     chosen = np.ones(shape, dtype=np.bool_) if wanted is None else np.broadcast_to(wanted, shape)
     place, who = place[chosen], who[chosen]
     batch.events.tell("read", buffer, index=place, mask=None, by=who, size=size, line=line)
+
+
+def tell_of_reads(batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes) -> None:
+    """Tell who listens that each lane has the copy engine read so many bytes, of which no value moves."""
+    shape = (batch.blocks, batch.warps, WARP)
+    lanes = np.broadcast_to(mask.lanes, shape)
+    first, size = (np.broadcast_to(each, shape)[lanes] for each in (start, length))
+    who = batch.events.order.threads[lanes]
+    for each in np.unique(size[size > 0]).tolist():
+        chosen = size == each
+        buffer = batch.memory.holding(int(first[chosen][0]), int(first[chosen][0]) + 1)
+        if buffer is not None and batch.events.is_told(buffer):
+            place = (first[chosen] - buffer.address) // each
+            batch.events.tell("read", buffer, index=place, mask=None, by=who[chosen], size=each, line=line)
+
+
+def bytes_inside(tensor: TensorDescriptor, first: list[Lanes]) -> Lanes:
+    """Return how many bytes of a box each lane finds in the array; `first` has each coordinate of the box."""
+    total: Lanes = np.full((1, 1, 1), tensor.item_bytes, dtype=np.int64)
+    for axis, (start, count, extent) in enumerate(zip(first, tensor.counts, tensor.extents, strict=True)):
+        step = tensor.steps[axis] if tensor.steps and axis else 1
+        before, within = (np.clip(-(-(end - start) // step), 0, count) for end in (0, extent))
+        total = total * (within - before)
+    return total
 
 
 def outside(

@@ -23,10 +23,12 @@ from gpuprof.executor.steps.bulk_places import (
     BulkAddress,
     box_places,
     by_number,
+    bytes_inside,
     check_multiple,
     gathered,
     in_shared,
     of_chunks,
+    tell_of_reads,
 )
 from gpuprof.executor.steps.bulk_store_steps import bulk_store
 from gpuprof.executor.steps.coding import Coder, Step, group_step, where_active
@@ -118,6 +120,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         if batch.events.address_only:
+            tell_of_reads(batch, item.line, mask, start, length)
             batch.bulk.bring(columns, mask, length)
             return
         for column, part in by_number(columns, mask):
@@ -166,6 +169,8 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
         columns = barrier.counting(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             if batch.events.address_only:
+                inside = bytes_inside(tensor, coordinates)
+                tell_of_reads(batch, item.line, of_map, np.full((1, 1, 1), tensor.address), inside)
                 batch.bulk.bring(columns, of_map, length)
                 continue
             for column, part in by_number(columns, of_map):
