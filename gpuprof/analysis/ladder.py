@@ -99,6 +99,14 @@ def build_ladder(run: Run, size: SizeSlice) -> SizeLadder:
     )
 
 
+def standing(run: Run, case: Measurement) -> tuple[int, float]:
+    """Order of cases: by time, else by modelled time; behind those by bound; last, what has none."""
+    speed, limits = speed_of(run, case), limits_of(run, case)
+    if speed is not None or case.model is not None:
+        return 0, speed.median_us if speed else case.model.median_us if case.model else 0.0
+    return (1, limits.least_us) if limits else (2, 0.0)
+
+
 def rungs_of(run: Run) -> dict[int, Rung]:
     """The rung that a case stands for, by the case's identity: for figures that compare rungs."""
     ladders = (build_ladder(run, size) for group in groups(run) for size in group.sizes)

@@ -10,13 +10,14 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of, shape_of
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
+from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
 from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure, of_model
 from gpuprof.report.device_facts import names_text
 from gpuprof.report.document import (
+    CAUTION,
     AnswerTile,
     Cell,
     Column,
@@ -42,7 +43,6 @@ _MOST_NAMED = 3
 _LONG_FACTS = {"launch", "as fast", "not modelled", "chosen by"}
 #: Said by the title, the line of counts, or the reasons.
 _SAID = {"sim", "compiled", "incorrect", "failed", "over_limit", "noise"}
-_CAUTION = Mark("!", "!")
 _PENDING = Cell("…")
 Held = Sequence[tuple[Group, SizeLadder]]
 #: Why a case was skipped that says nothing about it, by what is recorded of its parts.
@@ -183,7 +183,7 @@ def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> li
     if len(rungs) == 1:
         cases = [case for case in rungs[0].cases if status_of(run, case).usable]
         rows = [CaseRow(run, rungs[0], case) for case in cases]
-    ordered = sorted(rows, key=_standing)
+    ordered = sorted(rows, key=lambda row: (*standing(run, row.case), row.rung.kernel.rung))
     best: dict[tuple[object, ...], CaseRow] = {}
     for row in ordered:  # one that only chooses another runs that one's code
         best.setdefault((row.case.ran, row.case.block, *row.case.params.items()), row)
@@ -197,18 +197,6 @@ def _rows(run: Run, ladder: SizeLadder, most: int, named: Collection[str]) -> li
     reference = [CaseRow(run, rung, rung.case) for rung in ladder.rungs if rung.kernel.id == ladder.reference]
     simplest = [row for row in rows[:1] if all(row.case.ran != other.case.ran for other in shown)]
     return [*shown, *reference, *simplest]
-
-
-def _standing(row: CaseRow) -> tuple[float, float, float]:
-    """Order of kernels: by time, else by modelled time; behind them, by bound, those without."""
-    speed = row.rung.speed if row.shown else None
-    if speed is not None:
-        return 0.0, speed.median_us, row.rung.kernel.rung
-    if row.case.model is not None:
-        return 0.0, row.case.model.median_us, row.rung.kernel.rung
-    time = FIGURES["median_us" if row.run.backend == "gpu" else "bound_us"]
-    value = time.value(row.subject)
-    return 1.0, float("inf") if value is None else value, row.rung.kernel.rung
 
 
 def _columns(
@@ -320,7 +308,7 @@ def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sente
     told: dict[tuple[str, Mark, Tone], dict[str, dict[str, None]]] = {}
     for case in cases:
         status = status_of(run, case)
-        texts: list[tuple[str, Mark, Tone]] = [(f": {text}", _CAUTION, "warning") for text in case.remarks]
+        texts: list[tuple[str, Mark, Tone]] = [(f": {text}", CAUTION, "warning") for text in case.remarks]
         if not status.usable:
             why = case.reason or "no reason was recorded"
             texts.append((f" {status.word}: {why}", status.mark, status.tone))

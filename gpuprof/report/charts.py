@@ -17,7 +17,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import headline_rate
 from gpuprof.analysis.groups import Group, kernel_record, name_of
-from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder
+from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.models import REASONS, reasons_text
 from gpuprof.analysis.roofline import Level, Roofline, RooflinePoint
 from gpuprof.analysis.speed import Speed, limit_of, rate, rate_at
@@ -124,7 +124,7 @@ def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, 
 
     Of many kernels the slower ones are folded: the fastest, the references and the first rung stay.
     """
-    rungs = sorted(ladder.rungs, key=_standing)
+    rungs = sorted(ladder.rungs, key=lambda rung: standing(run, rung.case))
     first = next((rung for rung in ladder.rungs if not rung.is_reference), None)
     open_bars = _OPEN_BARS if len(rungs) > _MANY_BARS else len(rungs)
     shown = [place < open_bars or rung.is_reference or rung is first for place, rung in enumerate(rungs)]
@@ -139,15 +139,6 @@ def ladder_chart(run: Run, group: Group, ladder: SizeLadder, anchors: dict[str, 
         "rows": rows,
         "choices": [found for metric in metrics if (found := _bars(metric, rungs, shown))],
     }
-
-
-def _standing(rung: Rung) -> float:
-    """By time, else by modelled time, else by bound; what has none stands last."""
-    if rung.speed is not None:
-        return rung.speed.median_us
-    if rung.case.model is not None:
-        return rung.case.model.median_us
-    return rung.limits.least_us if rung.limits is not None else float("inf")
 
 
 def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:

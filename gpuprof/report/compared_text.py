@@ -18,6 +18,7 @@ from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
 from gpuprof.report.case_table import format_block
 from gpuprof.report.document import (
+    CAUTION,
     Cell,
     CodeBlock,
     Column,
@@ -50,7 +51,6 @@ GATE_MARKS: dict[str, tuple[Mark, Tone]] = {
     "uncertain": (Mark("?", "?"), "warning"),
     "not judged": (Mark("✗", "x"), "bad"),
 }
-_CAUTION = Mark("!", "!")
 #: Rows of unchanged cases that are shown: the rest is folded away.
 _MOST_UNCHANGED = 12
 #: Cases whose rounds and figures a page shows, and characters of a source that it compares.
@@ -105,7 +105,7 @@ def comparison_report(
     idle = [case for case in cases if {case.base.case.outcome, case.new.case.outcome} == {"skipped"}]
     told = [case for case in cases if case.verdict != "same" and case not in idle]
     shown = told + unchanged[:_MOST_UNCHANGED]
-    content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(comparison)]
+    content: list[Content] = [Sentence(text, mark=CAUTION, tone="warning") for text in cautions(comparison)]
     judged = [case.judgement for case in cases if case.judgement is not None]
     end = end_of_table(judged) if prefix and judged else 0.0
     content += [Section("", (_table(shown, details, end),))] if shown else []

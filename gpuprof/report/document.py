@@ -6,14 +6,18 @@ It is pure data. Whoever builds one chooses words, order and importance; a rende
 what a narrow place leaves out.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from markupsafe import Markup
 
+from gpuprof.analysis import numbers
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.status import Mark
 
+#: Before what to know before believing the rest.
+CAUTION = Mark("!", "!")
 Tone = Literal["", "good", "bad", "warning", "muted", "strong"]
 
 
@@ -153,3 +157,14 @@ class Document:
     title: str
     facts: tuple[tuple[str, str], ...] = ()
     content: tuple[Content, ...] = ()
+
+
+def folded_table(
+    columns: tuple[Column, ...], rows: Sequence[Row], most: int, what: str, caption: str
+) -> Iterator[Section]:
+    """The first rows, and the others folded away as so many more of what they are."""
+    if rows:
+        yield Section("", (Table(columns, tuple(rows[:most]), caption),))
+    if len(rows) > most:
+        more = Table(columns, tuple(rows[most:]), caption)
+        yield Section(numbers.plural(len(rows) - most, f"more {what}"), (more,), folded=True)

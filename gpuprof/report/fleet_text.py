@@ -12,6 +12,7 @@ from gpuprof.analysis.status import Mark
 from gpuprof.comparison.fleet import CARD_LABEL, FleetKind, FleetRuns
 from gpuprof.comparison.outliers import Outlier, far
 from gpuprof.report.document import (
+    CAUTION,
     Cell,
     Column,
     Content,
@@ -19,7 +20,7 @@ from gpuprof.report.document import (
     Row,
     Section,
     Sentence,
-    Table,
+    folded_table,
 )
 from gpuprof.report.document_page import render_page
 
@@ -29,7 +30,7 @@ _MOST_NAMED = 6
 _FEW_CARDS = 16
 #: Outliers and failures that are named before the rest is folded away.
 _MOST_CARDS = 30
-_CAUTION, _FAILED, _ONCE = Mark("!", "!"), Mark("✗", "x"), Mark("?", "?")
+_FAILED, _ONCE = Mark("✗", "x"), Mark("?", "?")
 _OUTLIERS = (
     Column("", right=False),
     Column("card", right=False),
@@ -54,7 +55,7 @@ def fleet_page(fleet: FleetRuns) -> str:
 
 def fleet_report(fleet: FleetRuns) -> Document:
     """A fleet: the cards of each kind that differ from its median, its labels, and what failed."""
-    content: list[Content] = [Sentence(text, mark=_CAUTION, tone="warning") for text in cautions(fleet)]
+    content: list[Content] = [Sentence(text, mark=CAUTION, tone="warning") for text in cautions(fleet)]
     content += [Section(kind.name, tuple(kind_of_cards(fleet, kind))) for kind in fleet.found.kinds]
     failures = [
         Sentence(f"{item.card}: {item.case} failed: {item.reason}", mark=_FAILED, tone="bad")
@@ -94,10 +95,7 @@ def kind_of_cards(fleet: FleetRuns, kind: FleetKind) -> Iterator[Content]:
         named = {outlier.card for outlier in kind.outliers}
         rows += [_within(card, change) for card, change in kind.changes.items() if card not in named]
         caption = "Cards, by how far they are from the fleet median"
-    for held, folded in ((rows[:_MOST_CARDS], False), (rows[_MOST_CARDS:], True)):
-        if held:
-            title = f"{len(held)} more cards" if folded else ""
-            yield Section(title, (Table(_OUTLIERS, tuple(held), caption),), folded=folded)
+    yield from folded_table(_OUTLIERS, rows, _MOST_CARDS, "card", caption)
     yield from _labels(fleet, kind)
 
 
@@ -130,4 +128,4 @@ def _labels(fleet: FleetRuns, kind: FleetKind) -> Iterator[Sentence]:
             order = sorted(off, key=lambda value: -changes[value])
             told = [f"{value or 'without'} {far(changes[value])} ({len(groups[value])})" for value in order]
             text = f"by {key}: {', '.join(told)} (median of its cards, and their number)"
-            yield Sentence(text, mark=_CAUTION, tone="warning")
+            yield Sentence(text, mark=CAUTION, tone="warning")

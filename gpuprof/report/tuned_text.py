@@ -19,7 +19,7 @@ from gpuprof.analysis.tuned import (
     typed,
 )
 from gpuprof.comparison.sweeps import swept
-from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
+from gpuprof.report.document import CAUTION, Cell, Column, Content, Row, Section, Sentence, folded_table
 from gpuprof.results import Run
 
 #: Points that are shown before the rest is folded away.
@@ -36,7 +36,7 @@ def search_content(run: Run) -> Iterator[Content]:
     """What a search found, size by size; nothing of a run that is not a search."""
     sizes = tuned_sizes(run)
     for by in dict.fromkeys(size.by for size in sizes if not size.by_time):
-        yield Sentence(_NOT_TIMED[by], mark=Mark("!", "!"), tone="warning")
+        yield Sentence(_NOT_TIMED[by], mark=CAUTION, tone="warning")
     for size in sizes:
         yield Section("", tuple(_size(run, size)))
 
@@ -58,12 +58,15 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
     if because := _because(run, size):
         yield Sentence(because, mark=Mark("–", "-"), tone="muted")
     caption = f"Points{f' of {kernel}' if kernel else ''} at {size.title}"
-    shown, folded = size.rows[:_MOST_SHOWN], size.rows[_MOST_SHOWN:]
-    if shown:
-        yield _table(size, shown, caption)
-    if folded:
-        points = "1 more point" if len(folded) == 1 else f"{len(folded):,} more points"
-        yield Section(points, (_table(size, folded, caption),), folded=True)
+    best = size.rows[0].value_us or 1.0 if size.rows else 1.0
+    columns = (
+        Column("", right=False),
+        Column("point", right=False, folds=20),
+        Column(_HEAD[size.by]),
+        Column("of the best"),
+    )
+    rows = [_row(size, row, best) for row in size.rows]
+    yield from folded_table(columns, rows, _MOST_SHOWN, "point", caption)
     for row in size.wrong:
         status = status_of(run, row.case)
         reason = (
@@ -82,17 +85,6 @@ def _because(run: Run, size: TunedSize) -> str:
     before, after = (limits_of(run, case) for case in cases)
     moved = shifts(before, after) if before and after else ()
     return f"From {typed(other, several=size.several)} to the best: {'; '.join(moved)}." if moved else ""
-
-
-def _table(size: TunedSize, rows: tuple[TunedRow, ...], caption: str) -> Table:
-    best = size.rows[0].value_us or 1.0
-    columns = (
-        Column("", right=False),
-        Column("point", right=False, folds=20),
-        Column(_HEAD[size.by]),
-        Column("of the best"),
-    )
-    return Table(columns, tuple(_row(size, row, best) for row in rows), caption)
 
 
 def _row(size: TunedSize, row: TunedRow, best: float) -> Row:
