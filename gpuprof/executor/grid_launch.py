@@ -374,8 +374,7 @@ class _Run:
             every = Stored(float(per_block.sum()), float(per_block @ blocks.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
         self.remark = self.remark or _remark(batch) or self._remark_on_luck(running.shared_order)
-        if batch.remote is not None:
-            self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
+        self.remote |= {self.template.program.sites[site].family for site in batch.tally.remote}
         batch.close()
 
     def _remark_on_luck(self, order: SharedOrder | None) -> str:

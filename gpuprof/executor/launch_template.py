@@ -5,6 +5,7 @@
 import math
 import struct
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,11 +31,13 @@ from gpuprof.executor.observers.global_races import GlobalRace, GlobalRaces, Sha
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.phased_races import PhasedInterval
 from gpuprof.executor.observers.races import Interval, RaceDetector
+from gpuprof.executor.observers.remote_accesses import RemoteAccesses
 from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.sampling import Sample
 from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.steps.distributed_shared import refuse_ended
 from gpuprof.executor.steps.special_registers import Surroundings, block_register, launch_register
 
 #: Lanes of a batch: enough that NumPy's cost per call does not matter, few enough to stay in cache.
@@ -216,6 +219,10 @@ class LaunchTemplate:
             detector.assume_written(part)
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)
         events.listeners = [events.order, detector]
+        if layout.several:
+            refuse = partial(refuse_ended, batch)
+            remote = RemoteAccesses(batch.blocks, layout, refuse, strict=not means.fences)
+            events.listeners.insert(0, remote)
         # Of a load that races and is stale too, the race is told; a texture's cache is always to blame.
         textures, loads = (StaleReads(cache, batch.fault) for cache in (Cache.TEXTURE, Cache.READ_ONLY))
         watching = [textures, races, loads, *([shared] if shared else []), *observers]

@@ -42,7 +42,6 @@ from gpuprof.executor.memory.mbarriers import Stall
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Step
-from gpuprof.executor.steps.distributed_shared import refuse_ended
 
 #: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
 _PATIENCE = 64
@@ -254,8 +253,7 @@ class Scheduler:
     def _exit(self, mask: Mask) -> None:
         batch, live = self.batch, self.batch.live
         batch.live = live.of(live.lanes & ~mask.lanes)
-        if batch.remote is not None:
-            refuse_ended(batch, batch.remote.end(batch.live.lanes))
+        batch.events.hear("ended", batch.live.lanes)
 
     def _is_alone(self, mask: Mask) -> bool:
         live = self.batch.live

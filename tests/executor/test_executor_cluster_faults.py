@@ -80,6 +80,66 @@ PLANTED = {
         FaultKind.OUT_OF_BOUNDS,
         r"accesses shared memory of block \([01], 0, 0\), which ends without waiting for that",
     ),
+    "wait for what others send": (
+        """
+    if (t == 0)
+        init(&full, 1);
+    meet();
+    if (t == 0)
+        expect(&full, 256);
+    send(row + t, 2, &full, other);
+    wait(&full, 0); // the fence
+""",
+        "    wait(&full, 0); // the fence\n",
+        FaultKind.OUT_OF_BOUNDS,
+        r"accesses shared memory of block \([01], 0, 0\), which ends without waiting for that",
+    ),
+    "wait for a multicast": (
+        """
+    if (t == 0)
+        init(&full, 1);
+    meet();
+    if (t == 0)
+        expect(&full, 256);
+    if (t == 0 && rank() == 0)
+        multicast(row, out, 256, &full, 3);
+    if (rank() == 0)
+        wait(&full, 0);
+    if (rank() == 1)
+        wait(&full, 0); // the fence
+""",
+        "    if (rank() == 1)\n        wait(&full, 0); // the fence\n",
+        FaultKind.OUT_OF_BOUNDS,
+        r"accesses shared memory of block \(1, 0, 0\), which ends without waiting for that",
+    ),
+    "word that a copy was taken": (
+        """
+    if (t == 0) {
+        init(&full, 1);
+        init(&done, 1);
+    }
+    if (rank() == 0)
+        row[t] = t;
+    asm volatile("fence.proxy.async;" ::: "memory");
+    meet();
+    if (rank() == 1) {
+        if (t == 0)
+            expect(&full, 256);
+        wait(&full, 0);
+        out[t] = row[t];
+        __syncwarp();
+        if (t == 0)
+            arrive_remote(&done, 0);
+    } else {
+        if (t == 0)
+            pass(row, row, 256, &full, 1);
+        wait(&done, 0); // the fence
+    }
+""",
+        "        wait(&done, 0); // the fence\n",
+        FaultKind.OUT_OF_BOUNDS,
+        r"accesses shared memory of block \(0, 0, 0\), which ends without waiting for that",
+    ),
     "fence before a relaxed arrival": (
         """
     row[t] = t;

@@ -75,6 +75,7 @@ class Tally:
         events: For each site what was counted there, by event: shapes (blocks,).
         threads: Lanes that ran each basic block, shape (basic blocks, blocks).
         warps: Warps that ran each basic block with at least one lane, likewise.
+        remote: The sites of accesses that went to other blocks' shared memory.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Tally:
         self.events: list[dict[str, Counts]] = [{} for _ in range(sites)]
         self.threads: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
+        self.remote: set[int] = set()
         # Views, because picking a row out of an array costs more than adding to it.
         self._threads, self._warps = list(self.threads), list(self.warps)
         self.loops = {number: LoopIterations() for number in loops or ()}

@@ -119,6 +119,15 @@ class Listener:
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads execute a fence."""
 
+    def passes(self, source: ChunkPattern, target: ChunkPattern, line: int) -> None:
+        """The copy engine starts to copy from the shared memory of one block to that of another."""
+
+    def awaited(self, lanes: Bools) -> None:
+        """Threads, of shape (blocks or 1, warps, 32), have seen a phase of an mbarrier end."""
+
+    def ended(self, live: Bools) -> None:
+        """Threads ended; these are left."""
+
     def settle(self, blocks: Bools | None) -> None:
         """What was done so far, by some blocks or all, is to be judged now.
 

@@ -130,6 +130,7 @@ class BulkCopies:
 
         self.events.touch(Access.SOURCE, source, line)
         self.events.touch(Access.BULK, pattern, line)
+        self.events.hear("passes", source, pattern, line)
         self._begin(pattern, land, pattern.bytes_moved, column, line)
 
     def store_async(

@@ -23,7 +23,7 @@ from gpuprof.executor.memory.warp_clocks import Phase
 #: What threads do to memory, by the name of the method of `Observer` that is told.
 Event = Literal["read", "write", "update"]
 #: What else listeners hear, by the name of their method.
-Heard = Literal["touch_all", "barrier", "sync_warp", "fence", "settle"]
+Heard = Literal["touch_all", "barrier", "sync_warp", "fence", "passes", "awaited", "ended", "settle"]
 #: What accesses to shared memory are to observers; the others move no values of lanes.
 _EVENTS: dict[Access, Event] = {
     Access.READ: "read",

@@ -49,7 +49,7 @@ class _Target:
 
     def parts(self, batch: Batch, mask: Mask, line: int) -> list[tuple[int, SharedPattern]]:
         """Divide the lanes by the mbarrier that they name, with where they store to."""
-        columns = self.barrier.counting(batch, mask)
+        columns = self.barrier.use(batch, mask)
         shape = np.broadcast_shapes(columns.shape, mask.lanes.shape)
         spread, lanes = np.broadcast_to(columns, shape), np.broadcast_to(mask.lanes, shape)
         found = []

@@ -35,7 +35,6 @@ from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.remembered import Moving, Remembered
-from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
@@ -223,8 +222,6 @@ class Batch:
         self.meeting: Meeting | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        #: Who touches the shared memory of other blocks; None where there are no clusters of several.
-        self.remote = RemoteAccesses(self.blocks, layout, strict=not means.fences) if layout.several else None
         self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:

@@ -20,7 +20,7 @@ from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode
 from gpuprof.executor.program.ptx import Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder
-from gpuprof.executor.steps.distributed_shared import ClusterAccess, in_block, refuse_ended
+from gpuprof.executor.steps.distributed_shared import ClusterAccess, in_block
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 
 S32 = ARITHMETIC["s32"]
@@ -281,7 +281,4 @@ def in_shared(
     batch.refuse(FaultKind.OUT_OF_BOUNDS, mask, outside, line, text, length, start, at=start, shared=True)
     if not several:
         return start
-    place = ClusterAccess(batch, line, start, length, mask).places(remote=remote)
-    if remote and batch.remote is not None:
-        refuse_ended(batch, batch.remote.touch_ranks(place // batch.layout.stride, mask, line))
-    return place
+    return ClusterAccess(batch, line, start, length, mask).places(remote=remote)

@@ -114,7 +114,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
         to, start, length = target.in_block(batch, rank), source(batch), size(batch).astype(np.int64)
-        columns = barrier.counting(batch, mask, rank)
+        columns = barrier.use(batch, mask, rank)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
@@ -141,7 +141,7 @@ def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
-        columns = barrier.counting(batch, mask)
+        columns = barrier.use(batch, mask)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
@@ -166,7 +166,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     blocks = Multicast.of(coder, item)
 
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
-        columns = barrier.counting(batch, mask, rank)
+        columns = barrier.use(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             if batch.events.address_only:
                 inside = bytes_inside(tensor, coordinates)

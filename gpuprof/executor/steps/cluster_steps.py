@@ -33,8 +33,6 @@ def arrive(coder: Coder, item: Instruction) -> Step:
                 access = Access.RELAXED if relaxed else Access.RELEASE
                 batch.events.synchronise(access, part, phase, line)
         barrier.arrive(lanes, batch.events.accesses, relaxed=relaxed)
-        if batch.remote is not None:
-            batch.remote.arrive(lanes)
         end_phases(batch, line)
 
     return where_active(coder, item, step)
@@ -52,8 +50,6 @@ def end_phases(batch: Batch, line: int) -> None:
         ended = ~live & (complete & (before & 1 == parity))[:, None, None]
         if ended.any():
             batch.events.synchronise(Access.RELEASE, ended, phase, line)
-    if batch.remote is not None:
-        batch.remote.met(complete)
 
 
 def release_by_fence(batch: Batch, mask: Mask, line: int, *, near: bool = False) -> None:

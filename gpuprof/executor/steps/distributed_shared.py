@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.memory.remote_accesses import RemoteAccess
-from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import RANK_SHIFT
+from gpuprof.executor.observers.remote_accesses import RemoteAccess
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 
@@ -93,16 +92,8 @@ class ClusterAccess:
         self.batch.refuse(kind, self.mask, outside, self.line, text, *shown, at=self._offset, shared=True)
 
 
-def note_remote(batch: Batch, pattern: SharedPattern, line: int, site: int) -> None:
-    """Note whose memory an access touches; the memory of a block that has ended is a fault."""
-    assert batch.remote is not None
-    refuse_ended(batch, batch.remote.touch(pattern, line, site))
-
-
-def refuse_ended(batch: Batch, access: RemoteAccess | None) -> None:
+def refuse_ended(batch: Batch, access: RemoteAccess) -> None:
     """Report an access to the shared memory of a block that has ended, or that may have."""
-    if access is None:
-        return
     batch.events.hear("settle", None)  # what went wrong before comes first
     cluster, *_ = access.position
     _, block = batch.names((cluster, access.rank * batch.layout.warps, 0))

@@ -55,19 +55,12 @@ class BarrierOperand:
             address = in_block(address, rank)
         return self._space.examined(batch, address, mask, load=False)
 
-    def counting(self, batch: Batch, mask: Mask, rank: int | None = None) -> Columns:
-        """Return the number of the barrier that counts the bytes of each lane's copy, perhaps a rank's."""
-        pattern, columns = self.use(batch, mask, rank)
-        if batch.remote is not None:
-            batch.remote.signal(pattern.address // batch.layout.stride, mask)
-        return columns
-
-    def use(self, batch: Batch, mask: Mask, rank: int | None = None) -> tuple[SharedPattern, Columns]:
-        """Lanes use their barriers, set up in order before: return where they lie, and their numbers."""
+    def use(self, batch: Batch, mask: Mask, rank: int | None = None) -> Columns:
+        """Lanes use their barriers, perhaps a rank's, set up in order before: return their numbers."""
         pattern = self.pattern(batch, mask, rank)
         columns = self.numbers(batch, mask, pattern)
         batch.events.touch(Access.MBARRIER, pattern, self.line)
-        return pattern, columns
+        return columns
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
         """Return the number of each lane's barrier; one that was never initialised is a fault."""
@@ -118,7 +111,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
 
     def run(batch: Batch, mask: Mask) -> None:
         barriers = batch.mbarriers
-        pattern, columns = place.use(batch, mask)
+        columns = place.use(batch, mask)
         complete = barriers.at(barriers.pending, columns) == 0
         if complete.any() and (early := complete & mask.lanes).any():
             # The phase waits for bytes alone: they may come in time for this arrival.
@@ -137,8 +130,6 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         barriers.arrive(columns, mask, counts, drops=drops)
         text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
         batch.refuse(FaultKind.MBARRIER, mask, barriers.at(barriers.pending, columns) < 0, item.line, text)
-        if batch.remote is not None:
-            batch.remote.signal(pattern.address // batch.layout.stride, mask)
         if states is not None:
             write(batch, states, mask)
 
@@ -156,7 +147,7 @@ def _complete(coder: Coder, item: Instruction) -> Step:
     amount = coder.reader(item.operands[1], _U32, item)
 
     def run(batch: Batch, mask: Mask) -> None:
-        _, columns = place.use(batch, mask)
+        columns = place.use(batch, mask)
         count = amount(batch)
         _check_count(batch, mask, count, item.line, least=0, what="completes bytes of an mbarrier:")
         batch.mbarriers.complete(columns, mask, count)
@@ -170,7 +161,7 @@ def arrive_after_copies(coder: Coder, item: Instruction) -> Step:
     expected = "noinc" in item.opcode
 
     def run(batch: Batch, mask: Mask) -> None:
-        _, columns = place.use(batch, mask)
+        columns = place.use(batch, mask)
         if not expected:
             batch.mbarriers.await_more(columns, mask)
         batch.bulk.tracked.append(TrackedArrival(columns, mask, batch.copies.landing(mask), item.line))
@@ -183,7 +174,7 @@ def _expect(coder: Coder, item: Instruction) -> Step:
     amount = coder.reader(item.operands[1], _U32, item)
 
     def run(batch: Batch, mask: Mask) -> None:
-        _, columns = place.use(batch, mask)
+        columns = place.use(batch, mask)
         _announce(batch, mask, columns, amount(batch), item.line)
 
     return where_active(coder, item, run)
@@ -219,8 +210,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             batch.events.touch(Access.MBARRIER, pattern, item.line)
             if not relaxed:
                 batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
-            if batch.remote is not None:
-                batch.remote.observe(passed)
+            batch.events.hear("awaited", passed)
         if not done.all() and (failed := ~done & mask.lanes).any():
             batch.bulk.deliver(columns, failed)
             still = failed & ~over()

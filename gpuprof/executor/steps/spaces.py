@@ -25,7 +25,7 @@ from gpuprof.executor.memory.remembered import Moving
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.distributed_shared import ClusterAccess, note_remote
+from gpuprof.executor.steps.distributed_shared import ClusterAccess
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,6 +356,8 @@ class SharedSpace:
                 access = ClusterAccess(batch, request.line, start, request.size, mask)
                 place = access.places(remote=request.remote, whole=not self.parts)
                 access.require_aligned()
+                if (mask.lanes & (place // batch.layout.stride != batch.layout.rank_of_warp)).any():
+                    batch.tally.remote.add(request.site)
             else:
                 if not self.parts:
                     check_bounds(batch, request, address, mask, batch.shared.size, "shared")
@@ -365,8 +367,6 @@ class SharedSpace:
                 address, request.offset, mask, request.size, block_bytes, load=load, place=place
             )
             known.add((address,), mask, pattern)
-        if batch.remote is not None and request.remote:
-            note_remote(batch, pattern, request.line, request.site)
         return pattern
 
 
