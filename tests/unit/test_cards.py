@@ -7,11 +7,9 @@ from importlib import resources
 
 import pytest
 from each import each
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpuprof.devices.cards import card_names, cards, device_for_arch, granularity, load_card
-from gpuprof.devices.device import Device, parse_arch
+from gpuprof.devices.device import parse_arch
 from gpuprof.errors import InputError
 from gpuprof.report.device_facts import device_facts
 
@@ -64,13 +62,10 @@ def test_peaks_are_the_published_ones(name):
     assert device.measured_copy_bandwidth_gbps is None
 
 
-def test_report_says_why_nothing_was_copied_on_a_card_of_the_table():
-    facts = dict(device_facts(load_card("h200")))
-    assert facts["Measured copy bandwidth"] == "not measured: there was no GPU to copy on"
-
-
 def test_h200_is_what_a_driver_reports():
     device = load_card("h200")
+    facts = dict(device_facts(device))
+    assert facts["Measured copy bandwidth"] == "not measured: there was no GPU to copy on"
     assert device.name == "NVIDIA H200"
     assert (device.sm_count, device.sm_clock_mhz) == (132, 1980)
     assert (device.memory_clock_mhz, device.memory_bus_width_bits) == (3201, 6016)
@@ -155,13 +150,6 @@ def test_cards_have_several_spellings():
         assert load_card(spelling) is load_card(name)
 
 
-@given(st.sampled_from(card_names()), st.booleans())
-def test_every_name_loads_its_card(name, upper):
-    device = load_card(name.upper() if upper else name)
-    assert isinstance(device, Device)
-    assert load_card(device.name) is device
-
-
 def test_no_two_cards_share_a_spelling():
     spellings = [
         spelling
@@ -173,6 +161,7 @@ def test_no_two_cards_share_a_spelling():
         plain = "".join(character for character in spelling.lower() if character.isalnum())
         owners.setdefault(plain, set()).add(load_card(spelling).name)
     assert all(len(names) == 1 for names in owners.values())
+    assert all(load_card(name.upper()) is load_card(name) for name in card_names())
     for name, card in DOCUMENT["cards"].items():
         assert all(load_card(spelling) is load_card(name) for spelling in (card["name"], *card["aliases"]))
 

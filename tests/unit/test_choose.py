@@ -109,18 +109,17 @@ def test_what_the_chosen_kernel_brings_is_refused_by_name(field, line):
         ("choose = [{ kernel = [1], when = '1' }]", "choose.kernel must be a list of strings, not [1]."),
         ("choose = [{ kernel = 'naive', when = 1 }]", "choose.when must be a str, not 1."),
         ("choose = [{ kernel = 'naive', when = '1', if = '2' }]", "an unknown field choose.if."),
+        *(
+            (
+                f"choose = [{{ kernel = 'naive', when = '{name} < 4' }}]",
+                f"uses '{name}'; known are K, M, N, arch",
+            )
+            for name in ("block_x", "threads", "TM", "nx", "clock")
+        ),
     ],
 )
 def test_malformed_choice_is_refused(extra, words):
     assert words in refusal(chooser(extra=extra))
-
-
-@pytest.mark.parametrize("name", ["block_x", "threads", "TM", "nx", "clock"])
-def test_unknown_name_in_a_condition_is_refused_when_the_file_is_read(name):
-    known = "K, M, N, arch, real_bytes, sm_count"
-    what = refusal(chooser(("naive", f"{name} < 4")))
-    end = f": the expression '{name} < 4' uses '{name}'; known are {known}."
-    assert re.fullmatch(rf"{re.escape(str(PATH))}:[0-9]+{re.escape(end)}", what)
 
 
 def test_code_below_a_header_that_chooses_is_refused():
@@ -156,51 +155,46 @@ def test_choice_that_cannot_stand_in_is_refused(tmp_path, choice, fields, words)
 # The choice.
 
 
-def test_first_condition_that_holds_decides():
-    kernel = parse_kernel(
-        chooser(
-            ("splitk_8x32", "arch >= 80 and M * N <= 256 * sm_count"),
-            ("reg_8x8", "K % 4 == 0 and real_bytes == 4"),
-            ("naive", "1"),
-        ),
-        PATH,
-    )
-    ampere, turing = DEVICE, replace(DEVICE, compute_capability="7.5")
-    assert choose(kernel, Gemm(64, 64 * 5, 64), ampere).id == "splitk_8x32"
-    assert choose(kernel, Gemm(64, 64 * 6, 64), ampere).id == "reg_8x8"
-    assert choose(kernel, Gemm(64, 64 * 6, 64), replace(ampere, sm_count=96)).id == "splitk_8x32"
-    assert choose(kernel, Gemm(64, 64, 64), turing).id == "reg_8x8"
-    assert choose(kernel, Gemm(64, 64, 63), turing).id == "naive"
-    assert choose(kernel, Gemm(64, 64, 64, "f64"), turing).id == "naive"
+FIRST = (
+    ("splitk_8x32", "arch >= 80 and M * N <= 256 * sm_count"),
+    ("reg_8x8", "K % 4 == 0 and real_bytes == 4"),
+    ("naive", "1"),
+)
+ABLE = (("streamk", "1"), ("reg_8x8", "1"), ("naive", "1"))
+TURING, H200, T4 = replace(DEVICE, compute_capability="7.5"), load_card("h200"), load_card("t4")
 
 
-def test_no_condition_that_holds_skips_the_case():
-    kernel = parse_kernel(chooser(("naive", "M < 8")), PATH)
-    with pytest.raises(CaseSkipped) as caught:
-        choose(kernel, Gemm(8, 8, 8), DEVICE)
-    assert str(caught.value) == "mine names no kernel for this size on this device."
+@pytest.mark.parametrize(
+    ("choices", "problem", "device", "chosen"),
+    [
+        (FIRST, Gemm(64, 64 * 5, 64), DEVICE, "splitk_8x32"),
+        (FIRST, Gemm(64, 64 * 6, 64), DEVICE, "reg_8x8"),
+        (FIRST, Gemm(64, 64 * 6, 64), replace(DEVICE, sm_count=96), "splitk_8x32"),
+        (FIRST, Gemm(64, 64, 64), TURING, "reg_8x8"),
+        (FIRST, Gemm(64, 64, 63), TURING, "naive"),
+        (FIRST, Gemm(64, 64, 64, "f64"), TURING, "naive"),
+        # Where one cannot run the next one stands in.
+        (ABLE, Gemm(64, 64, 64), H200, "streamk"),
+        (ABLE, Gemm(64, 64, 63), H200, "reg_8x8"),  # its rows start anywhere
+        (ABLE, Gemm(64, 64, 64), T4, "reg_8x8"),  # no copy engine
+        (ABLE, Gemm(64, 64, 64, "f64"), H200, "naive"),
+    ],
+)
+def test_first_kernel_that_can_run_and_whose_condition_holds_is_chosen(choices, problem, device, chosen):
+    assert choose(parse_kernel(chooser(*choices), PATH), problem, device).id == chosen
 
 
-def test_a_kernel_that_cannot_run_there_leaves_the_choice_to_the_next():
-    kernel = parse_kernel(chooser(("streamk", "1"), ("reg_8x8", "1"), ("naive", "1")), PATH)
-    assert choose(kernel, Gemm(64, 64, 64), load_card("h200")).id == "streamk"
-    assert choose(kernel, Gemm(64, 64, 63), load_card("h200")).id == "reg_8x8"  # its rows start anywhere
-    assert choose(kernel, Gemm(64, 64, 64), load_card("t4")).id == "reg_8x8"  # no copy engine
-    assert choose(kernel, Gemm(64, 64, 64, "f64"), load_card("h200")).id == "naive"
-
-
-def test_where_none_can_run_the_last_one_says_why():
-    kernel = parse_kernel(chooser(("streamk", "1"), ("realigned", "M > 8")), PATH)
-    with pytest.raises(CaseSkipped, match="streamk copies 16 bytes at a time"):
-        choose(kernel, Gemm(8, 8, 7), load_card("h200"))
-
-
-def test_condition_that_cannot_be_evaluated_skips_the_case():
-    kernel = parse_kernel(chooser(("naive", "M // (N - 8)")), PATH)
-    with pytest.raises(
-        CaseSkipped, match=r"The header of mine cannot be evaluated for this size: .* by zero"
-    ):
-        choose(kernel, Gemm(8, 8, 8), DEVICE)
+@pytest.mark.parametrize(
+    ("choices", "problem", "words"),
+    [
+        ([("naive", "M < 8")], Gemm(8, 8, 8), "mine names no kernel for this size on this device."),
+        ([("streamk", "1"), ("realigned", "M > 8")], Gemm(8, 8, 7), "streamk copies 16 bytes at a time"),
+        ([("naive", "M // (N - 8)")], Gemm(8, 8, 8), "mine cannot be evaluated for this size: .* by zero"),
+    ],
+)
+def test_where_none_is_left_the_case_is_skipped(choices, problem, words):
+    with pytest.raises(CaseSkipped, match=words):
+        choose(parse_kernel(chooser(*choices), PATH), problem, H200)
 
 
 def test_block_is_not_the_users_to_choose():

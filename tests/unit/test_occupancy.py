@@ -61,6 +61,7 @@ KNOWN = [
     ("sm_89", 256, 40, 16384, 5, 500 / 6, "shared memory"),
     ("sm_75", 1024, 64, 0, 1, 100, "registers and threads"),
     ("sm_75", 256, 32, 16384, 4, 100, "shared memory and threads"),
+    ("sm_75", 1024, 0, 0, 1, 100, "threads"),
     # Nothing is reserved before 8.0, and the unit is 256 bytes.
     ("sm_75", 32, 16, 4096, 16, 50, "shared memory and blocks"),
     ("sm_75", 32, 16, 4097, 15, 15 / 32 * 100, "shared memory"),
@@ -78,10 +79,6 @@ def test_known_launches(known):
     assert result.blocks_per_sm == blocks
     assert result.theoretical_pct == pytest.approx(percent, rel=1e-12)
     assert result.limiter == limiter
-
-
-def test_a_kernel_without_registers_or_shared_memory_has_no_such_limit():
-    assert occupancy("sm_75", 1024, 0, 0).limiter == "threads"
 
 
 def test_limits_come_from_the_device():

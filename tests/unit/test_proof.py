@@ -217,31 +217,40 @@ def is_wrong_from_now_on(device):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "verdict"),
+    ("verdict", "kernels", "how"),
     [
-        (honest, "yes"),
-        (does_nothing, "at first"),
-        (works_once, "later"),
-        (works_from_the_second_on, "at first"),
-        (leaves_what_it_finds, "later"),
-        (looks_at_the_ends, "later"),
-        (remembers_that_it_worked, "later"),
-        (remembers_the_result, "later"),
-        (remembers_where_nobody_clears, "later"),
-        (remembers_by_inputs_where_nobody_clears, "later"),
-        (leaves_one_out_that_holds_a_number, "later"),
-        (writes_less_and_less, "later"),
-        (works_every_other_time, "later"),
-        (works_on_first_and_last_rows, "at first"),
-        (knows_one_seed, "later"),
-        (is_right_sometimes, "later"),
-        (is_wrong_for_a_while, "later"),
-        (is_wrong_from_now_on, "later"),
+        ("yes", (honest,), {}),
+        (
+            "at first",
+            (does_nothing, works_from_the_second_on, works_on_first_and_last_rows),
+            {},
+        ),
+        (
+            "later",
+            (
+                *(works_once, leaves_what_it_finds, looks_at_the_ends, remembers_that_it_worked),
+                *(remembers_the_result, remembers_where_nobody_clears),
+                *(remembers_by_inputs_where_nobody_clears, leaves_one_out_that_holds_a_number),
+                *(writes_less_and_less, works_every_other_time, knows_one_seed, is_right_sometimes),
+                *(is_wrong_for_a_while, is_wrong_from_now_on),
+            ),
+            {},
+        ),
+        # An output that is read is looked at from its old content.
+        ("yes", (honest,), {"reads_output": True}),
+        (
+            "later",
+            (works_once, remembers_where_nobody_clears, is_wrong_from_now_on),
+            {"reads_output": True},
+        ),
+        # An element that no timed launch happened to spoil is found behind them.
+        ("later", (leaves_one_out_that_holds_a_number,), {"timed": 0, "warm": 0}),
     ],
 )
-@pytest.mark.parametrize("seed", [1])
-def test_kernel_that_goes_wrong_at_any_time_is_found(kernel, verdict, seed):
-    assert proven(kernel, seed=seed)[0] == verdict
+def test_kernel_that_goes_wrong_at_any_time_is_found(verdict, kernels, how):
+    assert {kernel.__name__: proven(kernel, **how)[0] for kernel in kernels} == {
+        kernel.__name__: verdict for kernel in kernels
+    }
 
 
 def test_every_timed_launch_of_a_kernel_that_remembers_does_its_work():
@@ -250,13 +259,6 @@ def test_every_timed_launch_of_a_kernel_that_remembers_does_its_work():
         verdict, device = proven(kernel, timed=20, warm=5)
         assert verdict == "later"
         assert device.worked >= 20
-
-
-def test_output_that_is_read_is_looked_at_from_its_old_content():
-    assert proven(honest, reads_output=True)[0] == "yes"
-    assert proven(works_once, reads_output=True)[0] == "later"
-    assert proven(remembers_where_nobody_clears, reads_output=True)[0] == "later"
-    assert proven(is_wrong_from_now_on, reads_output=True)[0] == "later"
 
 
 def test_numbers_take_the_place_of_poison_in_every_launch_on_clean_arrays():
@@ -270,11 +272,6 @@ def test_numbers_take_the_place_of_poison_in_every_launch_on_clean_arrays():
 
     assert proven(launched)[0] == "at first"
     assert proven(launched, unread=1.0)[0] == "yes"
-
-
-def test_elements_are_all_looked_at_once():
-    """One that no timed launch happened to spoil is found behind them."""
-    assert proven(leaves_one_out_that_holds_a_number, timed=0, warm=0)[0] == "later"
 
 
 def test_a_launch_that_only_a_disturbance_made_slower_is_tried_with_other_inputs_again():
@@ -291,18 +288,13 @@ def test_what_could_not_be_tried_is_told():
     assert proven(honest)[1].untried == ()
 
 
-def test_sentence_says_when():
+def test_verification_fails_by_its_detail_alone_and_says_when():
+    assert [one.passed for one in (RIGHT, OVERRUN, WRONG)] == [True, False, False]
     assert sentence_of(WRONG, later=False) == "3 of 64 elements are wrong."
     assert sentence_of(OVERRUN, later=False) == "The kernel wrote past the end of out."
     assert sentence_of(OVERRUN, later=True) == (
         "Right in its first launch, wrong in a later one: the kernel wrote past the end of out."
     )
-
-
-def test_verification_fails_by_its_detail_alone():
-    assert RIGHT.passed
-    assert not OVERRUN.passed
-    assert not WRONG.passed
 
 
 PTX = """

@@ -64,65 +64,57 @@ def test_a_box_is_told_by_its_indices(shape, part, words):
     assert places(shape, part) == words
 
 
-def test_a_part_of_every_tile():
-    wrong = np.arange(200) % 32 >= 28
-    assert describe_places(wrong, axes_of(1)) == "elements 28 to 31 of every 32"
-    wrong = np.isin(np.arange(256) % 16, [2, 3, 9])
-    assert describe_places(wrong, axes_of(1)) == "3 of every 16 elements"
+@pytest.mark.parametrize(
+    ("shape", "parts", "words"),
+    [
+        (
+            (100, 70),
+            (slice(96, 100), (ALL, slice(64, 70))),
+            "rows from 96, past the last multiple of 32 and columns from 64, past the last multiple of 64",
+        ),
+        (
+            (100, 100),
+            (slice(96, 100), (ALL, slice(96, 100))),
+            "rows from 96 and columns from 96, past the last multiple of 32",
+        ),
+        (
+            (9, 9, 9),
+            (slice(8, 9), (ALL, slice(8, 9))),
+            "indices from 8 of axis 0 and indices from 8 of axis 1, past the last multiple of 8",
+        ),
+        ((9, 8), (slice(4, 9), (ALL, slice(5, 8))), "rows from 4 and columns from 5"),
+        ((9, 8), (0, slice(4, 9), (ALL, slice(5, 8))), ""),
+        ((90, 70), ((3, 5), (9, 8), (4, 6)), "within rows 3 to 9 and columns 5 to 8"),
+        ((90, 70), ((3, 0), (4, 69), (4, 6)), "within rows 3 to 4"),
+        ((90, 70), ((0, 5), (88, 8), (4, 6)), "within rows 0 to 88 and columns 5 to 8"),
+        ((5, 5), ((0, 0), (1, 3), (4, 1)), "within columns 0 to 3"),
+        ((3, 4), (ALL,), ""),
+    ],
+)
+def test_several_parts_are_told_together(shape, parts, words):
+    assert places(shape, *parts) == words
 
 
-def test_what_full_tiles_leave_uncovered():
-    assert places((100, 70), slice(96, 100), (ALL, slice(64, 70))) == (
-        "rows from 96, past the last multiple of 32 and columns from 64, past the last multiple of 64"
-    )
-    assert places((100, 100), slice(96, 100), (ALL, slice(96, 100))) == (
-        "rows from 96 and columns from 96, past the last multiple of 32"
-    )
-    assert places((9, 9, 9), slice(8, 9), (ALL, slice(8, 9))) == (
-        "indices from 8 of axis 0 and indices from 8 of axis 1, past the last multiple of 8"
-    )
+def test_words_for_axes_may_be_given():
+    assert places((90, 70), 5, axes=(Axis("column", "columns"), Axis("row", "rows"))) == "column 5"
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
+        (np.arange(200) % 32 >= 28, "elements 28 to 31 of every 32"),
+        (np.isin(np.arange(256) % 16, [2, 3, 9]), "3 of every 16 elements"),
         (np.eye(9), "the diagonal"),
         (1 - np.eye(9), "all but the diagonal"),
         (np.triu(np.ones((9, 9)), 1), "all above the diagonal"),
         (np.tril(np.ones((9, 9)), -1), "all below the diagonal"),
         (np.triu(np.ones((9, 9))), "the diagonal and all above it"),
         (np.tril(np.ones((9, 9))), "the diagonal and all below it"),
+        (np.random.default_rng(0).random((50, 60)) < 0.5, ""),
     ],
 )
-def test_diagonals_and_triangles(wrong, words):
-    assert describe_places(wrong.astype(np.bool_), axes_of(2)) == words
-
-
-def test_box_of_right_elements_is_told_only_where_it_starts_at_the_origin():
-    wrong = np.ones((9, 8), np.bool_)
-    wrong[:4, :5] = False
-    assert describe_places(wrong, axes_of(2)) == "rows from 4 and columns from 5"
-    wrong = np.ones((9, 8), np.bool_)
-    wrong[1:4, :5] = False
-    assert describe_places(wrong, axes_of(2)) == ""
-
-
-def test_everything_and_no_order_need_no_words():
-    assert places((3, 4), ALL) == ""
-    rng = np.random.default_rng(0)
-    assert describe_places(rng.random((50, 60)) < 0.5, axes_of(2)) == ""
-
-
-def test_a_cloud_has_a_box_around_it():
-    assert places((90, 70), (3, 5), (9, 8), (4, 6)) == "within rows 3 to 9 and columns 5 to 8"
-    assert places((90, 70), (3, 0), (4, 69), (4, 6)) == "within rows 3 to 4"
-    assert places((90, 70), (0, 5), (88, 8), (4, 6)) == "within rows 0 to 88 and columns 5 to 8"
-    assert places((5, 5), (0, 0), (1, 3), (4, 1)) == "within columns 0 to 3"
-
-
-def test_words_for_axes_may_be_given():
-    axes = (Axis("column", "columns"), Axis("row", "rows"))
-    assert places((90, 70), 5, axes=axes) == "column 5"
+def test_patterns_have_names(wrong, words):
+    assert describe_places(wrong.astype(np.bool_), axes_of(wrong.ndim)) == words
 
 
 @given(hnp.arrays(np.bool_, hnp.array_shapes(max_dims=4, max_side=9)).filter(np.any))
