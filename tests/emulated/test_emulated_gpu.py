@@ -4,13 +4,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from declared_sources import COMPACTION, ROWS, SYMBOLS
 from module_sources import KERNEL, OPERATION, write_modules
+from unit_support import gpuprof
 
 from gpuprof.reading import read_run
 
@@ -35,33 +35,21 @@ KERNELS = {
 }
 
 
-@pytest.fixture(scope="session")
-def emulated():
-    """Runs a command line where the driver is the emulated one, and reads what it wrote."""
-
-    def run(folder, *arguments, **environment):
-        told = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join((str(SITE), *sys.path)),
-            **environment,
-        }
-        quick = ("--seconds", "0.01", "--no-lines", "--reference", "none", "--json", "r.json")
-        process = subprocess.run(
-            [sys.executable, "-m", "gpuprof", *arguments, *quick, "-q"],
-            cwd=folder,
-            env=told,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert "Traceback" not in process.stderr, process.stderr
-        return process, read_run(folder / "r.json")
-
-    return run
+def command(folder, *arguments, **environment):
+    """Run a command line where the driver is the emulated one."""
+    told = {"PYTHONPATH": os.pathsep.join((str(SITE), *sys.path)), **environment}
+    process = gpuprof(*arguments, "--seconds", "0.01", "--reference", "none", cwd=folder, environment=told)
+    assert "Traceback" not in process.stderr, process.stderr
+    return process
 
 
-def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
+def emulated(folder, *arguments, **environment):
+    """Run it, and read what it wrote."""
+    process = command(folder, *arguments, "--no-lines", "--json", "r.json", "-q", **environment)
+    return process, read_run(folder / "r.json")
+
+
+def test_a_ladder_is_verified_and_timed(tmp_path):
     trace = tmp_path / "trace.json"
     command = ("gemm", "-k", "naive,smem_tiled", "--sizes", "24x40x32", "--device", "0")
     fresh = {"GPUPROF_CACHE_DIR": str(tmp_path / "cache"), "GPUPROF_TIMELINE": str(trace)}
@@ -86,7 +74,7 @@ def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
     assert all(event["tid"] != event["pid"] for event in compiled)
 
 
-def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(emulated, tmp_path):
+def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(tmp_path):
     folder = tmp_path / "double"
     folder.mkdir()
     (folder / "operation.toml").write_text(OPERATION)
@@ -102,7 +90,7 @@ def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(emulated, tmp_path):
 
 
 @pytest.mark.parametrize("loading", ["EAGER", "LAZY"])
-def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(emulated, tmp_path, loading):
+def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(tmp_path, loading):
     write_modules(tmp_path)
     process, run = emulated(
         *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60"),
@@ -119,7 +107,7 @@ def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(emulated, t
 
 
 @pytest.mark.parametrize("blocking", ["doubled", "cuMemsetD8Async"])
-def test_gate_that_something_waits_behind_opens_by_itself(emulated, tmp_path, blocking):
+def test_gate_that_something_waits_behind_opens_by_itself(tmp_path, blocking):
     """Once: the case is measured without it then, and the next one with it."""
     (tmp_path / "operation.toml").write_text(OPERATION)
     own = '[workspace.own]\nshape = ["n"]\n'
@@ -137,7 +125,7 @@ def test_gate_that_something_waits_behind_opens_by_itself(emulated, tmp_path, bl
     assert len((tmp_path / "blocked").read_text().splitlines()) == 1
 
 
-def test_every_round_is_kept(emulated, tmp_path):
+def test_every_round_is_kept(tmp_path):
     what = ("transpose", "-k", "naive_row,smem_padded", "--sizes", "32")
     _, run = emulated(tmp_path, *what, "--device", "0", "--rounds", "2")
     for case in run.cases:
@@ -145,7 +133,7 @@ def test_every_round_is_kept(emulated, tmp_path):
         assert len(case.timing.cold.rounds_us) == 2
 
 
-def test_the_second_device_is_another(emulated, tmp_path):
+def test_the_second_device_is_another(tmp_path):
     _, run = emulated(
         tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "1", EMULATED_GPUS="2"
     )
@@ -157,7 +145,7 @@ def test_the_second_device_is_another(emulated, tmp_path):
     assert "the driver shows 2" in process.stderr
 
 
-def test_a_device_that_dies_takes_a_case(emulated, tmp_path):
+def test_a_device_that_dies_takes_a_case(tmp_path):
     """Each worker that opens it meets the same end: no row is missing, and each says what happened."""
     _, run = emulated(
         tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:460"
@@ -167,23 +155,14 @@ def test_a_device_that_dies_takes_a_case(emulated, tmp_path):
     assert "CUDA_ERROR_ECC_UNCORRECTABLE" in case.reason
 
 
-def test_two_gpus_are_searched_side_by_side(emulated, tmp_path):
+def test_two_gpus_are_searched_side_by_side(tmp_path):
     source = KERNEL % ("doubled", "if (i < n) y[i] = 2 * x[i];")
     source = source.replace("block = [128]", "block = [128]\nany_block = true")
     source = source.replace("*/", "[candidates]\nblock = [[64], [256]]\n*/", 1)
     (tmp_path / "operation.toml").write_text(OPERATION, encoding="utf-8")
     (tmp_path / "doubled.cu").write_text(source, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(SITE), *sys.path)), "EMULATED_GPUS": "2"}
-    options = ("--device", "all", "--seconds", "0.01", "--rounds", "2", "--reference", "none", "-o", "found")
-    process = subprocess.run(
-        [sys.executable, "-m", "gpuprof", "tune", ".", *options],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    options = ("--device", "all", "--rounds", "2", "-o", "found")
+    process = command(tmp_path, "tune", ".", *options, EMULATED_GPUS="2")
     assert process.returncode == 0, process.stderr
     run = read_run(tmp_path / "found" / "results.json")
     assert [place.selector for place in run.places] == ["0", "1"]
@@ -208,7 +187,7 @@ def test_two_gpus_are_searched_side_by_side(emulated, tmp_path):
         (SYMBOLS, ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
     ],
 )
-def test_what_a_header_says_of_results_and_variables(emulated, tmp_path, source, change, outcome, words):
+def test_what_a_header_says_of_results_and_variables(tmp_path, source, change, outcome, words):
     (tmp_path / "k.cu").write_text(source.replace(*change) if change[0] else source)
     _, run = emulated(tmp_path, "run", "k.cu", "--sizes", "4096")
     (case,) = run.cases

@@ -4,12 +4,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import unit_support
 from ncu_support import install
 from unit_support import build_request
 
@@ -41,16 +41,9 @@ class Runs:
 
     def __call__(self, plan, *options):
         """A run; cases are numbered from 0."""
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(SITE), *sys.path))}
-        process = subprocess.run(
-            [sys.executable, "-m", "gpuprof", *WHAT, *QUICK, *options],
-            cwd=self.folder,
-            env={**environment, "GPUPROF_NCU": install(self.folder / "bin", plan)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        environment = {"PYTHONPATH": os.pathsep.join((str(SITE), *sys.path))}
+        environment["GPUPROF_NCU"] = install(self.folder / "bin", plan)
+        process = unit_support.gpuprof(*WHAT, *QUICK, *options, cwd=self.folder, environment=environment)
         assert "Traceback" not in process.stderr, process.stderr
         return process
 

@@ -4,12 +4,11 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
 import pytest
+import unit_support
 from page_reader import expanded
 
 import gpuprof
@@ -86,13 +85,7 @@ def test_a_saved_call_is_rendered_like_any_other(run, tmp_path):
     path = run.save(tmp_path / "call.json")
     assert gpuprof.load(path).record == run.record
     assert "given sha256:" in path.read_text()
-    process = subprocess.run(
-        [sys.executable, "-m", "gpuprof", "report", path.name, "-o", "again.html"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    process = unit_support.gpuprof("report", path.name, "-o", "again.html", cwd=tmp_path)
     assert process.returncode == 0, process.stderr
     assert "Fastest as modelled  1000  axpy" in process.stdout
     assert "blockIdx" in expanded((tmp_path / "again.html").read_text(encoding="utf-8"))

@@ -3,8 +3,6 @@
 """Included files travel with their kernel, by names that NVRTC finds; what cannot be is one sentence."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -281,7 +279,6 @@ def test_include_and_define_on_the_command_line_are_for_own_kernels(tmp_path):
 def test_a_file_whose_name_is_no_ascii_is_included_in_every_locale(tmp_path):
     write(tmp_path / "größe.h", "#define SIZE 3\n")
     kernel_file(tmp_path, '#include "größe.h"', "SIZE")
-    plain = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
-    command = [sys.executable, "-m", "gpuprof", "run", "k.cu", "--device", "none", "-o", "out"]
-    done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, timeout=120, check=False)
+    plain = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    done = gpuprof("run", "k.cu", "--device", "none", "-o", "out", cwd=tmp_path, environment=plain)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import unit_support
 
 import gpuprof
 from gpuprof.problems import formulas, generators
@@ -34,10 +35,8 @@ def test_every_sample_is_complete_and_holds_the_source_of_its_kernels(path):
 def test_the_kernel_of_the_readme_runs(tmp_path):
     source = re.search(r"```cuda\n(.*?)```", README, re.DOTALL)[1]
     (tmp_path / "mine.cu").write_text(source)
-    command = [sys.executable, "-m", "gpuprof", "transpose", "--kernel", "mine.cu", "--sizes", "33x70"]
-    process = subprocess.run(
-        [*command, "--device", "sim", "-o", "out"], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
+    what = ("transpose", "--kernel", "mine.cu", "--sizes", "33x70", "--device", "sim", "-o", "out")
+    process = unit_support.gpuprof(*what, cwd=tmp_path)
     assert process.returncode == 0, process.stderr
     (case,) = read_run(tmp_path / "out" / "results.json").cases
     assert case.outcome == "ok"
