@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
     // The warpgroups that multiply.
     grow_to<BM == 128 ? 240 : 160>();
-    const int group = t / 128 - 1;
+    const int group = __shfl_sync(0xffffffff, t / 128 - 1, 0); // the compiler knows that a warp has one
     const int row = row0 + (t - 128) / 32 * 16 + t % 32 / 4; // and the one eight further down
     const unsigned own_queries = queries + group * (64 * 128);
     const auto tile_of = [&](int turn) {
@@ -225,12 +225,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll 1
     for (int tile = 1; tile < tiles; ++tile) {
         keys = tile_of(2 * tile - 1);
-        const unsigned values = tile_of(2 * tile);
         take_turn(group);
         begin_products();
         start_scores<BM>(scores, own_queries, keys);
         close_products();
         rescale(out, rows);
+        const unsigned values = tile_of(2 * tile);
         begin_products();
         start_sums(out, weights, values);
         close_products();

@@ -8,7 +8,7 @@ dtypes = ["bf16", "f16"]
 id = "persistent"
 rung = 95
 title = "One block an SM"
-idea = "As many blocks as SMs, each with 128 queries after the others, heavy ones first: whoever is done draws the next number. The warp that fetches goes on to the next queries and their keys while the others still write O."
+idea = "As many blocks as SMs, each with 128 queries after the others, causal ones dealt out to and fro, so that each has as much to do. The warp that fetches goes on to the next queries and their keys while the others still write O."
 after = "overlap_skip"
 change = "A block is begun once an SM: grid_blocks fall, and tensor cores wait for a first tile once."
 bottleneck = "Exponentials, of which an SM computes 16 a cycle; and the power that tensor cores may draw."
@@ -109,24 +109,24 @@ static __device__ __forceinline__ void give_turn(int group)
         asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory");
 }
 
-// The next number, and how many blocks have drawn their last: the last of all sets the number back.
-static __device__ unsigned next, finished;
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     persistent(int heads, int sequence, int causal, const __grid_constant__ TensorMap Q_map,
                const __grid_constant__ TensorMap K_map, const __grid_constant__ TensorMap V_map, real *O)
 {
-    // Coordinates: what there is to do has numbers, head by head.
+    // Coordinates: blocks of queries have numbers, head by head, causal ones of a head from the heaviest to the lightest. Each
+    // round deals them out to the SMs, causal ones to and fro.
     const int t = threadIdx.x;
-    const int blocks = (sequence + BM - 1) / BM; // of queries, of one head
+    const int blocks = (sequence + BM - 1) / BM; // of one head
+    const auto number_of = [&](int round) {
+        return round * gridDim.x + (causal && round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    };
     const auto first_row = [&](int number) { return (causal ? blocks - 1 - number % blocks : number % blocks) * BM; };
     const auto tiles_of = [&](int row0) { return ((causal ? min(sequence, row0 + BM) : sequence) + BN - 1) / BN; };
 
     // Shared memory: queries, then STAGES tiles, of keys and of values in the order of their use. Of each a barrier counts
-    // the bytes which have arrived, and one the warps which are done with it. With queries comes their number.
+    // the bytes which have arrived, and one the warps which are done with it.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES + 2];
-    __shared__ int drawn;
     const unsigned queries = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned stages = queries + Q_BYTES;
     const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
@@ -150,14 +150,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (t > 0)
             return;
         int turn = 0;
-        for (int round = 0;; ++round) {
-            const int number = atomicAdd(&next, 1);
+        for (int round = 0; number_of(round) < heads * blocks; ++round) {
+            const int number = number_of(round);
             wait(queries_empty, round % 2 ^ 1); // at once in the first round
-            drawn = number;
-            if (number >= heads * blocks) {
-                arrive_at(queries_full);
-                break;
-            }
             const int head = number / blocks;
             const int row0 = first_row(number);
             expect_bytes(queries_full, Q_BYTES);
@@ -177,17 +172,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                     fetch(&V_map, tile - 1);
             }
         }
-        __threadfence(); // numbers are drawn before it counts as finished
-        if (atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1) {
-            __threadfence();
-            next = 0;
-        }
         return;
     }
 
     // The warpgroups that multiply.
     grow_to<BM == 128 ? 240 : 160>();
-    const int group = t / 128 - 1;
+    const int group = __shfl_sync(0xffffffff, t / 128 - 1, 0); // the compiler knows that a warp has one
     const unsigned own_queries = queries + group * (64 * 128);
     const auto tile_of = [&](int turn) {
         wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
@@ -201,11 +191,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         give_turn(0);
     int turn = 0;
 #pragma unroll 1
-    for (int round = 0;; ++round) {
+    for (int round = 0; number_of(round) < heads * blocks; ++round) {
+        const int number = number_of(round);
         wait(queries_full, round % 2);
-        const int number = drawn;
-        if (number >= heads * blocks)
-            break;
         const int row0 = first_row(number);
         const int row = row0 + (t - 128) / 32 * 16 + t % 32 / 4; // and the one eight further down
         const int tiles = tiles_of(row0);
@@ -229,12 +217,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll 1
         for (int tile = 1; tile < tiles; ++tile) {
             keys = tile_of(turn + 1);
-            const unsigned values = tile_of(turn + 2);
             take_turn(group);
             begin_products();
             start_scores<BM>(scores, own_queries, keys);
             close_products();
             rescale(out, rows);
+            const unsigned values = tile_of(turn + 2);
             begin_products();
             start_sums(out, weights, values);
             close_products();

@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
     // The warpgroups that multiply.
     grow_to<BM == 128 ? 240 : 160>();
-    const int group = t / 128 - 1;
+    const int group = __shfl_sync(0xffffffff, t / 128 - 1, 0); // the compiler knows that a warp has one
     const int row = blockIdx.x * BM + (t - 128) / 32 * 16 + t % 32 / 4; // and the one eight further down
     const auto tile_of = [&](int turn) {
         wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
