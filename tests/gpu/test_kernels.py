@@ -27,6 +27,7 @@ SIZES = {
     ],
     "transpose": [(1, 1), (1, 97), (97, 1), (3, 5), (31, 33), (64, 64), (100, 36), (127, 1023), (512, 260)],
     "reduce": [(1,), (2,), (31,), (33,), (256,), (1023,), (1 << 16,), (100_003,), (5_000_001,), (1 << 24,)],
+    "attention": [(1, 1, 1, 64), (2, 3, 70, 64), (1, 2, 333, 128), (3, 1, 128, 128), (1, 2, 1100, 64)],
     "softmax": [
         *((1, 1), (1, 5), (200, 1), (3, 33), (7, 256), (65, 1000), (128, 1024), (3, 1026)),
         *((5, 4100), (1000, 8192), (3, 8193), (2, 30_001), (1, 58_113)),
@@ -34,7 +35,7 @@ SIZES = {
 }
 RAGGED = [1, 3, 33, 130]
 #: Scalars other than the defaults, for kernels that take them.
-SCALARS = {"gemm": {"alpha": -1.5, "beta": 0.75}}
+SCALARS = {"gemm": {"alpha": -1.5, "beta": 0.75}, "attention": {"causal": 1.0}}
 #: For kernels of matrices, and for those that take blocks of one row only.
 BLOCKS = [None, (8, 32, 1), (32, 8, 1), (16, 16, 1), (7, 5, 1), (1, 1, 1), (64, 2, 1), (32, 32, 1)]
 ROW_BLOCKS = [None, (32, 1, 1), (100, 1, 1), (1024, 1, 1)]
@@ -46,7 +47,8 @@ def problems_of(kernel):
     scalings = [{}]
     if (scalars := SCALARS.get(kernel.operation)) and (kernel.choices or scalars.keys() <= taken(kernel)):
         scalings.append(scalars)
-    for size, dtype, scalars in itertools.product(sizes, kernel.dtypes or ("f32",), scalings):
+    dtypes = kernel.dtypes or ladder(kernel.operation)[0].dtypes[:1]
+    for size, dtype, scalars in itertools.product(sizes, dtypes, scalings):
         yield problem_for(kernel, *size, dtype=dtype, **scalars)
 
 

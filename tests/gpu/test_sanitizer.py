@@ -29,11 +29,12 @@ SIZES = {
     ],
     "transpose": [(33, 65), (128, 128), (777, 1000), (1024, 1024)],
     "reduce": [(1001,), (1,), (65_536,), (1_000_003,)],
+    "attention": [(1, 2, 70, 64), (2, 1, 333, 128), (1, 1, 1, 64)],
     "softmax": [(5, 77), (3, 1000), (64, 1024), (33, 4100), (3, 9001)],
 }
 RAGGED = [33, 130]
 #: Scalars of the sizes whose first extent is odd, for kernels that take them; the others have the defaults.
-SCALARS = {"gemm": {"alpha": 1.5, "beta": 0.5}}
+SCALARS = {"gemm": {"alpha": 1.5, "beta": 0.5}, "attention": {"causal": 1.0}}
 
 
 def problems():
