@@ -9,10 +9,10 @@ change = "No code of its own: the length of a head and the card decide which of 
 bottleneck = "That of the chosen kernel."
 
 [[choose]]
-kernel = ["persistent_192x128", "mma_async", "online"]
+kernel = ["overlap_skip_192x128", "mma_async", "online"]
 when = "head == 64"
 
 [[choose]]
-kernel = ["persistent", "mma_async", "online"]
+kernel = ["overlap_skip", "mma_async", "online"]
 when = "1"
 */

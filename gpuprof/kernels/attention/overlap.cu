@@ -50,11 +50,25 @@ title = "Only keys that count"
 idea = "Causal: a block ends with the tile that holds its last query, and blocks of the most keys begin first, so that the light ones fill up the end."
 after = "overlap_176"
 change = "Of a causal mask about half of the products. Without a mask nothing changes; grid_blocks stay in any case."
-bottleneck = "Beginning and end of a block, when its tensor cores have nothing to do."
+bottleneck = "The power that tensor cores may draw; and the beginning and end of a block, when its tensor cores have nothing to do."
 parameters = { BN = 176, SKIP = 1 }
 
 [variants.moves]
 grid_blocks = "stays"
+
+[[variants]]
+id = "overlap_skip_192x128"
+rung = 92
+shape_of = "overlap_skip"
+title = "Three warpgroups that multiply"
+idea = "For heads of 64, whose sums take half of the registers: 192 queries a block share each tile of keys and values."
+after = "overlap_skip"
+change = "More threads, fewer keys a tile."
+bottleneck = "Exponentials, of which an SM computes 16 a cycle: products of 64 columns take half as long as of 128, and exponentials as long."
+parameters = { BM = 192, PINGPONG = 1, SKIP = 1 }
+
+[variants.moves]
+block_threads = "rises"
 
 [tensor_maps.Q_map]
 array = "Q"
