@@ -203,7 +203,8 @@ def make_request(
 
 def _type_for(selections: Sequence[Selection], ladder: Ladder) -> str:
     """FP32 where a kernel is written for it, otherwise the first type that one is written for."""
-    kernels = [selection.kernel for selection in selections] or ladder.rungs
+    kernels = [selection.kernel for selection in selections] or list(ladder.rungs)
+    kernels += [ladder.find(choice.kernel) for kernel in kernels for choice in kernel.choices]
     written = [dtype for kernel in kernels for dtype in kernel.dtypes]
     return _USUAL if _USUAL in written else next(iter(written), _USUAL)
 
