@@ -8,7 +8,7 @@ Usage: python docs/update.py
 import importlib.util
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -121,27 +121,34 @@ def errors() -> str:
     return "\n".join(rows)
 
 
-def tensor_ladder() -> str:
-    """Each rung of GEMM on tensor cores: what it reaches and gains, and what its header says that moves."""
-    run = gpuprof.load(ROOT / "samples" / "gemm-bf16-h200.json")
-    ladder = shipped_ladder("gemm")
+def steps_of_ladder(
+    operation: str, sample: str, library: tuple[str, str], sizes: Mapping[str, str], busy: str
+) -> str:
+    """Each rung of a measured ladder: what it reaches and gains, and what its header says that moves.
+
+    `library` is a reference with its heading, `sizes` are those of two columns with theirs; gains are those
+    at the second.
+    """
+    run, ladder = gpuprof.load(ROOT / "samples" / f"{sample}.json"), shipped_ladder(operation)
+    (small, first), (large, second) = sizes.items()
+    beside, steps = run.case(library[0], size=large), {}
     rows = [
-        "| rung | what is new | 4096 | 8192 | gain | over cuBLASLt | tensor cores busy | what moves |",
+        f"| rung | what is new | {first} | {second} | gain | over {library[1]} | {busy} busy | what moves |",
         "|:--|:--|--:|--:|--:|--:|--:|:--|",
     ]
-    library, steps = run.case("cublaslt", size="8192"), {}
+    known = {kernel.id: kernel for kernel in ladder.rungs if not kernel.choices}
     for case in run.cases:
-        if case.size != "8192" or not case.ok or case.is_reference or case.kernel == "by_size":
+        if case.size != large or not case.ok or case.kernel not in known:
             continue
-        kernel, rate = ladder.find(case.kernel), numbers.gflops(case.figures.gflops)
+        kernel, rate = known[case.kernel], numbers.gflops(case.figures.gflops)
         before = steps.get(kernel.after)
         gain = f"{before.median_us / case.median_us:.2f}x" if before else "–"
         moves = [name for name in kernel.moves if before and before.figures.get(name) is not None]
         moved = ", ".join(f"`{name}` {_step(before, case, name)}" for name in moves)
-        smaller = numbers.gflops(run.case(case.kernel, size="4096").figures.gflops)
+        smaller = numbers.gflops(run.case(case.kernel, size=small).figures.gflops)
         rows.append(
             f"| `{case.kernel}` | {kernel.title} | {smaller} | {rate} | {gain}"
-            f" | {library.median_us / case.median_us:.2f}x | {case.figures['sol_compute_pct']:.0f} %"
+            f" | {beside.median_us / case.median_us:.2f}x | {case.figures['sol_compute_pct']:.0f} %"
             f" | {moved or '–'} |"
         )
         steps[case.kernel] = case
@@ -152,6 +159,36 @@ def _step(before: Any, after: Any, figure: str) -> str:
     """A figure before and after; none was counted of a kernel that has nothing of the kind."""
     pair = (each.figures.get(figure) for each in (before, after))
     return " → ".join("none" if value is None else numbers.count(value) for value in pair)
+
+
+#: TFLOP/s of FlashAttention-3 on an H100 in FP16, as published, by size and whether there is a mask.
+PUBLISHED = {
+    ("2x16x8192x128", False): 757,
+    ("1x16x16384x128", False): 648,
+    ("1x16x16384x128", True): 616,
+    ("1x32x16384x64", False): 497,
+    ("1x32x16384x64", True): 473,
+}
+
+
+def attention_beside_others() -> str:
+    """What `by_size` reaches in FP16, beside PyTorch in the same run and what others published."""
+    rows = [
+        "| size | mask | kernel | `by_size` | over PyTorch | FlashAttention-3, H100 |",
+        "|:--|:--|:--|--:|--:|--:|",
+    ]
+    for name, causal in (("attention-f16-h200", False), ("attention-f16-causal-h200", True)):
+        run = gpuprof.load(ROOT / "samples" / f"{name}.json")
+        for case in (one for one in run.cases if one.kernel == "by_size" and one.ok):
+            beside = run.case("torch_sdpa", size=case.size)
+            known = PUBLISHED.get((case.size, causal))
+            share = f"{known}, {case.figures.gflops / 1000 / known:.2f}x" if known else "–"
+            rate = numbers.gflops(case.figures.gflops)
+            rows.append(
+                f"| {case.size} | {'causal' if causal else '–'} | `{case.record.chosen}` | {rate}"
+                f" | {beside.median_us / case.median_us:.2f}x | {share} |"
+            )
+    return "\n".join(rows)
 
 
 def _fastest(name: str) -> Iterator[str]:
@@ -378,7 +415,19 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Every file that this script writes, with its text."""
     yield with_blocks(DOCS / "measured-h200.md", samples=measured())
     yield with_blocks(DOCS / "gemm-sizes.md", errors=errors())
-    yield with_blocks(DOCS / "gemm-tensor-cores.md", ladder=tensor_ladder())
+    gemm = (
+        "gemm",
+        "gemm-bf16-h200",
+        ("cublaslt", "cuBLASLt"),
+        {"4096": "4096", "8192": "8192"},
+        "tensor cores",
+    )
+    yield with_blocks(DOCS / "gemm-tensor-cores.md", ladder=steps_of_ladder(*gemm))
+    sizes = {"4x16x4096x128": "4096", "1x16x16384x128": "16384"}
+    attention = ("attention", "attention-h200", ("torch_sdpa", "PyTorch"), sizes, "compute pipes")
+    yield with_blocks(
+        DOCS / "attention.md", ladder=steps_of_ladder(*attention), published=attention_beside_others()
+    )
     yield with_blocks(DOCS / "limits.md", steps=steps())
     yield with_blocks(DOCS / "command-line.md", options=options())
     yield with_blocks(ROOT / "README.md", answer=answer(), jobs=jobs())
