@@ -95,6 +95,10 @@ VALUES = {
         "mov.b64 d, {t, u}; mov.b64 {x, r}, d;",
     ),
     "selp": ("setp.lt.u32 p, t, 99; selp.b32 r, t, u, p;", "setp.lt.u32 p, t, 9; selp.b32 r, t, u, p;"),
+    "selp of a constant": (
+        "setp.lt.u32 p, t, 99; selp.b32 r, -1, u, p;",
+        "setp.lt.u32 p, t, 9; selp.b32 r, -1, u, p;",
+    ),
     "selp's predicate": ("selp.b32 r, 1, 2, even;", "setp.eq.u32 p, u, 0; selp.b32 r, 1, 2, p;"),
     "slct": ("slct.b32.s32 r, t, u, 0;", "slct.b32.s32 r, u, t, 0;"),
     "slct's sign": ("slct.b32.s32 r, t, t, 1;", "slct.b32.s32 r, t, 9, u;"),

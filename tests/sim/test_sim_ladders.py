@@ -11,7 +11,10 @@ pytestmark = pytest.mark.deep
 SIZES = {
     "reduce": [(1,), (3,), (32,), (33,), (255,), (512,), (1025,), (10_007,)],
     "softmax": [(1, 1), (3, 2), (130, 1), (1, 33), (2, 256), (3, 1021), (2, 1028), (1, 4100), (1, 9001)],
+    "attention": [(1, 1, 1, 64), (1, 2, 70, 64), (1, 1, 140, 128)],
 }
+#: Scalars besides the defaults.
+SCALARS = {"attention": {"causal": 1.0}}
 #: Kernel, parameters and block other than the header's own, at sizes that leave tails.
 OTHERS = {
     "reduce": [
@@ -35,12 +38,23 @@ OTHERS = {
         ("warp_row", {"VECTORS": 9}, (32, 1, 1)),
         ("warp_row", {"VECTORS": 9}, (256, 1, 1)),
     ],
+    "attention": [
+        *(("overlap", {"BN": keys, "SKIP": 1}, None) for keys in (64, 96, 160, 192)),
+        *(("overlap", {"BM": rows, "PINGPONG": 1, "STAGES": 5}, None) for rows in (128, 192)),
+        ("wgmma_producer", {"BM": 192, "STAGES": 2}, None),
+        ("wgmma_tma", {"BN": 176, "STAGES": 3}, None),
+        ("mma_async", {"STAGES": 3}, None),
+    ],
 }
-TAILS = {"reduce": (70_001,), "softmax": (5, 1027)}
+TAILS = {"reduce": (70_001,), "softmax": (5, 1027), "attention": (1, 1, 200, 64)}
 
 
-def measure(kernel, size, dtype="f32", block=None, params=None):
-    problem = problem_for(kernel, *size, dtype=dtype)
+def types_of(kernel):
+    return kernel.dtypes or ladder(kernel.operation)[0].dtypes
+
+
+def measure(kernel, size, dtype=None, block=None, params=None, **scalars):
+    problem = problem_for(kernel, *size, dtype=dtype or types_of(kernel)[0], **scalars)
     return measured(kernel, problem, block, params or {}, ladder(kernel.operation))
 
 
@@ -48,13 +62,14 @@ def measure(kernel, size, dtype="f32", block=None, params=None):
     "kernel", [kernel for name in SIZES for kernel in ladder(name)], ids=lambda kernel: kernel.id
 )
 def test_right_at_every_size(kernel):
-    first, *others = kernel.dtypes or ("f32",)
+    first, *others = types_of(kernel)
+    scalars = SCALARS.get(kernel.operation, {})
     for index, size in enumerate(SIZES[kernel.operation]):
         if kernel.id == "three_passes" and size[-1] > 300:
             continue  # one thread walks along a row, which takes the executor long
         # How a kernel divides its work among threads is the same for each type.
         for dtype in (first, *others) if index % 3 == 1 else (first,):
-            measurement = measure(kernel, size, dtype)
+            measurement = measure(kernel, size, dtype, **(scalars if index % 2 else {}))
             if measurement.outcome == "skipped":
                 declared = [one.because.replace("{id}", kernel.id) for one in kernel.requirements]
                 assert measurement.reason.removesuffix(".") in declared
@@ -68,7 +83,8 @@ def test_right_at_every_size(kernel):
 )
 def test_right_with_other_parameters_and_blocks(operation, name, params, block):
     kernel = next(kernel for kernel in ladder(operation) if kernel.id == name)
-    measurement = measure(kernel, TAILS[operation], block=block, params=params)
+    scalars = SCALARS.get(operation, {})
+    measurement = measure(kernel, TAILS[operation], block=block, params=params, **scalars)
     assert measurement.outcome == "ok", measurement.reason
     assert {name: measurement.params[name] for name in params} == params
 

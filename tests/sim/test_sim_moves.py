@@ -18,7 +18,10 @@ pytestmark = pytest.mark.deep
 MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
 #: The smallest sizes at which all steps of a ladder show: several of the largest tiles, and more elements to
 #: sum than a GPU has threads.
-LADDER_SIZES = {"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", "transpose": "256"}
+LADDER_SIZES = {
+    **{"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", "transpose": "256"},
+    "attention": "1x1x300x64",
+}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
 SIZES = {
     **dict.fromkeys(("streamk", "streamk_64x256"), "384x512x64"),

@@ -7,6 +7,7 @@ import pytest
 
 from gpuprof.errors import HeaderError
 from gpuprof.operation import ArrayDeclaration, Check, OptionDeclaration, ScalarDeclaration, Work
+from gpuprof.problems.behaviour import Pointer
 from gpuprof.problems.check import ErrorBound
 from gpuprof.problems.declaration import load_operation
 from gpuprof.problems.formulas import ExpressionError
@@ -306,3 +307,106 @@ def test_what_a_formula_gives_fits_its_output_or_is_refused(read, edits, output,
     expected = problem.reference(problem.inputs(0))[output].values
     assert expected.tolist() == found
     assert expected.dtype.kind == ("i" if isinstance(found[0], int) else "f")
+
+
+BY_ROWS = """
+name = "weighted"
+dimensions = ["batch", "rows", "width"]
+
+[arrays.a]
+shape = ["batch", "rows", "width"]
+
+[arrays.b]
+shape = ["batch", "rows", "width"]
+
+[arrays.out]
+shape = ["batch", "rows", "width"]
+role = "out"
+
+[scalars.shift]
+type = "i32"
+default = 1
+
+[work]
+bytes = "12 * batch * rows * width"
+
+[check]
+independent = ["batch"]
+rows = ["a"]
+out = "(a + reshape(row, (-1, 1))) * sum(b, axis=1, keepdims=True)"
+magnitude = "abs(a)"
+relative = "u"
+
+[device_reference]
+source = "reference.cuh"
+entry = "reference"
+block = [64]
+grid = ["cdiv(rows, 2)", "batch"]
+arguments = ["rows", "shift", "a", "expected out", "magnitude out"]
+
+[[references]]
+id = "one"
+library = "torch"
+title = "One"
+function = "one"
+arguments = ["b", "a"]
+keywords = { flag = "shift" }
+"""
+
+
+def by_rows(folder, old="", new=""):
+    assert old in BY_ROWS
+    (folder / "operation.toml").write_text(BY_ROWS.replace(old, new))
+    (folder / "reference.cuh").write_text("code")
+    (folder / "kernel.cu").write_text("code")
+    return load_operation(folder / "operation.toml")
+
+
+def test_a_reference_by_rows_is_that_of_the_whole_at_any_elements(tmp_path):
+    problem = Problem.of(by_rows(tmp_path), (3, 50, 4), "f64")
+    inputs = problem.inputs(0)
+    a, b = (inputs[name].reshape(3, 50, 4) for name in "ab")
+    whole = ((a + np.arange(50).reshape(-1, 1)) * b.sum(axis=1, keepdims=True)).ravel()
+    found = problem.reference(inputs)["out"]
+    assert np.array_equal(found.values, whole)
+    assert np.array_equal(found.magnitude, abs(a).ravel())
+    some = np.array([0, 3, 203, 205, 599])
+    for place in (some, some[:1], np.arange(600)):
+        at = problem.reference_at(inputs, "out", place)
+        assert np.array_equal(at.values, whole[place])
+        assert np.array_equal(at.magnitude, abs(a).ravel()[place])
+
+
+def test_code_of_the_device_and_a_function_of_torch_get_what_is_declared(tmp_path):
+    problem = Problem.of(by_rows(tmp_path), (3, 50, 4), "f64")
+    reference = problem.device_reference()
+    assert (reference.source, reference.entry, reference.block) == ("code", "reference", (64, 1, 1))
+    assert reference.grid == (25, 3, 1)
+    assert reference.arguments == (50, 1, *map(Pointer, ("a", "expected out", "magnitude out")))
+    call = problem.library_call("one")
+    assert (call.library, call.function, call.keywords) == ("torch", "one", {"flag": 1})
+    assert call.arguments == (Pointer("b"), Pointer("a"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('independent = ["batch"]', 'independent = ["rows"]', "check.independent must be dimensions"),
+        ('independent = ["batch"]', "", "check.rows must be arrays"),
+        ('rows = ["a"]', 'rows = ["z"]', "check.rows must be arrays"),
+        ('"reference.cuh"', '"../reference.cuh"', "device_reference.source is"),
+        ('"reference.cuh"', '"kernel.cu"', "device_reference.source is"),
+        ('"reference.cuh"', '"nothing.cuh"', "which cannot be read"),
+        ("[64]", "[0]", "device_reference.block must be"),
+        ("cdiv(rows, 2)", "cdiv(rows, z)", "device_reference.grid uses 'z'"),
+        ('"shift", "a"', '"shift", "z"', "device_reference.arguments names 'z'"),
+        (', "magnitude out"', "", "lack 'magnitude out'"),
+        ('"one"\narguments', '"_one"\narguments', "function is '_one', not one of torch.nn.functional"),
+        ('["b", "a"]', '["b", "z"]', "arguments may hold a, b, out"),
+        ('"torch"', '"cublas"', "references need code of gpuprof's own"),
+    ],
+)
+def test_what_a_reference_cannot_be_is_refused(tmp_path, old, new, complaint):
+    with pytest.raises(HeaderError) as caught:
+        by_rows(tmp_path, old, new)
+    assert complaint in str(caught.value)

@@ -5,19 +5,22 @@
 import hashlib
 import re
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from problem_support import find_kernel, ladder, shipped_kernels
+from problem_support import find_kernel, ladder, problem_for, shipped_kernels
 from unit_support import MINIMAL, build_request, load_kernel, parse_kernel, write_transpose_kernel
 
-from gpuprof.errors import ExitCode, HeaderError
+from gpuprof.devices.cards import load_card
+from gpuprof.errors import CaseSkipped, ExitCode, HeaderError
 from gpuprof.kernels import catalog, shipped
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.kernel import Requirement
 from gpuprof.kernels.preprocessing import parse_preprocessing
+from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
 from gpuprof.measure.plan import plan_cases
 from gpuprof.results import PublishedFigure
@@ -507,3 +510,20 @@ def test_two_kernels_of_one_name_are_refused(kernel_root):
     path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\naliases = ["COPYROW"]'))
     with pytest.raises(HeaderError, match=r"other\.cu and .*copy_row\.cu both use the name 'COPYROW'\."):
         ladder("transpose")
+
+
+def test_a_constant_may_follow_from_the_problem():
+    device = load_card("h200")
+    kernel = parse_kernel(header(extra="constants = { TILE = 4, DEPTH = 'cdiv(K, TILE)' }"), PATH)
+    assert (kernel.constants, kernel.derived) == ({"TILE": 4}, {"DEPTH": "cdiv(K, TILE)"})
+    kernel = replace(kernel, source=f"{kernel.source} DEPTH", requirements=(Requirement("DEPTH == 3", "no"),))
+    shape = configure(kernel, problem_for(kernel, 8, 8, 10), kernel.launch.block, {}, device)
+    assert dict(shape.defines)["DEPTH"] == "3"
+    with pytest.raises(CaseSkipped, match="no"):
+        configure(kernel, problem_for(kernel, 8, 8, 13), kernel.launch.block, {}, device)
+    for constant, complaint in (
+        ("DEPTH = 'Z'", "uses 'Z'"),
+        ("M = 'K'", "something else"),
+        ("'a b' = 'K'", "as C takes it"),
+    ):
+        assert complaint in refusal(header(extra=f"constants = {{ {constant} }}")).what
