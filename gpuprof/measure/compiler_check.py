@@ -21,7 +21,7 @@ from gpuprof.kernels.shape import LaunchShape, configure
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compile
-from gpuprof.problems.behaviour import Array
+from gpuprof.problems.behaviour import Array, sorted_rows
 from gpuprof.problems.check import compare
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
@@ -163,6 +163,7 @@ class _Check:
         smaller, least = self._smallest(name, place, found)
         problem, spec = smaller.problem, smaller.problem.array(least.output)
         line = f", which line {least.line} stores" if least.line else ""
+        line += ", in ascending order" * _is_unordered(problem, least.output)
         return (
             f"{name} makes wrong machine code of its PTX: at {problem.label} {least.elements:,} of"
             f" {spec.elements:,} elements of {least.output} are not what the executor rightly computes;"
@@ -176,7 +177,10 @@ class _Check:
         for smaller in self._smaller(place):
             if time.monotonic() > end:
                 break
-            judged = _Judged(self._executor, smaller)
+            try:
+                judged = _Judged(self._executor, smaller)
+            except (CaseSkipped, ExpressionError):  # such as a formula that only fits whole tiles
+                continue
             functions = dict(self._codes(smaller, only=name)).get(name)
             if judged.wrong or functions is None or isinstance(functions, str):
                 continue
@@ -217,9 +221,15 @@ class _Judged:
     def _own(self, output: str) -> Array:
         return self._buffers[output].array()
 
+    def _comparable(self, output: str, got: Array) -> Array:
+        """An output in the order of its reference: elements that may stand in any order ascend."""
+        if not _is_unordered(self._problem, output):
+            return got
+        return sorted_rows(got[: len(self._expected[output].values)], self._problem.array(output).shape)
+
     def _wrong_in(self, output: str, got: Array) -> Array:
-        expected = self._expected[output]
-        return compare(got, expected.values, expected.magnitude, self._problem.bound(output)).wrong
+        expected, bound = self._expected[output], self._problem.bound(output)
+        return compare(self._comparable(output, got), expected.values, expected.magnitude, bound).wrong
 
     def difference(self, outputs: Mapping[str, Array]) -> _Difference | None:
         """The first output that a card computes otherwise."""
@@ -228,9 +238,17 @@ class _Judged:
             if wrong.any():
                 first = int(wrong.argmax())
                 deed = self._witness.writer(self._buffers[name], first)
-                values = float(got[first]), float(self._own(name)[first])
-                return _Difference(name, int(wrong.sum()), first, *values, deed.line if deed else 0)
+                if _is_unordered(self._problem, name):
+                    deed = None
+                value, right = (float(self._comparable(name, each)[first]) for each in (got, self._own(name)))
+                return _Difference(name, int(wrong.sum()), first, value, right, deed.line if deed else 0)
         return None
+
+
+def _is_unordered(problem: Problem, output: str) -> bool:
+    """Whether an output's elements may stand in any order."""
+    check = problem.checks.get(output)
+    return check is not None and check.unordered
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -109,6 +109,48 @@ def test_a_wrong_one_is_named_with_elements_line_and_a_small_size(old, new, told
     assert said[1].endswith("by 1: NVRTC")
 
 
+COMPACTED = """/*gpuprof
+operation = "compacted"
+dimensions = ["n"]
+arguments = ["y", "count", "x", "n"]
+[arrays]
+x = { shape = ["n"] }
+y = { shape = ["n"], role = "inout" }
+count = { shape = ["1"], dtype = "i32", role = "inout" }
+[inputs]
+y = "zeros"
+count = "zeros"
+[work]
+bytes = "8 * n"
+[check]
+y = { value = "x[x > 0]", equal = true, unordered = true }
+count = { value = "count + sum(x > 0)", equal = true }
+[launch]
+block = [64]
+grid = ["cdiv(n, block_x)"]
+*/
+extern "C" __global__ void sums(float *y, int *count, const float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && x[i] > 0)
+        y[atomicAdd(count, 1)] = x[i];
+}
+"""
+
+
+def test_outputs_without_an_order_are_compared_in_ascending_order():
+    assert remarks(changed("st.global", "st.global"), COMPACTED)[0].endswith("by 2: NVRTC and the driver")
+    said = remarks(changed("setp.leu.f32", "setp.geu.f32"), COMPACTED)[0]
+    assert "elements of y are not what" in said
+    assert said.endswith(", in ascending order")
+
+
+def test_a_size_that_a_formula_does_not_take_is_left_out():
+    tiled = SOURCE.replace("x * x + x", "ravel(reshape(x, (n // 500, 500)) * reshape(x, (n // 500, 500)))")
+    tiled = tiled.replace("* x[i] + x[i]", "* x[i]")
+    said = remarks(changed("mul.f32", "add.f32"), tiled)[0]
+    assert said.startswith("the driver makes wrong machine code of its PTX: at 1000 ")
+
+
 def test_what_rounding_allows_is_no_difference():
     assert remarks(changed("fma.rn.f32", "fma.rz.f32"))[0].endswith("by 2: NVRTC and the driver")
 
