@@ -154,7 +154,12 @@ def plan(points: int = 20, device: str = "0", seconds: float | None = None) -> P
     return Plan(request, space, RunOptions(device=device, rounds=ROUNDS), Budget(points, seconds))
 
 
-def searched(wanted: Plan, **how):
+def searched(wanted: Plan, path=None, *, goes_on=False, **how):
+    """Search, and keep what is found in a file."""
+    if path is not None:
+        how.setdefault("keep", lambda run: ResultsFile(path, run, replace=True))
+    if goes_on:
+        how["earlier"] = lambda empty: find_earlier(path, empty).cases
     with Tuner(wanted, Watcher(), **how) as tuner:
         return tuner.search()
 
@@ -206,12 +211,8 @@ def test_wrong_points_are_findings_and_do_not_use_the_budget_up(made_up):
 
 def test_a_search_that_was_stopped_goes_on(made_up, tmp_path):
     path = tmp_path / "results.json"
-
-    def keep(run):
-        return ResultsFile(path, run, replace=True)
-
     stopped = made_up(stop_after=9)
-    run = searched(plan(), keep=keep)
+    run = searched(plan(), path)
     assert not run.complete
     assert len(run.cases) == 9
     assert run.tuning.sizes[0].ties
@@ -220,7 +221,7 @@ def test_a_search_that_was_stopped_goes_on(made_up, tmp_path):
     kernel = load_kernels(TILES).kernels[0]
     known = {Point(kernel.id, tuple(case.params.items()), kernel.launch.block) for case in run.cases}
     again = made_up()
-    run = searched(plan(), keep=keep, earlier=lambda empty: find_earlier(path, empty).cases)
+    run = searched(plan(), path, goes_on=True)
     assert run.complete
     assert len(run.cases) == 20
     explored = [point for batch in again.batches for point in batch][:11]
@@ -249,7 +250,7 @@ def test_budgets(text, points, seconds):
 def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
     path = tmp_path / "results.json"
     made_up()
-    run = searched(plan(6), keep=lambda run: ResultsFile(path, run, replace=True))
+    run = searched(plan(6), path)
     assert find_earlier(path, run).cases == run.cases
     for other, words in (
         (_with_source(run), "the source of gemm_tiles has changed"),
@@ -272,7 +273,7 @@ def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, 
     known = searched(plan(6), keep=keep).cases
     made_up()
     monkeypatch.setattr(MadeUpPool, "build", _interrupted)
-    run = searched(plan(6), keep=keep, earlier=lambda empty: find_earlier(path, empty).cases)
+    run = searched(plan(6), path, goes_on=True, keep=keep)
     assert not run.complete
     assert run.cases == known == read_run(path).cases
     assert held == [0, 6]
@@ -321,15 +322,11 @@ def test_the_only_device_that_is_lost_ends_the_search(made_up):
 
 def test_a_search_on_several_devices_goes_on(made_up, tmp_path):
     path = tmp_path / "results.json"
-
-    def keep(run):
-        return ResultsFile(path, run, replace=True)
-
     made_up(stop_after=15)
-    assert not searched(plan(12, "0,1"), keep=keep).complete
+    assert not searched(plan(12, "0,1"), path).complete
     known = len(read_run(path).cases)
     gpu = made_up()
-    run = searched(plan(12, "0,1"), keep=keep, earlier=lambda empty: find_earlier(path, empty).cases)
+    run = searched(plan(12, "0,1"), path, goes_on=True)
     assert run.complete
     assert [tuned.evaluated for tuned in run.tuning.sizes] == [12, 12]
     assert sum(map(len, gpu.batches[: len(gpu.asked)])) >= 24 - known

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from scale_source import SCALE
 from unit_support import gpuprof
 
 import gpuprof as api
@@ -26,8 +27,6 @@ def tune(*arguments: str | Path, folder: Path, code: int = 0):
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
     """One whole search, and what it printed."""
-    from scale_source import SCALE
-
     folder = tmp_path_factory.mktemp("searched")
     (folder / "scale.cu").write_text(SCALE.replace(", [2048, 1]", ""), encoding="utf-8")
     return folder, tune("scale.cu", *SIM, "--sizes", "4096,512", "--budget", "20", folder=folder)
@@ -146,15 +145,20 @@ def test_python_searches_too(scale, tmp_path):
         (("scal.cu",), "Cannot read the kernel file scal.cu", "Did you mean scale.cu?"),
         (("reg_8x9",), "There is no kernel 'reg_8x9' to tune", "Did you mean reg_8x8"),
         (("col_smem_1d",), "declares no candidates for TILE", "[candidates]\nTILE = [32, 64]"),
-        (("by_size",), "by_size is a kernel of gemm and of softmax", "gpuprof tune gemm -k by_size"),
+        (("by_size",), "by_size is a kernel of attention and of gemm and", "tune attention -k by_size"),
         (("gemm", "-k", "by_size"), "by_size chooses among other kernels", "Tune those that it names."),
         (("naive", "smem_padded"), "The kernels compute different operations", "Tune one operation"),
         (("smem_unrolled", "--block", "8x8"), "The block of smem_unrolled is fixed", "any_block = true"),
         (("reg_8x8", "--values", "BK=8|16", "--write"), "comes with gpuprof", "Copy its file"),
+        (("scale.cu", "--device", "none"), "only compiles, and a search needs times", "Use --device sim"),
+        (("scale.cu", "--device", "sim:h200,0"), "mixes GPUs with devices that measure no time", "two runs"),
+        (("scale.cu", "--device", "sim:h201"), "h201", "h200"),
+        (("large.cu",), "large.cu:13", "a block holds at most 1024 threads"),
     ],
 )
 def test_refusals_say_what_to_do(scale, arguments, message, fix):
-    done = tune(*arguments, *SIM, folder=scale.parent, code=2)
+    (scale.parent / "large.cu").write_text(SCALE, encoding="utf-8")
+    done = tune(*SIM, *arguments, folder=scale.parent, code=2)
     assert message in done.stderr
     assert fix in done.stderr
     assert "Traceback" not in done.stderr
@@ -189,29 +193,6 @@ def test_python_names_the_device_where_there_are_several(scale):
         found.best(512, "NVIDIA A100")
     for device in found.run.devices:
         assert found.best(512, device).kernel == "scale"
-
-
-@pytest.mark.parametrize(
-    ("device", "message", "fix"),
-    [
-        ("none", "only compiles, and a search needs times or counts", "Use --device sim"),
-        ("sim:h200,0", "mixes GPUs with devices that measure no time", "two runs"),
-        ("sim:h201", "h201", "h200"),
-    ],
-)
-def test_devices_that_make_no_sense(scale, device, message, fix):
-    done = tune("scale.cu", "--device", device, folder=scale.parent, code=2)
-    assert message in done.stderr
-    assert fix in done.stderr
-
-
-def test_candidates_that_make_no_sense_are_refused_with_their_line(tmp_path):
-    from scale_source import SCALE
-
-    (tmp_path / "scale.cu").write_text(SCALE, encoding="utf-8")
-    done = tune("scale.cu", *SIM, folder=tmp_path, code=2)
-    assert "scale.cu:13" in done.stderr
-    assert "a block holds at most 1024 threads" in done.stderr
 
 
 def test_narrow_terminals_and_quiet(searched):
