@@ -43,7 +43,8 @@ def model_interval(model: Model) -> str:
     """The same under a head that says that it is modelled; at its bound as exact as that stands beside it."""
     digits = 3 if model.low_us >= model.median_us else 2
     median, low, high = (numbers.time_us(us, digits) for us in (model.median_us, model.low_us, model.high_us))
-    return f"{median} ({low}–{high})"
+    unit = high.partition(" ")[2]
+    return f"{median} ({low.removesuffix(f' {unit}')}–{high})"
 
 
 def difference_error(one: Model, other: Model) -> float:

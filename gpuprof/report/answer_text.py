@@ -104,10 +104,12 @@ def _hints(ladders: Sequence[SizeLadder], hint: str) -> Iterator[Sentence]:
 
 def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
     """The answers; a table of them where no other one is shown."""
-    found = [
-        answer_content(answer_of(run, ladder), _heading(held, group, ladder), pending=pending)
-        for group, ladder in held[:_MOST_ANSWERS]
-    ]
+    answers = [(_heading(held, *one), answer_of(run, one[1])) for one in held[:_MOST_ANSWERS]]
+    found = [answer_content(answer, heading, pending=pending) for heading, answer in answers]
+    if unknown := [f"{name} {heading}" for heading, answer in answers for name in answer.unknown]:
+        yield Sentence(
+            f"Not modelled, so not ranked: {numbers.listed(unknown, _MOST_NAMED)}", CAUTION, "warning"
+        )
     tiles = [item for item in found if isinstance(item, AnswerTile)]
     if len(held) in _MOST_KERNELS or not tiles:
         yield from found
@@ -144,9 +146,11 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     if answer.alike:
         word = _TIMES[answer.kind][2]
         facts.append(("as fast", f"{word} {numbers.listed(answer.alike, 1)}"))
+    said = ", ".join(text for _, text in facts)
+    if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
+        said = said.replace(answer.time, numbers.time_us(answer.model.median_us, 2), 1)
     if answer.unknown:
         facts.append(("not modelled", f"not modelled: {numbers.listed(answer.unknown, 2)}"))
-    said = ", ".join(text for _, text in facts)
     if answer.alias:
         facts.append(("chosen by", answer.alias))
     return AnswerTile(

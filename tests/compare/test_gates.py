@@ -261,7 +261,7 @@ def test_sentences_name_what_decided():
 @pytest.mark.parametrize(
     ("text", "us", "outcome", "evidence"),
     [
-        ("time > 10us", 20.0, "failed", "20 µs modelled (17 µs–26 µs)"),
+        ("time > 10us", 20.0, "failed", "20 µs modelled (17–26 µs)"),
         ("time > 18us", 20.0, "uncertain", "20 µs modelled"),
         ("time > 40us", 20.0, "passed", ""),
         ("model_us > 18us", 20.0, "uncertain", "20 µs modelled"),

@@ -192,7 +192,7 @@ def test_modelled_times_rank_where_nothing_was_timed() -> None:
     cases = tuple(replace(case, model=models.get(case.kernel)) for case in held.cases)
     (found,) = [found for found in answers(replace(held, cases=cases)) if found.size == "128"]
     assert (found.kind, found.kernel, found.time_us) == ("modelled", fast.kernel, None)
-    assert found.time == "2.0 µs modelled (1.7 µs–2.6 µs)"
+    assert found.time == "2.0 µs modelled (1.7–2.6 µs)"
     only = tuple(
         replace(case, model=models[case.kernel]) for case in held.cases if case.kernel == fast.kernel
     )

@@ -38,11 +38,11 @@ def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize
         ),
         (
             size(row(20, 4, tied=True), row(40, 1, default=True), by="model"),
-            "20 µs modelled (17 µs–26 µs); the header's own values: 40 µs modelled (34 µs–52 µs), 2.00× as",
+            "20 µs modelled (17–26 µs); the header's own values: 40 µs modelled (34–52 µs), 2.00× as",
         ),
         (
             size(row(20, 4, tied=True), row(22, 1, tied=True, default=True), by="model"),
-            "own values, 22 µs modelled (19 µs–29 µs), are too near to tell",
+            "own values, 22 µs modelled (19–29 µs), are too near to tell",
         ),
         (size(wrong=3, combinations=3, evaluated=3, by="model"), "3 of 3 points that were executed failed"),
         (size(combinations=2, ruled_out={"It is large.": 2}), "no combination can run"),
