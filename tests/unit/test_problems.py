@@ -247,10 +247,6 @@ def test_work_model(problem, flops, min_bytes):
     assert problem.min_bytes == min_bytes
 
 
-def test_moving_data_must_not_change_it():
-    assert Transpose(8, 8).bound("out").relative == Transpose(8, 8).bound("out").absolute == 0
-
-
 @pytest.mark.parametrize(
     "problem",
     [
