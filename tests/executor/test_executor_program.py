@@ -6,6 +6,7 @@ import struct
 
 import numpy as np
 import pytest
+from each import each
 from executor_harness import refused
 
 from gpuprof.executor import UnsupportedInstruction, load_program
@@ -412,7 +413,7 @@ def meeting_points(successors: list[tuple[int, ...]]) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(seed=range(60))
 def test_lanes_meet_where_every_way_that_does_not_end_early_passes(seed):
     rng = np.random.default_rng(seed)
     count = int(rng.integers(2, 9))
@@ -479,19 +480,14 @@ def test_jumps_barriers_and_blocks_without_an_end():
     assert [len(block.body) for block in blocks] == [1, 0, 1, 0, 1]
 
 
-def test_variable_that_nobody_declares_is_named():
-    text = "mov.u64 %rd1, nowhere; ret;"
+@each(
+    case=[
+        ("mov.u64 %rd1, nowhere; ret;", "symbol nowhere"),
+        ("L: brx.idx %r1, table;", "brx.idx"),  # its table is nowhere
+        ("mov.b64 {%r1, %r2}, {%r3, %r4}; ret;", "mov.b64"),
+    ]
+)
+def test_what_is_not_modelled_is_named(case):
+    text, name = case
     program = load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
-    assert refused(program).name == "symbol nowhere"
-
-
-def test_a_computed_branch_without_its_table_is_not_modelled():
-    text = "L: brx.idx %r1, table;"
-    program = load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
-    assert refused(program).name == "brx.idx"
-
-
-def test_move_between_parts_and_parts_is_not_modelled():
-    text = "mov.b64 {%r1, %r2}, {%r3, %r4}; ret;"
-    program = load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
-    assert refused(program).name == "mov.b64"
+    assert refused(program).name == name
