@@ -5,7 +5,6 @@
 import math
 import struct
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,7 +36,6 @@ from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.sampling import Sample
 from gpuprof.executor.steps.batch import Batch, Geometry
-from gpuprof.executor.steps.distributed_shared import refuse_ended
 from gpuprof.executor.steps.special_registers import Surroundings, block_register, launch_register
 
 #: Lanes of a batch: enough that NumPy's cost per call does not matter, few enough to stay in cache.
@@ -220,9 +218,8 @@ class LaunchTemplate:
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)
         events.listeners = [events.order, detector]
         if layout.several:
-            refuse = partial(refuse_ended, batch)
-            remote = RemoteAccesses(batch.blocks, layout, refuse, strict=not means.fences)
-            events.listeners.insert(0, remote)
+            about = batch.blocks, layout, events, batch.names, batch.fault
+            events.listeners.insert(0, RemoteAccesses(*about, strict=not means.fences))
         # Of a load that races and is stale too, the race is told; a texture's cache is always to blame.
         textures, loads = (StaleReads(cache, batch.fault) for cache in (Cache.TEXTURE, Cache.READ_ONLY))
         watching = [textures, races, loads, *([shared] if shared else []), *observers]

@@ -9,14 +9,16 @@ copy engine brings is waited for by who waits for its bytes; what it takes, by w
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Entry, Listener, Signal
+from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
@@ -24,15 +26,6 @@ from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 _REMEMBERED = 4096
 _BY_THREADS = frozenset({Access.READ, Access.WRITE, Access.ATOMIC, Access.MBARRIER})
 _BY_COPIES = frozenset({Access.BULK, Access.REDUCTION})
-
-
-@dataclass(frozen=True)
-class RemoteAccess:
-    """An access to memory that is gone, or may be: line, (cluster, warp, lane), and the rank of its block."""
-
-    line: int
-    position: tuple[int, int, int]
-    rank: int
 
 
 @dataclass(frozen=True)
@@ -44,17 +37,25 @@ class _Reach:
 
 
 class RemoteAccesses(Listener):
-    """Who touched whose shared memory, in one batch of clusters; `refuse` raises what is wrong.
+    """Who touched whose shared memory, in one batch of clusters.
 
-    If it is `strict`, blocks must not end while others may still touch their memory. Where threads order what
-    they do by fences and flags, only what is touched when its block has ended is wrong.
+    `names` says threadIdx and blockIdx of a place in it, and `fault` raises what is wrong. If it is
+    `strict`, blocks must not end while others may still touch their memory. Where threads order what they do
+    by fences and flags, only what is touched when its block has ended is wrong.
     """
 
     def __init__(
-        self, clusters: int, layout: ClusterLayout, refuse: Callable[[RemoteAccess], None], *, strict: bool
+        self,
+        clusters: int,
+        layout: ClusterLayout,
+        events: Events,
+        names: Callable[[tuple[int, int, int]], tuple[Any, Any]],
+        fault: Callable[..., NoReturn],
+        *,
+        strict: bool,
     ) -> None:
         self._layout = layout
-        self._refuse = refuse
+        self._events, self._names, self._fault = events, names, fault
         self._strict = strict
         shape = (clusters, layout.blocks, layout.blocks * layout.warps)
         self._ended: Bools = np.zeros(shape[:2], dtype=np.bool_)
@@ -194,6 +195,12 @@ class RemoteAccesses(Listener):
                 self._blame(wrong, reach.lane, line)
 
     def _blame(self, wrong: Bools, lane: NDArray[Any], line: NDArray[Any] | int) -> None:
+        self._events.hear("settle", None)  # what went wrong before comes first
         cluster, rank, warp = place = tuple(int(i) for i in np.argwhere(wrong)[0])
         number, first = (int(np.broadcast_to(part, wrong.shape)[place]) for part in (line, lane))
-        self._refuse(RemoteAccess(number, (cluster, warp, first), rank))
+        _, block = self._names((cluster, rank * self._layout.warps, 0))
+        text = (
+            f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"
+        )
+        text += " cluster is missing"
+        self._fault(FaultKind.OUT_OF_BOUNDS, text, number, (cluster, warp, first))

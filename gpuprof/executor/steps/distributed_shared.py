@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.memory.windows import RANK_SHIFT
-from gpuprof.executor.observers.remote_accesses import RemoteAccess
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 
@@ -90,13 +89,3 @@ class ClusterAccess:
         text = f"accesses {{}} bytes at byte {{}} of the shared memory of rank {{}}, which {why}"
         shown = np.asarray(self.size), self._offset, self._rank
         self.batch.refuse(kind, self.mask, outside, self.line, text, *shown, at=self._offset, shared=True)
-
-
-def refuse_ended(batch: Batch, access: RemoteAccess) -> None:
-    """Report an access to the shared memory of a block that has ended, or that may have."""
-    batch.events.hear("settle", None)  # what went wrong before comes first
-    cluster, *_ = access.position
-    _, block = batch.names((cluster, access.rank * batch.layout.warps, 0))
-    text = f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"
-    text += " cluster is missing"
-    batch.fault(FaultKind.OUT_OF_BOUNDS, text, access.line, access.position)
