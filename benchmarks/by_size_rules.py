@@ -5,7 +5,7 @@
     python benchmarks/by_size_rules.py PLACE …            what rules made from these would reach
     python benchmarks/by_size_rules.py PLACE … --write    puts them into gpuprof/kernels/gemm/by_size.cu
     python benchmarks/by_size_rules.py PLACE … --shipped  what the rules that are there reach
-    python benchmarks/by_size_rules.py PLACE … --halves   those of bf16 and f16, from times of either
+    python benchmarks/by_size_rules.py PLACE … --dtype bf16   those of bf16 and f16; of tf32; of e4m3
 
 A PLACE is a results file of `gemm_table.py measure`, a folder of them, or the table that its `data` prints,
 of one card. A rule names kernels, of which the first that can run is taken, and some conditions. Rules are
@@ -17,7 +17,7 @@ them is held out.
 import argparse
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shipped import KERNEL_ROOT
 from gpuprof.problems.formulas import evaluate, variables
 
-BY_SIZE = KERNEL_ROOT / "gemm" / "by_size.cu"
+GEMM = KERNEL_ROOT / "gemm"
 #: What a rule may name, with the rows and columns of the first one's tiles. The last of three is for cards
 #: without a copy engine.
 TARGETS = {
@@ -47,20 +47,18 @@ TARGETS = {
     ("realigned",): (128, 128),
     ("packed",): (128, 256),
 }
-#: The same of halves, on tensor cores.
+#: The same of other types, on tensor cores; what is taken where no rule holds comes last.
 TARGETS_OF_HALVES = {
     ("wgmma_producer_64x64",): (64, 64),
     ("wgmma_producer_64x128",): (64, 128),
-    ("wgmma_split",): (128, 128),
-    ("wgmma_split_four",): (128, 128),
-    ("wgmma_store_128x128",): (128, 128),
-    ("wgmma_store_128x192",): (128, 192),
+    ("wgmma_split",): (64, 64),
+    ("wgmma_store_64",): (64, 128),
+    ("wgmma_store_fit",): (128, 256),
     ("wgmma_store_panels",): (128, 256),
-    ("wgmma_streamk_128x192",): (128, 192),
     ("wgmma_streamk",): (128, 256),
-    ("wgmma_packed_128x128",): (128, 128),
-    ("mma_async",): (128, 128),
 }
+TARGETS_OF_TF32 = {("tf32_split",): (64, 64), ("tf32_64",): (64, 64), ("tf32",): (128, 256)}
+TARGETS_OF_E4M3 = {("e4m3_split",): (64, 64), ("e4m3_64",): (64, 128)}
 #: With long k the copy engine's kernels keep all SMs at work, unless their tiles are half empty.
 _SHORT = ("(K <= 2048 or N <= 64)",)
 #: What a rule for some asks in any case: where few sizes were timed, no rule shall reach far beyond them.
@@ -72,19 +70,43 @@ ALWAYS = {
 }
 #: What is taken where no rule holds.
 LAST = ("streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1")
-LAST_OF_HALVES = ("wgmma_packed", "mma_async")
 #: Tiles that a condition may compare with.
 TILES = ((32, 64), (44, 64), (64, 64), (64, 256), (128, 128))
-TILES_OF_HALVES = ((64, 64), (64, 128), (128, 128), (128, 192), (128, 256))
+TILES_OF_TENSOR_CORES = ((64, 64), (64, 128), (128, 128), (128, 192), (128, 256))
 #: Elements of C to an SM at which rules may change.
 LIMITS = (100, 166, 250, 400, 700, 1000, 1500, 2000, 2400, 3000, 3900, 5000, 6500, 8500, 12000, 16000, 24000)
 #: Rules, that of `LAST` among them; what a rule and a condition must gain: logarithms of the speed, all sizes
 #: added up.
 MOST, LEAST_GAIN, LEAST_OF_CONDITION = 10, 0.10, 0.04
-#: What the rules of halves ask in any case.
-_HALVES = "real_bytes == 2"
 #: In the place of a time that was not measured: no rule may be tempted by it.
 UNMEASURED = math.log(3)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Types that share rules: what those may name, what is taken last, and what all of them ask.
+
+    `unit` elements are what the copy engine moves at once.
+    """
+
+    targets: Mapping[tuple[str, ...], tuple[int, int]]
+    last: tuple[str, ...]
+    tiles: Sequence[tuple[int, int]]
+    unit: int
+    real_bytes: int
+    always: str = ""
+    chooser: str = "by_size"
+
+
+FAMILIES = {
+    "f32": Family(TARGETS, LAST, TILES, 4, 4),
+    "bf16": Family(
+        TARGETS_OF_HALVES, ("wgmma_packed", "mma_async"), TILES_OF_TENSOR_CORES, 8, 2, "real_bytes == 2"
+    ),
+    # What multiplies in TF32 takes no f32, so that these rules pass over it, and the others over TF32.
+    "tf32": Family(TARGETS_OF_TF32, ("tf32_packed",), TILES_OF_TENSOR_CORES, 4, 4, "real_bytes == 4"),
+    "e4m3": Family(TARGETS_OF_E4M3, ("e4m3",), TILES_OF_TENSOR_CORES, 16, 1, chooser="by_size_tn"),
+}
 
 Mask = NDArray[np.bool_]
 Table = NDArray[np.float64]
@@ -151,12 +173,10 @@ def requirements_of_all() -> dict[str, list[str]]:
 class Fit:
     """Times of one card, and what conditions hold at its sizes."""
 
-    def __init__(self, rows: Sequence[Row], device: Device, *, halves: bool = False) -> None:
+    def __init__(self, rows: Sequence[Row], device: Device, family: Family) -> None:
         major, minor = device.capability
-        card = {"sm_count": device.sm_count, "arch": 10 * major + minor, "real_bytes": 2 if halves else 4}
-        self._targets = TARGETS_OF_HALVES if halves else TARGETS
-        self._last = LAST_OF_HALVES if halves else LAST
-        others, unit = (TILES_OF_HALVES, 8) if halves else (TILES, 4)
+        card = {"sm_count": device.sm_count, "arch": 10 * major + minor, "real_bytes": family.real_bytes}
+        self._targets, self._last = family.targets, family.last
         self.rows = rows
         self._values = [dict(zip("MNK", extents_of(row.size), strict=True)) | card for row in rows]
         self._masks: dict[str, Mask] = {}
@@ -177,7 +197,7 @@ class Fit:
             for name in names
         }
         self._candidates = {
-            target: self._conditions([*conditions_for(tile, others, unit)])
+            target: self._conditions([*conditions_for(tile, family.tiles, family.unit)])
             for target, tile in self._targets.items()
         }
 
@@ -292,36 +312,40 @@ class Fit:
         return f"{where}; without this rule they would take {100 * lost:.0f} % longer."
 
 
-def text_of(rules: Sequence[Rule], reasons: Sequence[str], always: Sequence[str] = ()) -> str:
+def text_of(rules: Sequence[Rule], reasons: Sequence[str], always: str) -> str:
     """Rules as a header has them, each with what all of them ask."""
     tables = []
     for rule, reason in zip(rules, reasons, strict=True):
         names = [f'"{name}"' for name in rule.kernels]
         kernel = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
-        when = " and ".join((*always, *rule.conditions)) or "1"
+        when = " and ".join((*([always] if always else []), *rule.conditions)) or "1"
         tables.append(f'[[choose]]\nkernel = {kernel}\nwhen = "{when}"\nbecause = "{reason}"\n')
     return "\n".join(tables)
 
 
-def is_for(when: str, *, halves: bool) -> bool:
-    """Whether a rule is one of halves, or one of f32, which asks for no type."""
-    return _HALVES in when if halves else "real_bytes ==" not in when
+def types_of(name: str) -> str:
+    """The family whose rules name a kernel; empty for that of f64."""
+    taken = load_ladder(GEMM).find(name).dtypes
+    return next((dtype for dtype in ("tf32", "e4m3", "bf16", "f32") if dtype in taken), "")
 
 
-def shipped_rules(*, halves: bool) -> list[Rule]:
-    """Those that by_size has for a type."""
-    choices = load_ladder(KERNEL_ROOT / "gemm").find("by_size").choices
-    return [Rule((one.kernel,), (one.when,)) for one in choices if is_for(one.when, halves=halves)]
+def shipped_rules(dtype: str) -> list[Rule]:
+    """Those that there are for a type."""
+    choices = load_ladder(GEMM).find(FAMILIES[dtype].chooser).choices
+    return [Rule((one.kernel,), (one.when,)) for one in choices if types_of(one.kernel) == dtype]
 
 
-def write(text: str, *, halves: bool) -> None:
+def write(text: str, dtype: str) -> None:
     """Put rules in the place of those of their type; those of f32 are the last."""
-    source = BY_SIZE.read_text(encoding="utf-8")
-    tables = re.split(r"(?=^\[\[choose\]\]$)", source.removesuffix("*/\n"), flags=re.MULTILINE)
-    kept = [tables[0], *(f"{one.rstrip()}\n\n" for one in tables[1:] if not is_for(one, halves=halves))]
-    first = next((i for i, one in enumerate(kept[1:], 1) if is_for(one, halves=False)), len(kept))
-    kept.insert(first, f"{text}\n")
-    BY_SIZE.write_text(f"{''.join(kept).rstrip()}\n*/\n", encoding="utf-8")
+    path = GEMM / f"{FAMILIES[dtype].chooser}.cu"
+    source = path.read_text(encoding="utf-8").removesuffix("*/\n")
+    head, *tables = re.split(r"(?=^\[\[choose\]\]$)", source, flags=re.MULTILINE)
+    kinds = [types_of(re.findall(r'"(\w+)"', one)[0]) for one in tables]
+    kept = [
+        f"{one.rstrip()}\n\n" for one, kind in zip(tables, kinds, strict=True) if kind not in (dtype, "f32")
+    ]
+    last = [f"{one.rstrip()}\n\n" for one, kind in zip(tables, kinds, strict=True) if kind == "f32" != dtype]
+    path.write_text(f"{''.join((head, *kept, text, chr(10), *last)).rstrip()}\n*/\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -332,14 +356,14 @@ def main() -> None:
     parser.add_argument(
         "--shipped", action="store_true", help="make none: what do those of by_size.cu reach?"
     )
-    parser.add_argument("--halves", action="store_true", help="the rules of bf16 and f16")
+    parser.add_argument("--dtype", choices=FAMILIES, default="f32", help="bf16: the rules of f16 too")
     options = parser.parse_args()
-    halves: bool = options.halves
+    family = FAMILIES[options.dtype]
     ((card, rows),) = read_all(options.places).items()
-    fit, everywhere = Fit(rows, load_card(card), halves=halves), np.ones(len(rows), bool)
-    rules = shipped_rules(halves=halves) if options.shipped else fit.rules(everywhere)
+    fit, everywhere = Fit(rows, load_card(card), family), np.ones(len(rows), bool)
+    rules = shipped_rules(options.dtype) if options.shipped else fit.rules(everywhere)
     reasons = [fit.because(rules, number, card) for number in range(len(rules))]
-    text = text_of(rules, reasons, (_HALVES,) if halves else ())
+    text = text_of(rules, reasons, family.always)
     print(text)
     cost = fit.cost(rules)
     print(f"the best kernel of each size: {fit.over_vendor(np.zeros_like(cost)):.4f}x cuBLAS")
@@ -347,7 +371,7 @@ def main() -> None:
     for number in np.argsort(-cost)[:8]:
         print(f"  {rows[number].size}: {100 * math.expm1(cost[number]):.1f} % behind the best kernel")
     if options.write:
-        write(text, halves=halves)
+        write(text, options.dtype)
     elif not options.shipped:
         unseen = np.zeros_like(cost)
         for fifth in range(5):

@@ -65,19 +65,26 @@ CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
     (5_000_000, ("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed")),
     (sys.maxsize, ("streamk", "realigned", "packed")),
 )
-#: Of halves, on tensor cores: sizes, and the rungs worth trying at each.
-SIZES_OF_HALVES = {
-    "round numbers": "256 384 512 640 768 896 1024 1152 1280 1408 1536 1792 2048 2304 2560 2816 3072 3584"
-    " 4096 4608 5120 6144 7168 8192",
-    "ragged": "257 513 777 1001 1535 2049 3001 4097 8191 1000x1111x1003",
-    "skinny": "512x512x4096 256x256x8192 1024x1024x4096 4096x8192x2048 16384x1024x4096 8192x128x8192",
+#: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
+SIZES_OF_TENSOR_CORES = {
+    "round numbers": "256 512 768 1024 1152 1280 1536 1792 2048 2560 3072 4096 5120 8192",
+    "skinny": "256x256x8192 512x512x4096 1024x1024x4096 4096x8192x2048 8192x128x8192 16x4096x4096",
 }
+RAGGED = {"e4m3": "264x264x272 776x776x784 1000x1000x1008 2056x2056x2064"}
+RAGGED_OF_OTHERS = "257 777 1001 2049"
 RUNGS_OF_HALVES = (
-    *("wgmma_producer_64x64", "wgmma_producer_64x128", "wgmma_split", "wgmma_split_four"),
-    *("wgmma_store_128x128", "wgmma_store_128x192", "wgmma_store_panels"),
-    *("wgmma_streamk", "wgmma_streamk_128x192", "wgmma_packed", "wgmma_packed_128x128", "mma_async"),
+    *("wgmma_producer_64x64", "wgmma_producer_64x128", "wgmma_split", "wgmma_store_64", "wgmma_store_fit"),
+    *("wgmma_store_panels", "wgmma_streamk", "wgmma_packed", "mma_async"),
 )
-_CHOOSER = "by_size"
+RUNGS = {
+    "bf16": RUNGS_OF_HALVES,
+    "f16": RUNGS_OF_HALVES,
+    "tf32": ("tf32", "tf32_64", "tf32_split", "tf32_packed"),
+    "e4m3": ("e4m3", "e4m3_64", "e4m3_split"),
+}
+#: Options of the operation that a type asks for.
+LAYOUTS = {"e4m3": "tn"}
+_CHOOSER, _CHOOSER_OF_TN = "by_size", "by_size_tn"
 
 
 @dataclass
@@ -125,10 +132,11 @@ def runs_of(part: int, parts: int, dtype: str = "f32") -> Iterator[tuple[tuple[s
         m, n, k = extents_of(size)
         return m * n * k
 
-    tried = SIZES if dtype == "f32" else SIZES_OF_HALVES
+    ragged = {"ragged": RAGGED.get(dtype, RAGGED_OF_OTHERS)}
+    tried = SIZES if dtype == "f32" else SIZES_OF_TENSOR_CORES | ragged
     sizes = sorted((size for row in tried.values() for size in row.split()), key=work)
     if dtype != "f32":
-        yield RUNGS_OF_HALVES, sizes[part - 1 :: parts]
+        yield RUNGS[dtype], sizes[part - 1 :: parts]
         return
     grouped = defaultdict(list)
     for size in sizes[part - 1 :: parts]:
@@ -143,6 +151,7 @@ def measure(
 ) -> None:
     """Measure one part of all sizes."""
     folder.mkdir(parents=True, exist_ok=True)
+    layout = LAYOUTS.get(dtype, "row")
     runs = list(runs_of(part, parts, dtype))
     if by_size:
         runs = [((), sorted((size for _, sizes in runs for size in sizes), key=extents_of))]
@@ -150,7 +159,7 @@ def measure(
         path = folder / f"gemm-{part}-{number}.json"
         run = gpuprof.profile(
             "gemm",
-            kernels=[*rungs, _CHOOSER],
+            kernels=[*rungs, _CHOOSER if layout == "row" else _CHOOSER_OF_TN],
             sizes=[extents_of(size) for size in sizes],
             references=["vendor"],
             dtype=dtype,
@@ -190,8 +199,8 @@ def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
             elif case.is_reference:
                 row.vendor_us = case.timing.cold.median_us
             else:
-                row.rungs[label] = case.timing.cold.median_us
-                if case.kernel == _CHOOSER:
+                row.rungs[label.replace(_CHOOSER_OF_TN, _CHOOSER)] = case.timing.cold.median_us
+                if case.kernel in (_CHOOSER, _CHOOSER_OF_TN):
                     row.chosen = case.chosen
     return {
         card: sorted(rows.values(), key=lambda row: extents_of(row.size))
@@ -273,7 +282,7 @@ def main() -> None:
     measuring.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N")
     measuring.add_argument("--by-size", action="store_true", help="no other rungs")
     measuring.add_argument("--device", default="0")
-    measuring.add_argument("--dtype", choices=("f32", "bf16", "f16"), default="f32")
+    measuring.add_argument("--dtype", choices=("f32", *RUNGS), default="f32")
     measuring.add_argument("--seconds", type=float, default=0.05, help="kernel time a case")
     for name, what in (("page", "print a summary"), ("data", "print every size as CSV")):
         commands.add_parser(name, help=what).add_argument("places", type=Path, nargs="+")

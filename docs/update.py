@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import typer
@@ -31,6 +32,8 @@ from gpuprof.schema import json_schema
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+#: Runs of by_size on tensor cores: types and cards.
+TENSOR_RUNS = ("bf16-h200", "f16-h200", "tf32-h200", "e4m3-h200", "bf16-h100", "tf32-h100", "e4m3-h100")
 #: Runs of the samples that stand on the page of what was measured, in its order.
 SAMPLES = (
     ("gemm-h200", "gemm-sizes-h200"),
@@ -152,6 +155,25 @@ def steps_of_ladder(
             f" | {moved or '–'} |"
         )
         steps[case.kernel] = case
+    return "\n".join(rows)
+
+
+def tensor_sizes() -> str:
+    """What by_size reaches of cuBLASLt in each type on tensor cores, by card and size."""
+    heads, columns = [], []
+    for dtype, card in (name.split("-") for name in TENSOR_RUNS):
+        run = gpuprof.load(ROOT / "samples" / f"gemm-{dtype}-by-size-{card}.json")
+        timed = {case.size: case.median_us for case in run.cases if not case.is_reference}
+        heads.append(f"{dtype}, {card.upper()}")
+        columns.append(
+            {case.size: case.median_us / timed[case.size] for case in run.cases if case.is_reference}
+        )
+    rows = [f"| size | {' | '.join(heads)} |", f"|:--|{'--:|' * len(heads)}"]
+    means = [f"**{geometric_mean(column.values()):.3f}**" for column in columns]
+    rows.append(f"| **geometric mean** | {' | '.join(means)} |")
+    for size in dict.fromkeys(size for column in columns for size in column):
+        shares = [f"{column[size]:.2f}" if size in column else "" for column in columns]
+        rows.append(f"| {size} | {' | '.join(shares)} |")
     return "\n".join(rows)
 
 
@@ -422,7 +444,7 @@ def generated() -> Iterator[tuple[Path, str]]:
         {"4096": "4096", "8192": "8192"},
         "tensor cores",
     )
-    yield with_blocks(DOCS / "gemm-tensor-cores.md", ladder=steps_of_ladder(*gemm))
+    yield with_blocks(DOCS / "gemm-tensor-cores.md", ladder=steps_of_ladder(*gemm), sizes=tensor_sizes())
     sizes = {"4x16x4096x128": "4096", "1x16x16384x128": "16384"}
     attention = ("attention", "attention-h200", ("torch_sdpa", "PyTorch"), sizes, "compute pipes")
     yield with_blocks(

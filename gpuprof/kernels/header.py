@@ -568,9 +568,10 @@ def _read_published(reader: TableReader) -> PublishedFigure:
 
 def _check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None:
     """Refuse a formula with an unknown name when the file is read, not when it is first launched."""
-    before = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
-    _refuse_unknown(list(kernel.derived.values()), before, header)
-    shared = {*before, *kernel.derived}
+    shared = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
+    for name, text in kernel.derived.items():
+        _refuse_unknown([text], shared, header)
+        shared.add(name)
     own = shared | {*LAUNCH_VARIABLES}
     texts = [choice.when for choice in kernel.choices]
     texts += [requirement.condition for requirement in kernel.requirements]

@@ -100,7 +100,7 @@ class Kernel:
         entry: Its function: a name, or an instance of a template such as `sgemm<BM, BN>`, in which parameters
             and macros stand for their values; empty with several launches, which name their own.
         constants: Integers that its source and its launch share and that nobody may change; macros too.
-        derived: Constants that follow from the problem, each with its formula.
+        derived: Constants that follow from the problem and those before them, each with its formula.
         defines: Macros besides those, with their text.
         headers: Files of the user's own that the source includes, by the names that it uses for them.
         moves: What the step to this kernel does to counters and resources, for the same problem.

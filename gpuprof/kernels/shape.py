@@ -110,8 +110,8 @@ def configure(
     parameters = {**kernel.integers, **params}
     known = {**size_values(problem, device), **parameters}
     try:
-        derived = {name: evaluate(text, known) for name, text in kernel.derived.items()}
-        known |= derived
+        for name, text in kernel.derived.items():
+            parameters[name] = known[name] = evaluate(text, known)
         shared = known if kernel.launches else {**known, **_block_values(block)}
         for requirement in kernel.requirements:
             if not evaluate(requirement.condition, shared):
@@ -142,7 +142,7 @@ def configure(
     macros = {"real": ELEMENT_TYPES[problem.dtype].c_type}
     if not kernel.launches:
         macros |= {f"BLOCK_{axis}": str(extent) for axis, extent in zip("XYZ", block, strict=True)}
-    macros |= {name: str(value) for name, value in (parameters | derived).items()}
+    macros |= {name: str(value) for name, value in parameters.items()}
     defined = {**macros, **kernel.defines}
     launches = tuple(replace(launch, entry=with_values(launch.entry, defined)) for launch in launches)
     if kernel.built is not None:

@@ -31,7 +31,7 @@ SIZES = {
     "realigned": "129x257x65",
     "packed": "129x257x65",
     "wgmma_persistent": "2560x1792x8",
-    **dict.fromkeys(("wgmma_streamk", "wgmma_packed", "wgmma_packed_128x128"), "256x256x512"),
+    **dict.fromkeys(("wgmma_streamk", "wgmma_packed"), "256x256x512"),
 }
 
 

@@ -514,15 +514,18 @@ def test_two_kernels_of_one_name_are_refused(kernel_root):
 
 def test_a_constant_may_follow_from_the_problem():
     device = load_card("h200")
-    kernel = parse_kernel(header(extra="constants = { TILE = 4, DEPTH = 'cdiv(K, TILE)' }"), PATH)
-    assert (kernel.constants, kernel.derived) == ({"TILE": 4}, {"DEPTH": "cdiv(K, TILE)"})
+    kernel = parse_kernel(
+        header(extra="constants = { TILE = 4, TWICE = '2 * TILE', DEPTH = '2 * cdiv(K, TWICE) - 1' }"), PATH
+    )
+    assert (kernel.constants, list(kernel.derived)) == ({"TILE": 4}, ["TWICE", "DEPTH"])
     kernel = replace(kernel, source=f"{kernel.source} DEPTH", requirements=(Requirement("DEPTH == 3", "no"),))
     shape = configure(kernel, problem_for(kernel, 8, 8, 10), kernel.launch.block, {}, device)
     assert dict(shape.defines)["DEPTH"] == "3"
     with pytest.raises(CaseSkipped, match="no"):
-        configure(kernel, problem_for(kernel, 8, 8, 13), kernel.launch.block, {}, device)
+        configure(kernel, problem_for(kernel, 8, 8, 17), kernel.launch.block, {}, device)
     for constant, complaint in (
         ("DEPTH = 'Z'", "uses 'Z'"),
+        ("DEPTH = 'LATER', LATER = 'K'", "uses 'LATER'"),
         ("M = 'K'", "something else"),
         ("'a b' = 'K'", "as C takes it"),
     ):

@@ -11,15 +11,6 @@
 
 #define PANELS (D / ROW)
 
-#define PLACES_48                                                                                                      \
-    PLACES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define PLACES_80                                                                                                      \
-    PLACES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define PLACES_88 PLACES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
-#define SUMS_48(i) SUMS_32(i), SUMS_8(i + 32), SUMS_8(i + 40)
-#define SUMS_80(i) SUMS_64(i), SUMS_8(i + 64), SUMS_8(i + 72)
-#define SUMS_88(i) SUMS_80(i), SUMS_8(i + 80)
-
 // 64 rows of scores of as many keys as a thread has two of: the products of 16 k of queries and keys, which lie in rows of k
 // both, or these are added to them.
 #define SCORES(TYPE, COLUMNS, COUNT, Q, K, ADD)                                                                        \

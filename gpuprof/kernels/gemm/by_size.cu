@@ -29,44 +29,49 @@ when = "real_bytes == 8 and arch >= 80"
 because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 45 us and 128x128 78 us."
 
 [[choose]]
-kernel = "wgmma_store_128x192"
-when = "real_bytes == 2 and cdiv(M, 128) * cdiv(N, 192) <= 3 * sm_count and cdiv(cdiv(M, 128) * cdiv(N, 192), sm_count) * sm_count * 24576 * 10 <= M * N * 15 and cdiv(cdiv(M, 128) * cdiv(N, 192), sm_count) * 24576 < cdiv(cdiv(M, 128) * cdiv(N, 256), sm_count) * 32768"
-because = "Taken at 3 of 40 sizes timed on an NVIDIA H200; without this rule they would take 26 % longer."
-
-[[choose]]
-kernel = "wgmma_split_four"
-when = "real_bytes == 2 and M * N <= 2000 * sm_count and K > 512"
-because = "Taken at 2 of 40 sizes timed on an NVIDIA H200; without this rule they would take 23 % longer."
+kernel = "wgmma_store_64"
+when = "real_bytes == 2 and M * N > 2000 * sm_count and M * N <= 12000 * sm_count"
+because = "Taken at 8 of 44 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
 
 [[choose]]
 kernel = "wgmma_producer_64x64"
+when = "real_bytes == 2 and K <= 512"
+because = "Taken at 3 of 44 sizes timed on an NVIDIA H200; without this rule they would take 7 % longer."
+
+[[choose]]
+kernel = "wgmma_split"
 when = "real_bytes == 2 and M * N <= 3900 * sm_count"
-because = "Taken at 4 of 40 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
+because = "Taken at 5 of 44 sizes timed on an NVIDIA H200; without this rule they would take 123 % longer."
 
 [[choose]]
-kernel = "wgmma_store_panels"
-when = "real_bytes == 2 and M * N > 16000 * sm_count"
-because = "Taken at 13 of 40 sizes timed on an NVIDIA H200; without this rule they would take 14 % longer."
-
-[[choose]]
-kernel = "wgmma_store_128x128"
-when = "real_bytes == 2 and M * N > 8500 * sm_count"
-because = "Taken at 3 of 40 sizes timed on an NVIDIA H200; without this rule they would take 29 % longer."
-
-[[choose]]
-kernel = "wgmma_producer_64x128"
+kernel = "wgmma_store_fit"
 when = "real_bytes == 2"
-because = "Taken at 5 of 40 sizes timed on an NVIDIA H200; without this rule they would take 65 % longer."
-
-[[choose]]
-kernel = "wgmma_packed_128x128"
-when = "real_bytes == 2 and M * N <= 24000 * sm_count"
-because = "Taken at 6 of 40 sizes timed on an NVIDIA H200; without this rule they would take 25 % longer."
+because = "Taken at 18 of 44 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = ["wgmma_packed", "mma_async"]
 when = "real_bytes == 2"
-because = "Taken at 4 of 40 sizes timed on an NVIDIA H200."
+because = "Taken at 10 of 44 sizes timed on an NVIDIA H200."
+
+[[choose]]
+kernel = "tf32_split"
+when = "real_bytes == 4 and M * N <= 2000 * sm_count"
+because = "Taken at 7 of 28 sizes timed on an NVIDIA H200; without this rule they would take 20 % longer."
+
+[[choose]]
+kernel = "tf32_64"
+when = "real_bytes == 4 and M * N <= 12000 * sm_count"
+because = "Taken at 6 of 28 sizes timed on an NVIDIA H200; without this rule they would take 16 % longer."
+
+[[choose]]
+kernel = "tf32"
+when = "real_bytes == 4"
+because = "Taken at 11 of 28 sizes timed on an NVIDIA H200."
+
+[[choose]]
+kernel = "tf32_packed"
+when = "real_bytes == 4"
+because = "Taken at 4 of 28 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = "splitk"

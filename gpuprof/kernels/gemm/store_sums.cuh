@@ -1,42 +1,113 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 
-// A warpgroup's sums to C, by way of shared memory and the copy engine.
+// What kernels with tiles of BM by BN of C share: a tile's operands to shared memory and their products, which have BK k in
+// rows of 128 bytes, and a warpgroup's sums to C, by way of shared memory and the copy engine.
 
 #include "tma.cuh"
 #include "wgmma.cuh"
 
+#define A_BYTES (128 * BM)
+#define B_BYTES (128 * (BK == 128 ? BN : (BN + ROW - 1) / ROW * ROW)) // halves come in boxes of ROW columns
+#define STAGE (A_BYTES + B_BYTES)
+
+// Fetch a tile of A and one of B, which BLOCKS of a cluster share: each fetches its part for all.
+template <int BLOCKS>
+static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorMap *A_map, const TensorMap *B_map, int k,
+                                                   int m, int n, int rank, unsigned barrier)
+{
+    expect_bytes(barrier, STAGE);
+    copy_box(stage, A_map, k, m, barrier);
+    if (BK == 128) {
+        const int first = rank * (BN / BLOCKS);
+        copy_box_to_all<BLOCKS>(stage + A_BYTES + 128 * first, B_map, k, n + first, barrier);
+    } else {
+        const int first = rank * (BK / BLOCKS);
+        for (int i = 0; i < BN; i += ROW)
+            copy_box_to_all<BLOCKS>(stage + A_BYTES + 2 * (i * BK + first * ROW), B_map, n + i, k + first, barrier);
+    }
+}
+// The products of a tile, from row m_group of A's on; their group is closed.
+static __device__ __forceinline__ void multiply_tiles(float (&sum)[BN / 2], unsigned stage, int m_group, bool add)
+{
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < 128; k += 32) // bytes of a row
+        multiply_add(sum, rows_of_k(stage + m_group * 128 + k),
+                     BK == 128 ? rows_of_k(stage + A_BYTES + k)
+                               : rows_of_columns(stage + A_BYTES + k / 2 * 128, 2 * BK * ROW), add || k > 0);
+    close_products();
+}
+
 #define PIECE (2 * 16 * ROW) // bytes of C that a warp writes at once: 16 rows
 
-// 16 rows of ROW of a warp's results to a piece of shared memory: those of sums j .. j + 7 of each row, which belong at row m
-// and column n of C. C is read where beta is not 0: two neighbours at once where rows start at multiples of 16 bytes.
+// A warp's sums as they are to be in C, at whose row m and column n the first one belongs: times alpha, and with beta times
+// what is there, two neighbours of which are read at once where rows start at multiples of 16 bytes (VECTOR).
 template <bool VECTOR, int COUNT>
-static __device__ __forceinline__ void fill_piece(unsigned piece, const float (&sum)[COUNT], int j, int m, int n, int M, int N,
-                                                  float alpha, float beta, const real *C)
+static __device__ __forceinline__ void scale_sums(float (&sum)[COUNT], int m, int n, int M, int N, float alpha, float beta,
+                                                  const real *C)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
+    for (int i = 0; i < COUNT; ++i)
+        sum[i] *= alpha;
+    if (beta == 0)
+        return;
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2) {
+        const int row = m + i / 2 % 2 * 8 + lane / 4;
+        const int column = n + i / 4 * 8 + lane % 4 * 2;
+        add_old<VECTOR>(sum[i], sum[i + 1], beta, C + (size_t)row * N + column, row < M ? N - column : 0);
+    }
+}
+
+// 16 rows of ROW of a warp's results to a piece of shared memory: those of sums j .. j + 7 of each row, where there are such.
+template <int COUNT> static __device__ __forceinline__ void fill_piece(unsigned piece, const float (&sum)[COUNT], int j)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < min(8, COUNT / 4 - j); i += 2) {
         unsigned tiles[4]; // rows 0 .. 7 and 8 .. 15 of eight columns, and of the next eight
 #pragma unroll
         for (int q = 0; q < 4; ++q) {
             const float *pair = &sum[(j + i + q / 2) * 4 + q % 2 * 2];
-            const int row = m + q % 2 * 8 + lane / 4;
-            const int column = n + (i + q / 2) * 8 + lane % 4 * 2;
-            tiles[q] = scaled2<VECTOR>(pair[0], pair[1], alpha, beta, C + (size_t)row * N + column, row < M ? N - column : 0);
+            tiles[q] = pack(pair[0], pair[1]);
         }
         store_tiles(piece + lane % 16 * 128 + (((i + lane / 16) ^ lane % 8) << 4), tiles);
     }
 }
 
+// So many columns of a piece to C, whose rows start anywhere: the lanes of a warp write neighbours, two each.
+static __device__ __forceinline__ void write_piece(unsigned piece, int columns, int m, int n, int M, int N, real *C)
+{
+    const int lane = threadIdx.x % 32;
+    const int left = min(columns, N - n) - lane * 2;
+    real *c = C + (size_t)m * N + n + lane * 2;
+#pragma unroll
+    for (int row = 0; row < 16; ++row, c += N) {
+        if (m + row >= M || left <= 0)
+            continue;
+        const unsigned both = load_word(piece + row * 128 + ((lane / 4 ^ row % 8) << 4) + lane % 4 * 4);
+        if (left > 1 && (size_t)c % 4 == 0)
+            *(unsigned *)c = both;
+        else {
+            ((unsigned short *)c)[0] = (unsigned short)both;
+            if (left > 1)
+                ((unsigned short *)c)[1] = (unsigned short)(both >> 16);
+        }
+    }
+}
+
 // Write a warpgroup's sums to C, at whose row m and column n the first one belongs, a piece of a warp after the other. SLOTS
-// for them take turns in shared memory: one is filled while the copy engine still reads the others.
+// for them take turns in shared memory: one is filled while the copy engine still reads the others. What is no whole piece
+// is written by the lanes.
 template <int SLOTS, int COUNT>
-static __device__ __forceinline__ void store_sums(const float (&sum)[COUNT], unsigned pieces, const TensorMap *map, int m,
-                                                  int n, int M, int N, float alpha, float beta, const real *C)
+static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map, int m, int n,
+                                                  int M, int N, float alpha, float beta, real *C)
 {
     const int lane = threadIdx.x % 32;
     m += threadIdx.x % 128 / 32 * 16;
+    scale_sums<true>(sum, m, n, M, N, alpha, beta, C);
 #pragma unroll
     for (int j = 0; j < COUNT / 4; j += 8) {
         const unsigned piece = pieces + j / 8 % SLOTS * PIECE;
@@ -47,7 +118,12 @@ static __device__ __forceinline__ void store_sums(const float (&sum)[COUNT], uns
                 wait_for_stores<SLOTS - 1>();
         }
         __syncwarp();
-        fill_piece<true>(piece, sum, j, m, n + j * 8, M, N, alpha, beta, C);
+        fill_piece(piece, sum, j);
+        if (j + 8 > COUNT / 4) {
+            __syncwarp();
+            write_piece(piece, COUNT * 2 - j * 8, m, n + j * 8, M, N, C);
+            continue;
+        }
         publish_shared();
         __syncwarp();
         if (lane == 0) {
@@ -57,32 +133,18 @@ static __device__ __forceinline__ void store_sums(const float (&sum)[COUNT], uns
     }
 }
 
-// The same to a C whose rows start anywhere: the lanes of a warp write neighbours, two each.
+// The same to a C whose rows start anywhere.
 template <int COUNT>
-static __device__ __forceinline__ void store_sums_anywhere(const float (&sum)[COUNT], unsigned piece, int m, int n, int M,
-                                                           int N, float alpha, float beta, real *C)
+static __device__ __forceinline__ void store_sums_anywhere(float (&sum)[COUNT], unsigned piece, int m, int n, int M, int N,
+                                                           float alpha, float beta, real *C)
 {
-    const int lane = threadIdx.x % 32;
     m += threadIdx.x % 128 / 32 * 16;
+    scale_sums<false>(sum, m, n, M, N, alpha, beta, C);
 #pragma unroll
     for (int j = 0; j < COUNT / 4; j += 8) {
-        fill_piece<false>(piece, sum, j, m, n + j * 8, M, N, alpha, beta, C);
+        fill_piece(piece, sum, j);
         __syncwarp();
-        const int left = N - (n + j * 8 + lane * 2);
-        real *c = C + (size_t)m * N + n + j * 8 + lane * 2;
-#pragma unroll
-        for (int row = 0; row < 16; ++row, c += N) {
-            const unsigned both = load_word(piece + row * 128 + ((lane / 4 ^ row % 8) << 4) + lane % 4 * 4);
-            if (m + row >= M || left <= 0)
-                continue;
-            if (left > 1 && (size_t)c % 4 == 0)
-                *(unsigned *)c = both;
-            else {
-                ((unsigned short *)c)[0] = (unsigned short)both;
-                if (left > 1)
-                    ((unsigned short *)c)[1] = (unsigned short)(both >> 16);
-            }
-        }
+        write_piece(piece, ROW, m, n + j * 8, M, N, C);
         __syncwarp();
     }
 }

@@ -1,23 +1,53 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
-title = "TF32 by warpgroups"
 problem = "gemm"
-rung = 696
 dtypes = ["tf32"]
-idea = "Of TF32 wgmma takes its second operand along k only, which B in rows is not. So C is computed transposed: B's columns are the rows of the first operand, which registers hold in any order, and A lies along k as the second must. A warp fetches, two warpgroups multiply, two blocks share rows of A."
+
+[[variants]]
+id = "tf32"
+rung = 696
+title = "TF32 by warpgroups"
+idea = "Of TF32 wgmma takes its second operand along k only, which B in rows is not. So C is computed transposed: B's columns are the rows of the first operand, which registers hold in any order, and A lies along k as the second must. A warp fetches, two warpgroups multiply, two blocks share rows of A; tiles are as tall as fills the waves."
 after = "naive"
 change = "Tensor cores instead of CUDA cores, and every element comes once for each tile, by the copy engine: no FFMA is left, and far fewer instructions of warps."
 bottleneck = "Shared memory: tensor cores read 64 of 128 bytes a cycle, 48 come in, and the warps load 16 of B for their registers."
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 
-[moves]
+[variants.moves]
 warp_instructions = "falls"
 ffma_thread_instructions = "falls"
 
+[[variants]]
+id = "tf32_64"
+rung = 696.1
+shape_of = "tf32"
+title = "TF32, 64 columns"
+idea = "For a C of few tiles: one warpgroup that multiplies, so that there are twice as many blocks."
+after = "tf32"
+change = "Half of the tile: block_threads fall."
+bottleneck = "Latency: launch, the first tiles, and the way back for C."
+parameters = { BN = 64, TALLEST = 192 }
+
+[variants.moves]
+block_threads = "falls"
+
+[[variants]]
+id = "tf32_split"
+rung = 696.2
+shape_of = "tf32"
+title = "TF32, k split over the blocks of a cluster"
+idea = "wgmma_split for TF32, with tiles of 64x64."
+after = "tf32_64"
+change = "Two to eight blocks share out the k of a tile: grid_blocks rise."
+bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
+parameters = { BN = 64, TALLEST = 64, SHARING = 1, SPLIT = 1 }
+
+[variants.moves]
+grid_blocks = "rises"
+
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "BM // CLUSTER"]
+box = ["BK", "BM // SHARING"]
 swizzle_bytes = 128
 
 [tensor_maps.B_map]
@@ -25,28 +55,41 @@ array = "B"
 box = ["BK", "BK"]
 swizzle_bytes = 128
 
-[launch]
-block = [384]
-grid = ["min(sm_count // CLUSTER, cdiv(M, BM) * cdiv(N, BN * CLUSTER)) * CLUSTER"]
-dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes"
+[[launches]]
+entry = "tf32"
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+block = ["128 + 2 * BN"]
+grid = ["CLUSTER * (cdiv(M, BM) * cdiv(N, BN) if SPLIT else min(sm_count // CLUSTER, cdiv(M, BM) * cdiv(N, BN * SHARING)))"]
+dynamic_shared_bytes = "128 * STAGES * (BM + BN)"
 
 [constants]
-BM = 256    # rows of C per block
-BN = 128    # columns of C per block
-BK = 32     # k per tile
-CLUSTER = 2 # blocks that share rows of A
+BK = 32 # k per tile
+COLUMNS = "cdiv(N, BN * SHARING)" # of clusters
+DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), sm_count // SHARING) * (sm_count // SHARING) // COLUMNS" # tiles in a column, in no more waves
+BM = "TALLEST if SPLIT else max(64, 16 * cdiv(M, 16 * DOWN))" # rows of C per block
+CLUSTER = "max(2, min(8, 3 * sm_count // (4 * COLUMNS * cdiv(M, BM)))) if SPLIT else SHARING"
+STAGES = "min(8, 1808 // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
-STAGES = 4 # tiles in shared memory
-PANEL = 8  # rows of tiles of C whose tiles run together
+BN = 128      # columns of C per block
+TALLEST = 256 # most rows of C per block: fewer where that fills the last wave
+SHARING = 2   # blocks of a cluster that share rows of A
+SPLIT = 0     # whether those of a cluster share out the k of a tile instead
+PANEL = 8     # rows of tiles of C whose tiles run together
 
 [candidates]
-STAGES = [3, 4]
+BN = [64, 128]
+TALLEST = [64, 128, 192, 256]
+SHARING = [1, 2, 4]
 PANEL = [4, 8, 16]
 
 [[require]]
-condition = "STAGES >= 2 and PANEL >= 1"
-because = "{id} needs two STAGES or more, and a PANEL of one row of tiles or more"
+condition = "BN == 64 or BN == 128"
+because = "{id} has room for the sums of one warpgroup of 64 columns or of two"
+
+[[require]]
+condition = "TALLEST >= 64 and TALLEST <= 256 and TALLEST % 16 == 0 and (TALLEST == 64 and SHARING == 1 or not SPLIT)"
+because = "{id} has products of 64, 80, 96, … 256 rows, and shares out k of 64"
 
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
@@ -57,7 +100,13 @@ condition = "90 <= arch < 100"
 because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
-#define THREADS BLOCK_X
+#define THREADS (128 + 2 * BN)
+#ifdef PACKED
+#include "pack_rows.cuh"
+#define TO_PACK , const float *A, const float *B, float *A_packed, float *B_packed
+#else
+#define TO_PACK
+#endif
 #define ROW_BYTES 128 // of a tile: BK floats
 #define A_BYTES (BM * ROW_BYTES)
 #define B_BYTES (BN * ROW_BYTES)
@@ -66,38 +115,65 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #include "tma.cuh"
 #include "wgmma.cuh"
 
-// 64 columns by 256 rows of C are the products of 8 k, or these are added to them.
-static __device__ __forceinline__ void multiply_columns(float (&sum)[128], const float *b, unsigned long long a, bool add)
+// 64 columns by BM rows of C are the products of 8 k, or these are added to them.
+#define PRODUCTS(...) PRODUCTS_1(__VA_ARGS__)
+#define PRODUCTS_1(ROWS) PRODUCTS_2(ROWS, OF_##ROWS)
+#define PRODUCTS_2(...) PRODUCTS_3(__VA_ARGS__)
+#define PRODUCTS_3(ROWS, COUNT, B0, B1, B2, B3, A, ADD)                                                                \
+    asm volatile("{\n"                                                                                                 \
+                 ".reg .pred add;\n"                                                                                   \
+                 "setp.ne.s32 add, " ADD ", 0;\n"                                                                      \
+                 "wgmma.mma_async.sync.aligned.m64n" #ROWS "k8.f32.tf32.tf32 {" PLACES_##COUNT "}, {" B0 ", " B1 ", "    \
+                 B2 ", " B3 "}, " A ", add, 1, 1;\n"                                                                   \
+                 "}"                                                                                                   \
+                 : SUMS_##COUNT(0)                                                                                     \
+                 : "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])), "r"(__float_as_uint(b[2])),                 \
+                   "r"(__float_as_uint(b[3])), "l"(a), "r"((int)add))
+static __device__ __forceinline__ void multiply_columns(float (&sum)[BM / 2], const float *b, unsigned long long a, bool add)
 {
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.ne.s32 add, %133, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {" PLACES_128 "}, {%128, %129, %130, %131}, %132,"
-                 " add, 1, 1;\n"
-                 "}"
-                 : SUMS_128(0)
-                 : "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])), "r"(__float_as_uint(b[2])),
-                   "r"(__float_as_uint(b[3])), "l"(a), "r"((int)add));
+    PRODUCTS(BM);
+}
+
+// Four lanes, whose numbers differ in bits 2 and 3, exchange four values each: lane i gets the i-th of each.
+static __device__ __forceinline__ float4 exchange(const float *values, int lane)
+{
+    const bool odd = lane & 4, high = lane & 8;
+    float v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        const float other = __shfl_xor_sync(0xffffffff, odd ? values[i] : values[i + 1], 4);
+        v[i] = odd ? other : values[i];
+        v[i + 1] = odd ? values[i + 1] : other;
+    }
+    // Now v[i] is of the even lane and v[i + 1] of the odd one, of the values i + odd.
+    const float first = __shfl_xor_sync(0xffffffff, high ? v[0] : v[2], 8);
+    const float second = __shfl_xor_sync(0xffffffff, high ? v[1] : v[3], 8);
+    return high ? make_float4(first, second, v[2], v[3]) : make_float4(v[0], v[1], first, second);
 }
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     tf32(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-         const __grid_constant__ TensorMap B_map, float beta, float *C)
+         const __grid_constant__ TensorMap B_map, float beta, float *C TO_PACK)
 {
+#ifdef PACKED
+    pack_rows(M, N, K, A, B, A_packed, B_packed);
+#endif
     // Coordinates. Tiles of C, CLUSTER of them side by side, go along a panel of rows, then to the next panel.
     const int t = threadIdx.x;
     const int lane = t % 32;
     const int tiles_m = (M + BM - 1) / BM;
-    const int tiles_n = (N + BN * CLUSTER - 1) / (BN * CLUSTER);
+    const int tiles_n = (N + BN * SHARING - 1) / (BN * SHARING);
     const int tiles = tiles_m * tiles_n;
-    const int depth = (K + BK - 1) / BK; // tiles of k
     const int rank = blockIdx.x % CLUSTER;
+    const int pairs = (K + 2 * BK - 1) / (2 * BK); // of tiles of k, of which this block takes some; beyond K are zeros
+    const int first = SPLIT ? (int)((long long)pairs * rank / CLUSTER) * 2 : 0;
+    const int last = SPLIT ? (int)((long long)pairs * (rank + 1) / CLUSTER) * 2 : pairs * 2;
     const auto find = [&](int tile, int &m0, int &n0) {
         const int panel = tile / (PANEL * tiles_n);
         const int in_panel = tile % (PANEL * tiles_n);
         const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
         m0 = (panel * PANEL + in_panel % height) * BM;
-        n0 = (in_panel / height * CLUSTER + rank) * BN;
+        n0 = (in_panel / height * SHARING + rank % SHARING) * BN;
     };
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
@@ -108,9 +184,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
     const unsigned empty = full + 8 * STAGES;
     if (t == 0) {
+        prefetch(&A_map);
+        prefetch(&B_map);
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, 1);
-            init_barrier(empty + 8 * stage, 8 * CLUSTER);
+            init_barrier(empty + 8 * stage, BN / 64 * 4 * SHARING);
         }
         publish_barriers();
     }
@@ -120,32 +198,33 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     int turn = 0;
     if (t < 128) {
         // The warpgroup that fetches: one thread of it.
-        shrink_to<40>();
+        if (BN > 64)
+            shrink_to<40>();
         for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
             find(tile, m0, n0);
-            for (int k0 = 0; k0 < K; k0 += BK, ++turn) {
+            for (int k0 = first * BK; k0 < last * BK; k0 += BK, ++turn) {
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
                 expect_bytes(barrier, STAGE);
-                const int m = rank * (BM / CLUSTER);
-                copy_box_to_all<CLUSTER>(stage + m * ROW_BYTES, &A_map, k0, m0 + m, barrier);
+                const int m = rank % SHARING * (BM / SHARING);
+                copy_box_to_all<SHARING>(stage + m * ROW_BYTES, &A_map, k0, m0 + m, barrier);
                 for (int n = 0; n < BN; n += BK)
                     copy_box(stage + A_BYTES + n * ROW_BYTES, &B_map, n0 + n, k0, barrier);
             }
         }
+        if (SPLIT)
+            meet_cluster_in_order();
     } else {
         // The warpgroups that multiply: of 64 columns of C each. A lane's columns are such that a warp's loads of B meet
         // no bank twice, as the copy engine permutes 16-byte pieces of a row of B by the row's number.
-        grow_to<232>();
+        if (BN > 64) // a single one has registers enough
+            grow_to<232>();
         const int box = (t / 128 - 1) * 64 + t % 128 / 64 * 32; // the columns of the warp's box of B
         const int piece = t % 64 / 32 * 2 + lane / 16 * 4;      // of 8 in the box's rows: this one and the next
         const int k_lane = lane % 4;
-        const auto release = [&](int turn) {
-            if (lane < CLUSTER)
-                arrive_at_block(empty + 8 * (turn % STAGES), lane);
-        };
+        const auto release = [&](int turn) { arrive_at_all<SHARING>(empty + 8 * (turn % STAGES)); };
         float b[2][BK / 2]; // for each 8 k those of the lane's two columns at k and at k + 4; of two tiles
 #pragma unroll 1
         for (int tile = blockIdx.x / CLUSTER; tile < tiles; tile += gridDim.x / CLUSTER) {
@@ -162,35 +241,84 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 begin_products();
 #pragma unroll
                 for (int k = 0; k < BK; k += 8)
-                    multiply_columns(sum, held + k / 2, rows_of_k(a_tile + k * 4), k_tile + k > 0);
+                    multiply_columns(sum, held + k / 2, rows_of_k(a_tile + k * 4), k_tile + k > first);
                 close_products();
                 // Those of the tile before are done: its stage may fill again.
                 wait_for_products<1>();
-                if (k_tile > 0)
+                if (k_tile > first)
                     release(turn - 1);
                 ++turn;
             };
 #pragma unroll 1
-            for (int k_tile = 0; k_tile < depth; k_tile += 2) {
+            for (int k_tile = first; k_tile < last; k_tile += 2) {
                 multiply(k_tile, b[0]);
-                if (k_tile + 1 < depth)
-                    multiply(k_tile + 1, b[1]);
+                multiply(k_tile + 1, b[1]);
             }
             wait_for_products<0>();
-            release(turn - 1);
 
-            // Write back: two rows of C, and two columns four apart, of each eight rows.
+            // Write back sums `begin` to before `end`: of each eight rows a lane has two, and of these two columns, four apart.
             int m0, n0;
             find(tile, m0, n0);
+            const auto write = [&](int begin, int end) {
 #pragma unroll
-            for (int i = 0; i < BM / 2; ++i) {
-                const int row = m0 + i / 4 * 8 + k_lane * 2 + i % 2;
-                const int column = n0 + box + (piece + i / 2 % 2) * 4 + lane / 4 % 4;
-                if (row < M && column < N) {
+                for (int i = begin; i < end; i += 4) {
+                    // Four neighbours of a row for each lane.
+                    float4 v = exchange(sum + i, lane);
+                    const int row = m0 + i / 4 * 8 + k_lane * 2 + lane / 4 % 2;
+                    const int column = n0 + box + (piece + lane / 8 % 2) * 4;
+                    if (row >= M || column >= N)
+                        continue;
                     float *c = C + (size_t)row * N + column;
-                    *c = beta == 0 ? alpha * sum[i] : alpha * sum[i] + beta * *c;
+                    v = make_float4(alpha * v.x, alpha * v.y, alpha * v.z, alpha * v.w);
+#ifdef PACKED
+                    const float values[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+                    for (int j = 0; j < 4; ++j)
+                        if (column + j < N)
+                            c[j] = beta == 0 ? values[j] : values[j] + beta * c[j];
+#else
+                    if (beta != 0) {
+                        const float4 old = *(const float4 *)c;
+                        v = make_float4(v.x + beta * old.x, v.y + beta * old.y, v.z + beta * old.z, v.w + beta * old.w);
+                    }
+                    *(float4 *)c = v;
+#endif
                 }
-            }
+            };
+#if SPLIT
+            // Each block adds up and writes a part of the sums. Those for the others take the place of the tiles, four of a
+            // thread side by side.
+            constexpr auto begin_of = [](int part) { return BM / 8 * part / CLUSTER * 4; };
+            if (first == last) // fewer tiles of k than blocks
+#pragma unroll
+                for (int i = 0; i < BM / 2; ++i)
+                    sum[i] = 0;
+            const unsigned mine = stages + (t - 128) * 16; // + 32 * BN for the next four sums
+            meet_threads<2 * BN>();
+#pragma unroll
+            for (int i = 0; i < BM / 2; i += 4)
+                if (i < begin_of(rank) || i >= begin_of(rank + 1))
+                    store4(mine + i / 4 * 32 * BN, make_float4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]));
+            meet_cluster_in_order();
+#pragma unroll
+            for (int part = 0; part < CLUSTER; ++part)
+                if (part == rank) {
+#pragma unroll
+                    for (int other = 1; other < CLUSTER; ++other)
+#pragma unroll
+                        for (int i = begin_of(part); i < begin_of(part + 1); i += 4) {
+                            const float4 theirs = load_of_block(mine + i / 4 * 32 * BN, (rank + other) % CLUSTER);
+                            sum[i] += theirs.x;
+                            sum[i + 1] += theirs.y;
+                            sum[i + 2] += theirs.z;
+                            sum[i + 3] += theirs.w;
+                        }
+                    write(begin_of(part), begin_of(part + 1));
+                }
+#else
+            release(turn - 1);
+            write(0, BM / 2);
+#endif
         }
     }
     meet_cluster(); // no block may end while the other writes to its shared memory

@@ -3,31 +3,15 @@
 /*gpuprof
 problem = "gemm"
 dtypes = ["bf16", "f16"]
-[[variants]]
-id = "wgmma_split"
-title = "k split over two blocks"
+title = "k split over the blocks of a cluster"
 rung = 675.7
 shape_of = "wgmma_producer"
-idea = "For a C of few tiles: the two blocks of a cluster share out the k of a tile, and each adds up a half of the sums, which it reads from the other's shared memory."
+idea = "For a C of few tiles: the blocks of a cluster share out the k of a tile, and each adds up a part of the sums, which it reads from the others' shared memory."
 after = "wgmma_producer"
-change = "Twice as many blocks, each with half the k: grid_blocks rise. Large tiles stay, of which a block fetches less for each product than of small ones: an SM takes 64 bytes a cycle."
+change = "So many blocks a tile that three quarters of the SMs have one, two to eight: grid_blocks rise. Clusters of more would leave SMs idle, since each lies within one group of them."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 
-[variants.moves]
-grid_blocks = "rises"
-
-[[variants]]
-id = "wgmma_split_four"
-title = "k split over four blocks"
-rung = 675.8
-shape_of = "wgmma_producer"
-idea = "The same with four blocks a cluster."
-after = "wgmma_split"
-change = "Four blocks share a tile: grid_blocks rise once more."
-bottleneck = "That of wgmma_split."
-parameters = { CLUSTER = 4 }
-
-[variants.moves]
+[moves]
 grid_blocks = "rises"
 
 [tensor_maps.A_map]
@@ -50,38 +34,35 @@ entry = "wgmma_split"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"]
 block = ["128 + 2 * BM"]
 grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"]
-dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes + 4 * BM * BN + 2 * 2 * 64 * BM"
+dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 
 [constants]
 BK = 64 # k per tile
+BN = "64 if 2 * cdiv(M, BM) * cdiv(N, 64) <= sm_count else WIDEST" # columns of C per block
+CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
+STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
-BM = 128   # rows of C per block
-BN = 128   # columns of C per block
-STAGES = 4 # tiles in shared memory
-CLUSTER = 2 # blocks that share the k of a tile
+BM = 64      # rows of C per block
+WIDEST = 128 # columns of C per block where those of 64 are too many
+WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
 
 [candidates]
 BM = [64, 128]
-BN = [64, 128, 192, 256]
-STAGES = [3, 4, 5, 6]
-CLUSTER = [2, 3, 4, 8]
+WIDEST = [64, 128, 192, 256]
+WAYS = [0, 2, 3, 4, 6, 8]
 
 [[require]]
 condition = "BM == 64 or BM == 128"
 because = "{id} has room for the sums of one warpgroup of 64 rows or of two"
 
 [[require]]
-condition = "BN == 64 or BN == 128 or BN == 192 or BN == 256"
+condition = "WIDEST == 64 or WIDEST == 128 or WIDEST == 192 or WIDEST == 256"
 because = "{id} has products of 64, 128, 192 and 256 columns"
 
 [[require]]
-condition = "2 <= CLUSTER and CLUSTER <= 8"
+condition = "WAYS == 0 or 2 <= WAYS and WAYS <= 8"
 because = "{id} shares a tile's k among 2 to 8 blocks"
-
-[[require]]
-condition = "STAGES >= 2"
-because = "{id} needs two STAGES or more: one is computed from, the others fill"
 
 [[require]]
 condition = "N % 8 == 0 and K % 8 == 0"
@@ -93,30 +74,12 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define THREADS (128 + 2 * BM)
-#define A_BYTES (2 * BM * BK)
-#define B_BYTES (2 * BK * BN)
-#define STAGE (A_BYTES + B_BYTES)
 
 #include "store_sums.cuh"
 
-// Four sums that another block of the cluster has in the same place of its shared memory.
-static __device__ __forceinline__ float4 load_of_block(unsigned address, unsigned rank)
-{
-    float4 v;
-    asm volatile("{\n"
-                 ".reg .b32 theirs;\n"
-                 "mapa.shared::cluster.u32 theirs, %4, %5;\n"
-                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [theirs];\n"
-                 "}"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(address), "r"(rank)
-                 : "memory");
-    return v;
-}
-
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     wgmma_split(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-                const __grid_constant__ TensorMap B_map, float beta, const real *C,
+                const __grid_constant__ TensorMap B_map, float beta, real *C,
                 const __grid_constant__ TensorMap C_map)
 {
     // Coordinates.
@@ -129,13 +92,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const int tiles = (int)((long long)depth * (rank + 1) / CLUSTER) - first;
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
-    // that counts the warps which are done with it. Behind the tiles sums for the other blocks, float4 by float4.
+    // that counts the warps which are done with it. At the end sums for the other blocks take the place of the tiles,
+    // float4 by float4; behind the tiles are two pieces of C for each warp.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[2 * STAGES];
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
     const unsigned empty = full + 8 * STAGES;
     if (t == 0) {
+        prefetch(&A_map);
+        prefetch(&B_map);
         for (int stage = 0; stage < STAGES; ++stage) {
             init_barrier(full + 8 * stage, 1);
             init_barrier(empty + 8 * stage, BM / 64 * 4);
@@ -146,17 +112,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 
     if (t < 128) {
         // The warpgroup that fetches: one thread of it.
-            if (BM > 64)
+        if (BM > 64)
             shrink_to<40>();
         for (int tile = 0; t == 0 && tile < tiles; ++tile) {
             const unsigned stage = stages + tile % STAGES * STAGE;
             const unsigned barrier = full + 8 * (tile % STAGES);
             const int k0 = (first + tile) * BK;
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
-            expect_bytes(barrier, STAGE);
-            copy_box(stage, &A_map, k0, m0, barrier);
-            for (int n = 0; n < BN; n += ROW)
-                copy_box(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, k0, barrier);
+            fetch_tiles<1>(stage, &A_map, &B_map, k0, m0, n0, 0, barrier);
         }
         __syncwarp();
         meet_cluster_in_order();
@@ -172,14 +135,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #pragma unroll 1
     for (int tile = 0; tile < tiles; ++tile) {
         wait(full + 8 * (tile % STAGES), tile / STAGES % 2);
-        const unsigned a_tile = stages + tile % STAGES * STAGE;
-        const unsigned b_tile = a_tile + A_BYTES;
-        begin_products();
-#pragma unroll
-        for (int k = 0; k < BK; k += 16)
-            multiply_add(sum, rows_of_k(a_tile + 2 * (m_group * ROW + k)),
-                         rows_of_columns(b_tile + 2 * k * ROW, 2 * BK * ROW), tile + k > 0);
-        close_products();
+        multiply_tiles(sum, stages + tile % STAGES * STAGE, m_group, tile > 0);
         // Those of the tile before are done: its stage may fill again.
         wait_for_products<1>();
         if (tile > 0 && t % 32 == 0)
@@ -194,7 +150,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows. A warp's sums lie
     // in the same place of all blocks, four of a thread side by side.
     const int warp = t / 32 - 4;
-    const unsigned mine = stages + STAGES * STAGE + (t - 128) * 16; // + 32 * BM for the next eight columns
+    const unsigned mine = stages + (t - 128) * 16; // + 32 * BM for the next eight columns
+    meet_threads<2 * BM>(); // all of the block's warps have multiplied
     const auto owner = [&](int piece) { return (warp * (BN / ROW) + piece) % CLUSTER; };
 #pragma unroll
     for (int i = 0; i < BN / 8; ++i)
@@ -218,7 +175,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     total[4 * i + 2] += theirs.z;
                     total[4 * i + 3] += theirs.w;
                 }
-            store_sums<2>(total, stages + STAGES * STAGE + 4 * BM * BN + warp * 2 * PIECE, &C_map, m0 + m_group,
+            store_sums<2>(total, stages + STAGES * STAGE + warp * 2 * PIECE, &C_map, m0 + m_group,
                        n0 + piece * ROW, M, N, alpha, beta, C);
         }
     wait_for_stores<0>();

@@ -32,32 +32,32 @@ pipe_lsu_instructions = "stays"
 dram_read_bytes = "falls"
 
 [[variants]]
-id = "wgmma_store_128x128"
+id = "wgmma_store_fit"
 rung = 683
 shape_of = "wgmma_store_panels"
-title = "128x128 tiles, C written by the copy engine"
-idea = "For a C of few tiles: half of the tile, and room for five of A and B on their way."
+title = "Tiles as wide as fills the waves"
+idea = "Tensor cores take any multiple of 16 columns. So that as many tiles as there are SMs fill the last wave too, they are as narrow as the number of waves allows."
 after = "wgmma_store_panels"
-change = "Twice as many tiles."
-bottleneck = "Shared memory, which is read and filled for 640 cycles where tensor cores multiply for 512."
-parameters = { BN = 128, STAGES = 5, CLUSTER = 1 }
+change = "More tiles of fewer columns, and as many waves: grid_blocks rise where one wave had room."
+bottleneck = "Shared memory, which narrower tiles fill and read for as long as tensor cores multiply."
+parameters = { PANEL = 4, GRAIN = 32 }
 
 [variants.moves]
 pipe_tensor_instructions = "rises"
 
 [[variants]]
-id = "wgmma_store_128x192"
+id = "wgmma_store_64"
 rung = 683.5
 shape_of = "wgmma_store_panels"
-title = "128x192 tiles, C written by the copy engine"
-idea = "For a C whose waves these tiles fill better."
-after = "wgmma_store_panels"
-change = "Three quarters of the tile."
-bottleneck = "That of the others."
-parameters = { BN = 192, PANEL = 4 }
+title = "64 rows, as wide as fills the waves"
+idea = "For a C of few tiles: one warpgroup that multiplies, so that there are twice as many blocks."
+after = "wgmma_store_fit"
+change = "Half of the tile: block_threads fall."
+bottleneck = "Latency: launch, the first tiles, and the way back for C."
+parameters = { BM = 64, CLUSTER = 1, PANEL = 4, GRAIN = 64 }
 
 [variants.moves]
-pipe_tensor_instructions = "rises"
+block_threads = "falls"
 
 [tensor_maps.A_map]
 array = "A"
@@ -79,25 +79,29 @@ entry = "wgmma_store"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"]
 block = ["128 + 2 * BM"]
 grid = ["min(sm_count // CLUSTER, cdiv(N, BN) * cdiv(M, BM * CLUSTER)) * CLUSTER"]
-dynamic_shared_bytes = "(STAGES * BK * (BM + BN) + PIECES * 64 * BM) * real_bytes"
+dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + PIECES * BM)"
 
 [constants]
 BK = 64 # k per tile
+ROWS = "cdiv(M, BM * CLUSTER)" # of clusters
+ACROSS = "cdiv(ROWS * cdiv(N, WIDEST), sm_count // CLUSTER) * (sm_count // CLUSTER) // ROWS" # tiles in a row, in no more waves
+BN = "max(64, GRAIN * cdiv(N, GRAIN * ACROSS)) if GRAIN else WIDEST" # columns of C per block
+STAGES = "min(8, (1808 - PIECES * BM) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 
 [parameters]
-BM = 128   # rows of C per block
-BN = 256   # columns of C per block
-STAGES = 4 # tiles in shared memory
-PIECES = 2 # of C in shared memory, for each warp
-CLUSTER = 2 # blocks that share columns of B
-PANEL = 1  # rows of clusters whose tiles run together
+BM = 128     # rows of C per block
+WIDEST = 256 # most columns of C per block
+GRAIN = 0    # by so many fewer where that fills the last wave; 0 for never
+PIECES = 2   # of C in shared memory, for each warp
+CLUSTER = 2  # blocks that share columns of B
+PANEL = 1    # rows of clusters whose tiles run together
 
 [candidates]
 PIECES = [1, 2, 4]
 BM = [64, 128]
 CLUSTER = [1, 2, 4]
-BN = [64, 128, 192, 256]
-STAGES = [3, 4, 5, 6]
+WIDEST = [64, 96, 128, 160, 192, 224, 256]
+GRAIN = [0, 16, 32, 64]
 PANEL = [1, 2, 4, 8, 16]
 
 [[require]]
@@ -113,16 +117,12 @@ condition = "CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4"
 because = "{id} shares columns among 1, 2 or 4 blocks"
 
 [[require]]
-condition = "BN == 64 or BN == 128 or BN == 192 or BN == 256"
-because = "{id} has products of 64, 128, 192 and 256 columns"
+condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % max(16, GRAIN) == 0 and GRAIN % 16 == 0"
+because = "{id} has products of 64, 80, 96, … 256 columns"
 
 [[require]]
 condition = "PANEL >= 1"
 because = "{id} needs a PANEL of one row of clusters or more"
-
-[[require]]
-condition = "STAGES >= 2"
-because = "{id} needs two STAGES or more: one is computed from, the others fill"
 
 [[require]]
 condition = "N % 8 == 0 and K % 8 == 0"
@@ -134,20 +134,16 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define THREADS (128 + 2 * BM)
-#define A_BYTES (2 * BM * BK)
-#define B_BYTES (2 * BK * BN)
-#define STAGE (A_BYTES + B_BYTES)
 
 #include "store_sums.cuh"
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     wgmma_store(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-                    const __grid_constant__ TensorMap B_map, float beta, const real *C,
+                    const __grid_constant__ TensorMap B_map, float beta, real *C,
                     const __grid_constant__ TensorMap C_map)
 {
     // Coordinates.
     const int t = threadIdx.x;
-    const int lane = t % 32;
     const int tiles_m = (M + BM * CLUSTER - 1) / (BM * CLUSTER); // of C, CLUSTER of them one below the other
     const int tiles_n = (N + BN - 1) / BN;
     const int tiles = tiles_m * tiles_n;
@@ -190,7 +186,6 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         // The warpgroup that fetches: one thread of it.
         if (BM > 64)
             shrink_to<40>();
-        const int k_mine = rank * (BK / CLUSTER); // of a tile of B this block's share
         int turn = 0;
         for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
@@ -199,11 +194,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
-                expect_bytes(barrier, STAGE);
-                copy_box(stage, &A_map, k0, m0, barrier);
-                for (int n = 0; n < BN; n += ROW)
-                    copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * (n * BK + k_mine * ROW), &B_map, n0 + n, k0 + k_mine,
-                                             barrier);
+                fetch_tiles<CLUSTER>(stage, &A_map, &B_map, k0, m0, n0, rank, barrier);
             }
         }
     } else {
@@ -212,10 +203,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             grow_to<232>();
         const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
         const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * PIECES * PIECE;
-        const auto release = [&](int turn) {
-            if (lane < CLUSTER)
-                arrive_at_block(empty + 8 * (turn % STAGES), lane);
-        };
+        const auto release = [&](int turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };
         int turn = 0;
 #pragma unroll 1
         for (int tile = blockIdx.x / CLUSTER; tile < tiles; tile += gridDim.x / CLUSTER) {
@@ -223,14 +211,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #pragma unroll 1
             for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
                 wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
-                const unsigned a_tile = stages + turn % STAGES * STAGE;
-                const unsigned b_tile = a_tile + A_BYTES;
-                begin_products();
-#pragma unroll
-                for (int k = 0; k < BK; k += 16)
-                    multiply_add(sum, rows_of_k(a_tile + 2 * (m_group * ROW + k)),
-                                 rows_of_columns(b_tile + 2 * k * ROW, 2 * BK * ROW), k_tile + k > 0);
-                close_products();
+                multiply_tiles(sum, stages + turn % STAGES * STAGE, m_group, k_tile > 0);
                 // Those of the tile before are done: its stage may fill again.
                 wait_for_products<1>();
                 if (k_tile > 0)

@@ -6,30 +6,14 @@ problem = "gemm"
 dtypes = ["bf16", "f16"]
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "partial"]
 
-[[variants]]
-id = "wgmma_streamk"
 rung = 684
 idea = "Stream-K for what is no whole wave: the k of all tiles but those of the whole waves is dealt out evenly. Who ends a tile that another began leaves its sums in memory, in FP32, where the other adds them to its own."
 after = "wgmma_store_panels"
 change = "There is no last wave in which SMs idle. Sums of at most one tile a block pass through memory: pipe_lsu_instructions rise."
 bottleneck = "The power that tensor cores may draw: with random numbers the clock falls below what it may be."
 
-[variants.moves]
+[moves]
 pipe_lsu_instructions = "rises"
-
-[[variants]]
-id = "wgmma_streamk_128x192"
-rung = 685
-shape_of = "wgmma_streamk"
-title = "128x192 tiles, an even share"
-idea = "For a C of fewer tiles: three quarters of the sums to pass on."
-after = "wgmma_streamk"
-change = "Three quarters of the tile."
-bottleneck = "Adding up a tile's pieces."
-parameters = { BN = 192 }
-
-[variants.moves]
-shared_bytes = "falls"
 
 [workspace.partial]
 shape = ["sm_count", "BM * BN"]
@@ -54,15 +38,15 @@ swizzle_bytes = 128
 block = [384]
 grid = ["min(sm_count // CLUSTER, cdiv(cdiv(N, BN) * cdiv(M, BM * CLUSTER) * cdiv(K, BK), LEAST)) * CLUSTER"]
 cooperative = true
-dynamic_shared_bytes = "(STAGES * BK * (BM + BN) + 2 * 64 * BM) * real_bytes"
+dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 
 [constants]
 BM = 128 # rows of C per block
 BK = 64  # k per tile
+STAGES = "min(8, (1808 - 2 * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 
 [parameters]
 BN = 256   # columns of C per block
-STAGES = 4 # tiles in shared memory
 CLUSTER = 2 # blocks that share columns of B
 LEAST = 4  # tiles of k that a block has, unless there are fewer
 PANEL = 8  # rows of clusters whose tiles run together
@@ -71,7 +55,6 @@ PANEL = 8  # rows of clusters whose tiles run together
 CLUSTER = [1, 2]
 LEAST = [2, 4, 8]
 BN = [64, 128, 192, 256]
-STAGES = [3, 4, 5, 6]
 PANEL = [1, 2, 4, 8, 16]
 
 [[require]]
@@ -95,10 +78,6 @@ condition = "PANEL >= 1"
 because = "{id} needs a PANEL of one row of clusters or more"
 
 [[require]]
-condition = "STAGES >= 2"
-because = "{id} needs two STAGES or more: one is computed from, the others fill"
-
-[[require]]
 condition = "N % 8 == 0 and K % 8 == 0"
 because = "{id} copies 16 bytes at a time: N and K must be multiples of 8"
 
@@ -108,18 +87,18 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 */
 
 #define THREADS 384
-#define A_BYTES (2 * BM * BK)
-#define B_BYTES (2 * BK * BN)
-#define STAGE (A_BYTES + B_BYTES)
 #define WARPS (BM / 16) // that multiply
 
 #include "store_sums.cuh"
 
 #ifdef PACKED
+#include "pack_rows.cuh"
 #define C_TARGET
+#define TO_PACK , const real *A, const real *B, real *A_packed, real *B_packed
 #define STORE_SUMS(...) store_sums_anywhere(sum, pieces, __VA_ARGS__)
 #else
 #define C_TARGET const __grid_constant__ TensorMap C_map,
+#define TO_PACK
 #define STORE_SUMS(...) store_sums<2>(sum, pieces, &C_map, __VA_ARGS__)
 #endif
 
@@ -159,11 +138,13 @@ template <int COUNT> static __device__ __forceinline__ void add_sums(float (&sum
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     wgmma_streamk(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-                  const __grid_constant__ TensorMap B_map, float beta, real *C, C_TARGET float4 *partial)
+                  const __grid_constant__ TensorMap B_map, float beta, real *C, C_TARGET float4 *partial TO_PACK)
 {
+#ifdef PACKED
+    pack_rows(M, N, K, A, B, A_packed, B_packed);
+#endif
     // Coordinates.
     const int t = threadIdx.x;
-    const int lane = t % 32;
     const int tiles_m = (M + BM * CLUSTER - 1) / (BM * CLUSTER); // of C, CLUSTER of them one below the other
     const int tiles_n = (N + BN - 1) / BN;
     const int tiles = tiles_m * tiles_n;
@@ -215,7 +196,6 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (t < 128) {
         // The warpgroup that fetches: one thread of it.
         shrink_to<40>();
-        const int k_mine = rank * (BK / CLUSTER); // of a tile of B this block's share
         int turn = 0;
         for (int done = 0; t == 0 && done < work;) {
             int tile, begin, end, m0, n0;
@@ -226,11 +206,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
-                expect_bytes(barrier, STAGE);
-                copy_box(stage, &A_map, k0, m0, barrier);
-                for (int n = 0; n < BN; n += ROW)
-                    copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * (n * BK + k_mine * ROW), &B_map, n0 + n, k0 + k_mine,
-                                             barrier);
+                fetch_tiles<CLUSTER>(stage, &A_map, &B_map, k0, m0, n0, rank, barrier);
             }
         }
     } else {
@@ -238,10 +214,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         grow_to<232>();
         const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
         const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * 2 * PIECE;
-        const auto release = [&](int turn) {
-            if (lane < CLUSTER)
-                arrive_at_block(empty + 8 * (turn % STAGES), lane);
-        };
+        const auto release = [&](int turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };
         int turn = 0;
 #pragma unroll 1
         for (int done = 0; done < work;) {
@@ -252,14 +225,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #pragma unroll 1
             for (int k_tile = begin; k_tile < end; ++k_tile, ++turn) {
                 wait(full + 8 * (turn % STAGES), turn / STAGES % 2);
-                const unsigned a_tile = stages + turn % STAGES * STAGE;
-                const unsigned b_tile = a_tile + A_BYTES;
-                begin_products();
-#pragma unroll
-                for (int k = 0; k < BK; k += 16)
-                    multiply_add(sum, rows_of_k(a_tile + 2 * (m_group * ROW + k)),
-                                 rows_of_columns(b_tile + 2 * k * ROW, 2 * BK * ROW), k_tile + k > begin);
-                close_products();
+                multiply_tiles(sum, stages + turn % STAGES * STAGE, m_group, k_tile > begin);
                 // Those of the tile before are done: its stage may fill again.
                 wait_for_products<1>();
                 if (k_tile > begin)

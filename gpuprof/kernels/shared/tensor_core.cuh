@@ -36,31 +36,32 @@ template <bool VECTOR> static __device__ __forceinline__ uint4 load8(const real 
     return *(const uint4 *)values;
 }
 
-// Two neighbours of a row of C as they are to be, of which `left` exist.
+// Add beta times C to two neighbours of a row, of which `left` exist.
 template <bool VECTOR>
-static __device__ __forceinline__ unsigned scaled2(float first, float second, float alpha, float beta, const real *c, int left)
+static __device__ __forceinline__ void add_old(float &first, float &second, float beta, const real *c, int left)
 {
-    first *= alpha;
-    second *= alpha;
-    if (beta != 0 && left > 0) {
-        __align__(4) real old[2];
-        if (VECTOR)
-            *(unsigned *)old = *(const unsigned *)c;
-        else {
-            old[0] = c[0];
-            old[1] = left > 1 ? c[1] : (real)0.0f;
-        }
-        first += beta * (float)old[0];
-        second += beta * (float)old[1];
+    if (left <= 0)
+        return;
+    __align__(4) real old[2];
+    if (VECTOR)
+        *(unsigned *)old = *(const unsigned *)c;
+    else {
+        old[0] = c[0];
+        old[1] = left > 1 ? c[1] : (real)0.0f;
     }
-    return pack(first, second);
+    first += beta * (float)old[0];
+    second += beta * (float)old[1];
 }
 // Write two neighbours of a row of C, of which `left` exist: at once where rows start at multiples of 16 bytes.
 template <bool VECTOR>
 static __device__ __forceinline__ void write2(real *c, int left, float alpha, float first, float second, float beta)
 {
+    first *= alpha;
+    second *= alpha;
+    if (beta != 0)
+        add_old<VECTOR>(first, second, beta, c, left);
     __align__(4) real values[2];
-    *(unsigned *)values = scaled2<VECTOR>(first, second, alpha, beta, c, left);
+    *(unsigned *)values = pack(first, second);
     if (VECTOR) {
         if (left > 0)
             *(unsigned *)c = *(const unsigned *)values;

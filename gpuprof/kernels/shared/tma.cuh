@@ -76,6 +76,17 @@ static __device__ __forceinline__ void arrive_at_block(unsigned barrier, unsigne
                  "r"(rank)
                  : "memory");
 }
+// A warp arrives at the barrier in the same place of each of a cluster's BLOCKS blocks; at that of a single one as a thread of
+// it does, which is sooner there.
+template <int BLOCKS> static __device__ __forceinline__ void arrive_at_all(unsigned barrier)
+{
+    const int lane = threadIdx.x % 32;
+    if (BLOCKS == 1) {
+        if (lane == 0)
+            arrive_at(barrier);
+    } else if (lane < BLOCKS)
+        arrive_at_block(barrier, lane);
+}
 // Wait for all threads of all blocks of the cluster, not for what they wrote to memory.
 static __device__ __forceinline__ void meet_cluster()
 {
@@ -142,6 +153,20 @@ static __device__ __forceinline__ void store4(unsigned address, float4 v)
 {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
                  : "memory");
+}
+// Four sums that another block of the cluster has in the same place of its shared memory.
+static __device__ __forceinline__ float4 load_of_block(unsigned address, unsigned rank)
+{
+    float4 v;
+    asm volatile("{\n"
+                 ".reg .b32 theirs;\n"
+                 "mapa.shared::cluster.u32 theirs, %4, %5;\n"
+                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [theirs];\n"
+                 "}"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(address), "r"(rank)
+                 : "memory");
+    return v;
 }
 // A flag in global memory that says: what this thread, and those that it has waited for, wrote before can be read.
 static __device__ __forceinline__ void raise(unsigned *flag)

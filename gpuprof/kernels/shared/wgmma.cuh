@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 
-// Products of 16-bit floats by a warpgroup, four warps whose first one's number is a multiple of four: operands lie in
+// Products by a warpgroup, four warps whose first one's number is a multiple of four: operands lie in
 // shared memory, in rows of 128 bytes whose 16-byte pieces are permuted by the row's number, as tensor copies do with
 // swizzle_bytes = 128. Tiles start at multiples of 1024 bytes.
 
@@ -39,6 +39,11 @@ static __device__ __forceinline__ void publish_shared()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+// Wait for so many threads of the block, those that multiply.
+template <int COUNT> static __device__ __forceinline__ void meet_threads()
+{
+    asm volatile("barrier.sync 1, %0;" ::"n"(COUNT) : "memory");
+}
 // The warpgroup gives up registers, or takes those that others gave up.
 template <int REGISTERS> static __device__ __forceinline__ void shrink_to()
 {
@@ -49,65 +54,83 @@ template <int REGISTERS> static __device__ __forceinline__ void grow_to()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-#define PLACES_32 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define PLACES_64 \
-    PLACES_32 ", " \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define PLACES_96 \
-    PLACES_64 ", " \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define PLACES_128 \
-    PLACES_96 ", " \
-    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+// So many sums of a thread as operands.
+#define PLACES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define PLACES_16 PLACES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define PLACES_24 PLACES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define PLACES_32 PLACES_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define PLACES_40 PLACES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define PLACES_48 PLACES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define PLACES_56 PLACES_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define PLACES_64 PLACES_56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define PLACES_72 PLACES_64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define PLACES_80 PLACES_72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define PLACES_88 PLACES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define PLACES_96 PLACES_88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define PLACES_104 PLACES_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define PLACES_112 PLACES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define PLACES_120 PLACES_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define PLACES_128 PLACES_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
 #define SUMS_8(i)                                                                                                      \
     "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3]), "+f"(sum[i + 4]), "+f"(sum[i + 5]),            \
         "+f"(sum[i + 6]), "+f"(sum[i + 7])
-#define SUMS_32(i) SUMS_8(i), SUMS_8(i + 8), SUMS_8(i + 16), SUMS_8(i + 24)
-#define SUMS_64(i) SUMS_32(i), SUMS_32(i + 32)
-#define SUMS_96(i) SUMS_64(i), SUMS_32(i + 64)
-#define SUMS_128(i) SUMS_64(i), SUMS_64(i + 64)
-#define WGMMA(TYPE, COLUMNS, COUNT, A, B, ONE)                                                                         \
+#define SUMS_16(i) SUMS_8(i), SUMS_8(i + 8)
+#define SUMS_24(i) SUMS_16(i), SUMS_8(i + 16)
+#define SUMS_32(i) SUMS_24(i), SUMS_8(i + 24)
+#define SUMS_40(i) SUMS_32(i), SUMS_8(i + 32)
+#define SUMS_48(i) SUMS_40(i), SUMS_8(i + 40)
+#define SUMS_56(i) SUMS_48(i), SUMS_8(i + 48)
+#define SUMS_64(i) SUMS_56(i), SUMS_8(i + 56)
+#define SUMS_72(i) SUMS_64(i), SUMS_8(i + 64)
+#define SUMS_80(i) SUMS_72(i), SUMS_8(i + 72)
+#define SUMS_88(i) SUMS_80(i), SUMS_8(i + 80)
+#define SUMS_96(i) SUMS_88(i), SUMS_8(i + 88)
+#define SUMS_104(i) SUMS_96(i), SUMS_8(i + 96)
+#define SUMS_112(i) SUMS_104(i), SUMS_8(i + 104)
+#define SUMS_120(i) SUMS_112(i), SUMS_8(i + 112)
+#define SUMS_128(i) SUMS_120(i), SUMS_8(i + 120)
+// How many there are of so many columns, and the operands behind them.
+#define OF_64 32, "%32", "%33", "%34", "%35", "%36", "%37"
+#define OF_80 40, "%40", "%41", "%42", "%43", "%44", "%45"
+#define OF_96 48, "%48", "%49", "%50", "%51", "%52", "%53"
+#define OF_112 56, "%56", "%57", "%58", "%59", "%60", "%61"
+#define OF_128 64, "%64", "%65", "%66", "%67", "%68", "%69"
+#define OF_144 72, "%72", "%73", "%74", "%75", "%76", "%77"
+#define OF_160 80, "%80", "%81", "%82", "%83", "%84", "%85"
+#define OF_176 88, "%88", "%89", "%90", "%91", "%92", "%93"
+#define OF_192 96, "%96", "%97", "%98", "%99", "%100", "%101"
+#define OF_208 104, "%104", "%105", "%106", "%107", "%108", "%109"
+#define OF_224 112, "%112", "%113", "%114", "%115", "%116", "%117"
+#define OF_240 120, "%120", "%121", "%122", "%123", "%124", "%125"
+#define OF_256 128, "%128", "%129", "%130", "%131", "%132", "%133"
+// 64 rows by so many columns of sums are the products of 32 bytes of k, or these are added to them.
+#define WGMMA(...) WGMMA_1(__VA_ARGS__)
+#define WGMMA_1(COLUMNS, KIND, TURNED) WGMMA_2(COLUMNS, KIND, TURNED, OF_##COLUMNS)
+#define WGMMA_2(...) WGMMA_3(__VA_ARGS__)
+#define WGMMA_3(COLUMNS, KIND, TURNED, COUNT, A, B, ADD, ...)                                                          \
     asm volatile("{\n"                                                                                                 \
                  ".reg .pred add;\n"                                                                                   \
-                 "setp.ne.s32 add, " ONE ", 0;\n"                                                                      \
-                 "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k16.f32." TYPE "." TYPE                                  \
-                 " {" PLACES_##COUNT "}, " A ", " B ", add, 1, 1, 0, 1;\n"                                             \
+                 "setp.ne.s32 add, " ADD ", 0;\n"                                                                      \
+                 "wgmma.mma_async.sync.aligned.m64n" #COLUMNS KIND " {" PLACES_##COUNT "}, " A ", " B                  \
+                 ", add, 1, 1" TURNED ";\n"                                                                            \
                  "}"                                                                                                   \
                  : SUMS_##COUNT(0)                                                                                     \
                  : "l"(a), "l"(b), "r"((int)add))
-#define WGMMA_OF_RUN(COLUMNS, COUNT, A, B, ONE)                                                                        \
-    if constexpr (is_bf16<real>)                                                                                       \
-        WGMMA("bf16", COLUMNS, COUNT, A, B, ONE);                                                                      \
-    else                                                                                                               \
-        WGMMA("f16", COLUMNS, COUNT, A, B, ONE)
 
-// 64 rows and as many columns of sums as a thread has two of are the products of 16 k of A and of B, or these are added to
-// them. A thread has two neighbours of a row, and two of the row eight further down, of each eight columns.
-static __device__ __forceinline__ void multiply_add(float (&sum)[32], unsigned long long a, unsigned long long b,
+#ifdef BK
+// The same for a GEMM's tiles of BN columns and BK k: of 16-bit floats, B's rows along columns, or of bytes, B's rows along k as A's are.
+// A thread has two neighbours of a row, and two of the row eight further down, of each eight columns.
+static __device__ __forceinline__ void multiply_add(float (&sum)[BN / 2], unsigned long long a, unsigned long long b,
                                                     bool add)
 {
-    WGMMA_OF_RUN("64", 32, "%32", "%33", "%34");
+    if constexpr (BK == 128)
+        WGMMA(BN, "k32.f32.e4m3.e4m3", "");
+    else if constexpr (is_bf16<real>)
+        WGMMA(BN, "k16.f32.bf16.bf16", ", 0, 1");
+    else
+        WGMMA(BN, "k16.f32.f16.f16", ", 0, 1");
 }
-static __device__ __forceinline__ void multiply_add(float (&sum)[64], unsigned long long a, unsigned long long b,
-                                                    bool add)
-{
-    WGMMA_OF_RUN("128", 64, "%64", "%65", "%66");
-}
-static __device__ __forceinline__ void multiply_add(float (&sum)[96], unsigned long long a, unsigned long long b,
-                                                    bool add)
-{
-    WGMMA_OF_RUN("192", 96, "%96", "%97", "%98");
-}
-static __device__ __forceinline__ void multiply_add(float (&sum)[128], unsigned long long a, unsigned long long b,
-                                                    bool add)
-{
-    WGMMA_OF_RUN("256", 128, "%128", "%129", "%130");
-}
+#endif
 
 // Write a warpgroup's sums to C, at whose row m and column n the first one belongs.
 template <int COUNT>
