@@ -51,8 +51,10 @@ class Ladder:
         return tuple(kernel for kernel in self.kernels if kernel.shape_of not in ids)
 
     def rungs_of(self, dtype: str) -> tuple[Kernel, ...]:
-        """Its rungs for runs of a type: those that are written for it, all where none is."""
-        written = tuple(kernel for kernel in self.rungs if kernel.choices or dtype in kernel.dtypes)
+        """Its rungs for runs of a type: those that are written for it or choose such, all where none is."""
+        theirs = {kernel.id for kernel in self.kernels if dtype in kernel.dtypes}
+        chosen = ({choice.kernel for choice in kernel.choices} or {kernel.id} for kernel in self.rungs)
+        written = tuple(kernel for kernel, ids in zip(self.rungs, chosen, strict=True) if ids & theirs)
         return written if any(not kernel.choices for kernel in written) else self.rungs
 
     @property
