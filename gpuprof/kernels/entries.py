@@ -12,7 +12,7 @@ from gpuprof.errors import InputError
 #: types of its parameters.
 _ENTRY = re.compile(
     r"(?:::)?[A-Za-z_]\w*(?: *:: *[A-Za-z_]\w*)* *(?:<(?P<arguments>[\w :,.<>()*&|^~!?+\-/%=]*)>)?"
-    r" *(?:\([\w :,<>*&]*\))? *\Z"
+    r" *(?:\( *(?:[A-Za-z_][\w :,<>*&]*)?\))? *\Z"
 )
 _LONGEST = 500
 

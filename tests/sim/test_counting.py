@@ -44,7 +44,7 @@ def test_a_count_that_takes_too_long_costs_the_counts_only():
     case = Case.of(TILED, problem_for(TILED, 1024, 1024, 1024))
     before = measured(case)
     found = counted(before, case, DEVICE, seconds=0.05)
-    why = "counting it on the executor takes more than 0.05 s"
+    why = "the executor did not count it: it takes more than 0.05 s"
     assert found == replace(before, lines_reason=why, bounds_reason=why, model_reason=why)
 
 

@@ -74,6 +74,7 @@ def test_names_of_template_parameters_are_known():
 
 ENTRIES = (
     *("k", "::k", "a::k", "k<64>", "k<-1>", "k<>", "k<sizeof(A) == 4>"),
+    *("k()", "k(const float *, int)", "k<3>(a::b)"),
     "k < BM, (BN + 1) / 2, float4 *, a::b<3> >",
 )
 NO_ENTRIES = (
