@@ -73,11 +73,6 @@ def test_what_measures_nothing_loads_nothing_heavy(compiled, light):
     assert not loaded(*filter(None, arguments), cwd=compiled[0]) & unwanted
 
 
-def test_import_loads_nothing_heavy(tmp_path):
-    script = f"import sys, gpuprof; assert not {HEAVY!r} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize("command", [["list"], ["devices"], ["report", "results.json", "-o", "out.html"]])
 def test_works_where_cuda_bindings_are_not_installed(compiled, tmp_path, command):
@@ -318,26 +313,6 @@ def test_lone_path_puts_the_other_file_beside_it(tmp_path, directory, json_path,
 
 
 # Reports.
-
-
-@pytest.mark.parametrize(
-    "text", ['{"schema_version": 1, oops', "", "[]", '{"schema_version": 2}', "[" * 100_000]
-)
-def test_results_that_cannot_be_read_say_why(tmp_path, text):
-    (tmp_path / "results.json").write_text(text)
-    process = gpuprof("report", "results.json", cwd=tmp_path)
-    assert said(process).startswith("gpuprof: results.json ")
-    assert process.returncode == ExitCode.BAD_INPUT
-    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
-
-
-def test_report_stands_beside_its_results(compiled, tmp_path):
-    text = (compiled[0] / "out" / "results.json").read_bytes()
-    (tmp_path / "mine.json").write_bytes(text)
-    process = gpuprof("report", "mine.json", "--quiet", cwd=tmp_path)
-    assert process.stdout == "Wrote mine.html\n"
-    assert (tmp_path / "mine.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
-    assert (tmp_path / "mine.json").read_bytes() == text
 
 
 @pytest.mark.parametrize(

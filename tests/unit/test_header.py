@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from problem_support import find_kernel, ladder, problem_for, shipped_kernels
-from unit_support import MINIMAL, build_request, load_kernel, parse_kernel, write_transpose_kernel
+from unit_support import MINIMAL, build_request, parse_kernel, write_transpose_kernel
 
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseSkipped, ExitCode, HeaderError
@@ -393,22 +393,6 @@ def test_faulty_variant_is_named(old, new, words):
     assert VARIANTS.count(old) == 1
     error = refusal(VARIANTS.replace(old, new))
     assert words in f"{error.what} {error.fix}"
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda path: path.write_bytes(b"/*gpuprof \xff */"), "it is not UTF-8 text"),
-        (lambda path: path.mkdir(), "Is a directory"),
-        (lambda path: None, "No such file or directory"),
-    ],
-)
-def test_unreadable_file_says_why(tmp_path, make, why):
-    path = tmp_path / "k.cu"
-    make(path)
-    with pytest.raises(HeaderError) as caught:
-        load_kernel(path)
-    assert caught.value.what == f"Cannot read the kernel file {path}: {why}."
 
 
 # The shipped ladders.
