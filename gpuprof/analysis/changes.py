@@ -46,7 +46,7 @@ class FigureChange:
     def texts(self) -> tuple[str, str]:
         """Both values in human units; an en dash for none."""
         before, after = (_written(self.figure, value) for value in (self.before, self.after))
-        if before == after and not isinstance(self.before, str):  # what moved shows in more digits only
+        if before == after and self.before != self.after:  # what moved shows in more digits only
             before, after = (_written(self.figure, value, digits=6) for value in (self.before, self.after))
         return before, after
 
