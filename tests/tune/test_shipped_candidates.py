@@ -20,7 +20,7 @@ pytestmark = pytest.mark.deep
 #: Small, ragged against every tile, and yet with several steps for every loop.
 SIZES = {"gemm": "36x132x140", "transpose": "100x132", "reduce": "10004", "softmax": "3x500"}
 #: Of halves with rows of whole 16-byte words, as bulk copies need them.
-HALVES = "36x136x136"
+HALVES = {"gemm": "36x136x136", "attention": "1x1x200x64"}
 #: Where these are not what a kernel is for.
 SPECIAL = {
     "few_rows": "3x132x1037",
@@ -37,6 +37,7 @@ FIXED = {
     "gemm": {"reg_2x1", "smem_tiled_16", "float4_4x4", "col_smem", "col_smem_1d", "col_smem_noconflict"}
     | {"col_4x1", "col_4x1_float4", "by_size", "wmma", "mma_sync", "mma_swizzled"},
     "softmax": {"by_size"},
+    "attention": {"three_kernels", "online", "mma_sync", "mma_swizzled", "by_size"},
     "transpose": {"smem_tile", "smem_padded", "smem_swizzled", "float4_tile", "float4_down"},
 }
 KERNELS = [
@@ -51,7 +52,7 @@ def candidates(name: str, kernel_id: str, size: str | None = None):
     """Everything that may run of one kernel, its header's values first."""
     ladder = shipped_ladder(name)
     kernel = ladder.find(kernel_id)
-    small = HALVES if "bf16" in kernel.dtypes else SIZES[name]
+    small = (HALVES if "bf16" in kernel.dtypes else SIZES)[name]
     sizes = parse_sizes(size or SPECIAL.get(kernel_id, small), ladder.operation.dimensions)
     request = make_request(ladder, (Selection(kernel),), sizes, (), kernel.dtypes[0], {}, ())
     space = make_space(request.selections, Wanted(), named=True)
