@@ -15,7 +15,7 @@ from gpuprof.executor.decode import Program
 from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import Index, KernelFault
 from gpuprof.executor.interleaving import Openness, Order, by_signals, run_interleaved
-from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Cache, Observer
@@ -95,6 +95,8 @@ class LaunchResult:
         steps: PTX instructions, each counted once for all lanes of a batch that ran it together.
         openness: Whether another order of its warps may leave something else behind.
         trace: What a control slice stored to.
+        sites: Instructions that are counted by themselves, in the order of their numbers, with what was
+            counted there over the whole grid, by event; of several launches together nothing.
     """
 
     counters: CountedTotals
@@ -116,6 +118,7 @@ class LaunchResult:
     steps: int = 0
     openness: Openness = Openness.NONE
     trace: StoreTrace | None = None
+    sites: tuple[tuple[Site, CountedTotals], ...] = ()
 
 
 def launch(
@@ -223,6 +226,7 @@ def launch(
         steps=run.steps,
         openness=run.openness,
         trace=trace,
+        sites=tuple(zip(program.sites, totals.sites, strict=True)),
     )
 
 

@@ -146,6 +146,8 @@ class Totals:
         self._merged_atomics = merged_atomics
         self._sampled = sample.count < sample.total
         self._per_line: defaultdict[int, CountedTotals] = defaultdict(CountedTotals)
+        #: Of each site what was counted there, by event.
+        self.sites: list[CountedTotals] = [CountedTotals() for _ in program.sites]
         #: Warps and threads that ran each basic block, over the whole grid, each of shape (basic blocks,).
         self.block_warps, self.block_threads = np.zeros((2, len(program.blocks)))
         #: How often lanes of a warp parted at the end of each basic block, likewise.
@@ -165,7 +167,9 @@ class Totals:
             events = tally.events[number]
             for event in events:
                 name, counted = site.counter(event), events[self._told_by(event, site)]
-                self._add(site.line, name, float(counted @ weights))
+                times = float(counted @ weights)
+                self._add(site.line, name, times)
+                self.sites[number][event] += times
                 if name in work:
                     work[name] += counted
             passed = passes(site.family, events)

@@ -125,6 +125,7 @@ def _step_of(
     )
     asked = traffic.get(one.address, Traffic(1.0 if one.name == "SHFL" else 0.0))
     step.passes, step.sectors, step.distant = asked.passes, asked.sectors, asked.distant
+    step.missing, step.sharers, step.late = asked.missing, asked.sharers, asked.late
     stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
     step.effort = _effort(asked.spread, "l2_store" if stores else "l2_l2_load", values)
     match step.kind:
@@ -136,7 +137,7 @@ def _step_of(
         case StepKind.STORE:
             late = one.name in _ATOMIC
             step.latency = constants.rates["l2_latency_cycles"] if late else values[_USUAL_LATE]
-        case StepKind.LATE:
+        case StepKind.LATE | StepKind.FENCE:
             step.latency = values.get(f"{_measured(one)}_latency_cycles", values[_USUAL_LATE])
         case StepKind.GROUP:
             step.sets = 0
@@ -185,6 +186,8 @@ def _kind(one: SassInstruction, word: ControlWord) -> StepKind:
         return StepKind.UNTIL
     if one.name == "SYNCS" and "PHASECHK" in one.opcode:
         return StepKind.PHASE
+    if one.name == "MEMBAR":
+        return StepKind.PLAIN if "CTA" in one.opcode else StepKind.FENCE
     if one.name == "EXIT":
         return StepKind.PLAIN if one.guard else StepKind.END
     usual = StepKind.LATE if word.sets is not None or one.name in _LATE else StepKind.PLAIN

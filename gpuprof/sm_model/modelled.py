@@ -16,7 +16,7 @@ from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.sm import REASONS, Played, SmSurroundings, Step, StreamingMultiprocessor
+from gpuprof.sm_model.sm import REASONS, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
 from gpuprof.sm_model.traffic import Traffic
 
 _SECTOR_BYTES = 32
@@ -30,9 +30,8 @@ _MOST_UNSURE = 1.5
 #: Ends of the interval for what is modelled, beside errors with samples/: of a card that was measured, of
 #: one of its architecture, and of any other.
 _INTERVALS = {"card": (0.85, 1.3), "architecture": (0.75, 1.5), "other": (0.6, 1.8)}
-#: Ways to L2 and back until a block knows what another has stored, and the share of its time that it may take
-#: until each has handed on to the next.
-_HANDED_ON, _MOST_WAITED = 3, 0.2
+#: Ways to L2 and back until a block knows what another has stored.
+_HANDED_ON = 3
 #: Of a path, the share of instructions that it may leave out and still be the whole life of a warp.
 _LEFT_OUT = 0.02
 #: A cold kernel fetches its code and its arguments from DRAM, one after the other.
@@ -72,6 +71,7 @@ class PlayedLaunch:
         warps: Of a block.
         resident: Blocks that an SM holds.
         sources: The source line of each line of the PTX text.
+        handed_on: How many blocks at most have, one after the other, waited for what the one before wrote.
     """
 
     code: MachineCode
@@ -82,6 +82,7 @@ class PlayedLaunch:
     warps: int
     resident: int
     sources: Mapping[int, int]
+    handed_on: int = 0
 
     @cached_property
     def rare(self) -> set[int]:
@@ -133,8 +134,6 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
     for launch in launches:
         most = max(most, _check(launch))
         taken, last, where = _cycles(launch, device, constants)
-        if _waits(launch) and launch.blocks * _HANDED_ON * rates["l2_latency_cycles"] > _MOST_WAITED * taken:
-            raise NotModelled("Its blocks wait for each other, perhaps for most of its time.")
         cycles, tail = cycles + taken, tail + last
         whole = max(1e-9, sum(where.values()))
         spent.update({key: each / whole * (taken - last) for key, each in where.items()})
@@ -165,12 +164,35 @@ def _check(launch: PlayedLaunch) -> float:
     return most / least
 
 
-def _waits(launch: PlayedLaunch) -> bool:
-    """Whether blocks load, over and over until it has a value, what others store."""
-    return any(
-        math.isinf(high) and number in block.successors and _is_asked(block)
-        for number, (block, (_, high)) in enumerate(zip(launch.code.blocks, launch.times, strict=True))
-    )
+def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], rates: SmSurroundings) -> float:
+    """Return how long blocks wait for each other, one after the other, beyond what each does by itself.
+
+    What the first of them waits for was written early. Each of those that follow does what stands behind its
+    wait, up to where most instructions are executed again, once the one before it has.
+    """
+    blocks = launch.code.blocks
+    waits = {
+        number
+        for number, (block, (_, high)) in enumerate(zip(blocks, launch.times, strict=True))
+        if math.isinf(high) and number in block.successors and _is_asked(block)
+    }
+    if not waits or launch.handed_on < 2:
+        return 0.0
+    busy = [one.body for one in loops_of(blocks).values() if _hottest(blocks, times) in one.body]
+    seen = waits.union(*(body for body in busy if not body & waits))
+    first = [after for number in waits for after in blocks[number].successors if after not in waits]
+    # One warp may wait for all.
+    once = min(1.0, launch.warps * max(times[number] for number in first))
+    pending, done = list(first), 0.0
+    while pending:
+        number = pending.pop()
+        if number not in seen and times[number]:
+            seen.add(number)
+            passes = [each for (one, _), each in played.spent.items() if one == number]
+            cycles = [taken for each in passes for _, taken in each]
+            done += sum(cycles) / max(1, len(cycles)) * times[number] / once
+            pending += blocks[number].successors
+    return (launch.handed_on - 1) * (done + _HANDED_ON * rates.l2_latency)
 
 
 def _is_asked(block: Block) -> bool:
@@ -257,16 +279,35 @@ def _cycles(
         waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * launch.warps * max(1.0, whole)))))
         played = play(min(each, waves * resident))
         tail = 0.0 if each % resident == 0 or each < resident else _last(played)
-        return _extrapolated(played, each, resident), tail, _spent(steps, times, [played])
+        waited = _handing_on(launch, played, times, rates)
+        return waited + _extrapolated(played, each, resident), tail, _spent(steps, times, [played])
     full, rest = divmod(each, resident)
     played = play(resident)
-    cycles = full * _life(played, times, lengths, resident * launch.warps)
-    started = each * max(rates.block_cycles, launch.warps * rates.warp_cycles)
+    cycles = _handing_on(launch, played, times, rates)
+    cycles += full * _life(played, times, lengths, resident * launch.warps)
+    least = each * max(
+        rates.block_cycles, launch.warps * max(rates.warp_cycles, _busiest(steps, times, rates))
+    )
     if not rest:
-        return max(started, cycles), 0.0, _spent(steps, times, [played])
+        return max(least, cycles), 0.0, _spent(steps, times, [played])
     last = play(rest)
     tail = _life(last, times, lengths, rest * launch.warps)
-    return max(started, cycles + tail), tail, _spent(steps, times, [played, last])
+    return max(least, cycles + tail), tail, _spent(steps, times, [played, last])
+
+
+def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmSurroundings) -> float:
+    """Return the cycles that a warp takes of what all share: data path, L2 each way, or DRAM."""
+    of: Counter[str] = Counter()
+    writes = rates.l2_write_cycles or rates.l2_cycles
+    for block, count in zip(steps, times, strict=True):
+        for step in block:
+            stored = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
+            of["data"] += count * step.passes  # type: ignore[assignment]
+            of["stores" if stored else "loads"] += (  # type: ignore[assignment]
+                count * step.sectors * step.effort * (writes if stored else rates.l2_cycles)
+            )
+            of["dram"] += count * step.sectors * step.distant * rates.dram_cycles  # type: ignore[assignment]
+    return max(of.values(), default=0.0)
 
 
 def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]]:
@@ -283,10 +324,14 @@ def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]
         usual_path(blocks, times, loops_of(blocks), dict.fromkeys(ways, (role + 0.5) / roles))
         for role in range(roles)
     ]
-    most = max(range(len(blocks)), key=lambda number: times[number] * len(blocks[number].instructions))
-    if not all(most in path for path in paths):
+    if not all(_hottest(blocks, times) in path for path in paths):
         raise NotModelled("Some of its warps do nothing but copy for others: that is not modelled.")
     return paths
+
+
+def _hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:
+    """The block that most instructions are executed of."""
+    return max(range(len(blocks)), key=lambda number: times[number] * len(blocks[number].instructions))
 
 
 def _spent(

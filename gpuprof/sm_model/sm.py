@@ -50,8 +50,9 @@ class StepKind(IntEnum):
     BULK = 9
     BULK_STORE = 10
     PHASE = 11
-    BARRIER = 12
-    END = 13
+    FENCE = 12
+    BARRIER = 13
+    END = 14
 
 
 @dataclass(slots=True)
@@ -68,8 +69,11 @@ class Step:
         frees: The barrier that reading its operands frees.
         latency: From issue to result, of what comes late.
         passes: Through the data path of shared memory and L1.
-        sectors: That L1 does not hold.
-        distant: Share of these that L2 does not hold.
+        sectors: That L1 does not hold, of each execution on average.
+        missing: Share of a load's executions that L1 does not hold the data of.
+        sharers: Warps of the block that then wait for the same data: one of them asks for all.
+        distant: Share of these that go to DRAM, or come from there.
+        late: Share of a load's that come as late as from DRAM: others may have asked for them first.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
@@ -89,7 +93,10 @@ class Step:
     latency: float = 0.0
     passes: float = 0.0
     sectors: float = 0.0
+    missing: float = 1.0
+    sharers: int = 1
     distant: float = 0.0
+    late: float = 0.0
     effort: float = 1.0
     even: int = 0
     odd: int = 0
@@ -151,6 +158,8 @@ class _Block:
     end: float = 0.0
     #: When bulk copies arrive, and how long of that they stand in queues; and who waits for so many of them.
     copies: list[tuple[float, float]] = field(default_factory=list)
+    #: When what warps share arrives, by who loads it and how often it did, and how many came for it.
+    shared: dict[tuple[int, int], tuple[float, float, int]] = field(default_factory=dict)
     waiting: list[tuple[int, "_Warp"]] = field(default_factory=list)
 
 
@@ -175,6 +184,9 @@ class _Warp:
     copies: tuple[float, float] = (0.0, 0.0)
     resumes: float = 0.0
     phases: int = 0
+    #: Of the times that it misses L1 where it does at times, and how often it executed such loads.
+    phase: float = 0.0
+    loads: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -221,7 +233,7 @@ class StreamingMultiprocessor:
         self._banks = [[0.0, 0.0] for _ in range(SCHEDULERS)]
         #: When each server is free again.
         self._data = self._l2_read = self._l2_write = self._dram = self._barrier = 0.0
-        self._due = self._served = 0.0
+        self._due = self._owed = self._served = 0.0
         self._next_start = 0.0
         self._left = self._launched = 0
         self._played = Played()
@@ -258,7 +270,9 @@ class StreamingMultiprocessor:
             role = number * len(self._paths) // self._warps
             path = self._paths[role]
             first = self._steps[path[0]][0]
-            self._held[unit].append(_Warp(block, unit, start, start, first, path, role, issued=start))
+            self._held[unit].append(
+                _Warp(block, unit, start, start, first, path, role, issued=start, phase=number / self._warps)
+            )
             self._time[unit] = min(self._time[unit], start)
 
     def _turn(self, unit: int, now: float) -> None:
@@ -307,6 +321,8 @@ class StreamingMultiprocessor:
             self._arrive(warp, step, now)
         elif step.kind == StepKind.PHASE:
             self._await(warp)
+        elif step.kind == StepKind.FENCE:
+            self._wait(warp, (max(now + step.latency, warp.block.end), 0.0), far=True)
 
     def _advance(self, warp: _Warp) -> None:
         """Go on to the next instruction, and find out when it can be issued."""
@@ -363,7 +379,7 @@ class StreamingMultiprocessor:
             if step.kind == StepKind.STORE:
                 self._store(warp, step, start)
             elif step.kind != StepKind.SHARED:
-                done, more = self._load(step, last)
+                done, more = self._cached(warp, step, last)
                 queued += more
         far = step.kind in (StepKind.LOAD, StepKind.COPY, StepKind.GROUP)
         if step.kind == StepKind.COPY:
@@ -373,18 +389,35 @@ class StreamingMultiprocessor:
                 warp.held[number].append((when, queued))
                 warp.far[number] |= far
 
-    def _load(self, step: Step, start: float) -> tuple[float, float]:
+    def _cached(self, warp: _Warp, step: Step, start: float) -> tuple[float, float]:
+        """As `_load`, of what L1 may hold: misses come whole, and who shares one waits for who asked."""
+        hit = start + self._rates.l1_latency, 0.0
+        if not step.sectors:
+            return hit
+        if step.missing >= 1 and step.sharers == 1:
+            return self._load(step, start, step.sectors)
+        number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
+        phase = 0.0 if step.sharers > 1 else warp.phase
+        if int(number * step.missing + phase) == int((number - 1) * step.missing + phase):
+            return hit
+        shared = warp.block.shared
+        arrives, queued, come = shared.get((id(step), number), (0.0, 0.0, 0))
+        if come % step.sharers == 0:
+            arrives, queued = self._load(step, start, step.sectors * step.sharers / step.missing)
+        shared[id(step), number] = arrives, queued, come + 1
+        return max(hit[0], arrives), max(0.0, min(queued, arrives - start))
+
+    def _load(self, step: Step, start: float, sectors: float) -> tuple[float, float]:
         """When a load's answer comes, and how long of that it stood in queues beyond the SM."""
         rates = self._rates
-        if not step.sectors:
-            return start + rates.l1_latency, 0.0
-        self._l2_read = max(start, self._l2_read) + step.sectors * step.effort * rates.l2_cycles
+        self._l2_read = max(start, self._l2_read) + sectors * step.effort * rates.l2_cycles
         done, queued = self._l2_read + rates.l2_latency, self._l2_read - start
-        self._due += step.sectors * step.distant
-        if step.distant and self._due >= step.sectors * _NEARLY_ONE:
-            cycles = self._due * rates.dram_cycles
-            self._dram, self._due = max(start, self._dram) + cycles, 0.0
-            self._served += cycles
+        self._due += sectors * step.late
+        self._owed += sectors * step.distant * rates.dram_cycles
+        if step.late and self._due >= sectors * _NEARLY_ONE:
+            self._due = max(0.0, self._due - sectors)
+            self._dram = max(start, self._dram) + self._owed
+            self._served, self._owed = self._served + self._owed, 0.0
             later = rates.later(self._served / (start + rates.dram_latency))
             if (arrives := self._dram + rates.dram_latency + later) > done:
                 done, queued = arrives, self._dram + later - start
@@ -406,7 +439,7 @@ class StreamingMultiprocessor:
         if step.kind == StepKind.BULK_STORE:
             self._store(warp, step, now)
             return
-        arrives, queued = self._load(step, now)
+        arrives, queued = self._load(step, now, step.sectors)
         block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
         self._resume(block, len(block.copies))
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuprof.machine_code.sass import MachineCode, SassInstruction
-from gpuprof.results import SourceLine
 
 _SECTOR_BYTES, _SECTORS_PER_PASS = 32, 4
 _FAMILIES = {
@@ -33,43 +32,55 @@ class Traffic:
         passes: Of the data path of shared memory and L1.
         sectors: Sectors that L1 does not hold.
         distant: Share of these that come from, or go to, DRAM.
+        late: Share that come as late as from DRAM: blocks that read the same at a time all wait for it.
         spread: Lines of 128 bytes that it touches, per sector: a quarter where it takes whole ones.
+        missing: Share of its executions that L1 does not hold the data of.
+        sharers: Warps that then wait for the same data, of which one asks for it.
     """
 
     passes: float
     sectors: float = 0.0
     distant: float = 0.0
+    late: float = 0.0
     spread: float = 1 / _SECTORS_PER_PASS
+    missing: float = 1.0
+    sharers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficSites:
-    """Where a launch's machine code executes, and where its instructions come from.
+    """Where a launch's machine code executes, and what its instructions ask for.
 
     Args:
         code: Machine code.
         times: How often warps execute each of its blocks.
         sources: The source line of each line of the PTX text.
-        lines_per_sector: By source line and family, 128-byte lines that a warp touches per sector; a
-            quarter where it takes whole ones.
-        l1_hits: By source line, the share of loads' sectors that L1 holds.
-        copied: By source line and family, sectors of a bulk copy.
+        requests: By line of the PTX text, of bulk copies by that of the source, and family what was counted:
+            requests, sectors, wavefronts; and of some of them was seen: sectors, lines, which of them L1 did
+            not hold, which of these another warp asked for, and which the block had not asked for before.
+        blocks: Of the grid.
+        at_once: Blocks that the device holds.
     """
 
     code: MachineCode
     times: Sequence[float]
     sources: Mapping[int, int]
-    lines_per_sector: Mapping[tuple[int, str], float]
-    l1_hits: Mapping[int, float]
-    copied: Mapping[tuple[int, str], float]
+    requests: Mapping[tuple[int, str], Mapping[str, float]]
+    blocks: int
+    at_once: int
+
+    def place(self, one: SassInstruction) -> tuple[int, str]:
+        """Where an instruction's traffic is counted; no family for one without."""
+        family = _family(one)
+        return (self.sources.get(one.line, 0) if family in _BULK else one.line), family
 
     def executed(self) -> Counter[tuple[int, str]]:
-        """Return how often memory instructions execute, by source line and family."""
+        """Return how often memory instructions execute, by the place where they are counted."""
         found: Counter[tuple[int, str]] = Counter()
         for block, times in zip(self.code.blocks, self.times, strict=True):
             for one in block.instructions:
-                if family := _family(one):
-                    found[self.sources.get(one.line, 0), family] += times  # type: ignore[assignment]
+                if (place := self.place(one))[1]:
+                    found[place] += times  # type: ignore[assignment]
         return found
 
 
@@ -82,58 +93,82 @@ def _family(one: SassInstruction) -> str:
 
 
 def traffic_of(
-    launches: Sequence[TrafficSites],
-    lines: Sequence[SourceLine],
-    read_bytes: float,
-    written_bytes: float,
+    launches: Sequence[TrafficSites], read_bytes: float, written_bytes: float, l2_bytes: float
 ) -> list[dict[int, Traffic]]:
     """Return the traffic of each launch's instructions by their addresses.
 
     Args:
         launches: Of one case.
-        lines: Its exact counts by source line.
-        read_bytes: What it reads at least once: this comes from DRAM, and what is read again from L2.
+        read_bytes: What it reads at least once: this comes from DRAM, and what is read again from L2 if that
+            may hold it until then.
         written_bytes: What it writes in the end.
+        l2_bytes: That L2 holds.
     """
-    counts = {line.line: line.counters for line in lines}
-    executed: Counter[tuple[int, str]] = Counter()
+    found: list[dict[tuple[int, str], Traffic]] = []
+    moved: list[dict[bool, float]] = []
     for one in launches:
-        executed.update(one.executed())
-    found: dict[tuple[int, str], Traffic] = {}
-    moved = dict.fromkeys((True, False), 0.0)
-    for (line, family), times in executed.items():
-        if times:
-            found[line, family] = one_line = _of_line(launches[0], line, family, counts.get(line, {}), times)
-            moved[family in _READS] += one_line.sectors * times * _SECTOR_BYTES
-    distant = {
-        reads: min(1.0, least / moved[reads]) if moved[reads] else 0.0
-        for reads, least in ((True, read_bytes), (False, written_bytes))
-    }
-    return [_by_address(one, found, distant) for one in launches]
-
-
-def _of_line(
-    sites: TrafficSites, line: int, family: str, counts: Mapping[str, float], times: float
-) -> Traffic:
-    if family in _BULK:
-        return Traffic(0.0, sites.copied.get((line, family), 0.0))
-    requests = counts.get(f"{family}_requests", 0.0) / times
-    if family.startswith("shared"):
-        return Traffic(counts.get(f"{family}_wavefronts", 0.0) / times or requests)
-    sectors = counts.get(f"{family}_sectors", 0.0) / times
-    whole = 1 / _SECTORS_PER_PASS
-    spread = max(whole, sites.lines_per_sector.get((line, family), whole))
-    hits = sites.l1_hits.get(line, 0.0) if family == "global_load" else 0.0
-    return Traffic(max(sectors * spread, requests), sectors * (1 - hits), spread=spread)
-
-
-def _by_address(
-    sites: TrafficSites, found: Mapping[tuple[int, str], Traffic], distant: Mapping[bool, float]
-) -> dict[int, Traffic]:
-    traffic = {}
-    for block in sites.code.blocks:
-        for one in block.instructions:
-            family = _family(one)
-            if known := found.get((sites.sources.get(one.line, 0), family)):
-                traffic[one.address] = replace(known, distant=distant[family in _READS])
+        found.append({})
+        moved.append(dict.fromkeys((True, False), 0.0))
+        for place, times in one.executed().items():
+            if times:
+                found[-1][place] = asked = _of_place(place[1], one.requests.get(place, {}), times)
+                moved[-1][place[1] in _READS] += asked.sectors * times * _SECTOR_BYTES
+    all_read, all_written = (max(1.0, sum(each[reads] for each in moved)) for reads in (True, False))
+    traffic: list[dict[int, Traffic]] = []
+    for one, asked_for, each in zip(launches, found, moved, strict=True):
+        least = each[True] * min(1.0, read_bytes / all_read)
+        share, late = _from_dram(one, each[True], least, l2_bytes)
+        stored = min(1.0, written_bytes / all_written)
+        traffic.append({})
+        for block in one.code.blocks:
+            for instruction in block.instructions:
+                place = one.place(instruction)
+                if known := asked_for.get(place):
+                    reads = place[1] in _READS
+                    traffic[-1][instruction.address] = replace(
+                        known, distant=share if reads else stored, late=late if reads else 0.0
+                    )
     return traffic
+
+
+def _from_dram(sites: TrafficSites, read: float, least: float, l2_bytes: float) -> tuple[float, float]:
+    """Return the shares of what a launch reads from L2 that this reads from DRAM, and that come as late.
+
+    L2 keeps what was read last. Until a block reads the same again, those beside it have read as much as it;
+    and until the blocks that follow do, all that the blocks at once read has come by. What blocks read
+    together comes from DRAM once, and all of them wait for it.
+    """
+    seen = [each for (_, family), each in sites.requests.items() if family in _READS]
+    missed = sum(each.get("seen_missed", 0.0) for each in seen)
+    fresh = sum(each.get("seen_fresh", 0.0) for each in seen) / missed if missed else 1.0
+    at_once = min(sites.blocks, sites.at_once)
+    of_all = fresh * read / sites.blocks * at_once
+    waves = sites.blocks / at_once
+    again = read * (1 - fresh) * _dropped(of_all, l2_bytes)
+    later = max(0.0, waves * min(least, of_all) - least) * _dropped(least, l2_bytes)
+    first = fresh * (1 + (waves - 1) * _dropped(least, l2_bytes)) / waves
+    share = min(1.0, (least + again + later) / max(1.0, read))
+    return share, max(share, min(1.0, first + again / max(1.0, read)))
+
+
+def _dropped(nbytes: float, l2_bytes: float) -> float:
+    """Share of so many bytes, read in turn over and over, that L2 does not keep."""
+    return max(0.0, 1 - l2_bytes / nbytes) if nbytes else 0.0
+
+
+def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic:
+    seen = counts.get("seen_sectors", 0.0)
+    if family in _BULK:
+        return Traffic(0.0, seen / counts["seen_copies"] if seen else 0.0)
+    requests = counts.get("requests", 0.0) / times
+    if family.startswith("shared"):
+        return Traffic(counts.get("wavefronts", 0.0) / times or requests)
+    sectors = counts.get("sectors", 0.0) / times
+    spread = max(1 / _SECTORS_PER_PASS, counts.get("seen_lines", 0.0) / seen if seen else 0.0)
+    passes = max(sectors * spread, requests)
+    if family != "global_load" or not seen:
+        return Traffic(passes, sectors, spread=spread)
+    missed = counts.get("seen_missed", 0.0)
+    missing = (missed + counts.get("seen_shared", 0.0)) / seen
+    sharers = max(1, round(missing * seen / missed)) if missed else 1
+    return Traffic(passes, sectors * missed / seen, spread=spread, missing=missing, sharers=sharers)

@@ -4,7 +4,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.instructions import NoLink
@@ -74,24 +74,50 @@ def played(
         counted = (result.block_warps, result.block_threads, result.block_parted)
         warps, threads, parted = (each.tolist() for each in counted)
         weighed.append((link, weigh(link, Executed(warps, threads, result.loop_iterations, parted))))
-    looked = {key: seen for key, seen in watch.seen.items() if seen["sectors"]}
-    spread = {key: seen["lines"] / seen["sectors"] for key, seen in looked.items() if seen["lines"]}
-    copied = {key: seen["sectors"] / seen["copies"] for key, seen in looked.items() if seen["copies"]}
-    loads = {line: seen for (line, family), seen in looked.items() if family == "global_load"}
-    hits = {line: seen["hits"] / seen["sectors"] for line, seen in loads.items()}
     sites = [
-        TrafficSites(link.code, [low for low, _ in times], link.sources, spread, hits, copied)
-        for link, times in weighed
+        TrafficSites(
+            link.code,
+            [low for low, _ in times],
+            link.sources,
+            _requests_of(result, watch, number),
+            math.prod(one.grid),
+            device.sm_count * resident_blocks(device, one, compiled),
+        )
+        for number, (one, (link, times), result) in enumerate(
+            zip(shape.launches, weighed, results, strict=True)
+        )
     ]
     written = sum(spec.nbytes for spec in problem.outputs)
-    traffic = traffic_of(sites, lines, problem.min_bytes - written, written)
+    traffic = traffic_of(sites, problem.min_bytes - written, written, device.l2_bytes)
     launches = []
-    for one, (link, times), asked in zip(shape.launches, weighed, traffic, strict=True):
+    for number, (one, (link, times), asked) in enumerate(zip(shape.launches, weighed, traffic, strict=True)):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
         resident = resident_blocks(device, one, compiled)
         blocks = math.prod(one.grid)
         launches.append(
-            PlayedLaunch(link.code, words, times, asked, blocks, warps_each, resident, link.sources)
+            PlayedLaunch(
+                *(link.code, words, times, asked, blocks, warps_each, resident, link.sources),
+                handed_on=watch.handed_on[number],
+            )
         )
     return modelled(launches, device)
+
+
+def _requests_of(
+    result: LaunchResult, watch: CacheWatch, launch: int
+) -> Mapping[tuple[int, str], Mapping[str, float]]:
+    """What was counted and seen of a launch's requests, by the places of `TrafficSites`."""
+    found: dict[tuple[int, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for site, counted in result.sites:
+        for name, times in counted.items():
+            found[site.ptx_line, site.family][name] += times
+    for (number, where, reads), seen in watch.seen.items():
+        if number == launch:
+            place = where, "bulk_load" if reads else "bulk_store"
+            if not seen["copies"]:
+                site = result.sites[where][0]
+                place = site.ptx_line, site.family
+            for name, times in seen.items():
+                found[place][f"seen_{name}"] += times
+    return found

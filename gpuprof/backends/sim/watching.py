@@ -24,26 +24,61 @@ _SECTOR, _LINE_SECTORS = 5, 2
 _WATCHED = 400_000
 #: Accesses of a line that are looked at, each of which costs some forty microseconds.
 _MOST_LOOKS = 1500
+#: Sectors of an instruction that are looked at.
+_MOST_SECTORS = 12_000
+#: Accesses of blocks that may tell each other something are by few threads.
+_FEW = 4096
 
 
 class CacheWatch(Observer):
     """Watches loads and stores of global memory.
 
     Attributes:
-        seen: By source line and family of accesses: sectors, lines, and sectors that L1 held; of bulk copies,
-            how many there were, and their sectors.
+        seen: By number of the launch, counting site, or source line of a bulk copy, and whether it reads:
+            sectors, and lines, that warps ask for; of loads those that L1 did not hold, `missed`, those that
+            another warp missed at the same time, `shared`, and those that the block asks L2 for first,
+            `fresh`; of bulk copies how many `copies` there were.
+        handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
+            one before had written, as volatile or atomic.
     """
 
     def __init__(self, sectors: int) -> None:
         self._room, self._left = sectors, _WATCHED
         self._held: OrderedDict[int, None] = OrderedDict()
-        self.seen: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
+        self._launch = -1
+        #: What the first block of a batch has asked L2 for, and which block it is.
+        self._asked: set[int] = set()
+        self._first = 0
+        #: Sectors that went by unseen since L1 was last known.
+        self._unseen = 0.0
+        self.seen: dict[tuple[int, int, bool], Counter[str]] = defaultdict(Counter)
+        #: After how many others a block comes; who wrote to an address, and after how many that was.
+        self._after: dict[int, int] = {}
+        self._written: dict[int, tuple[int, int]] = {}
+        self.handed_on: Counter[int] = Counter()
+
+    def begin(self, named: Any) -> None:
+        """As an observer."""
+        self._launch += 1
+        self._after, self._written = {}, {}
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
         """As an observer: only a load that is not strong may find its data in L1."""
-        for sector in self._look(buffer, one, "global_load"):
+        if one.strong:
+            self._receive(buffer, one)
+        seen, sectors = self._look(buffer, one, reads=True)
+        if one.order.first != self._first:
+            self._first, self._asked = one.order.first, set()
+        missed: set[int] = set()
+        for sector in sectors:
+            if one.strong or sector not in self._held:
+                seen["missed"] += 1
+                missed.add(sector)
+                seen["fresh"] += sector not in self._asked
+                self._asked.add(sector)
+            else:
+                seen["shared"] += sector in missed
             if not one.strong:
-                self.seen[one.line, "global_load"]["hits"] += sector in self._held
                 self._held[sector] = None
                 self._held.move_to_end(sector)
         while len(self._held) > self._room:
@@ -51,25 +86,52 @@ class CacheWatch(Observer):
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
         """As an observer."""
-        self._look(buffer, one, "global_store")
+        if one.strong:
+            self._hand_on(buffer, one)
+        self._look(buffer, one, reads=False)
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Any = None) -> None:
         """As an observer."""
-        self._look(buffer, one, "global_store")
+        self._hand_on(buffer, one)
+        self._look(buffer, one, reads=False)
 
-    def _look(self, buffer: Buffer, one: MemoryOperation, family: str) -> list[int]:
-        """Note an access of the first block; return its sectors, once for each warp."""
+    def _hand_on(self, buffer: Buffer, one: MemoryOperation) -> None:
+        for address, block in self._blocks_at(buffer, one):
+            self._written[address] = block, self._after.get(block, 0)
+
+    def _receive(self, buffer: Buffer, one: MemoryOperation) -> None:
+        for address, block in self._blocks_at(buffer, one):
+            writer, before = self._written.get(address, (block, 0))
+            if writer != block:
+                self._after[block] = after = max(self._after.get(block, 0), before + 1)
+                self.handed_on[self._launch] = max(self.handed_on[self._launch], after)
+
+    def _blocks_at(self, buffer: Buffer, one: MemoryOperation) -> set[tuple[int, int]]:
+        """Where blocks access memory, of those accesses that are few."""
+        if len(one.who) > _FEW:
+            return set()
+        addresses = buffer.address + one.place.astype(np.int64) * one.size
+        return set(zip(addresses.tolist(), (one.who // one.order.block_threads).tolist(), strict=True))
+
+    def _look(self, buffer: Buffer, one: MemoryOperation, *, reads: bool) -> tuple[Counter[str], list[int]]:
+        """Note an access of the first block; return what was seen and its sectors, once for each warp."""
+        seen = self.seen[self._launch, one.line if one.site is None else one.site, reads]
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
-            seen = self.seen[one.line, "bulk_load" if family == "global_load" else "bulk_store"]
             seen["copies"] += len(np.unique(one.by))
             seen["sectors"] += len(one.by) * one.size >> _SECTOR
-            return []
+            return seen, []
         if one.mask is None or one.site is None or self._left <= 0:
-            return []
-        seen, shape = self.seen[one.line, family], (one.mask.warps, 32)
+            return seen, []
+        shape = (one.mask.warps, 32)
         lanes = np.broadcast_to(one.mask.lanes[0], shape)
-        if seen["looks"] >= _MOST_LOOKS or not lanes.any():
-            return []
+        if not lanes.any():
+            return seen, []
+        if seen["looks"] >= _MOST_LOOKS or seen["sectors"] >= _MOST_SECTORS:
+            self._unseen += seen["sectors"] / seen["looks"]
+            return seen, []
+        if self._unseen > self._room:
+            self._held.clear()
+            self._unseen = 0.0
         seen["looks"] += 1
         start = buffer.address + np.broadcast_to(one.index[0], shape)[lanes].astype(np.int64) * one.size
         found = np.unique(np.nonzero(lanes)[0].astype(np.int64) << 42 | start >> _SECTOR)
@@ -77,7 +139,7 @@ class CacheWatch(Observer):
         seen["lines"] += len(np.unique(found >> _LINE_SECTORS))
         self._left -= len(found)
         sectors: list[int] = (found & ((1 << 42) - 1)).tolist()
-        return sectors
+        return seen, sectors
 
 
 def watching(device: Device, shape: LaunchShape, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
