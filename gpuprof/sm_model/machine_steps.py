@@ -136,7 +136,7 @@ def _step_of(
                 step.latency = values["shfl_latency_cycles"]
         case StepKind.STORE:
             late = one.name in _ATOMIC
-            step.latency = constants.rates["l2_latency_cycles"] if late else values[_USUAL_LATE]
+            step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:
             step.latency = values.get(f"{_measured(one)}_latency_cycles", values[_USUAL_LATE])
         case StepKind.GROUP:

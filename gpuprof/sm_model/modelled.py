@@ -4,8 +4,8 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gpuprof.devices.card_constants import CardConstants, constants_of
@@ -16,7 +16,7 @@ from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.sm import REASONS, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
+from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
 from gpuprof.sm_model.traffic import Traffic
 
 _SECTOR_BYTES = 32
@@ -47,8 +47,8 @@ _CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
 _BESIDE = ("few", 1, 2, 4, 7)
 #: Of its rate: beyond it requests wait for their turn.
 _MOST_USED = 0.9
-#: Warps go as many ways where some of them copy for all.
-_ROLES = 8
+#: Warps go as many ways where some of them do something for all: what at least so many of a block do.
+_ROLES, _BY_SOME = 8, 0.75
 #: What goes through the caches of textures.
 _UNPLAYED = ("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED")
 _COPYING = ("UBLKCP", "UTMALDG", "UTMASTG")
@@ -72,6 +72,7 @@ class PlayedLaunch:
         resident: Blocks that an SM holds.
         sources: The source line of each line of the PTX text.
         handed_on: How many blocks at most have, one after the other, waited for what the one before wrote.
+        shared_bytes: Of a block.
     """
 
     code: MachineCode
@@ -83,6 +84,7 @@ class PlayedLaunch:
     resident: int
     sources: Mapping[int, int]
     handed_on: int = 0
+    shared_bytes: int = 0
 
     @cached_property
     def rare(self) -> set[int]:
@@ -162,6 +164,23 @@ def _check(launch: PlayedLaunch) -> float:
     if not most <= _MOST_UNSURE * least:
         raise NotModelled("How often its machine code executes is not known for certain.")
     return most / least
+
+
+def _done_last(
+    launch: PlayedLaunch,
+    paths: Sequence[tuple[int, ...]],
+    times: Sequence[float],
+    play: Callable[[Sequence[tuple[int, ...]]], Played],
+) -> float:
+    """Return by how much a block takes longer that finds, by an atomic operation, that it is the last."""
+    blocks = launch.code.blocks
+    usual = {number for path in paths for number in path}
+    names = {one.name for number in usual for one in blocks[number].instructions}
+    last = {number for number, count in enumerate(times) if count and number not in usual} - launch.rare
+    if not last or not {"MEMBAR", "ATOMG"} <= names:
+        return 0.0
+    longer = _paths(launch, times, last)
+    return max(0.0, play(longer).ends[0] - play(paths).ends[0])
 
 
 def _handing_on(launch: PlayedLaunch, played: Played, times: Sequence[float], rates: SmSurroundings) -> float:
@@ -259,7 +278,7 @@ def _cycles(
     """Return the cycles of a launch, of its tail, and where a warp's went, by source line and reason."""
     blocks = launch.code.blocks
     times = [each / (launch.blocks * launch.warps) for each in _usual_times(launch)]
-    paths = _paths(launch, times)
+    paths, warps = _paths(launch, times), launch.warps
     steps = [
         steps_of(block.instructions, launch.words, launch.traffic, constants, launch.sources)
         for block in blocks
@@ -267,31 +286,39 @@ def _cycles(
     rates = surroundings_of(device, constants, launch)
     each = math.ceil(launch.blocks / device.sm_count)
     resident = min(launch.resident, each)
+    fed = None
+    workers = [path for path in paths if _hottest(blocks, times) in path]
+    if not workers:
+        raise NotModelled("No usual way of a warp goes through what is executed most.")
+    idle = {number for path in paths if path not in workers for number in path}
+    if any(one.name in _COPYING for number in idle for one in blocks[number].instructions):
+        fed, times, warps = _fed(launch, paths, workers, steps, times)
+        paths = workers
 
     def play(count: int) -> Played:
-        sm = StreamingMultiprocessor(steps, paths, launch.warps, min(resident, count), rates)
-        return sm.play(count)
+        return StreamingMultiprocessor(steps, paths, warps, min(resident, count), rates, fed).play(count)
 
+    alone = _done_last(
+        launch, paths, times, lambda ways: StreamingMultiprocessor(steps, ways, warps, 1, rates).play(1)
+    )
     lengths = [len(block.instructions) for block in blocks]
     whole = sum(count * length for count, length in zip(times, lengths, strict=True))
     gone = sum(lengths[number] for path in paths for number in path) / len(paths)
     if gone >= (1 - _LEFT_OUT) * whole:
-        waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * launch.warps * max(1.0, whole)))))
+        waves = max(1, min(_MOST_WAVES, int(_BUDGET / (resident * warps * max(1.0, whole)))))
         played = play(min(each, waves * resident))
         tail = 0.0 if each % resident == 0 or each < resident else _last(played)
-        waited = _handing_on(launch, played, times, rates)
+        waited = alone + _handing_on(launch, played, times, rates)
         return waited + _extrapolated(played, each, resident), tail, _spent(steps, times, [played])
     full, rest = divmod(each, resident)
     played = play(resident)
-    cycles = _handing_on(launch, played, times, rates)
-    cycles += full * _life(played, times, lengths, resident * launch.warps)
-    least = each * max(
-        rates.block_cycles, launch.warps * max(rates.warp_cycles, _busiest(steps, times, rates))
-    )
+    cycles = alone + _handing_on(launch, played, times, rates)
+    cycles += full * _life(played, times, lengths, resident * warps)
+    least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, _busiest(steps, times, rates)))
     if not rest:
         return max(least, cycles), 0.0, _spent(steps, times, [played])
     last = play(rest)
-    tail = _life(last, times, lengths, rest * launch.warps)
+    tail = _life(last, times, lengths, rest * warps)
     return max(least, cycles + tail), tail, _spent(steps, times, [played, last])
 
 
@@ -310,23 +337,64 @@ def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmS
     return max(of.values(), default=0.0)
 
 
-def _paths(launch: PlayedLaunch, times: Sequence[float]) -> list[tuple[int, ...]]:
-    """Return the ways of warps: one, but where some of them copy for all."""
+def _paths(
+    launch: PlayedLaunch, times: Sequence[float], always: Collection[int] = ()
+) -> list[tuple[int, ...]]:
+    """Return the ways of warps: one, but where some of them do something for all of their block.
+
+    Ways to blocks that stand in `always` are gone by all.
+    """
     blocks = launch.code.blocks
-    copying = {
+    loops = loops_of(blocks)
+    forced = dict.fromkeys(ways_to(blocks, times, {*always}), 0.0)
+    some = {
         number
         for number, block in enumerate(blocks)
         if times[number] and any(one.name in _COPYING for one in block.instructions)
     }
-    ways = list(ways_to(blocks, times, copying)) if copying else []
+    if not some:
+        usual = usual_path(blocks, times, loops, forced)
+        some = {
+            number
+            for number, count in enumerate(times)
+            if count * launch.warps >= _BY_SOME and number not in usual and number not in launch.rare
+        }
+    ways = dict.fromkeys(ways_to(blocks, times, some)) if some else {}
     roles = min(_ROLES, launch.warps) if ways else 1
-    paths = [
-        usual_path(blocks, times, loops_of(blocks), dict.fromkeys(ways, (role + 0.5) / roles))
+    return [
+        usual_path(blocks, times, loops, dict.fromkeys(ways, (role + 0.5) / roles) | forced)
         for role in range(roles)
     ]
-    if not all(_hottest(blocks, times) in path for path in paths):
-        raise NotModelled("Some of its warps do nothing but copy for others: that is not modelled.")
-    return paths
+
+
+def _fed(
+    launch: PlayedLaunch,
+    paths: Sequence[Sequence[int]],
+    workers: Sequence[Sequence[int]],
+    steps: Sequence[Sequence[Step]],
+    times: Sequence[float],
+) -> tuple[Fed, list[float], int]:
+    """Return what warps that only copy bring to others, how often these execute each block, and their number.
+
+    Copies are taken to begin as soon as there is room in shared memory.
+    """
+    warps = max(1, round(launch.warps * len(workers) / len(paths)))
+    working = {number for path in workers for number in path}
+    copying = {number for path in paths for number in path} - working
+    feeds = [(times[number] * launch.warps, step) for number in copying for step in steps[number]]
+    copies = [(count, step) for count, step in feeds if step.kind == StepKind.BULK]
+    own = [0.0 if number in copying else count * launch.warps / warps for number, count in enumerate(times)]
+    waits = sum(own[number] for number in working for step in steps[number] if step.kind == StepKind.PHASE)
+    begun = sum(count for count, _ in copies)
+    if (
+        not begun
+        or not waits
+        or any(step.kind == StepKind.BULK for number in working for step in steps[number])
+    ):
+        raise NotModelled("Some of its warps work for others in a way that is not modelled.")
+    sectors = sum(count * step.sectors for count, step in copies) / begun
+    ahead = int(launch.shared_bytes / max(1.0, _SECTOR_BYTES * sectors * begun / waits))
+    return Fed(begun / waits, replace(copies[0][1], sectors=sectors), max(1, ahead)), own, warps
 
 
 def _hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:

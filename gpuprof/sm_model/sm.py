@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import pairwise
-from math import ceil
+from math import ceil, floor
 
 SCHEDULERS = 4
 #: Six dependence barriers, and one for products of warp groups.
@@ -149,6 +149,21 @@ class SmSurroundings:
         return self.loaded[-1][1]
 
 
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What warps that only copy bring to the others, who wait for it.
+
+    Args:
+        copies: For each wait.
+        step: One of them.
+        ahead: For how many waits shared memory has room.
+    """
+
+    copies: float
+    step: Step
+    ahead: int
+
+
 @dataclass(slots=True)
 class _Block:
     #: Who waits at a barrier, by its number, and when the last one came.
@@ -161,6 +176,8 @@ class _Block:
     #: When what warps share arrives, by who loads it and how often it did, and how many came for it.
     shared: dict[tuple[int, int], tuple[float, float, int]] = field(default_factory=dict)
     waiting: list[tuple[int, "_Warp"]] = field(default_factory=list)
+    #: How many warps have come to each wait, of those that are fed.
+    phases: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -212,6 +229,7 @@ class StreamingMultiprocessor:
         warps: Of a block of threads.
         resident: Such blocks at once.
         rates: Of what surrounds it.
+        fed: What other warps of each block copy for these.
     """
 
     def __init__(
@@ -221,9 +239,11 @@ class StreamingMultiprocessor:
         warps: int,
         resident: int,
         rates: SmSurroundings,
+        fed: Fed | None = None,
     ) -> None:
         self._steps, self._paths, self._warps = steps, paths, warps
-        self._copies_a_wait = self._shares()
+        self._fed = fed
+        self._copies_a_wait = self._shares() if fed is None else [fed.copies] * len(paths)
         self._resident, self._rates = resident, rates
         self._held: list[list[_Warp]] = [[] for _ in range(SCHEDULERS)]
         self._last: list[_Warp | None] = [None] * SCHEDULERS
@@ -262,6 +282,7 @@ class StreamingMultiprocessor:
         self._left -= 1
         now = max(now, self._next_start)
         block, each = _Block(), self._rates.warp_cycles
+        self._feed(block, 0, now)
         self._next_start = now + max(self._rates.block_cycles, self._warps * each)
         for number in range(self._warps):
             start = now + number * each
@@ -398,7 +419,7 @@ class StreamingMultiprocessor:
             return self._load(step, start, step.sectors)
         number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
         phase = 0.0 if step.sharers > 1 else warp.phase
-        if int(number * step.missing + phase) == int((number - 1) * step.missing + phase):
+        if floor(number * step.missing + phase) == floor((number - 1) * step.missing + phase):
             return hit
         shared = warp.block.shared
         arrives, queued, come = shared.get((id(step), number), (0.0, 0.0, 0))
@@ -439,6 +460,9 @@ class StreamingMultiprocessor:
         if step.kind == StepKind.BULK_STORE:
             self._store(warp, step, now)
             return
+        self._begin_copy(block, step, now)
+
+    def _begin_copy(self, block: _Block, step: Step, now: float) -> None:
         arrives, queued = self._load(step, now, step.sectors)
         block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
         self._resume(block, len(block.copies))
@@ -446,12 +470,23 @@ class StreamingMultiprocessor:
     def _await(self, warp: _Warp) -> None:
         """Let a warp wait for its share of the bulk copies, and for others to begin them."""
         warp.phases += 1
+        arrived = warp.block.phases
+        arrived[warp.phases] = arrived.get(warp.phases, 0) + 1
+        if arrived[warp.phases] == self._warps:
+            self._feed(warp.block, warp.phases - 1, warp.issued)
         needed, block = ceil(self._copies_a_wait[warp.role] * warp.phases - _ROUNDING), warp.block
         if needed > len(block.copies):
             warp.resumes, warp.ready = warp.ready, _NEVER
             block.waiting.append((needed, warp))
         elif needed:
             self._wait(warp, block.copies[needed - 1], far=True)
+
+    def _feed(self, block: _Block, done: int, now: float) -> None:
+        """Let copies begin for which there is room once all warps are done with so many waits' copies."""
+        if self._fed is not None:
+            begun = ceil(self._fed.copies * (done + self._fed.ahead) - _ROUNDING)
+            for _ in range(begun - len(block.copies)):
+                self._begin_copy(block, self._fed.step, now)
 
     def _resume(self, block: _Block, begun: int) -> bool:
         """Let those go on who wait for so many bulk copies to begin; return whether there were any."""

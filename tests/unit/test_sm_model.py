@@ -11,12 +11,11 @@ from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
 from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
-from gpuprof.results import SourceLine
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.sm import REASONS, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
+from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
@@ -57,11 +56,57 @@ def test_a_pipe_of_half_the_lanes_takes_twice_as_long() -> None:
 
 
 def test_a_load_from_dram_holds_who_needs_it() -> None:
-    load = Step(StepKind.LOAD, sets=0, passes=1, sectors=4, distant=1.0)
+    load = Step(StepKind.LOAD, sets=0, passes=1, sectors=4, distant=1.0, late=1.0)
     steps = [load, Step(StepKind.PLAIN, waits=(0,))]
     # Four sectors at two cycles each, and the latency.
     assert play(steps).ends == [709]
     assert (spent(steps, "latency"), spent(steps, "bandwidth")) == (pytest.approx(699), pytest.approx(8))
+
+
+def test_what_others_read_too_comes_as_late_and_takes_less_of_dram() -> None:
+    alone, shared = (
+        [Step(StepKind.LOAD, passes=1, sectors=4, distant=share, late=1.0, sets=0)] * 50
+        + [Step(StepKind.PLAIN, waits=(0,))]
+        for share in (1.0, 0.1)
+    )
+    # 200 sectors at two cycles each; and at a tenth of that, which L2 then takes a cycle each for.
+    assert play(alone).ends == [1101]
+    assert play(shared).ends[0] == pytest.approx(751, abs=12)
+
+
+def test_a_load_misses_l1_as_often_as_it_does_and_then_all_of_it() -> None:
+    load = Step(StepKind.LOAD, passes=1, sectors=0.5, missing=0.125, sets=0)
+    each = [load, Step(StepKind.PLAIN, waits=(0,))]
+    # Of 16 loads two are answered by L2, each of 4 sectors, 14 by L1.
+    assert play(each * 16).ends[0] == pytest.approx(14 * 41 + 2 * (301 + 4), abs=40)
+
+
+def test_warps_that_share_data_wait_for_the_one_that_asked() -> None:
+    load = Step(StepKind.LOAD, passes=1, sectors=1, sharers=4, sets=0)
+    ends = play([load, Step(StepKind.PLAIN, waits=(0,))], warps=4).ends
+    # One asks for the four sectors of all; each waits as long.
+    assert ends[0] == pytest.approx(300 + 4 + 1, abs=4)
+
+
+def test_a_fence_waits_for_stores() -> None:
+    store = Step(StepKind.STORE, passes=1, sectors=16)
+    fence = Step(StepKind.FENCE, latency=20)
+    assert play([store, fence]).ends == [16 + 300]
+    assert play([fence]).ends == [20]
+
+
+def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
+    copy = Step(StepKind.BULK, sectors=4)
+    working = [Step(StepKind.PHASE), Step(StepKind.PLAIN, stall=100)]
+    rates = replace(RATES, bulk_latency=400.0)
+
+    def ends(ahead: int) -> float:
+        sm = StreamingMultiprocessor([working, [END]], [[0] * 10 + [1]], 1, 1, rates, Fed(1.0, copy, ahead))
+        return sm.play(1).ends[0]
+
+    # Alone each copy takes its latency and is then worked on; with room enough only the first one does.
+    assert ends(1) == pytest.approx(10 * (400 + 4 + 100), rel=0.02)
+    assert ends(8) == pytest.approx(400 + 4 + 10 * 100, rel=0.02)
 
 
 def test_more_warps_hide_latency() -> None:
@@ -127,7 +172,8 @@ def test_products_of_warp_groups_are_waited_for_by_number() -> None:
 
 
 def test_a_cp_async_group_is_waited_for_by_number() -> None:
-    group = [Step(StepKind.COPY, passes=1, sectors=4, distant=1.0), Step(StepKind.GROUP, sets=0)]
+    copy = Step(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0)
+    group = [copy, Step(StepKind.GROUP, sets=0)]
     one_missing = play([*group, *group, Step(StepKind.UNTIL, sets=0, outstanding=1)]).ends[0]
     none_missing = play([*group, *group, Step(StepKind.UNTIL, sets=0)]).ends[0]
     assert 700 < one_missing < none_missing
@@ -155,7 +201,8 @@ def launch_of(
 ) -> PlayedLaunch:
     count = sum(len(block.instructions) for block in code.blocks)
     words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * count
-    asked = Traffic(1.0, more.get("sectors", 4.0), more.get("distant", 1.0))
+    distant = more.get("distant", 1.0)
+    asked = Traffic(1.0, more.get("sectors", 4.0), distant, late=distant)
     loads = [one for block in code.blocks for one in block.instructions if one.name == "LDG"]
     for one in loads:
         words[one.address // 16] = replace(words[0], sets=0)
@@ -230,13 +277,17 @@ def test_shares_of_a_time_are_whole_and_stand_at_lines() -> None:
     assert found.lines[7, "latency"] > 0.8
 
 
-def test_blocks_that_wait_for_each_other_long_are_not_modelled() -> None:
+def test_blocks_that_hand_on_take_their_turns() -> None:
     asking = ["LDG.E.STRONG.GPU R2, [R4]", "ISETP.NE P0, PT, R2, RZ, PT", "BRA 1"]
-    launch = launch_of(code_of((["MOV R0, R1"] * 40, (1,)), (asking, (1, 2)), (["EXIT"], ())), [1, 1, 1], 132)
+    code = code_of((["MOV R0, R1"] * 40, (1,)), (asking, (1, 2)), (["MOV R0, R1"] * 30 + ["EXIT"], ()))
+    launch = launch_of(code, [1, 1, 1], 132, sectors=0.0)
     waiting = replace(launch, times=[launch.times[0], (1056.0, float("inf")), launch.times[2]])
-    with pytest.raises(NotModelled, match="wait for each other"):
-        modelled([waiting], H200)
-    assert modelled([launch], H200).us > 0
+    alone, two, twenty = (modelled([replace(waiting, handed_on=n)], H200).us for n in (1, 2, 20))
+    assert modelled([launch], H200).us == alone
+    # Three ways to L2 and back, and what stands behind the wait.
+    each = two - alone
+    assert each * 1980 == pytest.approx(3 * 292 + 8 / 4 * 31, rel=0.1)
+    assert twenty - alone == pytest.approx(19 * each)
 
 
 def test_what_is_not_known_is_not_modelled() -> None:
@@ -245,7 +296,7 @@ def test_what_is_not_known_is_not_modelled() -> None:
     with pytest.raises(NotModelled, match="for certain"):
         modelled([unsure], H200)
     apart = code_of((["BRA 2"], (1, 2)), (["UTMALDG.2D", "EXIT"], ()), (["MOV R0, R1"] * 9 + ["EXIT"], ()))
-    with pytest.raises(NotModelled, match="copy for others"):
+    with pytest.raises(NotModelled, match="work for others"):
         modelled([launch_of(apart, [1, 0.125, 0.875], 132)], H200)
     with pytest.raises(NotModelled, match="textures"):
         modelled([launch_of(code_of((["TEX.LL R0, R2", "EXIT"], ())), [1], 132)], H200)
@@ -263,11 +314,33 @@ def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
 
 
 def test_traffic_is_what_an_execution_asks_for() -> None:
-    sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, {(7, "global_load"): 1.0}, {7: 0.5}, {})
-    line = SourceLine(7, {"global_load_requests": 80, "global_load_sectors": 320})
-    (found,) = traffic_of([sites], [line], read_bytes=160 * 32 / 4, written_bytes=0)
-    # A line for each sector, half of the sectors in L1, a quarter of the others read for the first time.
-    assert found[16] == Traffic(passes=4.0, sectors=2.0, distant=0.25, spread=1.0)
+    seen = {"seen_sectors": 40, "seen_lines": 40, "seen_missed": 20, "seen_fresh": 20}
+    requests = {(1, "global_load"): {"requests": 80.0, "sectors": 320.0, **seen}}
+    sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, requests, blocks=8, at_once=8)
+    (found,) = traffic_of([sites], read_bytes=160 * 32 / 4, written_bytes=0, l2_bytes=1 << 20)
+    # A line for each sector, half of the sectors in L1, a quarter of the others for the first time; and all
+    # blocks at once, who wait for these together.
+    assert found[16] == Traffic(4.0, sectors=2.0, distant=0.25, late=1.0, spread=1.0, missing=0.5)
+    shared = {**requests[1, "global_load"], "seen_missed": 5, "seen_fresh": 5, "seen_shared": 15}
+    (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
+    assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
+
+
+def test_l2_keeps_what_it_has_room_for() -> None:
+    def shares(l2_bytes: float, blocks: int = 80, fresh: int = 20) -> tuple[float, float]:
+        seen = {"seen_sectors": 40, "seen_missed": 40, "seen_fresh": fresh}
+        requests = {(1, "global_load"): {"requests": 8000.0, "sectors": 32000.0, **seen}}
+        sites = TrafficSites(LOOP, [80, 8000, 80], {1: 7}, requests, blocks, at_once=8)
+        (found,) = traffic_of([sites], read_bytes=2000 * 32, written_bytes=0, l2_bytes=l2_bytes)
+        return found[16].distant, found[16].late
+
+    # Of 32,000 sectors 2,000 are read from DRAM at least; the first of ten waves waits for them.
+    assert shares(1 << 20, fresh=40) == (pytest.approx(2000 / 32000), pytest.approx(0.1))
+    # Nothing is kept from wave to wave, each of which reads all.
+    assert shares(1, fresh=40) == (pytest.approx(20000 / 32000, rel=0.01), pytest.approx(1, rel=0.01))
+    # What a block reads again, half of all, is dropped too before it does.
+    assert shares(1)[0] > shares(1, fresh=40)[0]
+    assert shares(1 << 20)[0] == pytest.approx(2000 / 32000)
 
 
 def test_control_words_say_who_waits_for_a_load() -> None:

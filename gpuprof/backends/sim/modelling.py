@@ -99,6 +99,7 @@ def played(
             PlayedLaunch(
                 *(link.code, words, times, asked, blocks, warps_each, resident, link.sources),
                 handed_on=watch.handed_on[number],
+                shared_bytes=function.static_shared_bytes + one.dynamic_shared_bytes,
             )
         )
     return modelled(launches, device)
