@@ -5,7 +5,9 @@
 python benchmarks/model_errors.py count DIR [JOBS]          count every case on the executor, once
 python benchmarks/model_errors.py predict DIR FILE          write modelled times of all counted cases as CSV
 python benchmarks/model_errors.py table FILE RESULTS.json…  hold them against measured ones, by ladder, size;
-                                                            both go to model-errors.csv beside the file
+                                                            both go to …-errors.csv beside …-predictions.csv
+
+Other sizes come last: --sizes=192,640.
 
 Predictions come from counts, machine code and a card's constants (gpuprof/devices/constants) alone, and are
 committed before anybody compares them.
@@ -172,7 +174,9 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
             if us is not None and row["modelled_us"]:
                 found[where].append((us, *(float(row[name]) for name in both[0][4:7])))
                 both.append([*(row[name] for name in both[0][:-1]), f"{us:.6g}"])
-    with predictions.with_name("model-errors.csv").open("w", newline="", encoding="utf-8") as file:
+    with predictions.with_name(predictions.name.replace("predictions", "errors")).open(
+        "w", newline="", encoding="utf-8"
+    ) as file:
         csv.writer(file).writerows(both)
     print("| card | ladder | size | kernels | without | error, worst, rank, pick |")
     print("|---|---|--:|--:|--:|---|")
@@ -196,7 +200,7 @@ def _summary(
     of = {where: rows for where, rows in found.items() if where[0] in cards and where[1] in operations}
     errors: dict[bool, list[float]] = {True: [], False: []}
     for (_, operation, size), rows in of.items():
-        large = int(size) >= sizes_of(operation)[SIZES.index(1024)]
+        large = int(size) >= (1024 * 1024 if operation == "reduce" else 1024)
         errors[large] += [abs(row[1] / row[0] - 1) for row in rows]
     every = [row for rows in of.values() for row in rows]
     inside = sum(low <= us <= high for us, _, low, high in every) / len(every)
@@ -225,6 +229,8 @@ def _errors(rows: Sequence[tuple[float, ...]], fastest: float) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[-1].startswith("--sizes="):
+        SIZES = tuple(map(int, sys.argv.pop().partition("=")[2].split(",")))
     match sys.argv[1:]:
         case ["count", folder, *jobs]:
             count(Path(folder), int(jobs[0]) if jobs else 1)
