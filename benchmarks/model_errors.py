@@ -186,7 +186,8 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
     for operation in LADDERS:
         for card in CARDS:
-            print(f"| {operation} | {card} {_summary(found, fastest, [card], [operation])}")
+            if any(where[:2] == (card, operation) for where in found):
+                print(f"| {operation} | {card} {_summary(found, fastest, [card], [operation])}")
     print(f"| all | both {_summary(found, fastest, CARDS, LADDERS)}")
 
 
