@@ -434,6 +434,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         print_calls=sum(result.print_calls for result in results),
         steps=sum(result.steps for result in results),
         openness=max(result.openness for result in results),
+        sites=results[0].sites if len(results) == 1 else (),
     )
 
 

@@ -196,7 +196,8 @@ def _guess(case: Measurement, by: By) -> float | None:
     A part at its limit makes many modelled times alike: what the other parts have to do tells them apart.
     """
     us = value_of(case, by)
-    return math.hypot(us, *(bound.least_us for bound in case.bounds.values())) if us is not None else None
+    others = sorted(bound.least_us for bound in case.bounds.values())[:-1]
+    return math.hypot(us, *others) if us is not None else None
 
 
 def _lacking(reason: str | None) -> str:

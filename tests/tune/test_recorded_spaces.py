@@ -10,7 +10,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 #: The least of two seeds that is asked. The median of 20 random points is 0.98, 0.87 and 0.95. Of the GEMMs
 #: one point alone reaches 0.98, which is found later.
-LEAST = {"softmax": (0.98, 0.98), "gemm": (0.93, 0.98), "transpose": (0.98, 0.98)}
+LEAST = {"softmax": (0.98, 0.98), "gemm": (0.97, 0.98), "transpose": (0.98, 0.98)}
 
 
 @pytest.mark.parametrize("space", LEAST)
