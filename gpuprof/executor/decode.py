@@ -72,6 +72,7 @@ from gpuprof.executor.steps import (
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
 from gpuprof.executor.steps.coding import Coder, Step, group_step, refusal
+from gpuprof.executor.steps.device_maps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import STRONG
 from gpuprof.executor.steps.slice_steps import address_only, shared_accesses
@@ -296,7 +297,8 @@ def flow_of(program: Program) -> list[BasicBlock]:
 
 def _flow(function: Function) -> list[BasicBlock]:
     alone = prod(function.limits.get("reqnctapercluster", ())) == 1
-    return basic_blocks(in_lone_blocks(function.body) if alone else function.body)
+    body = with_maps_as_stores(function)
+    return basic_blocks(in_lone_blocks(body) if alone else body)
 
 
 @contextmanager
@@ -363,6 +365,8 @@ class _Decoder:
         slots = Slots(function, addresses, known, self.shared.offsets.keys())
         guesses = checked_guesses(item for block in flow for item in block.items)
         self.coder = Coder(slots, placed, _passing(flow), start, guesses)
+        if makes_maps(function):
+            self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
         self.flow = flow
 
     def program(self, text: str) -> Program:

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from bulk_sources import cuda, numbers
-from executor_harness import compile_cuda, cuda_program, refused
+from executor_harness import compile_cuda, cuda_program, refused, run_cuda
 
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.executor import (
@@ -13,6 +13,7 @@ from gpuprof.executor import (
     GlobalMemory,
     KernelFault,
     LaunchRefused,
+    UnsupportedInstruction,
     launch,
     load_program,
 )
@@ -285,3 +286,56 @@ ret;
     out = memory.allocate(np.zeros(1, np.uint32), "out")
     launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
     assert out.array().tolist() == [21]
+
+
+#: A map of 32-bit elements, 20 rows of 36, that the kernel makes itself: boxes of 4 rows of 8.
+_DEVICE_MAP = """#define SET(text, ...) \\
+    asm volatile("tensormap.replace.tile." text ";" ::__VA_ARGS__ : "memory")
+extern "C" __global__ void k(const unsigned *in, unsigned *out, char *scratch, int x, int y) {
+    __shared__ __align__(128) unsigned map[32];
+    __shared__ __align__(128) unsigned tile[32];
+    __shared__ u64 b;
+    const int t = threadIdx.x;
+    map[t] = 0;
+    if (t == 0) { init(&b, 1); fence(); }
+    __syncthreads();
+    const unsigned m = at(map);
+    if (t == 0) {
+        SET("global_address.shared::cta.b1024.b64 [%0], %1", "r"(m), "l"(in));
+        SET("rank.shared::cta.b1024.b32 [%0], 1", "r"(m));
+        SET("box_dim.shared::cta.b1024.b32 [%0], 0, %1", "r"(m), "r"(8));
+        SET("box_dim.shared::cta.b1024.b32 [%0], 1, %1", "r"(m), "r"(4));
+        SET("global_dim.shared::cta.b1024.b32 [%0], 0, %1", "r"(m), "r"(36));
+        SET("global_dim.shared::cta.b1024.b32 [%0], 1, %1", "r"(m), "r"(20));
+        SET("global_stride.shared::cta.b1024.b64 [%0], 0, %1", "r"(m), "l"(144ull));
+        SET("element_stride.shared::cta.b1024.b32 [%0], 0, %1", "r"(m), "r"(1));
+        SET("element_stride.shared::cta.b1024.b32 [%0], 1, %1", "r"(m), "r"(1));
+        SET("elemtype.shared::cta.b1024.b32 [%0], 2", "r"(m));
+        SET("swizzle_mode.shared::cta.b1024.b32 [%0], SWIZZLE", "r"(m));
+    }
+    __syncwarp();
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+                 " [%0], [%1], 128;" ::"l"(scratch), "r"(m) : "memory");
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(scratch) : "memory");
+    if (t == 0) {
+        expect(&b, 128);
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4}], [%2];" ::"r"(at(tile)), "l"(scratch), "r"(at(&b)),
+                     "r"(x), "r"(y) : "memory");
+    }
+    wait(&b, 0);
+    out[t] = tile[t];
+}"""
+
+
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (8, 3), (32, 18), (-4, -1)])
+def test_a_map_that_the_kernel_makes_finds_its_box(x, y):
+    data = np.arange(720, dtype=np.uint32).reshape(20, 36)
+    arrays = data, np.zeros(32, np.uint32), np.zeros(128, np.uint8)
+    source = cuda(_DEVICE_MAP).replace("SWIZZLE", "0")
+    (_, out, _), result = run_cuda(source, *arrays, scalars=(x, y), arch="sm_90a")
+    wide = np.pad(data, 8)
+    np.testing.assert_array_equal(out.array().reshape(4, 8), wide[y + 8 : y + 12, x + 8 : x + 16])
+    assert "global_store_requests" in result.hidden
+    with pytest.raises(UnsupportedInstruction, match="swizzle_mode"):
+        run_cuda(cuda(_DEVICE_MAP).replace("SWIZZLE", "6"), *arrays, scalars=(x, y), arch="sm_90a")

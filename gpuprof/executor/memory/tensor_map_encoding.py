@@ -21,8 +21,21 @@ from gpuprof.copy_engine import (
 )
 from gpuprof.executor.faults import LaunchRefused
 
-_MAGIC = b"gpuprof\0"
-_LAYOUT = struct.Struct("<8sQ4s2B2x5Q4Q5H5B")
+MAGIC = b"gpuprof\0"
+_LAYOUT = struct.Struct("<8sQ4s3Bx5Q4Q5H5B")
+#: Where fields that a kernel may write stand, by PTX's names, and the bytes of each or of one of a list.
+FIELDS = {
+    "global_address": (8, 8),
+    "elemtype": (16, 4),
+    "rank": (20, 1),
+    "swizzle_mode": (21, 1),
+    "fill_mode": (22, 1),
+    "global_dim": (24, 8),
+    "global_stride": (64, 8),
+    "box_dim": (96, 2),
+    "element_stride": (106, 1),
+    "interleave_layout": (111, 1),
+}
 #: Types of elements that a map can have, as PTX calls them, and their bytes.
 ITEM_BYTES = {
     "u8": 1,
@@ -100,11 +113,12 @@ def encode_tensor_map(tensor: TensorDescriptor) -> bytes:
         raise LaunchRefused(f"No tensor map can be made: {broken}.")
     rank = tensor.dimensions
     content = _LAYOUT.pack(
-        _MAGIC,
+        MAGIC,
         tensor.address,
         tensor.element.encode(),
         rank,
-        tensor.swizzle_bytes | tensor.fills_nan,
+        tensor.swizzle_bytes,
+        tensor.fills_nan,
         *_padded(tensor.extents, MOST_DIMENSIONS),
         *_padded(tensor.strides, MOST_DIMENSIONS - 1),
         *_padded(tensor.box, MOST_DIMENSIONS),
@@ -116,9 +130,9 @@ def encode_tensor_map(tensor: TensorDescriptor) -> bytes:
 @lru_cache(maxsize=64)
 def decode_tensor_map(content: bytes) -> TensorDescriptor:
     """Return the map that `encode_tensor_map` made; bytes that are none are a ValueError."""
-    if len(content) != TENSOR_MAP_BYTES or not content.startswith(_MAGIC):
+    if len(content) != TENSOR_MAP_BYTES or not content.startswith(MAGIC):
         raise ValueError("these bytes are not a tensor map")
-    _, address, element, rank, mode, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])
+    _, address, element, rank, swizzle_bytes, fills_nan, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])
     extents, strides, box, steps = lists[:5], lists[5:9], lists[9:14], lists[14:]
     return TensorDescriptor(
         address,
@@ -126,9 +140,9 @@ def decode_tensor_map(content: bytes) -> TensorDescriptor:
         tuple(extents[:rank]),
         tuple(strides[: rank - 1]),
         tuple(box[:rank]),
-        mode & ~1,
+        swizzle_bytes,
         tuple(steps[:rank]) if any(steps) else (),
-        bool(mode & 1),
+        bool(fills_nan),
     )
 
 
