@@ -218,7 +218,7 @@ def tie_sentence(size: TunedSize) -> str:
     others = [typed(row, several=size.several) for row in size.ties[1:]]
     if not others:
         return ""
-    rest = ", …" if len(others) > _MOST_NAMED else ""
+    rest = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
     return f"{len(others):,} more {_TIED[size.by]}: {', '.join(others[:_MOST_NAMED])}{rest}"
 
 

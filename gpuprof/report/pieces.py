@@ -65,7 +65,7 @@ class ReportPieces:
                 sign = _text(mark.symbol if mark else "")
                 return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{_text(item.text)}</li>"
             case Table():
-                return self.table(item, kind)
+                return self.table(item, f"{kind} tinted" if item.tinted else kind)
             case CodeBlock():
                 return f'<pre tabindex="0" role="region" aria-label="Text">\n{_text(item.text)}</pre>'
             case Drawing():

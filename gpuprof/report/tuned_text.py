@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points of a search, or of a run with several, as a document: the answer at each size, who is in front."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import Group
@@ -10,6 +10,7 @@ from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.models import model_interval
 from gpuprof.analysis.status import Mark, status_of
 from gpuprof.analysis.tuned import (
+    BLOCK,
     TunedRow,
     TunedSize,
     answer_sentence,
@@ -19,7 +20,17 @@ from gpuprof.analysis.tuned import (
     typed,
 )
 from gpuprof.comparison.sweeps import swept
-from gpuprof.report.document import CAUTION, Cell, Column, Content, Row, Section, Sentence, folded_table
+from gpuprof.report.document import (
+    CAUTION,
+    Cell,
+    Column,
+    Content,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    folded_table,
+)
 from gpuprof.results import Run
 
 #: Points that are shown before the rest is folded away.
@@ -66,6 +77,7 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
         Column("of the best"),
     )
     rows = [_row(size, row, best) for row in size.rows]
+    yield from _map(size, f"{caption}, {_HEAD[size.by]}")
     yield from folded_table(columns, rows, _MOST_SHOWN, "point", caption)
     for row in size.wrong:
         status = status_of(run, row.case)
@@ -74,6 +86,44 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
         )
         text = f"{typed(row, several=size.several)} {status.word}: {reason}"
         yield Sentence(text, mark=status.mark, tone="bad")
+
+
+def _map(size: TunedSize, caption: str) -> Iterator[Table]:
+    """Points over two axes as a table that is its own heat map; nothing where fewer or more of them move."""
+    points = [(_axes(row.values), row) for row in size.rows]
+    names = dict.fromkeys(name for values, _ in points for name in values)
+    along = {name: sorted({values.get(name, 0) for values, _ in points}) for name in names}
+    moving = [name for name, values in along.items() if len(values) > 1]
+    if size.several or len(moving) != 2:
+        return
+    down, across = sorted(moving, key=lambda name: len(along[name]), reverse=True)
+    found = {(values[down], values[across]): row for values, row in points}
+    best = size.rows[0].value_us or 1.0
+    yield Table(
+        (Column(f"{down} \\ {across}"), *(Column(f"{value:,}") for value in along[across])),
+        tuple(
+            Row((Cell(f"{y:,}"), *(_place(size, found.get((y, x)), best) for x in along[across])))
+            for y in along[down]
+        ),
+        caption,
+        tinted=True,
+    )
+
+
+def _axes(values: Mapping[str, str]) -> dict[str, int]:
+    """A point's values as numbers, its block's extents one by one."""
+    block = zip("xyz", values.get(BLOCK, "").split("x"), strict=False)
+    held = {f"block {axis}": extent for axis, extent in block if extent}
+    return {name: int(value) for name, value in {**values, **held}.items() if name != BLOCK}
+
+
+def _place(size: TunedSize, row: TunedRow | None, best: float) -> Cell:
+    """A point's cell, the fuller the nearer it is to the best."""
+    if row is None:
+        return Cell("–")
+    value = row.value_us or best
+    mark = _TIED if row.is_tied else _DEFAULT if row.is_default else None
+    return Cell(numbers.time_us(value), mark=mark, share=best / value)
 
 
 def _because(run: Run, size: TunedSize) -> str:

@@ -114,3 +114,32 @@ def test_the_page_has_a_table_for_each_kernel_and_size() -> None:
     page = render_html(tuned_run())
     assert "Points of mine at 1024" in page
     assert len([*sweep_content(tuned_run(), group, briefly=True)]) == 4
+
+
+def test_two_axes_make_a_map_and_one_or_three_do_not() -> None:
+    def maps(cases: list[Measurement]) -> list[tuple[list[str], list[list[str | None]]]]:
+        (group,) = groups(of(cases))
+        return [
+            (
+                [column.label for column in item.columns],
+                [[cell.text for cell in row.cells] for row in item.rows],
+            )
+            for section in sweep_content(of(cases), group, briefly=False)
+            for item in (section.content if isinstance(section, Section) else ())
+            if isinstance(item, Table) and item.tinted
+        ]
+
+    blocks = [(8, 8, 1), (32, 8, 1), (8, 32, 1), (8, 16, 1)]
+    assert maps([timed(block) for block in blocks]) == [
+        (
+            ["block y \\ block x", "8", "32"],
+            [["8", "100 µs", "100 µs"], ["16", "100 µs", "–"], ["32", "100 µs", "–"]],
+        )
+    ]
+    assert maps([timed(A=1, B=1), timed(A=1, B=2), timed(A=3, B=2)])[0][1] == [
+        ["1", "100 µs", "200 µs"],
+        ["3", "–", "600 µs"],
+    ]
+    assert maps([timed(A=1), timed(A=2)]) == []
+    assert maps([timed(A=1, B=1, C=1), timed(A=2, B=2, C=2), timed(A=2, B=1, C=2)]) == []
+    assert 'class="fit tinted"' in render_html(of([timed(block) for block in blocks]))
