@@ -139,7 +139,6 @@ def executed(case: Case, *, follow_undefined: bool) -> np.ndarray:
         [out, *inputs],
         memory,
         dynamic_shared_bytes=case.shared,
-        per_line=False,
         instruction_budget=BUDGET,
         cooperative=case.cooperative,
     )

@@ -404,7 +404,7 @@ class EmulatedDriver:
             return self._good()
         if program is not None:
             grid, block = tuple(shape[:3]), tuple(shape[3:])
-            options = {"per_line": False, "cooperative": cooperative}
+            options = {"cooperative": cooperative}
             try:
                 counted = launch(program, grid, block, arguments, gpu.memory, dynamic_bytes, **options)
                 taken_us = counted.lane_instructions / _INSTRUCTIONS_PER_US
