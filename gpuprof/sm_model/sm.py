@@ -22,7 +22,8 @@ PRODUCTS = 6
 _HELD = 7
 _PIPES = 16
 _NEVER = float("inf")
-#: Cycles until the operands of a memory instruction are read, once the data path takes it: not measured.
+#: Cycles until the operands of a memory instruction are read, once the data path takes it: not measured;
+#: 2 to 20 of them change none of six GEMMs by more than 2 %.
 _READ_CYCLES = 8.0
 #: Of each pass but the first, the cycles that an answer comes later.
 _PASS_LATENCY = 2
