@@ -10,7 +10,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.actions import Action
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, Overhead, beats_its_bound, launch_overhead
-from gpuprof.analysis.models import modelled_text, too_near
+from gpuprof.analysis.models import model_interval, modelled_text, too_near
 from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Measurement, Model, Run
@@ -90,11 +90,26 @@ class Answer:
     @property
     def time(self) -> str:
         """The time or its lower bound, as text; empty without either."""
+        if self.time_us is None and self.model is not None:
+            return modelled_text(self.model)
+        return self.short_time
+
+    @property
+    def short_time(self) -> str:
+        """The same; of a modelled time only its middle, where the rest stands beside it."""
         if self.time_us is not None:
             return " ".join(filter(None, (numbers.time_us(self.time_us), self.noise)))
         if self.model is not None:
-            return modelled_text(self.model)
+            return model_interval(self.model).partition(" (")[0]
         return f"at least {numbers.time_us(self.bound_us)}" if self.bound_us is not None else ""
+
+    @property
+    def beside(self) -> str:
+        """What a tile says beside its time: a factor, or by how much a model may be off."""
+        versus = self.reference or self.simplest
+        if versus is None and self.kind == "modelled":
+            return self.time.removeprefix(self.short_time).strip()
+        return versus.text if versus else ""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -109,6 +124,8 @@ class Answer:
     def tile(self) -> tuple[str, ...]:
         """What a tile says below the time: one share of a peak, what limits it, the launch overhead."""
         overhead = self.overhead.text if self.overhead else ""
+        if self.action and overhead in self.action.text:
+            overhead = ""
         limiter = self.limiter.brief if self.limiter else ""
         return tuple(filter(None, (self.peak, overhead, limiter)))
 

@@ -148,7 +148,7 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
         facts.append(("as fast", f"{word} {numbers.listed(answer.alike, 1)}"))
     said = ", ".join(text for _, text in facts)
     if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
-        said = said.replace(answer.time, numbers.time_us(answer.model.median_us, 2), 1)
+        said = said.replace(answer.time, answer.short_time, 1)
     if answer.unknown:
         facts.append(("not modelled", f"not modelled: {numbers.listed(answer.unknown, 2)}"))
     if answer.alias:
