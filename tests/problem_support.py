@@ -73,7 +73,7 @@ def executor(
     card: str = "h200", blocks: int | None = None, linked: bool = False
 ) -> tuple[SimBackend, Compiler]:
     """The executor as a card, and what compiles for it; one for all files, which decodes a kernel once."""
-    backend = SimBackend(load_card(card), seed=0, blocks=blocks)
+    backend = SimBackend(load_card(card), seed=0, blocks=blocks, models=linked)
     if not linked:
         backend._links = _Unread()
     return backend, Compiler(backend.compile_arch)
@@ -90,7 +90,7 @@ def measured(
     """What the executor finds of a kernel; `case` is its block, its parameters and its ladder.
 
     Args:
-        linked: With the counts of its machine code.
+        linked: With the counts of its machine code, and a modelled time.
     """
     return measure_case(Case.of(kernel, problem, *case), *executor(card, blocks, linked))[0]
 

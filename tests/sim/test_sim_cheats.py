@@ -23,7 +23,7 @@ NEEDS_A_GPU = {"kept_by_input", "knows_the_seed", "wrong_at_the_ninth", "by_the_
 @cache
 def executing(seed):
     """The executor, and what it compiles with."""
-    backend = SimBackend(load_card("h200"), seed)
+    backend = SimBackend(load_card("h200"), seed, models=False)
     return backend, Compiler(backend.compile_arch)
 
 

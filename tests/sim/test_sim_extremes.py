@@ -19,7 +19,7 @@ F64 = [5e-324, 1e-310, 1.7e308, -1.7e308]
 
 
 def measured(kernel_id, problem):
-    backend = SimBackend(load_card("h200"), 3)
+    backend = SimBackend(load_card("h200"), 3, models=False)
     kernel = find_kernel("gemm", kernel_id)
     case = Case.of(kernel, problem)
     return measure_case(case, backend, Compiler(backend.compile_arch))[0]
@@ -46,7 +46,7 @@ def test_wrong_kernel_stays_wrong(alpha):
     source = find_kernel("gemm", "naive").source.replace("alpha *", "-alpha *")
     assert "-alpha *" in source
     negated = replace(find_kernel("gemm", "naive"), id="negated", source=source)
-    backend = SimBackend(load_card("h200"), 3)
+    backend = SimBackend(load_card("h200"), 3, models=False)
     case = Case.of(negated, Gemm(40, 36, 48, alpha=alpha))
     measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
     assert measurement.outcome == "incorrect"

@@ -73,7 +73,7 @@ def measure(name, size, params, **options):
 @pytest.fixture(scope="module")
 def measure_small():
     """On an H200 of five SMs."""
-    backend = SimBackend(replace(load_card("h200"), sm_count=5), seed=0, blocks=0)
+    backend = SimBackend(replace(load_card("h200"), sm_count=5), seed=0, blocks=0, models=False)
     compiler = Compiler(backend.compile_arch)
     return lambda *which, **options: measure_case(case(*which, **options), backend, compiler)[0]
 

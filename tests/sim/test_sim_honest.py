@@ -34,7 +34,7 @@ CANNOT_KNOW = {"plain", "prints", "atomics"}
 
 @cache
 def executing():
-    executor = backend.SimBackend(load_card("h200"), seed=0)
+    executor = backend.SimBackend(load_card("h200"), seed=0, models=False)
     return executor, Compiler(executor.compile_arch)
 
 
