@@ -125,6 +125,7 @@ class AccessMemory:
     footprints: dict[object, Moving[Footprint]] = field(default_factory=dict)
     landings: dict[object, Moving[Landing]] = field(default_factory=dict)
     shared_loads: dict[object, Any] = field(default_factory=dict)
+    products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
     shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
     repeated: list[RepeatedLoads] = field(default_factory=list)
 

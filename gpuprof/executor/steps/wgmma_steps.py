@@ -149,6 +149,7 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
     reads = [coder.reader(part, product.sum_register, item) for part in d.items]
     writes = [coder.target(part, item) for part in d.items]
     of_a, of_b = _Operand(coder, item, a, form, 0), _Operand(coder, item, b, form, 1)
+    in_shared = [each for each in (of_a, of_b) if not each.registers]
     adds = coder.predicate(item.operands[3], item)
     counter = f"tensor_{product.source}_operations"
     counters = {"operations": counter}
@@ -163,11 +164,21 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         operations = product.operations * form.columns // _COLUMNS_OF_TILE
         batch.tally.add(site, "operations", mask.warp_count * operations)
         batch.tally.add(site, "requests", mask.warp_count)
-        chunks = [operand.chunks(batch, mask) for operand in (of_a, of_b)]
-        batch.products.read(_pattern(batch, mask, [part for part in chunks if part is not None]), item.line)
+        descriptors = [operand.descriptor(batch) for operand in in_shared]
+        known = batch.memo.products[site]
+        if (found := known.find(descriptors, mask)) is None:
+            addresses = [
+                each.addresses(batch, mask, bits) for each, bits in zip(in_shared, descriptors, strict=True)
+            ]
+            chunks = [each.chunks(batch, mask, at) for each, at in zip(in_shared, addresses, strict=True)]
+            found = _pattern(batch, mask, chunks), addresses
+            known.add(descriptors, mask, found)
+        pattern, addresses = found
+        batch.products.read(pattern, item.line)
         if batch.events.address_only:
             return
-        first, second = of_a.matrix(batch, mask), of_b.matrix(batch, mask)
+        second = of_b.matrix(batch, mask, addresses[-1])
+        first = of_a.matrix(batch, mask, addresses[0])
         shape = (batch.blocks, batch.warps)
         held = [read(batch) for read in reads]
         before = np.concatenate(
@@ -205,17 +216,14 @@ class _Operand:
         self._kind = (product.a, product.b)[number]
         self._dtype = product.element(self._kind)
         self._rows = form.columns if number else _ROWS
-        self._registers: list[Callable[[Batch], Lanes]] = []
+        self.registers: list[Callable[[Batch], Lanes]] = []
         if isinstance(operand, Vec):
-            self._registers = [coder.reader(part, product.factor_register, item) for part in operand.items]
+            self.registers = [coder.reader(part, product.factor_register, item) for part in operand.items]
         else:
-            self._descriptor = coder.reader(operand, _I64, item)
+            self.descriptor = coder.reader(operand, _I64, item)
 
-    def chunks(self, batch: Batch, mask: Mask) -> NDArray[np.int64] | None:
-        """Return which chunks each warp reads: shape (blocks or 1, warps, …); None of registers."""
-        if self._registers:
-            return None
-        address = self._addresses(batch, mask)
+    def chunks(self, batch: Batch, mask: Mask, address: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which chunks each warp reads: shape (blocks or 1, warps, …)."""
         limit = batch.layout.shared_bytes
         used = np.asarray(mask.lanes.any(axis=2))[..., None, None]
         wrong = ((address < 0) | (address + self._dtype.itemsize > limit)) & used
@@ -230,15 +238,15 @@ class _Operand:
             chunk = np.where(first_warps[:, None, None], chunk, -1)
         return chunk.reshape(*chunk.shape[:2], -1)
 
-    def matrix(self, batch: Batch, mask: Mask) -> Lanes:
-        """Return the elements: shape (k, rows, warps of all blocks in turn)."""
+    def matrix(self, batch: Batch, mask: Mask, address: NDArray[np.int64]) -> Lanes:
+        """Return the elements, of registers or at addresses: shape (k, rows, warps of all blocks in turn)."""
         shape = (batch.blocks, batch.warps)
-        if self._registers:
-            values = [read(batch) for read in self._registers]
+        if self.registers:
+            values = [read(batch) for read in self.registers]
             elements = matrix_a(values, self._dtype, _ROWS, shape)
         else:
             used = np.asarray(mask.lanes.any(axis=2))[..., None, None]
-            place = self._addresses(batch, mask) + _first_byte(batch)
+            place = address + _first_byte(batch)
             index = np.where(used, place, 0) // self._dtype.itemsize
             view = batch.shared.view(self._dtype.itemsize).view(self._dtype)
             index = np.broadcast_to(index, (*shape, *index.shape[2:]))
@@ -248,9 +256,9 @@ class _Operand:
             elements = elements ^ self._dtype.type(1 << 8 * self._dtype.itemsize - 1)
         return np.ascontiguousarray(elements)
 
-    def _addresses(self, batch: Batch, mask: Mask) -> NDArray[np.int64]:
+    def addresses(self, batch: Batch, mask: Mask, descriptor: Lanes) -> NDArray[np.int64]:
         """Return the first byte of each element: shape (blocks or 1, warps, rows, k)."""
-        bits = uniform_blocks(np.asarray(self._descriptor(batch)))
+        bits = uniform_blocks(np.asarray(descriptor))
         bits = np.broadcast_to(bits, (len(bits), batch.warps, WARP))[..., 0]
         found = Descriptors.of(bits)
         used = np.asarray(mask.lanes.any(axis=2))
