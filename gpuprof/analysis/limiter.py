@@ -37,9 +37,14 @@ class Limiter:
     evidence: str = ""
 
     @property
+    def part(self) -> str:
+        """For example `issue`, `shared memory`, `latency`."""
+        return "too few blocks" if self.key == "grid" else self.name
+
+    @property
     def word(self) -> str:
         """For example `issue-bound`, `shared-memory-bound`, `latency-bound`."""
-        return "too few blocks" if self.key == "grid" else f"{self.name.replace(' ', '-')}-bound"
+        return self.part if self.key == "grid" else f"{self.name.replace(' ', '-')}-bound"
 
     @property
     def brief(self) -> str:
@@ -96,7 +101,10 @@ def limiter_of(run: Run, case: Measurement) -> Limiter | None:
     if limits is None:
         return _by_roof(run, case)
     if limits.share_pct is None or speed is None:
-        return Limiter(limits.binding.key, _name(case, limits))
+        # A modelled time tells which bound is far from it, but is none that a share can be of.
+        if case.model is None or case.model.median_us < FAR * limits.least_us:
+            return Limiter(limits.binding.key, _name(case, limits))
+        return _small_grid(run, case) or Limiter("latency", "latency")
     if beats_its_bound(limits):
         return None
     roof = _roof(speed)

@@ -264,7 +264,7 @@ def _two_digits(key: str, row: CaseRow) -> Cell:
 
 def _bound_by(row: CaseRow) -> Cell:
     found = row.rung.limiter
-    return Cell(found.name if found else "–")
+    return Cell(found.part if found else "–")
 
 
 def _scale(ladders: Sequence[SizeLadder], group: Group) -> tuple[float, str]:
