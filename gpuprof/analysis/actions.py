@@ -48,8 +48,8 @@ class Action:
     """One thing to do, why, and what it would allow at best.
 
     `least_us` is the bound that is left, set by the part `left`; None where no count tells. `factor` says how
-    many times as fast as now that is, or how many times lower the bound, where it is the bound of a timed
-    case that changes and not how near this comes.
+    many times as fast as now that is, or how many times lower the bound, where the case has a time, measured
+    or modelled, and it is the bound that changes and not how near this comes.
     """
 
     do: str
@@ -113,7 +113,8 @@ class _Facts:
             least, left = most.bound.least_us, most
         factor = self.limits.least_us / least if least else 0.0
         if factor >= _WORTHWHILE:
-            yield Action(do, why, least, left.short, factor, self.limits.measured_us is not None)
+            has_time = bool(self.limits.measured_us or self.limits.modelled_us)
+            yield Action(do, why, least, left.short, factor, has_time)
 
     def fewer(self, do: str, said: Callable[[float], str], work: float, needed: float) -> Iterator[Action]:
         """The action that takes away what of the limiting part's work no result needs."""
@@ -341,7 +342,8 @@ def _grid(facts: _Facts) -> Iterator[Action]:
         return
     spread = {floor: floor.bound.even_us or floor.bound.least_us for floor in facts.limits.floors}
     most = max(spread, key=spread.__getitem__)
-    yield Action(do, why, spread[most], most.short, facts.now_us / spread[most])
+    lowers = facts.limits.measured_us is None and facts.limits.modelled_us is not None
+    yield Action(do, why, spread[most], most.short, facts.now_us / spread[most], lowers)
 
 
 def _tail(facts: _Facts) -> Iterator[Action]:

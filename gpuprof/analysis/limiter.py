@@ -75,6 +75,15 @@ class Overhead:
         return f"launch overhead {numbers.part_of(self.launch_us, self.of_us)}"
 
 
+def verdict(limits: Limits, limiter: Limiter | None) -> str:
+    """One sentence: what limits a case, and how near it is to its highest bound."""
+    if limiter is None or not limits.is_far:
+        return limits.text
+    if limits.measured_us is None:
+        return f"{limiter.word} as modelled; {limits.text}"
+    return f"{limiter.text}{';' if limiter.evidence else ':'} {limits.text}"
+
+
 def launch_overhead(run: Run, case: Measurement) -> Overhead | None:
     """The launch overhead of a timed case where it explains a short time; else None."""
     speed = speed_of(run, case)
@@ -102,7 +111,7 @@ def limiter_of(run: Run, case: Measurement) -> Limiter | None:
         return _by_roof(run, case)
     if limits.share_pct is None or speed is None:
         # A modelled time tells which bound is far from it, but is none that a share can be of.
-        if case.model is None or case.model.median_us < FAR * limits.least_us:
+        if not limits.is_far:
             return Limiter(limits.binding.key, _name(case, limits))
         return _small_grid(run, case) or Limiter("latency", "latency")
     if beats_its_bound(limits):

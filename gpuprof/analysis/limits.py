@@ -43,12 +43,14 @@ class Limits:
     Args:
         floors: The one that binds first.
         measured_us: The cold median; None where nothing was timed.
+        modelled_us: The modelled time; None without one.
         hot: None where no line was counted.
     """
 
     floors: tuple[Floor, ...]
     measured_us: float | None
     hot: HotLine | None
+    modelled_us: float | None = None
 
     @property
     def binding(self) -> Floor:
@@ -71,13 +73,18 @@ class Limits:
         return 100 / self.ratio if self.ratio else None
 
     @property
+    def is_far(self) -> bool:
+        """Whether the measured time, else the modelled one, is far above every bound."""
+        return (self.measured_us or self.modelled_us or 0.0) > FAR * self.least_us
+
+    @property
     def text(self) -> str:
-        """One sentence: what binds, and how near the case is to that."""
+        """What binds, and how near the case is to that."""
         least, label = numbers.time_us(self.least_us), self.binding.label
         if self.ratio is None:
             return f"cannot be faster than {least} ({label})"
-        if self.ratio > FAR:
-            return f"latency-bound: {numbers.ratio(self.ratio)} its highest bound, {least} ({label})"
+        if self.is_far:
+            return f"{numbers.ratio(self.ratio)} its highest bound, {least} ({label})"
         return f"bound by {label}: {least} at least, {numbers.percent(100 / self.ratio)} of the time it takes"
 
 
@@ -90,7 +97,8 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
     measured = speed.median_us if speed else None
     ordered = sorted(case.bounds, key=lambda key: -case.bounds[key].least_us)
     floors = tuple(_floor(key, case.bounds[key], measured) for key in ordered)
-    return Limits(floors, measured, _hot_line(case, floors[0].bound))
+    modelled = case.model.median_us if case.model else None
+    return Limits(floors, measured, _hot_line(case, floors[0].bound), modelled)
 
 
 def _floor(key: str, bound: Bound, measured: float | None) -> Floor:

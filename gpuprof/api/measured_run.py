@@ -17,6 +17,7 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.groups import SizeSlice, groups
 from gpuprof.analysis.ladder import Rung, build_ladder, rungs_of
+from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
@@ -199,12 +200,11 @@ class MeasuredCase:
             return explanation(self.run.record, rung)
         if self.reason:
             return (self.reason,)
-        limits = limits_of(self.run.record, self.record)
-        return (
-            clues_of(self.record)
-            if limits is None
-            else tuple(of_limits(limits, actions_of(self.run.record, self.record)))
-        )
+        subject = (self.run.record, self.record)
+        limits = limits_of(*subject)
+        if limits is None:
+            return clues_of(self.record)
+        return tuple(of_limits(limits, limiter_of(*subject), actions_of(*subject)))
 
     @property
     def model(self) -> "Model | None":

@@ -14,7 +14,7 @@ from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
 from gpuprof.analysis.speed import is_noisy, rate
 from gpuprof.analysis.status import Mark, exceeded_limit, status_of
 from gpuprof.comparison.cautions import cautions
-from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure, of_model
+from gpuprof.report.case_table import CaseRow, Filled, filled_table, of_figure, of_model, part_of
 from gpuprof.report.device_facts import names_text
 from gpuprof.report.document import (
     CAUTION,
@@ -212,7 +212,7 @@ def _columns(
         keys = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")
         return [name, *(of_figure(key, rank) for rank, key in enumerate(keys))]
     if run.backend == "sim":
-        bound = (Column("limited by", False, 1), _bound_by)
+        bound = (Column("limited by", False, 1), part_of)
         counts = (of_figure("sector_ratio", 2), of_figure("bank_conflicts", 3))
         return [name, of_model(), of_figure("bound_us", 1, label="at least"), *counts, bound]
     share = "pct_of_limit"
@@ -260,11 +260,6 @@ def _limiter(row: CaseRow) -> Cell:
 def _two_digits(key: str, row: CaseRow) -> Cell:
     value = FIGURES[key].value(row.subject)
     return Cell("–") if value is None else Cell(numbers.percent(value, 2), value)
-
-
-def _bound_by(row: CaseRow) -> Cell:
-    found = row.rung.limiter
-    return Cell(found.part if found else "–")
 
 
 def _scale(ladders: Sequence[SizeLadder], group: Group) -> tuple[float, str]:

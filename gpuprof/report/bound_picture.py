@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.ladder import Rung
+from gpuprof.analysis.limiter import verdict
 from gpuprof.analysis.limits import Floor, Limits
 
 #: A bar that ends at the axis' end would not show that it does.
@@ -18,11 +19,13 @@ class BoundPicture:
 
     Args:
         limits: The case's.
+        verdict: What limits it, and how near it is to that.
         shifts: Which bounds moved since the rung that it is compared with.
         next_steps: What less work of the binding part would allow.
     """
 
     limits: Limits
+    verdict: str
     shifts: str = ""
     next_steps: tuple[str, ...] = ()
 
@@ -39,11 +42,6 @@ class BoundPicture:
         """Where a floor ends at the rate that this device was measured to reach."""
         time_us = floor.bound.reachable_us
         return self.place(time_us) if time_us and time_us <= self.axis_us else None
-
-    @property
-    def text(self) -> str:
-        """What binds."""
-        return _sentence(self.limits.text)
 
     @property
     def hot_line(self) -> int | None:
@@ -64,7 +62,8 @@ def picture_of(rung: Rung) -> BoundPicture | None:
         return None
     moved = rung.shifts and not rung.case.chosen
     shifts = f"Against {rung.previous}: {'; '.join(rung.shifts)}." if moved else ""
-    return BoundPicture(rung.limits, shifts, tuple(_sentence(action.text) for action in rung.actions))
+    said = _sentence(verdict(rung.limits, rung.limiter))
+    return BoundPicture(rung.limits, said, shifts, tuple(_sentence(action.text) for action in rung.actions))
 
 
 def _sentence(text: str) -> str:

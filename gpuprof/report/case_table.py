@@ -9,6 +9,7 @@ from gpuprof.analysis import counts
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.models import disagreement, model_interval
 from gpuprof.analysis.speed import is_noisy
 from gpuprof.analysis.status import status_of
@@ -247,6 +248,12 @@ def _limiter(row: CaseRow) -> Cell:
     return Cell(found.brief) if found else _NOTHING
 
 
+def part_of(row: CaseRow) -> Cell:
+    """What limits a case that was not timed."""
+    found = limiter_of(row.run, row.case) if row.usable else None
+    return Cell(found.part) if found else _NOTHING
+
+
 def _gain(row: CaseRow) -> Cell:
     if row.shown is None or row.shown.gain is None:
         return Cell("")
@@ -257,7 +264,7 @@ def _gain(row: CaseRow) -> Cell:
 _COUNTED = (
     of_model(2),
     of_figure("bound_us", 3, "Not timed: the lower bound by exact counts, which no launch can go below."),
-    of_figure("bound_by", 4, label="limited by"),
+    (Column("limited by", True, 4, "As far as counts and modelled times tell."), part_of),
     of_figure("sector_ratio", 4),
     of_figure("global_load_efficiency_pct", 4),
     of_figure("global_store_efficiency_pct", 5),

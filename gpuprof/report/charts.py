@@ -287,7 +287,7 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
 
 
 def scaling_chart(run: Run, group: Group, anchors: dict[str, str], telling: Sequence[str]) -> Chart | None:
-    """Rates over the size of the problem, on a linear and on a logarithmic axis; None without several.
+    """Rates over the size of the problem, on a linear and on a logarithmic axis; None where sizes are one.
 
     Of many kernels the references and those that tell most are drawn; a closer look has the others.
     """
@@ -296,7 +296,8 @@ def scaling_chart(run: Run, group: Group, anchors: dict[str, str], telling: Sequ
         for rung in build_ladder(run, size).rungs:
             if rung.speed is not None:
                 held.setdefault(rung.kernel.id, []).append((rung, rung.speed))
-    if len(group.sizes) < 2 or not held:
+    edges = {size.problem.edge for size in group.sizes}
+    if len(edges) < 2 or not held:
         return None
     flops = group.rate_is_flops
     write = numbers.gflops if flops else numbers.gbps
@@ -326,7 +327,6 @@ def scaling_chart(run: Run, group: Group, anchors: dict[str, str], telling: Sequ
                 "text": [f"{problem.label}: {write(value)}" for problem, value, *_ in points],
             }
         )
-    edges = [size.problem.edge for size in group.sizes]
     widened = 10 ** (_MARGIN * (log10(max(edges) / min(edges)) or 1.0))
     shown = [item for item in drawn if item["shown"]]
     high = 1.05 * max(y + up for item in shown for y, up in zip(item["y"], item["up"], strict=True))

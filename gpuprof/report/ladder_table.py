@@ -9,6 +9,7 @@ from gpuprof.analysis.actions import Action
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.models import disagreement
 from gpuprof.analysis.status import status_of
@@ -82,7 +83,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
         return (rung.case.reason or "No reason was recorded.",)
     if rung.limits is not None:
         shifted = [f"vs {rung.previous}: {'; '.join(rung.shifts)}"] if rung.shifts else []
-        return (*told_of(rung), *shifted, *of_limits(rung.limits, rung.actions))
+        return (*told_of(rung), *shifted, *of_limits(rung.limits, rung.limiter, rung.actions))
     lines = [*told_of(rung), *_moved(rung)]
     told = tuple(change.figure.phrase for change in rung.changes)
     # What a change has just said needs no second mention.
@@ -110,9 +111,9 @@ def _moved(rung: Rung) -> Iterator[str]:
         yield f"vs {rung.previous}: {what}"
 
 
-def of_limits(limits: Limits, actions: tuple[Action, ...]) -> Iterator[str]:
+def of_limits(limits: Limits, limiter: Limiter | None, actions: tuple[Action, ...]) -> Iterator[str]:
     """What binds, where its work is done, and what less of it would allow."""
-    yield limits.text
+    yield verdict(limits, limiter)
     if limits.hot:
         yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
     if actions:

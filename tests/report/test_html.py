@@ -236,6 +236,11 @@ def test_forty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
     assert sum(series["shown"] for series in scaling["choices"][0]["series"]) == 7
 
 
+def test_sizes_of_one_extent_have_no_place_on_an_axis_of_sizes() -> None:
+    charts = PageReader(render_html(read_run(SAMPLES / "attention-h200.json"))).charts().values()
+    assert not [chart for chart in charts if chart["title"].startswith("Rate over size")]
+
+
 def changed(run: Run, place: str, text: str) -> Run:
     """The run with a text in one place."""
     case, kernel = run.cases[0], run.kernels[0]

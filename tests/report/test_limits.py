@@ -8,6 +8,7 @@ import pytest
 from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, run
 
 from gpuprof.analysis.groups import groups
+from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.lines import LineCounts
 from gpuprof.analysis.roofline import build_roofline
@@ -40,7 +41,14 @@ def test_near_its_bound_a_case_is_said_to_be_bound():
 
 def test_far_above_every_bound_it_is_latency():
     found = limits(at(counted({"ffma_thread_instructions": 128 * CYCLES}), 2000))
-    assert found.text == "latency-bound: 2.00× its highest bound, 1.00 ms (FMA (f32))"
+    said = "2.00× its highest bound, 1.00 ms (FMA (f32))"
+    assert found.text == said
+    assert verdict(found, Limiter("latency", "latency")) == f"latency-bound: {said}"
+    assert verdict(found, Limiter("grid", "grid")) == f"too few blocks: {said}"
+    modelled = replace(found, measured_us=None, modelled_us=2000)
+    least = "cannot be faster than 1.00 ms (FMA (f32))"
+    assert verdict(modelled, Limiter("grid", "grid")) == f"too few blocks as modelled; {least}"
+    assert verdict(replace(modelled, modelled_us=1400), Limiter("fma", "FMA")) == least
 
 
 def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
@@ -74,7 +82,7 @@ def test_the_line_that_causes_most_of_it_is_named_and_marked():
 
 def test_the_picture_has_one_axis_for_bounds_and_time():
     found = limits(at(counted(CONFLICTS), 12_500))
-    picture = BoundPicture(found)
+    picture = BoundPicture(found, found.text)
     binding, second = found.floors[:2]
     assert picture.place(found.measured_us) == pytest.approx(100 / 1.04)
     assert picture.place(binding.bound.least_us) == pytest.approx(80 / 1.04)

@@ -110,9 +110,9 @@ def test_wrong(gpuprof):
     sections = text.split("- gpuprof -")
     assert len(sections) == 4
     strided, right, _ = (" ".join(section.split("____")[0].split()) for section in sections[1:])
-    assert re.search(rf"scale ✓ ok {TIMES} shared/L1 4\.50× 12\.5 %", strided)
-    assert "scale 1024 256x1 STRIDE=33: cannot be faster than" in strided
-    assert re.search(rf"scale ✓ ok {TIMES} shared/L1 1\.00× 100 %", right)
+    assert re.search(rf"scale ✓ ok {TIMES} too few blocks 4\.50× 12\.5 %", strided)
+    assert "scale 1024 256x1 STRIDE=33: too few blocks as modelled; cannot be faster than" in strided
+    assert re.search(rf"scale ✓ ok {TIMES} too few blocks 1\.00× 100 %", right)
     assert "STRIDE=33" not in right
     result.stdout.fnmatch_lines(["E*assert 12.5 > 90*", "E*figures of scale 1024*"])
     result.stdout.fnmatch_lines(
