@@ -20,6 +20,7 @@ from gpuprof.tuning.space import BuiltPoint, Candidate, Point, SearchSpace, rule
 #: Spilled bytes of a thread, stores and loads, from which a point is not worth a launch.
 MOST_SPILL_BYTES = 128
 _SPILLS = f"It spills more than {MOST_SPILL_BYTES} bytes of registers per thread."
+_COOPERATIVE = "Its blocks wait for each other, and the device cannot hold all of them at once."
 #: Points that the model ranks and a results file keeps.
 _MOST_RANKED = 200
 #: Of points within this share of the best, so many are measured at length, and so many in rounds.
@@ -61,12 +62,16 @@ class SizeSearch:
 
     def built(self, candidate: Candidate, measurement: Measurement) -> None:
         """Take what the compiler made of a candidate; it is ruled out where it cannot run, or spills much."""
-        resources = measurement.resources
+        resources, occupancy = measurement.resources, measurement.occupancy
         if resources is None:
             rule_out(self._ruled_out, measurement.reason or "It could not be compiled.")
-        elif measurement.occupancy is None:
+        elif occupancy is None:
             lacking = _lacking(measurement.occupancy_reason)
             rule_out(self._ruled_out, f"No block fits on an SM: too little {lacking}.")
+        elif (largest := candidate.shape.largest).cooperative and (
+            math.prod(largest.grid) > occupancy.blocks_per_sm * self._device.sm_count
+        ):
+            rule_out(self._ruled_out, _COOPERATIVE)
         elif (resources.spill_bytes or 0) > MOST_SPILL_BYTES and candidate.point not in self._defaults:
             rule_out(self._ruled_out, _SPILLS)
         else:

@@ -10,10 +10,12 @@ from problem_support import Transpose, ladder, problem_for, shipped_kernels
 from gpuprof.backends.gpu.context import LoadedModule
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shape import check_block, configure
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.request import Selection, make_request
 
 #: By operation; for one that is not here, some that fit no tile.
 SIZES = {
@@ -47,7 +49,7 @@ def problems_of(kernel):
     scalings = [{}]
     if (scalars := SCALARS.get(kernel.operation)) and (kernel.choices or scalars.keys() <= taken(kernel)):
         scalings.append(scalars)
-    dtypes = kernel.dtypes or ladder(kernel.operation)[0].dtypes[:1]
+    dtypes = kernel.dtypes or [make_request(shipped_ladder(kernel.operation), [Selection(kernel)]).dtype]
     for size, dtype, scalars in itertools.product(sizes, dtypes, scalings):
         yield problem_for(kernel, *size, dtype=dtype, **scalars)
 

@@ -11,7 +11,7 @@ from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Bound, Model
-from gpuprof.tuning.size_search import SizeSearch
+from gpuprof.tuning.size_search import _COOPERATIVE, SizeSearch
 from gpuprof.tuning.space import Wanted, make_space
 
 
@@ -79,3 +79,18 @@ def test_a_modelled_time_stands_beside_a_measured_one():
     assert search.measured[point].model == counted[point].model is not None
     search.tell(point, replace(built[point], outcome="incorrect"))
     assert search.measured[point].model is None
+
+
+def test_a_cooperative_grid_that_does_not_fit_at_once_is_ruled_out():
+    search, built = begun(timed=True)
+    resident = {point: one.occupancy.blocks_per_sm for point, one in built.items()}
+    assert len({*resident.values()}) > 1
+    grid = (load_card("h200").sm_count * max(resident.values()), 1, 1)
+    for candidate in search.candidates:
+        if candidate.point in built:
+            launch = replace(candidate.shape.largest, cooperative=True, grid=grid)
+            shape = replace(candidate.shape, launches=(launch,))
+            search.built(replace(candidate, shape=shape), built[candidate.point])
+    search.begin(0)
+    too_few = sum(blocks < max(resident.values()) for blocks in resident.values())
+    assert search.record().ruled_out[_COOPERATIVE] == too_few > 0
