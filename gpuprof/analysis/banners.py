@@ -76,9 +76,9 @@ def _mode(run: Run) -> Iterator[Banner]:
         yield Banner(
             "sim",
             "warning",
-            "Executed without a GPU: no times",
-            f"{why}Results are exact and counts follow the rules of {cards}. Kernels are compared"
-            " by their bounds: the least time that those counts allow, which none can go below.",
+            "Executed without a GPU: not timed",
+            f"{why}Results are exact and counts follow the rules of {cards}. Kernels are compared by modelled"
+            " times, and where there is none by their bounds: the least time that those counts allow.",
             "For times, run the same command where there is an NVIDIA GPU.",
         )
     elif run.backend == "none":

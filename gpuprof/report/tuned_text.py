@@ -78,7 +78,7 @@ def _size(run: Run, size: TunedSize, kernel: str = "") -> Iterator[Content]:
     )
     rows = [_row(size, row, best) for row in size.rows]
     yield from _map(size, f"{caption}, {_HEAD[size.by]}")
-    yield from folded_table(columns, rows, _MOST_SHOWN, "point", caption)
+    yield from folded_table(columns, rows, _MOST_SHOWN, "point", f"{caption}, the best first")
     for row in size.wrong:
         status = status_of(run, row.case)
         reason = (
