@@ -25,7 +25,7 @@ HALVES = {"gemm": "36x136x136", "attention": "1x1x200x64"}
 SPECIAL = {
     "few_rows": "3x132x1037",
     "realigned": "37x133x141",
-    "e4m3": "32x144x160",
+    **dict.fromkeys(("e4m3", "e4m3_64", "e4m3_split"), "32x144x160"),
 }
 USUAL = {
     "warp_row": "4096x1024",
@@ -35,7 +35,7 @@ USUAL = {
 #: Their values follow from their shape, or they hand over to others.
 FIXED = {
     "gemm": {"reg_2x1", "smem_tiled_16", "float4_4x4", "col_smem", "col_smem_1d", "col_smem_noconflict"}
-    | {"col_4x1", "col_4x1_float4", "by_size", "wmma", "mma_sync", "mma_swizzled"},
+    | {"col_4x1", "col_4x1_float4", "by_size", "by_size_tn", "wmma", "mma_sync", "mma_swizzled"},
     "softmax": {"by_size"},
     "attention": {"three_kernels", "online", "mma_sync", "mma_swizzled", "by_size"},
     "transpose": {"smem_tile", "smem_padded", "smem_swizzled", "float4_tile", "float4_down"},
