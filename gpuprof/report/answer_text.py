@@ -283,12 +283,12 @@ def _name(ladder: SizeLadder, row: CaseRow) -> str:
 
 
 def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) -> Iterator[Sentence]:
-    """What has no figure, counted in one line; with its reason where it is wrong, or was named."""
+    """What has no figure, counted; with its reason where it is wrong, was named, or nothing has any."""
     cases = [case for ladder in ladders for rung in ladder.rungs for case in rung.cases]
     usable = [case for case in cases if status_of(run, case).usable]
     told, counts = [], defaultdict[str, list[str]](list)
     for case in cases:
-        if status_of(run, case).usable or case.kernel in named or _is_wrong(case):
+        if status_of(run, case).usable or case.kernel in named or _is_wrong(case) or not usable:
             told.append(case)
         else:
             counts[_ending(case)].append(f"{case.kernel} {case.problem.label}")

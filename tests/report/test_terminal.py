@@ -176,6 +176,7 @@ def test_what_does_not_apply_is_counted_unless_it_was_named() -> None:
     assert "1 not applicable" in answer(run)
     assert "Not for f32." not in answer(run)
     assert "Not for f32." in answer(run, named={"dmma"})
+    assert "Not for f32." in answer(replace(run, cases=(skipped,)))
     file = io.StringIO()
     show_run(replace(run, argv=("gemm", "-k", "naive,dmma:BM=64")), file=file)
     assert "Not for f32." in file.getvalue()
