@@ -102,8 +102,8 @@ def measured() -> str:
     for names in SAMPLES:
         files = " and ".join(f"[{name}.json](../samples/{name}.json)" for name in names)
         parts += [f"## {names[0].partition('-')[0]}", f"From {files}."]
-        rows = [row for name in names for row in _fastest(name)]
-        parts.append("\n".join((heads, "|:--|:--|--:|--:|--:|--:|:--|", *rows)))
+        rows = {size: row for name in names for size, row in _fastest(name)}
+        parts.append("\n".join((heads, "|:--|:--|--:|--:|--:|--:|:--|", *rows.values())))
     return "\n\n".join(parts)
 
 
@@ -213,8 +213,8 @@ def attention_beside_others() -> str:
     return "\n".join(rows)
 
 
-def _fastest(name: str) -> Iterator[str]:
-    """A row for each size of a run."""
+def _fastest(name: str) -> Iterator[tuple[str, str]]:
+    """Each size of a run, with its row."""
     run = gpuprof.load(ROOT / "samples" / f"{name}.json")
     timed = [case for case in run.cases if case.ok and case.figures.get("median_us")]
     for size in dict.fromkeys(case.size for case in timed):
@@ -230,8 +230,9 @@ def _fastest(name: str) -> Iterator[str]:
         bound = f"{figures.bound_by}, {share:.0f} % of the time" if share else "not counted"
         kernel = " → ".join(f"`{name}`" for name in (best.kernel, best.record.chosen) if name)
         yield (
+            size,
             f"| {size} | {kernel} | {numbers.time_us(best.median_us)} | {rate}"
-            f" | {beside} | {numbers.percent(figures.pct_of_limit)} | {bound} |"
+            f" | {beside} | {numbers.percent(figures.pct_of_limit)} | {bound} |",
         )
 
 
@@ -241,7 +242,8 @@ def studies() -> str:
         "# The studies",
         "Kernels of the shipped ladders were published; what their authors reported, on their own GPUs, "
         "stands in the reports as context, never as a target. The code here is written anew from their ideas."
-        " Made by `python docs/update.py` from the ladders' `studies.toml` and headers.",
+        " Published names are in parentheses. Made by `python docs/update.py` from ladders' `studies.toml`"
+        " and headers.",
     ]
     for name in shipped_names():
         ladder = shipped_ladder(name)
@@ -249,14 +251,14 @@ def studies() -> str:
         for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
             link = f" <{study.url}>" if study.url else ""
             parts.append(f"**Study {study.name}.** {study.citation}{link}")
-            rows = [_row(kernel) for kernel in ladder.kernels if kernel.study == study]
-            parts.append("\n".join(("| Kernel | Published as | |", "|:--|:--|:--|", *rows)))
+            names = [_named(kernel) for kernel in ladder.kernels if kernel.study == study]
+            parts.append(f"{', '.join(names)}.")
     return "\n\n".join(parts) + "\n"
 
 
-def _row(kernel: Kernel) -> str:
+def _named(kernel: Kernel) -> str:
     aliases = ", ".join(f"`{alias}`" for alias in kernel.aliases)
-    return f"| `{kernel.id}` | {aliases or '–'} | {kernel.title} |"
+    return f"`{kernel.id}` ({aliases})" if aliases else f"`{kernel.id}`"
 
 
 def with_blocks(path: Path, **blocks: str) -> tuple[Path, str]:
@@ -311,12 +313,8 @@ def _long(parameter: Any) -> str:
 
 
 def keywords() -> str:
-    """The options of a run, as programs give them."""
-    rows = [
-        f"| `{row.name}` | {_flat(row.told or row.help)} | `{row.default!r}` |"
-        for row in keywords_of("profile").values()
-    ]
-    return "\n".join(("| keyword | | default |", "|:--|:--|:--|", *rows))
+    """The options of a run, as programs give them, with their defaults."""
+    return ", ".join(f"`{row.name}={row.default!r}`" for row in keywords_of("profile").values()) + "."
 
 
 def keyword_types() -> str:
@@ -373,12 +371,6 @@ def results_page() -> str:
     ]
     for name in READ_MOST:
         parts += [f"## {name}", definitions[name].get("description", ""), _fields(definitions[name])]
-    rows = [
-        f"| `{name}` | {_flat(definition.get('description', ''))} |"
-        for name, definition in sorted(definitions.items())
-        if name not in READ_MOST
-    ]
-    parts += ["## The others", "\n".join(("| object | |", "|:--|:--|", *rows))]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -386,6 +378,7 @@ def _fields(definition: dict[str, Any]) -> str:
     rows = [
         f"| `{name}` | {_type(field)} | {_flat(field.get('description', ''))} |"
         for name, field in definition["properties"].items()
+        if not name.endswith("_reason") or name == "backend_reason"
     ]
     return "\n".join(("| field | type | |", "|:--|:--|:--|", *rows))
 
