@@ -37,6 +37,9 @@ bit, or closely where a kernel uses an approximation whose last bits the PTX ISA
 `python benchmarks/executor_accuracy.py record` makes the card's counts, `page` this page and its data,
 `benchmarks/random_kernels.py` the random kernels.
 """
+RANDOMLY = """Of random kernels {counters} differ, nearly all since ptxas moves, merges or drops what
+the PTX says; [random-summary.json](../tests/executor/differential/random-summary.json) has the reasons.
+"""
 LIMITS = """## What is compared, and what cannot be
 
 - The executor runs PTX, hardware the machine code that ptxas makes of it. Counts that a warp's addresses
@@ -112,8 +115,7 @@ def page_of(lines: Sequence[Sequence[str]], differences: str, public: int) -> st
         _table(told, found["counters"]),
         LIMITS.format(lost=LOST),
         differences,
-        f"Of random kernels {_counters(differing)} differ, nearly all since ptxas moves, merges or drops what\nthe PTX"
-        " says; [random-summary.json](../tests/executor/differential/random-summary.json) has the reasons.\n",
+        RANDOMLY.format(counters=_counters(differing)),
         _rules(),
     ]
     return "\n".join(parts)
