@@ -164,10 +164,10 @@ def _before(run: Run, rungs: list[Rung], index: int) -> Rung | None:
 
     Only a correct one will do. Each study is a ladder of its own: the first rung of one does not answer the
     last rung of another unless its header says so. A kernel that belongs to no study is compared with
-    whatever stands below it.
+    whatever stands below it. One that chose another's code is no step from any.
     """
     rung = rungs[index]
-    if rung.is_reference:
+    if rung.is_reference or rung.case.chosen:
         return None
     for other in rungs:
         named = rung.kernel.after and other.kernel.id == rung.kernel.after

@@ -57,11 +57,10 @@ def note(floor: Floor) -> str:
 
 
 def picture_of(rung: Rung) -> BoundPicture | None:
-    """The bounds of a rung; None without exact counts. One that chose another's code is no step from any."""
+    """The bounds of a rung; None without exact counts."""
     if rung.limits is None:
         return None
-    moved = rung.shifts and not rung.case.chosen
-    shifts = f"Against {rung.previous}: {'; '.join(rung.shifts)}." if moved else ""
+    shifts = f"Against {rung.previous}: {'; '.join(rung.shifts)}." if rung.shifts else ""
     said = _sentence(verdict(rung.limits, rung.limiter))
     return BoundPicture(rung.limits, said, shifts, tuple(_sentence(action.text) for action in rung.actions))
 

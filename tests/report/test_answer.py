@@ -199,3 +199,10 @@ def test_modelled_times_rank_where_nothing_was_timed() -> None:
     rest = tuple(case for case in held.cases if case.kernel != fast.kernel)
     (found,) = [found for found in answers(replace(held, cases=only + rest)) if found.size == "128"]
     assert f"not modelled: {bounded.kernel}" in found.text
+
+
+def test_who_chose_anothers_code_is_no_step_from_any() -> None:
+    held = chosen_run()
+    rungs = [rung for size in groups(held)[0].sizes for rung in build_ladder(held, size).rungs]
+    assert {rung.previous for rung in rungs if rung.case.chosen} == {None}
+    assert any(rung.gain for rung in rungs)
