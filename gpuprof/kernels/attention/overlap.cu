@@ -3,7 +3,7 @@
 /*gpuprof
 operation = "attention"
 dtypes = ["bf16", "f16"]
-study = "F3"
+study = "I"
 
 [[variants]]
 id = "overlap"
