@@ -36,15 +36,19 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True)
 class SharedByte:
-    """A byte of its block's shared memory that a fault is about.
+    """A byte of a block's shared memory that a fault is about.
 
     Attributes:
-        met: Of a race, the number in its block of the thread that was met, where it is known.
+        rank: Whose memory it is, in a cluster.
+        met: Of a race, the number in its cluster of the thread that was met, where it is known.
+        met_line: Of a race, what that thread ran, where the fault says it.
         read: Of what nobody had written, the line that read it, and what the thread does with the value.
     """
 
     byte: int
+    rank: int = 0
     met: int | None = None
+    met_line: int | None = None
     read: tuple[int, str] | None = None
 
 

@@ -248,7 +248,7 @@ class LaunchTemplate:
                 thread=thread,
                 address=race.address,
                 other_block=other_block,
-                shared=SharedByte(race.address) if race.shared else None,
+                shared=SharedByte(race.address, met_line=race.other_line) if race.shared else None,
             )
 
         return GlobalRaces(buffers, releases=self.program.means.fences, report=report, meetings=meetings)

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 from cluster_sources import clustered
-from executor_harness import caught, line_of, run_cuda
+from executor_harness import caught, cuda_program, line_of, run_cuda
 
+from gpuprof.backends.sim.told_faults import told
 from gpuprof.executor import FaultKind
 
 PAIR = """extern "C" __global__ void __cluster_dims__(2, 1, 1) k(float *out) {
@@ -29,7 +30,7 @@ def pair(body: str) -> str:
 PLANTED = {
     "barrier before a remote read": (
         """
-    row[t] = t;
+    row[t] = t; // other
     meet(); // the fence
     out[blockIdx.x * 64 + t] = pointer(row, other)[t ^ 1]; // planted
     meet();""",
@@ -41,7 +42,7 @@ PLANTED = {
         """
     row[t] = t;
     meet();
-    out[blockIdx.x * 64 + t] = pointer(row, other)[t];
+    out[blockIdx.x * 64 + t] = pointer(row, other)[t]; // other
     meet(); // the fence
     row[t] = 7; // planted""",
         "    meet(); // the fence\n",
@@ -52,7 +53,7 @@ PLANTED = {
         """
     row[t] = 0;
     meet();
-    pointer(row, other)[t] = 3;
+    pointer(row, other)[t] = 3; // other
     meet(); // the fence
     out[blockIdx.x * 64 + t] = row[t]; // planted
     meet();""",
@@ -60,9 +61,19 @@ PLANTED = {
         FaultKind.SHARED_RACE,
         r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
     ),
+    "barrier between two stores": (
+        """
+    row[t] = 0; // other
+    meet(); // the fence
+    pointer(row, other)[t] = 3; // planted
+    meet();""",
+        "    meet(); // the fence\n",
+        FaultKind.SHARED_RACE,
+        r"writes byte \d+ of the shared memory of rank [01], which .* writes in line",
+    ),
     "barrier of the cluster, not of the block": (
         """
-    row[t] = t;
+    row[t] = t; // other
     meet();__syncthreads();
     out[blockIdx.x * 64 + t] = pointer(row, other)[63 - t]; // planted
     meet();""",
@@ -112,6 +123,25 @@ PLANTED = {
         FaultKind.OUT_OF_BOUNDS,
         r"accesses shared memory of block \(1, 0, 0\), which ends without waiting for that",
     ),
+    "wait of all who read a multicast": (
+        """
+    if (t == 0)
+        init(&full, 1);
+    meet();
+    if (t == 0)
+        expect(&full, 256);
+    if (t == 0 && rank() == 0)
+        multicast(row, out, 256, &full, 3);
+    if (t < 32)
+        wait(&full, 0);
+    __syncthreads(); // the fence
+    if (row[t] > 0) // planted
+        out[t] = 1;
+    meet();""",
+        "    __syncthreads(); // the fence\n",
+        FaultKind.ASYNC_COPY,
+        r"reads byte \d+ .* where a bulk copy arrived that it did not wait for, started by line COPY",
+    ),
     "word that a copy was taken": (
         """
     if (t == 0) {
@@ -142,7 +172,7 @@ PLANTED = {
     ),
     "fence before a relaxed arrival": (
         """
-    row[t] = t;
+    row[t] = t; // other
     __threadfence(); // the fence
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
@@ -212,7 +242,7 @@ PLANTED = {
         expect(&full, 256);
     }
     meet();
-    out[blockIdx.x * 64 + t] = row[t];
+    out[blockIdx.x * 64 + t] = row[t]; // other
     arrive_remote(&done, other);
     wait(&done, 0); // the fence
     send(row + t, t, &full, other);
@@ -232,10 +262,26 @@ def test_what_is_missing_is_found(missing):
     arguments = np.zeros(128, np.float32)
     shape = {"grid": (2, 1, 1), "block": (64, 1, 1)}
     run_cuda(pair(body), arguments, **shape)
-    broken = pair(body.replace(part, "    __syncthreads();\n" if "__syncthreads" in part else ""))
+    broken = pair(body.replace(part, "    __syncthreads();\n" if "meet();__syncthreads" in part else ""))
     fault = caught(broken, arguments, **shape)
     assert fault.kind == kind
-    assert re.search(text, str(fault)), fault
+    assert re.search(text.replace("COPY", str(line_of(broken, "multicast::cluster"))), str(fault)), fault
+    if kind is FaultKind.SHARED_RACE:
+
+        def run_again(observer):
+            run_cuda(broken, arguments, observers=[observer], **shape)
+
+        found = str(told(fault, {fault.kernel: cuda_program(broken)}, [], run_again))
+        met, line = (
+            line_of(broken, "mbarrier.init" if "init(&full, 64)" in body else "// other"),
+            fault.source_line,
+        )
+        where = (
+            f"between lines {met} and {line}" if met < line else f"behind line {met}, before line {line} runs"
+        )
+        assert re.search(r"of `\w+`", found)
+        assert f" in line {met}" in found
+        assert f"a barrier of the cluster that orders them is missing {where}" in found
     if "// planted" in broken:
         assert fault.source_line == line_of(broken, "// planted")
 

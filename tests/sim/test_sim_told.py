@@ -54,13 +54,17 @@ SECOND = FIRST + 1
             ),
         ),
         (
+            "tile[t] = x[n - 1 - at];\nfloat v = tile[t];\ny[at] = tile[t ^ 32] * v * other[0];",
+            (f"line {FIRST + 2}: ", f"`tile`, written in line {FIRST}, and"),
+        ),
+        (
             "for (int i = 0; i < 2; ++i) {\ntile[t] = x[n - 1 - (at ^ 32)];\n__syncthreads();\n"
             "y[at] = tile[t ^ 32] * other[0];\n}",
             (
                 f"line {FIRST + 1}: ",
                 f"byte 0 of `tile`, read in line {FIRST + 3}, and a barrier is missing behind line"
                 f" {FIRST + 3},"
-                f" before the next iteration comes to line {FIRST + 1}",
+                f" before line {FIRST + 1} runs next",
             ),
         ),
         (

@@ -509,8 +509,7 @@ class SimBackend(Backend):
             meets = fault.other_block not in (None, fault.block)
             if sampled and meets and any(program.means.fences for program in programs.values()):
                 raise BlocksBuildOnEachOther(_ORDER) from None
-            blocks = {one.entry: one.block for one in shape.launches}
-            fault = told(fault, programs, blocks, memory.buffers, run_again)
+            fault = told(fault, programs, memory.buffers, run_again)
             raise explain(fault) from fault
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))

@@ -13,110 +13,128 @@ import numpy as np
 
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
+    WARP,
+    Access,
     Buffer,
+    Entry,
     FaultKind,
     KernelFault,
     Listener,
-    MemoryOperation,
     MemoryPlace,
     Observer,
     Program,
+    SharedByte,
+    ThreadOrder,
+    Touch,
     source_name,
 )
 from gpuprof.text import Extent
 
 #: Accesses to one byte that are remembered, and of one instruction.
 _KEPT, _KEPT_OF_ONE = 4096, 64
-_DID = {"read": "read", "write": "written", "update": "changed"}
+_DID = {
+    Access.READ: "read",
+    Access.WRITE: "written",
+    Access.COPY: "written",
+    Access.LANDED: "written",
+    Access.ATOMIC: "changed",
+    Access.MBARRIER: "used as an mbarrier",
+    Access.BULK: "written",
+    Access.REDUCTION: "changed",
+    Access.SOURCE: "copied",
+    Access.SOURCED: "copied",
+}
+_READS = {Access.READ, Access.SOURCE, Access.SOURCED}
 
 
 @dataclass(frozen=True, slots=True)
 class ByteAccess:
-    """What a thread did to the byte; threads count through the launch."""
+    """What a thread did to the byte, in which step; threads count through the launch and the cluster."""
 
-    event: str
+    access: Access
     line: int
+    step: int
     who: int
+    number: int
 
 
 class SharedMeetings(Observer, Listener):
-    """Remembers who accessed one byte of shared memory, in every block, and where barriers were between."""
+    """Remembers who accessed the byte of shared memory that a race is about, until its thread came last."""
 
-    def __init__(self, byte: int) -> None:
-        self._byte = byte
+    def __init__(self, fault: KernelFault, place: SharedByte) -> None:
+        self._fault, self._place = fault, place
         self._named: Callable[[int], Any] = lambda thread: ((thread, 0, 0), (0, 0, 0))
-        self._seen: deque[ByteAccess | None] = deque(maxlen=_KEPT)
+        self._seen: deque[ByteAccess] = deque(maxlen=_KEPT)
+        self._order: ThreadOrder | None = None
+        self._step = 0
+        #: The last access of the fault's thread in its line.
+        self._came: ByteAccess | None = None
 
     def begin(self, named: Callable[[int], Any]) -> None:
         """As an observer."""
         self._named = named
         self._seen.clear()
 
+    def batch(self, order: ThreadOrder) -> None:
+        """As an observer."""
+        self._order = order
+
     def wants(self, buffer: Any) -> bool:
-        """As an observer."""
-        return getattr(buffer, "space", "") == "shared"
+        """As an observer: what it is told of shared memory it is told as a listener."""
+        return False
 
-    def read(self, buffer: Any, one: MemoryOperation) -> None:
-        """As an observer."""
-        self._note("read", buffer, one)
-
-    def write(self, buffer: Any, one: MemoryOperation, values: Any) -> None:
-        """As an observer."""
-        self._note("write", buffer, one)
-
-    def update(self, buffer: Any, one: MemoryOperation, failed: Any = None) -> None:
-        """As an observer."""
-        self._note("update", buffer, one)
-
-    def barrier(self, blocks: Any) -> None:
+    def touch_all(self, reads: list[Entry]) -> None:
         """As a listener."""
-        self._seen.append(None)
+        for entry in reads:
+            self.touch(entry.access, entry.pattern, entry.line)
 
-    def _note(self, event: str, buffer: Any, one: MemoryOperation) -> None:
-        if one.order.layout.several:  # a byte has no number of its own there
+    def touch(self, access: Access, pattern: Any, line: int, values: Any = None) -> None:
+        """As a listener."""
+        order = self._order
+        if access not in _DID or order is None:
             return
-        start = (one.place * one.size) % (buffer.size // one.order.blocks)
-        hits = np.flatnonzero((start <= self._byte) & (self._byte < start + one.size * one.parts))
-        for hit in hits[:_KEPT_OF_ONE]:
-            self._seen.append(ByteAccess(event, one.line, int(one.who[hit])))
+        self._step += 1
+        threads = Touch(Entry(Access.WRITE, pattern, line), 1, order.blocks)  # reads would merge threads
+        byte = self._place.rank * order.layout.stride + self._place.byte
+        hits = np.flatnonzero((threads.start <= byte) & (byte < threads.start + pattern.size))[:_KEPT_OF_ONE]
+        for who in order.threads[threads.block[hits], threads.warp[hits], threads.lane[hits]].tolist():
+            one = ByteAccess(access, line, self._step, who, who % (order.warps * WARP))
+            self._seen.append(one)
+            if line == self._fault.source_line and self._named(who) == self._own:
+                self._came = one
 
-    def other_of(self, fault: KernelFault, block: Extent) -> ByteAccess | None:
-        """The access that a fault's own met between two barriers, as far as it is remembered."""
-        seen = list(self._seen)
-        own = (fault.thread, fault.block)
-        at = [
-            number
-            for number, one in enumerate(seen)
-            if one and one.line == fault.source_line and self._named(one.who) == own
-        ]
-        if not at:
-            return None
-        begin = max((number for number in range(at[-1]) if seen[number] is None), default=-1)
-        end = next((number for number in range(at[-1], len(seen)) if seen[number] is None), len(seen))
-        met = fault.shared.met if fault.shared else None
-        others, named = [], []
-        for one in filter(None, seen[begin + 1 : end]):
-            (x, y, z), where = self._named(one.who)
-            if where == fault.block and (x, y, z) != fault.thread:
-                others.append(one)
-                named += [one] if x + block[0] * (y + block[1] * z) == met else []
+    @property
+    def _own(self) -> tuple[Extent, Extent]:
+        return self._fault.thread, self._fault.block
+
+    def other(self) -> tuple[ByteAccess, Extent] | None:
+        """The access that the fault's own met, as far as it is remembered, and the block that made it."""
+        others, named, came = [], [], self._came
+        for one in self._seen:
+            if came and one.step <= came.step and not {one.access, came.access} <= _READS:
+                thread, block = self._named(one.who)
+                if (thread, block) != self._own and self._cluster(block) == self._cluster(self._fault.block):
+                    others.append((one, block))
+                    named += others[-1:] if one.number == self._place.met else []
         return next(reversed(named or others), None)
+
+    def _cluster(self, block: Extent) -> list[int]:
+        assert self._order is not None
+        return [index // extent for index, extent in zip(block, self._order.layout.extents, strict=True)]
 
 
 def told(
     fault: KernelFault,
     programs: Mapping[str, Program],
-    blocks: Mapping[str, Extent],
     buffers: Sequence[Buffer],
     run_again: Callable[[Observer], None],
 ) -> KernelFault:
     """A fault in the words of arrays; of a hang also what every warp waits for.
 
-    `blocks` are those of each launch, by its function; `run_again` runs the case from the start to the same
-    fault, an observer listening.
+    `run_again` runs the case from the start to the same fault, an observer listening.
     """
     program, waits = programs.get(fault.kernel), fault.waits
-    fault = _told(fault, program, blocks, buffers, run_again)
+    fault = _told(fault, program, buffers, run_again)
     if waits and program is not None:
         names = [wait.sentence(partial(_element, program, buffers)) for wait in waits]
         fault = fault.hanging(()).told(f"{fault.detail}. Waiting: {'; '.join(names)}")
@@ -137,7 +155,6 @@ def _element(program: Program, buffers: Sequence[Buffer], place: MemoryPlace) ->
 def _told(
     fault: KernelFault,
     program: Program | None,
-    blocks: Mapping[str, Extent],
     buffers: Sequence[Buffer],
     run_again: Callable[[Observer], None],
 ) -> KernelFault:
@@ -156,14 +173,18 @@ def _told(
         return fault
     byte = found.byte
     text = _place(program, byte)
-    if fault.kind is FaultKind.SHARED_RACE and fault.other_block is None:
-        meetings = SharedMeetings(byte)
-        with suppress(KernelFault, CaseSkipped):
-            run_again(meetings)
-        other = meetings.other_of(fault, blocks[fault.kernel])
-        if other is not None:
-            text += f"{', ' if text else ''}{_DID[other.event]} in line {other.line}"
-            text += f", and {_missing(other.line, fault.source_line)}"
+    if fault.kind is FaultKind.SHARED_RACE:
+        before, block, did = found.met_line, fault.other_block, ""
+        if before is None:
+            meetings = SharedMeetings(fault, found)
+            with suppress(KernelFault, CaseSkipped):
+                run_again(meetings)
+            if other := meetings.other():
+                access, block = other
+                before, did = access.line, f"{_DID[access.access]} in line {access.line}, and "
+        if before is not None:
+            missing = _missing(before, fault.source_line, within=block == fault.block)
+            text += f"{', ' if text else ''}{did}{missing}"
     detail, line = fault.detail, fault.source_line
     if found.read and found.read[0]:
         where = f"line {line} " if line else ""
@@ -173,12 +194,13 @@ def _told(
     return fault.told(f"{detail}: {text}", line) if text else fault
 
 
-def _missing(before: int, line: int) -> str:
+def _missing(before: int, line: int, *, within: bool) -> str:
     if before == line:
         return "two threads do so in that line"
+    barrier = "a barrier is" if within else "a barrier of the cluster that orders them is"
     if before < line:
-        return f"a barrier is missing between lines {before} and {line}"
-    return f"a barrier is missing behind line {before}, before the next iteration comes to line {line}"
+        return f"{barrier} missing between lines {before} and {line}"
+    return f"{barrier} missing behind line {before}, before line {line} runs next"
 
 
 def _global_place(buffers: Sequence[Buffer], address: int) -> str:

@@ -138,8 +138,7 @@ class TracedCase:
                     )
                     self._launch(programs, *fresh, samples, budget, observer)
 
-                blocks = {one.entry: one.block for one in self._shape.launches}
-                fault = told(fault, programs, blocks, memory.buffers, run_again)
+                fault = told(fault, programs, memory.buffers, run_again)
                 explanation = explain_fault(
                     *(fault, self._problem.dimensions, memory.buffers, _APART // 2),
                     elsewhere=self._elsewhere,

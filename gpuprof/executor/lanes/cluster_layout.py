@@ -90,6 +90,10 @@ class ClusterLayout:
         rank, within = divmod(place, self.stride)
         return f"byte {within} of the shared memory of rank {rank}", within
 
+    def rank(self, place: int) -> int:
+        """Return whose a byte of the cluster's shared memory is."""
+        return place // self.stride if self.several else 0
+
     def thread(self, number: int) -> str:
         """Return what a message calls a thread, by its number in the cluster."""
         if not self.several:

@@ -55,7 +55,10 @@ class Events:
 
     def observe(self, observers: Sequence[Observer], buffers: Sequence[Buffer]) -> None:
         """From now on these are told who touches what they want to know of, and listeners of all the rest."""
-        self.listeners += [one for one in observers if isinstance(one, Listener)]
+        for one in observers:
+            one.batch(self.order)
+        # Before those that judge: what is wrong ends the launch.
+        self.listeners[:0] = [one for one in observers if isinstance(one, Listener)]
         everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self._local]
         for buffer in everything:
             if wanting := [one for one in observers if one.wants(buffer)]:

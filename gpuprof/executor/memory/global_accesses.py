@@ -167,6 +167,9 @@ class Observer:
     def begin(self, named: Named) -> None:
         """A launch begins, of whose threads `named` tells the names."""
 
+    def batch(self, order: ThreadOrder) -> None:
+        """A batch of its blocks begins."""
+
     def snapshot(self) -> Callable[[], None]:
         """Return what makes it forget, once, all that it is told from now on: a launch may be begun again."""
         before = deepcopy(vars(self))

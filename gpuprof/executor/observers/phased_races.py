@@ -39,6 +39,7 @@ from gpuprof.executor.observers.touches import ORDERED, SEVERAL_WARPS, Hit, Touc
 
 #: What leaves something behind that the copy engine does not see.
 _GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)
+_UNSEEN = "where a bulk copy arrived that it did not wait for, started by line "
 _KINDS = ("writer", "reader", "updater")
 #: Sets of moments that are kept before those that no granule names are dropped.
 _KEPT_SETS = 1 << 14
@@ -96,8 +97,8 @@ class PhasedInterval(Interval):
         self._clocks = WarpClocks(warps, np.int32)
         #: What each warp could rely on at its last fence, of either reach.
         self._fences: dict[Phase, Times] = {}
-        #: Who has waited for each copy in `landed`, and when its warp first did.
-        self._observers: dict[int, tuple[Bools, Times]] = {}
+        #: Who has waited for each copy in `landed`, when its warp first did, and the line that started it.
+        self._observers: dict[int, tuple[Bools, Times, int]] = {}
 
     def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
         """Bring into a form that is the same for states with the same future; return its digest and bytes."""
@@ -105,8 +106,8 @@ class PhasedInterval(Interval):
         parts: dict[str, NDArray[Any]] = {"clock": self._clocks.known, "moments": self._moments}
         for title, table in (("released", self._clocks.released), ("fences", self._fences)):
             parts |= {f"{title} {key}": array for key, array in sorted(table.items())}
-        for serial, (lanes, since) in sorted(self._observers.items()):
-            parts |= {f"lanes {serial}": lanes, f"since {serial}": since}
+        for serial, (lanes, since, line) in sorted(self._observers.items()):
+            parts |= {f"lanes {serial} {line}": lanes, f"since {serial}": since}
         several = any(len(array) > 1 for title, array in parts.items() if title != "moments")
         digest, size = super().normalise(apart=apart or several)
         rest = [f"{title} {array.shape}".encode() + array.tobytes() for title, array in parts.items()]
@@ -131,7 +132,7 @@ class PhasedInterval(Interval):
         for table in tables:
             used[table] = True
         moments = self._moments[used]
-        stamps = np.concatenate([moments, *(since for _, since in self._observers.values())])
+        stamps = np.concatenate([moments, *(since for _, since, _ in self._observers.values())])
         happened = [column[column > 0] for column in map(np.unique, stamps.T)]
         moments = _ranked(moments, happened)
         self._moments, which = np.unique(moments, axis=0, return_inverse=True)
@@ -146,8 +147,8 @@ class PhasedInterval(Interval):
         clocks.released = _news(clocks.released, known, happened)
         self._fences = _news(self._fences, known[:, None], happened)
         self._observers = {
-            serial: (uniform_blocks(lanes), _ranked(since, happened))
-            for serial, (lanes, since) in self._observers.items()
+            serial: (uniform_blocks(lanes), _ranked(since, happened), line)
+            for serial, (lanes, since, line) in self._observers.items()
         }
 
     def replay(self, log: list[Entry], blocks: int) -> None:
@@ -346,21 +347,23 @@ class PhasedInterval(Interval):
         reached = np.broadcast_to(signal.lanes.any(axis=(1, 2)), (len(self.written),))[touch.rows]
         arriving = (np.abs(touch.held(self.flight)) == serial) & reached
         waiting = self._of(signal)
-        lanes, since = self._observers.get(
-            serial, (np.zeros((1, 1, 1), np.bool_), np.zeros((1, 1), np.int32))
+        flying = touch.held(self.in_flight)
+        lanes, since, line = self._observers.get(
+            serial, (np.zeros((1, 1, 1), np.bool_), np.zeros((1, 1), np.int32), 0)
         )
+        line = int(flying[arriving][0]) - 1 if arriving.any() else line
         since = np.where(waiting & (since == 0), np.int32(self._now), since)
-        self._observers[serial] = lanes | signal.lanes, since
+        self._observers[serial] = lanes | signal.lanes, since, line
         landed = touch.held(self.landed)
         changed = arriving | (landed == serial)
         self.landed[place] = np.where(changed, 0 if self._seeing(serial).all() else serial, landed)
-        for table in (self.flight, self.in_flight):
-            table[place] = np.where(arriving, 0, touch.held(table))
+        self.flight[place] = np.where(arriving, 0, touch.held(self.flight))
+        self.in_flight[place] = np.where(arriving, 0, flying)
         self.written[place] |= arriving
 
     def _seeing(self, serial: int) -> Bools:
         """Return the threads that waited for a copy, or are ordered behind one that did."""
-        lanes, since = self._observers[serial]
+        lanes, since, _ = self._observers[serial]
         behind = np.asarray(((since > 0)[:, None] & (since[:, None] <= self._clocks.known)).any(axis=2))
         return np.asarray(lanes | behind[:, self._bit(np.arange(lanes.shape[1])), None])
 
@@ -369,8 +372,8 @@ class PhasedInterval(Interval):
         super().order_warps(entry)
         assert isinstance(entry.pattern, SharedPattern)
         synced = entry.pattern.mask.active_warps
-        for serial, (lanes, since) in self._observers.items():
-            self._observers[serial] = lanes | (synced & lanes.any(axis=2, keepdims=True)), since
+        for serial, (lanes, since, line) in self._observers.items():
+            self._observers[serial] = lanes | (synced & lanes.any(axis=2, keepdims=True)), since, line
         block, place = np.nonzero(self.fencer)
         everywhere = np.broadcast_to(synced[..., 0], (len(self.written), entry.pattern.mask.warps))
         chosen = everywhere[block, warp_of(self.fencer[block, place])]
@@ -387,11 +390,10 @@ class PhasedInterval(Interval):
             for axis, merged in enumerate(touch.lead, 1):
                 allowed = np.asarray(allowed.all(axis=axis, keepdims=True)) if merged > 1 else allowed
             wrong = (landed == serial) & ~allowed[touch.block, touch.warp, touch.lane][:, None]
-            if wrong.any():
-                row, column = (int(i) for i in np.argwhere(wrong)[0])
-                self._unseen(touch, (row, column), ~lanes, verb)
+            if hit := first_hit(wrong):
+                self._unseen(touch, hit, ~lanes, f"{verb} {{0}}, {_UNSEEN}{self._observers[int(serial)][2]}")
 
-    def _unseen(self, touch: Touch, hit: Hit, blind: Bools, verb: str) -> None:
+    def _unseen(self, touch: Touch, hit: Hit, blind: Bools, text: str) -> None:
         """Name the thread: the row of the hit may stand for several."""
         (block, warp, lane), address = touch.position(hit)
         warps = slice(None) if touch.lead[0] > 1 else slice(warp, warp + 1)
@@ -399,8 +401,7 @@ class PhasedInterval(Interval):
         more_warps, more_lanes = (int(i) for i in np.argwhere(blind[block, warps, lanes])[0])
         position = (block, more_warps + (warps.start or 0), more_lanes + (lanes.start or 0))
         where, byte = self.layout.byte(address)
-        text = f"{verb} {where}, where a bulk copy arrived that it did not wait for"
-        self.report(FaultKind.ASYNC_COPY, text, touch.entry.line, position, SharedByte(byte))
+        self.report(FaultKind.ASYNC_COPY, text.format(where), touch.entry.line, position, SharedByte(byte))
 
     # The two proxies: that of ordinary accesses, and that of the copy engine.
 

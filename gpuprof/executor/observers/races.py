@@ -144,9 +144,11 @@ class RaceDetector(Listener):
         lost = overwritten(pattern, values)
         if lost.any():
             position = first_true(lost)
-            where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
+            address = int(np.broadcast_to(pattern.address, lost.shape)[position])
+            where, start = self.layout.byte(address)
+            place = SharedByte(start, self.layout.rank(address))
             detail = f"writes {where}, and so does another thread, with another value"
-            self._refuse(FaultKind.SHARED_RACE, detail, line, position, SharedByte(start))
+            self._refuse(FaultKind.SHARED_RACE, detail, line, position, place)
 
     def settle(self, blocks: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
@@ -388,11 +390,12 @@ class Interval:
             position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
         where, byte = self.layout.byte(address)
         said = f"{text.format(where, name_of(owner, self.layout))} since the last barrier"
-        place = SharedByte(byte, owner - 1 if is_thread(owner) and not self.layout.several else None)
+        place = SharedByte(byte, self.layout.rank(address), owner - 1 if is_thread(owner) else None)
         self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
 
     def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str) -> None:
         """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
         position, address = touch.position(hit)
         where, byte = self.layout.byte(address)
-        self.report(kind, text.format(where), touch.entry.line, position, SharedByte(byte))
+        place = SharedByte(byte, self.layout.rank(address))
+        self.report(kind, text.format(where), touch.entry.line, position, place)
