@@ -22,10 +22,13 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "samples").glob("*.json")), ids=lambda path: path.name)
-def test_every_sample_is_complete_and_holds_the_source_of_its_kernels(path):
-    """A run shows the kernels that it measured, which the ladder of today may not have."""
+def test_every_sample_is_right_and_holds_the_source_of_its_kernels(path):
+    """A run shows the kernels that it measured, which the ladder of today may not have.
+
+    One that was stopped has right rows alone, and its page says that others are missing.
+    """
     run = read_run(path)
-    assert run.complete
+    assert run.complete or {case.outcome for case in run.cases} == {"ok"}
     assert run.backend == "gpu"
     for record in run.kernels:
         if not record.is_reference:
