@@ -102,7 +102,7 @@ def _map(size: TunedSize, caption: str) -> Iterator[Table]:
     yield Table(
         (Column(f"{down} \\ {across}"), *(Column(f"{value:,}") for value in along[across])),
         tuple(
-            Row((Cell(f"{y:,}"), *(_place(size, found.get((y, x)), best) for x in along[across])))
+            Row((Cell(f"{y:,}"), *(_place(found.get((y, x)), best) for x in along[across])))
             for y in along[down]
         ),
         caption,
@@ -117,13 +117,16 @@ def _axes(values: Mapping[str, str]) -> dict[str, int]:
     return {name: int(value) for name, value in {**values, **held}.items() if name != BLOCK}
 
 
-def _place(size: TunedSize, row: TunedRow | None, best: float) -> Cell:
+def _place(row: TunedRow | None, best: float) -> Cell:
     """A point's cell, the fuller the nearer it is to the best."""
     if row is None:
         return Cell("–")
     value = row.value_us or best
-    mark = _TIED if row.is_tied else _DEFAULT if row.is_default else None
-    return Cell(numbers.time_us(value), mark=mark, share=best / value)
+    return Cell(numbers.time_us(value), mark=_mark(row), share=best / value)
+
+
+def _mark(row: TunedRow) -> Mark | None:
+    return _TIED if row.is_tied else _DEFAULT if row.is_default else None
 
 
 def _because(run: Run, size: TunedSize) -> str:
@@ -142,7 +145,7 @@ def _row(size: TunedSize, row: TunedRow, best: float) -> Row:
     point, model = typed(row, several=size.several), row.case.model
     return Row(
         (
-            Cell("", mark=_TIED if row.is_tied else _DEFAULT if row.is_default else None),
+            Cell("", mark=_mark(row)),
             Cell(f"{point} (the header's)") if row.is_default else Cell(point, code=True),
             Cell(model_interval(model) if model and size.by == "model" else numbers.time_us(value)),
             Cell(numbers.ratio(best / value), share=best / value),
