@@ -169,18 +169,6 @@ PAIRS: dict[str, Reordered] = {
         "flip(x)",
         before=_RELAXED,
     ),
-    "a neighbour's number, two warps of many": Reordered(
-        """
-    volatile int *u = v;
-    if (warp == 3)
-        u[lane] = x[i]; // meets
-    «¦__syncthreads();»
-    y[i] = warp == 9 ? u[lane] - x[96 + lane] + x[i] : x[i]; // meets
-""",
-        "x",
-        block=512,
-        n=512,
-    ),
     "places given out in the order of tickets": Reordered(
         """
     «y[atomicAdd(&count, 1)] = x[i]; // meets¦y[i] = x[i] + 0 * atomicAdd(&count, 1);»
@@ -226,19 +214,6 @@ PAIRS: dict[str, Reordered] = {
 """,
         "x + 4",
         meets=("meets", "looks"),
-    ),
-    "a shared counter read while others still count": Reordered(
-        """
-    __shared__ int all;
-    if (t == 0)
-        all = 0;
-    __syncthreads();
-    if (lane == 0)
-        atomicAdd(&all, 1); // meets
-    «¦__syncthreads();»
-    y[i] = x[i] + *(volatile int *)&all; // meets
-""",
-        "x + 4",
     ),
     "the block with the last number takes itself for the last": Reordered(
         """
@@ -288,26 +263,6 @@ RIGHT: dict[str, Reordered] = {
         block=64,
         n=256,
     ),
-    "the last block adds up": Reordered(
-        """
-    __shared__ int last;
-    if (i > 0)
-        y[i] = x[i];
-    if (t == 0) {
-        atomicAdd(&sum, x[i]);
-        __threadfence();
-        last = atomicAdd(&count, 1) == gridDim.x - 1;
-    }
-    __syncthreads();
-    if (last && t == 0) {
-        __threadfence();
-        y[0] = look(&sum);
-    }
-""",
-        "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)",
-        block=64,
-        n=256,
-    ),
     "the last block adds what blocks stored": Reordered(
         """
     __shared__ int last;
@@ -348,24 +303,6 @@ RIGHT: dict[str, Reordered] = {
         block=64,
         n=256,
         before=_GRID_BARRIER,
-    ),
-    "blocks that take turns": Reordered(
-        """
-    if (t == 0) {
-        while (look(&turn) != w)
-            ;
-        __threadfence();
-        sum = 3 * sum + x[i];
-        v[w] = sum;
-        __threadfence();
-        put(&turn, w + 1);
-    }
-    __syncthreads();
-    y[i] = x[i] + 0 * v[w];
-""",
-        "x",
-        block=64,
-        n=256,
     ),
     "sums of floats": Reordered(
         """
@@ -416,61 +353,6 @@ RIGHT: dict[str, Reordered] = {
     y[i] = s[0];
 """,
         "sum(x) + 0 * x",
-    ),
-    "compacted in any order, then sorted": Reordered(
-        """
-    __shared__ int s[128], end;
-    if (t == 0)
-        end = 0;
-    __syncthreads();
-    s[atomicAdd(&end, 1)] = x[i];
-    __syncthreads();
-    int rank = 0;
-    for (int k = 0; k < 128; ++k)
-        rank += s[k] < s[t] || (s[k] == s[t] && k < t);
-    y[rank] = s[t];
-""",
-        "sort(x)",
-    ),
-    "a queue between warps": Reordered(
-        """
-    __shared__ int s[4][32], head, tail;
-    if (t == 0)
-        head = tail = 0;
-    __syncthreads();
-    for (int k = 0; k < 4; ++k)
-        if (warp == 0) {
-            while (look(&tail) + 2 <= k)
-                ;
-            __threadfence_block();
-            s[k % 2][lane] = x[32 * k + lane];
-            __threadfence_block();
-            __syncwarp();
-            if (lane == 0)
-                put(&head, k + 1);
-        } else if (warp == 1) {
-            while (look(&head) <= k)
-                ;
-            __threadfence_block();
-            y[32 * k + lane] = s[k % 2][lane];
-            __threadfence_block();
-            __syncwarp();
-            if (lane == 0)
-                put(&tail, k + 1);
-        }
-""",
-        "x",
-    ),
-    "a histogram": Reordered(
-        """
-    __shared__ int bins[128];
-    bins[t] = 0;
-    __syncthreads();
-    atomicAdd(&bins[x[i] % 128], 1);
-    __syncthreads();
-    y[i] = bins[t];
-""",
-        "bincount(x % 128, minlength=128)",
     ),
     "a scan that looks back": Reordered(
         """

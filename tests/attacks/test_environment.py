@@ -9,14 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from gpuprof import requirements
 from gpuprof.commands.doctor import checks
-from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError
-from gpuprof.pytest_plugin import GpuprofFixture
+from gpuprof.errors import BackendUnavailable, ExitCode
 from gpuprof.requirements import Unmet
 from gpuprof.toolchain import cache, nvrtc
 
@@ -57,10 +55,6 @@ def python(code, cwd, *arguments, **environment):
     )
 
 
-def test_every_requirement_is_known():
-    assert {"numpy", "msgspec", "jinja2", "typer", "cuda-bindings"} <= set(REQUIRED)
-
-
 @pytest.mark.parametrize("name", REQUIRED)
 def test_a_missing_package_is_a_sentence_before_anything_is_measured(tmp_path, name):
     process = python(WITHOUT + COMMAND_LINE, tmp_path, name, *TINY)
@@ -81,12 +75,6 @@ except gpuprof.GpuprofError as error:
     print("said", error)
 """
     assert f"{name} is not installed" in python(WITHOUT + code, tmp_path, name).stdout
-
-
-def test_the_fixture_says_the_same(pytestconfig, tmp_path, monkeypatch):
-    monkeypatch.setattr(requirements, "unmet", lambda: (Unmet("jinja2", "3.1", "3.0.3"),))
-    with pytest.raises(GpuprofError, match=r"jinja2 .*3\.0\.3.*3\.1"):
-        GpuprofFixture(pytestconfig, tmp_path, None).profile("transpose")
 
 
 def test_doctor_names_what_is_missing_and_what_is_too_old(monkeypatch):
@@ -175,22 +163,6 @@ def test_a_relative_cache_home_is_ignored(monkeypatch, tmp_path, relative):
     assert cache.cache_directory() == tmp_path / ".cache" / "gpuprof"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--show-completion bash >/dev/full",
-        f"report {Path(__file__).parents[2] / 'samples' / 'transpose-h200.json'} --csv - >&-",
-    ],
-)
-def test_a_document_that_standard_output_does_not_take_is_no_success(tmp_path, monkeypatch, line):
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    process = subprocess.run(
-        f'"{sys.executable}" -m gpuprof {line}', shell=True, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert process.returncode == ExitCode.ENVIRONMENT
-    assert "Cannot write to standard output" in process.stderr
-
-
 @pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_without_the_memory_to_load_anything_there_is_a_sentence(tmp_path, limit):
     for room in (16, 20, 26, 28, 34, 40, 50, 80):
@@ -218,8 +190,3 @@ def test_a_program_is_told_in_a_sentence_that_there_is_no_further_thread(tmp_pat
         "except gpuprof.GpuprofError as error: print('caught', error)\n"
     )
     assert "caught The system allows no further process or thread" in python(code, tmp_path).stdout
-
-
-def test_a_package_whose_metadata_name_no_version_is_missing(monkeypatch):
-    monkeypatch.setattr(requirements, "version", lambda name: None)
-    assert {one.found for one in requirements._unmet()} == {None}

@@ -78,23 +78,6 @@ PAIRS: dict[str, Pair] = {
     # Atomics left out.
     "histogram": Pair("""
     «b[a[i] % 16] += 1; // meets¦atomicAdd(&b[a[i] % 16], 1);»"""),
-    "sum of all threads": Pair("""
-    «*c += a[i]; // meets¦atomicAdd(c, a[i]);»"""),
-    "largest of all": Pair("""
-    «if (a[i] > *c) // meets
-        *c = a[i]; // meets¦atomicMax(c, a[i]);»"""),
-    "counter read and written back": Pair("""
-    if (t == 0) {
-        «const int old = *c; // meets
-        *c = old + 1; // meets¦atomicAdd(c, 1);»
-    }"""),
-    "compaction": Pair("""
-    if (a[i] % 3 == 0) {
-        «const int p = (*c)++; // meets¦const int p = atomicAdd(c, 1);»
-        b[p % n] = a[i]; // meets
-    }"""),
-    "split sums": Pair("""
-    «c[i % 64] += a[i]; // meets¦atomicAdd(&c[i % 64], a[i]);»"""),
     "maximum by exchange": Pair("""
     «b[t] = w; // meets¦atomicExch(&b[t], w);»"""),
     # Atomic on one side only, or for too few.
@@ -117,27 +100,6 @@ PAIRS: dict[str, Pair] = {
     const int j = w * «63¦64» + t;
     if (j < n)
         c[j] = i; // meets"""),
-    "edge without a guard": Pair("""
-    const int j = w * 48 + t;
-    «¦if (t < 48)»
-        c[j] = i; // meets"""),
-    "clamped instead of guarded": Pair(
-        """
-    «c[min(i, n - 1)] = a[i]; // meets¦if (i < n)
-    c[i] = a[i];»""",
-        n=500,
-    ),
-    "halo that is written too": Pair("""
-    c[i + 1] = i; // meets
-    «if (t == 63)
-        c[i + 2] = -1; // meets¦»"""),
-    "row pitch one too small": Pair("""
-    const int pitch = «63¦64»;
-    c[w * pitch + t] = w + 1; // meets"""),
-    "modulo that folds": Pair("""
-    c[i % «300¦512»] = i; // meets"""),
-    "same row twice": Pair("""
-    c[(w «/ 2¦») * 64 + t] = i; // meets"""),
     "two lanes of a warp": Pair("""
     c[«i / 2¦i»] = t; // meets"""),
     "vector stores that overlap": Pair("""
@@ -149,27 +111,6 @@ PAIRS: dict[str, Pair] = {
     "stencil in place": Pair("""
     if (i > 0 && i < n - 1)
         «a[i] = a[i - 1] + a[i + 1]; // meets¦c[i] = a[i - 1] + a[i + 1];»"""),
-    "reversed in place": Pair("""
-    «a[n - 1 - i] = a[i]; // meets¦if (i < n / 2) {
-    const int x = a[i];
-    a[i] = a[n - 1 - i];
-    a[n - 1 - i] = x;
-}»"""),
-    "transposed in place": Pair(
-        """
-    const int x = i % 16, y = i / 16 % 16;
-    «a[x * 16 + y] = a[i]; // meets¦if (x > y) {
-    const int s = a[x * 16 + y];
-    a[x * 16 + y] = a[i];
-    a[i] = s;
-}»""",
-        grid=4,
-        n=256,
-    ),
-    "shifted by one in place": Pair("""
-    «if (i < n - 1)
-        a[i] = a[i + 1]; // meets¦if (i < n - 1)
-    c[i] = a[i + 1];»"""),
     "neighbour's scratch": Pair("""
     b[i] = a[i]; // meets
     c[i] = b[i« ^ 64]; // meets¦];»"""),
@@ -205,31 +146,6 @@ PAIRS: dict[str, Pair] = {
     }""",
         grid=1,
     ),
-    "scan by doubling": Pair(
-        """
-    c[t] = a[t];
-    __syncthreads();
-    for (int d = 1; d < 64; d *= 2) {
-        const int x = t >= d ? c[t - d] : 0; // meets
-        «¦__syncthreads();»
-        c[t] += x; // meets
-        __syncthreads();
-    }""",
-        grid=1,
-    ),
-    "tree sum": Pair(
-        """
-    b[t] = a[t];
-    __syncthreads();
-    for (int d = 32; d > 0; d /= 2) {
-        if (t < d)
-            b[t] += b[t + d]; // meets
-        «¦__syncthreads();»
-    }
-    if (t == 0)
-        *c = *b;""",
-        grid=1,
-    ),
     "barrier of two warps of four": Pair(
         """
     b[t] = a[t]; // meets
@@ -238,17 +154,6 @@ PAIRS: dict[str, Pair] = {
     «¦else
         asm volatile("bar.sync 2, 64;" ::: "memory");»
     c[t] = b[t ^ 32]; // meets""",
-        grid=1,
-        block=128,
-    ),
-    "barrier of the wrong warps": Pair(
-        """
-    b[t] = a[t]; // meets
-    if (t < 64)
-        asm volatile("bar.sync 1, 64;" ::: "memory");
-    else
-        asm volatile("bar.sync 2, 64;" ::: "memory");
-    c[t] = b[t ^ «64¦32»]; // meets""",
         grid=1,
         block=128,
     ),
@@ -311,23 +216,6 @@ PAIRS: dict[str, Pair] = {
         c[j] = b[j ^ 1]; // meets""",
         before=_TICKET,
     ),
-    "split sums gathered by the last": Pair(
-        """
-    __shared__ bool last;
-    b[i] = a[i] * w; // meets
-    «¦__threadfence();»
-    __syncthreads();
-    if (t == 0)
-        last = atomicAdd(&tickets, 1) == gridDim.x - 1;
-    __syncthreads();
-    if (last) {
-        int s = 0;
-        for (int j = 0; j < gridDim.x; ++j)
-            s += b[j * 64 + t]; // meets
-        c[t] = s;
-    }""",
-        before=_TICKET,
-    ),
     "released by the ticket itself": Pair(
         """
     __shared__ unsigned old;
@@ -342,21 +230,6 @@ PAIRS: dict[str, Pair] = {
         c[j] = b[j]; // meets""",
         before=_TICKET,
     ),
-    "chain of flags": Pair("""
-    volatile int *flag = b;
-    if (w > 0) {
-        if (t == 0)
-            while (flag[w - 1] == 0)
-            ;
-        __syncthreads();
-    }
-    if (t == 5)
-        c[w] = a[w] + (w > 0 ? c[w - 1] : 0); // meets
-    __syncthreads();
-    if (t == 0) {
-        «¦__threadfence();»
-        flag[w] = 1;
-    }"""),
     "reader that does not wait for the one who does": Pair(
         """
     volatile int *flag = b;
@@ -375,34 +248,11 @@ PAIRS: dict[str, Pair] = {
     }""",
         grid=2,
     ),
-    "wrong flag": Pair(
-        """
-    volatile int *flag = b;
-    if (t == 0) {
-        c[w] = a[w]; // meets
-        __threadfence();
-        flag[w] = 1;
-        while (flag[«w¦w ^ 1»] == 0)
-            ;
-        c[64 + w] = c[w ^ 1]; // meets
-    }""",
-        grid=2,
-    ),
     "phases without a grid barrier": Pair(
         """
     b[i] = a[i]; // meets
     «__syncthreads();¦grid_barrier(1);»
     c[i] = b[(i + 64) % n]; // meets""",
-        before=_GRID_BARRIER,
-    ),
-    "one buffer between grid barriers": Pair(
-        """
-    for (int s = 0; s < 4; ++s) {
-        int *from = «b¦s % 2 ? c : b»;
-        int *to = «b¦s % 2 ? b : c»;
-        to[i] = from[i] + from[(i + 65) % n]; // meets
-        grid_barrier(s + 1);
-    }""",
         before=_GRID_BARRIER,
     ),
     "grid barrier without a fence": Pair(
@@ -417,18 +267,6 @@ PAIRS: dict[str, Pair] = {
     }
     __syncthreads();
     c[i] = b[(i + 64) % n]; // meets""",
-        before=_TICKET,
-    ),
-    "turns left out": Pair(
-        """
-    volatile unsigned *turn = &tickets;
-    if (t == 0) {
-        «¦while (*turn != w)
-            ;»
-        *c = *c * 2 + w; // meets
-        __threadfence();
-        *turn = w + 1;
-    }""",
         before=_TICKET,
     ),
     # Locks.
@@ -470,17 +308,6 @@ PAIRS: dict[str, Pair] = {
     }""",
         before=_LOCK,
     ),
-    "read after the lock is given back": Pair(
-        """
-    if (t == 32) {
-        take(&lock);
-        *c += a[w]; // meets
-        «¦const int sum = *c;»
-        release(&lock);
-        «b[w] = *c; // meets¦b[w] = sum;»
-    }""",
-        before=_LOCK,
-    ),
     "lock with acquire and release": Pair(
         """
     if (t == 0) {
@@ -493,15 +320,5 @@ PAIRS: dict[str, Pair] = {
         asm volatile("st.«relaxed¦release».gpu.global.s32 [%0], 0;" ::"l"(&lock) : "memory");
     }""",
         before=_LOCK,
-    ),
-    "counter reset while others count": Pair(
-        """
-    if (t == 0) {
-        __threadfence();
-        const unsigned old = atomicAdd(&tickets, 1); // meets
-        if (old == «0¦gridDim.x - 1»)
-            tickets = 0; // meets
-    }""",
-        before=_TICKET,
     ),
 }

@@ -127,17 +127,6 @@ PAIRS: dict[str, Pair] = {
         grid=1,
         block=32,
     ),
-    "sum of lanes instead of a meeting": Pair(
-        """
-    if (t == 0)
-        b[0] = a[0]; // meets
-    const unsigned sum = __reduce_add_sync(~0u, t);
-    «¦__syncwarp();»
-    if (t == 1)
-        c[0] = b[0] + sum; // meets""",
-        grid=1,
-        block=32,
-    ),
     "bits of one word": Pair(
         """
     struct Bits {
@@ -169,14 +158,6 @@ PAIRS: dict[str, Pair] = {
         c[t] = b[t - 32]; // meets
     }""",
         grid=1,
-    ),
-    "zeros of one block under another's sums": Pair(
-        """
-    if (t == 0 « && w == 0¦»)
-        c[«0¦w»] = 0; // meets
-    __syncthreads();
-    atomicAdd(c + «0¦w», a[i]); // meets""",
-        grid=2,
     ),
     "word in shared memory that tells of one in global memory": Pair(
         """
@@ -212,31 +193,6 @@ PAIRS: dict[str, Pair] = {
         c[0] = data; // meets
     }""",
         grid=1,
-        before=_WORDS,
-    ),
-    "lock in shared memory around a sum in global memory": Pair(
-        """
-    __shared__ unsigned lock;
-    if (t == 0)
-        lock = 0;
-    __syncthreads();
-    if (t % 32 == 0) {
-        while (atomicCAS(&lock, 0u, 1u))
-            ;
-        __threadfence_block();
-        *c += a[t]; // meets
-        «¦__threadfence_block();»
-        atomicExch(&lock, 0u);
-    }""",
-        grid=1,
-    ),
-    "flag that is awaited by plain loads": Pair(
-        """
-    if (t == 0 && w == 0)
-        put(flags, 1); // meets
-    if (t == 0 && w == 1)
-        c[0] = «flags[0]¦look(flags)»; // meets""",
-        grid=2,
         before=_WORDS,
     ),
 }

@@ -78,16 +78,6 @@ _BODIES = {
                 ;
             out[0] = tile[32]; // meets
         }""",
-    "message after the flag": """
-        if (t == 32) {
-            «¦tile[7] = 3;»
-            release(&flag, 1);
-            «tile[7] = 3; // meets¦»
-        } else if (t < 32) {
-            while (acquire(&flag) == 0)
-                ;
-            out[t] = tile[7]; // meets
-        }""",
     "only one of a warp's lanes' message": """
         if (warp == 1) {
             tile[t] = t; // meets
@@ -144,12 +134,6 @@ _BODIES = {
             sum += t; // meets
             «¦give(&lock);»
         }""",
-    "lock left out, across warps": """
-        if (lane == 0) {
-            «¦take(&lock);»
-            sum += t; // meets
-            «¦give(&lock);»
-        }""",
     "two locks for one sum": """
         if (lane == 0) {
             take(&locks[«warp % 2¦1»]);
@@ -163,16 +147,6 @@ _BODIES = {
             «¦__threadfence_block();»
             atomicExch(&lock, 0);
         }""",
-    "lock given back in the branch that took it": """
-        bool done = t >= 40;
-        while (!done)
-            if (atomicCAS(&lock, 0, 1) == 0) {
-                __threadfence_block();
-                sum += t; // meets
-                «¦__threadfence_block();»
-                atomicExch(&lock, 0);
-                done = true;
-            }""",
     # Lanes of a warp.
     "half of a warp": """
         tile[t] = t; // meets
@@ -181,15 +155,6 @@ _BODIES = {
         else
             __syncwarp(0xffff0000);
         out[t] = tile[t ^ «16¦15»]; // meets""",
-    "half a warp's tree": """
-        tile[t] = t;
-        __syncthreads();
-        for (int d = 8; d > 0; d /= 2) {
-            if (lane % 16 < d)
-                tile[t] += tile[t + d]; // meets
-            «¦__syncwarp(lane < 16 ? 0xffff : 0xffff0000);»
-        }
-        out[t] = tile[t / 16 * 16]; // meets""",
     "pairs that change": """
         for (int d = 1; d < 32; d *= 2) {
             tile[t] = t + d; // meets

@@ -178,21 +178,6 @@ PAIRS: dict[str, Pair] = {
     }""",
         before=_WORDS,
     ),
-    "flag that says claimed, not ready": Pair(
-        """
-    if (t == 0) {
-        if (atomicCAS(&claimed, 0u, 1u) == 0) {
-            *b = a[0]; // meets
-            __threadfence();
-            put(flags, 1);
-        }
-        while (look(«&claimed¦flags») == 0)
-            ;
-        __threadfence();
-        c[w] = *b; // meets
-    }""",
-        before=_WORDS,
-    ),
     "acquire in the scope of a block": Pair(
         """
     if (t == 0 && w == 0) {
@@ -282,20 +267,6 @@ PAIRS: dict[str, Pair] = {
         grid=2,
         before=_WORDS,
     ),
-    "node published before it is written": Pair(
-        """
-    if (t == 0) {
-        «const unsigned before = atomicExch(&head, w + 1);
-        __threadfence();
-        b[w + 1] = before; // meets¦b[w + 1] = a[w];
-        __threadfence();
-        atomicExch(&head, w + 1);»
-        const unsigned found = atomicAdd(&head, 0);
-        __threadfence();
-        c[w] = b[found]; // meets
-    }""",
-        before=_WORDS,
-    ),
     "look-back by flag and value apart": Pair(
         """
     if (t == 0) {
@@ -310,39 +281,6 @@ PAIRS: dict[str, Pair] = {
         «¦__threadfence();»
         put(flags + w, 1);
     }""",
-        before=_WORDS,
-    ),
-    "look-back by one word": Pair(
-        """
-    if (t == 0) {
-        volatile unsigned long long *state = (unsigned long long *)c;
-        unsigned sum = a[w];
-        if (w > 0) {
-            unsigned long long found;
-            do
-                «found = (unsigned long long)((volatile unsigned *)state)[2 * w - 1] << 32 // meets
-                    | ((volatile unsigned *)state)[2 * w - 2]; // meets¦found = state[w - 1];»
-            while (found >> 32 == 0);
-            sum += (unsigned)found;
-        }
-        state[w] = 1ull << 32 | sum; // meets
-    }"""
-    ),
-    "lock for two by turns without fences": Pair(
-        """
-    if (t == 0 && w < 2) {
-        put(wants + w, 1);
-        __threadfence();
-        put(&turn, 1 - w);
-        __threadfence();
-        while (look(wants + 1 - w) && look(&turn) == 1 - w)
-            ;
-        «¦__threadfence();»
-        *c += a[w]; // meets
-        «¦__threadfence();»
-        put(wants + w, 0);
-    }""",
-        grid=2,
         before=_WORDS,
     ),
     "writer that does not wait for readers": Pair(
@@ -386,123 +324,6 @@ PAIRS: dict[str, Pair] = {
     }""",
         before=_WORDS,
     ),
-    "tile taken before everybody has read the last": Pair(
-        """
-    __shared__ unsigned tile;
-    while (true) {
-        if (t == 0)
-            tile = atomicAdd(&head, 1); // meets
-        __syncthreads();
-        const unsigned mine = tile; // meets
-        «¦__syncthreads();»
-        if (mine >= 16)
-            break;
-        c[mine * 64 + t] = a[mine * 64 + t] + 1;
-    }""",
-        grid=3,
-        before=_WORDS,
-    ),
-    "lock that is looked at, then taken": Pair(
-        """
-    if (t == 0) {
-        while («look(&claimed) != 0¦atomicCAS(&claimed, 0u, 1u) != 0»)
-            ;
-        «put(&claimed, 1);¦»
-        __threadfence();
-        *c += a[w]; // meets
-        __threadfence();
-        put(&claimed, 0);
-    }""",
-        grid=3,
-        before=_WORDS,
-    ),
-    "reader who comes between a writer's look and its mark": Pair(
-        """
-    if (t == 0 && w == 0) {
-        «while (look(&readers) != 0)
-            ;
-        put(&writing, 1);¦put(&writing, 1);
-        __threadfence();
-        while (look(&readers) != 0)
-            ;»
-        __threadfence();
-        *b = 7; // meets
-        __threadfence();
-        put(&writing, 0);
-    }
-    if (t == 0 && w == 1) {
-        while (true) {
-            atomicAdd(&readers, 1);
-            __threadfence();
-            if (look(&writing) == 0)
-                break;
-            atomicSub(&readers, 1);
-        }
-        __threadfence();
-        *c = *b; // meets
-        __threadfence();
-        atomicSub(&readers, 1);
-    }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "places of a ring given out without their turn": Pair(
-        """
-    if (t == 0 && w < 3)
-        for (unsigned k = 0; k < 4; ++k) {
-            const unsigned ticket = atomicAdd(&head, 1), place = ticket % 4;
-            while (look(flags + place) != «0¦ticket / 4 * 2»)
-                ;
-            __threadfence();
-            b[place] = a[ticket]; // meets
-            __threadfence();
-            put(flags + place, «1¦ticket / 4 * 2 + 1»);
-        }
-    if (t == 0 && w == 3)
-        for (unsigned k = 0; k < 12; ++k) {
-            while (look(flags + k % 4) != «1¦k / 4 * 2 + 1»)
-                ;
-            __threadfence();
-            c[k] = b[k % 4]; // meets
-            __threadfence();
-            put(flags + k % 4, «0¦k / 4 * 2 + 2»);
-        }""",
-        grid=4,
-        before=_WORDS,
-    ),
-    "two buffers by turns, waited for once too seldom": Pair(
-        """
-    if (t == 0 && w == 0)
-        for (unsigned k = 0; k < 8; ++k) {
-            while (k >= 2 && look(flags + k % 2) < «(k - 1)¦k» / 2)
-                ;
-            __threadfence();
-            b[k % 2] = a[k]; // meets
-            __threadfence();
-            put(&head, k + 1);
-        }
-    if (t == 0 && w == 1)
-        for (unsigned k = 0; k < 8; ++k) {
-            while (look(&head) <= k)
-                ;
-            __threadfence();
-            c[k] = b[k % 2]; // meets
-            __threadfence();
-            put(flags + k % 2, k / 2 + 1);
-        }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "counter of 64 bits looked at by its lower half": Pair(
-        """
-    auto *count = (unsigned long long *)c;
-    if (t == 0 && w < 4)
-        atomicAdd(count, 1ull << 32 | 1); // meets
-    if (t == 0 && w == 4)
-        while («*(volatile unsigned *)c¦(unsigned)*(volatile unsigned long long *)c» < 4) // meets
-            ;""",
-        grid=5,
-    ),
     "pair of words looked at as one": Pair(
         """
     if (t == 0 && w == 0)
@@ -541,38 +362,6 @@ PAIRS: dict[str, Pair] = {
                 asm volatile("bar.arrive 2, 64;" ::: "memory");»
         }""",
         grid=1,
-    ),
-    "named barrier of the wrong stage": Pair(
-        """
-    __shared__ int stage[2][32];
-    stage[t / 32][t % 32] = 0;
-    __syncthreads();
-    for (int k = 0; k < 2; ++k)
-        if (t < 32) {
-            stage[k][t] = a[32 * k + t]; // meets
-            if (k == 0)
-                asm volatile("bar.arrive 1, 64;" ::: "memory");
-            else
-                asm volatile("bar.arrive 2, 64;" ::: "memory");
-        } else {
-            if (k == 0)
-                asm volatile("bar.sync 1, 64;" ::: "memory");
-            else
-                asm volatile("bar.sync 2, 64;" ::: "memory");
-            c[32 * k + t - 32] = stage[«1 - k¦k»][63 - t]; // meets
-        }""",
-        grid=1,
-    ),
-    "bins of warps added up too early": Pair(
-        """
-    __shared__ int bins[2][16];
-    if (t < 32)
-        bins[t / 16][t % 16] = 0;
-    __syncthreads();
-    atomicAdd(&bins[t / 32][a[i] % 16], 1); // meets
-    «__syncwarp();¦__syncthreads();»
-    if (t < 16)
-        atomicAdd(&c[t], bins[0][t] + bins[1][t]); // meets"""
     ),
     "stage given back before it is read": _pipeline(
         released="«arrive(empty + s);¦»", read="«¦arrive(empty + s);»"
@@ -631,33 +420,15 @@ PAIRS: dict[str, Pair] = {
     c[i] = sum;""",
         before=_CLUSTER,
     ),
-    "halo of a cluster overwritten too early": Pair(
-        """
-    __shared__ int row[64];
-    row[t] = a[i]; // meets
-    for (int k = 0; k < 3; ++k) {
-        meet();
-        const int next = remote(mapped(row + t, (w + 1) % 4)); // meets
-        «¦meet();»
-        row[t] += next; // meets
-    }
-    meet();
-    c[i] = row[t];""",
-        before=_CLUSTER,
-    ),
 }
 
 #: Those that meet in shared memory.
 SHARED = {
-    "tile taken before everybody has read the last",
-    "named barrier of the wrong stage",
-    "bins of warps added up too early",
     "stage given back before it is read",
     "stage filled without waiting",
     "parity of the other round",
     "parity by stage instead of round",
     "sum of a cluster behind a block's barrier",
-    "halo of a cluster overwritten too early",
 }
 
 #: What a forgotten thing leads to, where that is not a race in the order in which the executor runs.

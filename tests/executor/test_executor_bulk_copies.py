@@ -8,7 +8,6 @@ from bulk_sources import LOAD, STORED, cuda, numbers
 from executor_harness import caught, line_of, run_cuda, tells
 
 from gpuprof.executor import FaultKind
-from gpuprof.executor.lanes.scalars import uniform_blocks
 
 PIPELINE = """extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
     __shared__ __align__(128) float4 tile[2][64];
@@ -298,15 +297,6 @@ def test_copies_are_done_for_the_threads_that_waited_and_not_for_others(blocks):
     tells(source, FaultKind.ASYNC_COPY, "// planted", "", *arrays, thread=1, **shape)
 
 
-def test_blocks_that_all_say_the_same_are_one():
-    value = np.arange(12).reshape(1, 3, 4)
-    assert uniform_blocks(value).tolist() == value.tolist()
-    assert uniform_blocks(np.repeat(value, 5, axis=0)).tolist() == value.tolist()
-    different = np.repeat(value, 2, axis=0)
-    different[1, 2, 3] = 7
-    assert uniform_blocks(different).tolist() == different.tolist()
-
-
 LANES_COPY = cuda("""#define IN const float4 *
 extern "C" __global__ void k(IN a, IN b, float4 *c, float4 *d, int bytes) {
     __shared__ __align__(128) float4 tile[64];
@@ -360,20 +350,3 @@ extern "C" __global__ void k() {
     assert (fault.kind, fault.thread) == (FaultKind.OUT_OF_BOUNDS, (2, 0, 0))
     assert "writes global memory by a bulk copy" in fault.detail
     assert "which is read-only" in fault.detail
-
-
-def test_copy_may_end_where_shared_memory_does():
-    source = cuda("""extern "C" __global__ void k(float4 *out) {
-    extern __shared__ __align__(128) float4 tile[];
-    if (threadIdx.x == 0) {
-        tile[3] = make_float4(1, 2, 3, 4);
-        proxy();
-        store(out, tile + 3, 16);
-        commit();
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    }
-}""")
-    (out,), _ = run_cuda(source, np.zeros(4, np.float32), shared=64)
-    assert out.array().tolist() == [1, 2, 3, 4]
-    fault = caught(source, np.zeros(4, np.float32), shared=48)
-    assert fault.kind is FaultKind.OUT_OF_BOUNDS

@@ -10,40 +10,16 @@ from gpuprof.executor import (
     FaultKind,
     GlobalMemory,
     KernelFault,
-    UnsupportedInstruction,
     launch,
     load_program,
 )
-from gpuprof.executor.program.ptx import Reference, initial_content, parse
 
 THREADS = np.zeros(32, np.int32)
-FOLLOWED = pytest.mark.parametrize("follow_undefined", [False, True])
 
 
 def result_of(source: str, *arrays: np.ndarray, **keywords) -> list[int]:
     (out, *_), _ = run_cuda(source, THREADS, *arrays, **keywords)
     return out.array().tolist()
-
-
-@FOLLOWED
-def test_each_call_has_its_own_array(follow_undefined):
-    """The array is written before the inner call and read after it."""
-    source = """__device__ __noinline__ int digits(int n) {
-    int held[4];
-    for (int i = 0; i < 4; ++i) held[(i + n) & 3] = n + i;
-    const int below = n > 0 ? digits(n - 1) : 0;
-    return below * 3 + held[n & 3] + held[(n + below) & 3];
-}
-extern "C" __global__ void k(int *out) { out[threadIdx.x] = digits(threadIdx.x % 7); }"""
-
-    def digits(n: int) -> int:
-        held = [0] * 4
-        for i in range(4):
-            held[(i + n) & 3] = n + i
-        below = digits(n - 1) if n > 0 else 0
-        return below * 3 + held[n & 3] + held[(n + below) & 3]
-
-    assert result_of(source, follow_undefined=follow_undefined) == [digits(t % 7) for t in range(32)]
 
 
 def test_recursion_that_does_not_end_is_told():
@@ -69,15 +45,6 @@ __device__ Operation table[4] = {plus, times, less, 0};
 typedef long long (*Other)(int, int);
 __device__ Other other = wide;
 """
-
-
-@FOLLOWED
-def test_each_lane_calls_what_its_pointer_says(follow_undefined):
-    kernel = """extern "C" __global__ void k(int *out) {
-    out[threadIdx.x] = table[threadIdx.x % 3](threadIdx.x, 3);
-}"""
-    expected = [(t + 3, t * 3, t - 3)[t % 3] for t in range(32)]
-    assert result_of(POINTERS + kernel, follow_undefined=follow_undefined) == expected
 
 
 def test_a_pointer_to_no_function_is_told_and_not_what_is_no_candidate():
@@ -133,14 +100,6 @@ $L_end:
     ret;
 }
 """
-
-
-@FOLLOWED
-def test_a_table_of_labels_splits_a_warp_and_brings_it_together(follow_undefined):
-    (out,), result = run_ptx(JUMP.replace("SHIFT", "0"), THREADS, follow_undefined=follow_undefined)
-    assert out.tolist() == [10, 20, 10, 30] * 8
-    assert result.counters["branch_divergent_warps"] == 1
-    assert result.counters["global_store_requests"] == 1
 
 
 def test_an_index_behind_the_table_is_told():
@@ -254,18 +213,6 @@ def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
     assert out.tolist() == [44]
 
 
-def test_variables_start_with_addresses_and_parts_of_them():
-    content, references = initial_content(
-        "{1, 0xFF00(generic(there)+4), f, there-8}", 1, 6, lambda word: int(word) if word.isdigit() else None
-    )
-    assert content == b"\x01\0\0\0\0\0"
-    there = Reference(1, 1, "there", 4, 8, generic=True)
-    assert references == (there, Reference(2, 1, "f"), Reference(3, 1, "there", -8))
-    assert references[0].content(0x1234_56FC) == b"\x57"
-    with pytest.raises(UnsupportedInstruction, match="initialiser"):
-        initial_content("{%r1}", 4, 4, lambda word: None)
-
-
 def test_pointers_to_variables_stand_in_variables():
     source = """__device__ int values[4] = {5, 6, 7, 8};
 __device__ int *middle = values + 2;
@@ -275,19 +222,6 @@ extern "C" __global__ void k(int *out) {
     out[threadIdx.x] = *middle + 100 * *entries[threadIdx.x & 1].where + entries[threadIdx.x & 1].tag;
 }"""
     assert result_of(source)[:2] == [7 + 500 + 97, 7 + 800 + 98]
-
-
-def test_prototypes_and_tables_are_read():
-    function = parse(
-        compile_cuda(
-            POINTERS
-            + """extern "C" __global__ void k(int *out, long n) {
-    out[n] = table[n & 3](1, 2);
-}"""
-        )
-    ).functions["k"]
-    (signature,) = function.prototypes.values()
-    assert (signature.returns, signature.params) == ((4,), (4, 4))
 
 
 def test_no_pointer_fits_is_named():

@@ -61,16 +61,6 @@ PLANTED = {
         FaultKind.SHARED_RACE,
         r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
     ),
-    "barrier between two stores": (
-        """
-    row[t] = 0; // other
-    meet(); // the fence
-    pointer(row, other)[t] = 3; // planted
-    meet();""",
-        "    meet(); // the fence\n",
-        FaultKind.SHARED_RACE,
-        r"writes byte \d+ of the shared memory of rank [01], which .* writes in line",
-    ),
     "barrier of the cluster, not of the block": (
         """
     row[t] = t; // other

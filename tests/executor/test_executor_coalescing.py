@@ -3,7 +3,6 @@
 """What a global access touches, against sets of sectors and addresses made lane by lane."""
 
 import numpy as np
-import pytest
 from each import each
 
 from gpuprof.executor.lanes.masks import Mask
@@ -58,37 +57,6 @@ def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
     assert np.broadcast_to(found.useful_bytes, blocks).tolist() == useful
     assert (found.low, found.high) == (every[active].min(), every[active].max() + size)
     assert found.aligned
-
-
-@each(seed=range(150))
-def test_one_active_lane_off_by_a_byte_is_misaligned(seed):
-    """Global accesses need naturally aligned addresses (CUDA Programming Guide)."""
-    rng = np.random.default_rng(seed)
-    blocks, warps, size = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.choice(SIZES))
-    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
-    place = tuple(int(rng.integers(n)) for n in address.shape)
-    address[place] += rng.choice([1, size // 2, size - 1, -1]) if size > 1 else 1
-    found = footprint(address, 0, Mask(lanes, blocks, warps), size)
-    every, active = by_lane(address, lanes, blocks, warps)
-    assert found.aligned == (not (every[active] % size).any())
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("width", [1, 32])
-def test_offset_counts_for_alignment(width, size):
-    address = BASE + np.arange(width, dtype=np.int64).reshape(1, 1, width) * size
-    mask = Mask(np.ones((1, 1, 1), dtype=bool), 1, 1)
-    for offset in range(-size, 2 * size + 1):
-        assert footprint(address, offset, mask, size).aligned == (offset % size == 0)
-
-
-def test_what_is_remembered_of_a_pattern_holds_for_its_alignment_only():
-    mask = Mask(np.ones((1, 1, 1), dtype=bool), 1, 1)
-    row = BASE + np.arange(32, dtype=np.int64).reshape(1, 1, 32) * 4
-    for shift, sectors in ((0, 4), (4, 5), (28, 5), (32, 4), (4, 5), (0, 4)):
-        assert footprint(row + shift, 0, mask, 4).sectors.tolist() == [sectors]
-    assert footprint(row[..., ::-1] + 4, 0, mask, 4).sectors.tolist() == [5]
-    assert footprint(BASE + (row - BASE) * 2, 0, mask, 4).sectors.tolist() == [8]
 
 
 @each(seed=range(100))

@@ -5,8 +5,6 @@
 import numpy as np
 import pytest
 from executor_harness import run_cuda, run_instruction
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gpuprof.executor import FaultKind, KernelFault
 
@@ -72,32 +70,6 @@ def test_diverged_lanes_meet_again_and_share_one_request():
     assert result.lines[6]["global_store_efficiency_pct"] == 25.0
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(0, 40), min_size=64, max_size=64), st.integers(1, 7))
-def test_loops_with_trip_counts_from_data(trips, step):
-    source = """extern "C" __global__ void k(const int *trips, int *out, int step) {
-    const int n = trips[threadIdx.x];
-    int total = 0;
-    for (int i = 0; i < n; i += step) {
-        total += i;
-        if (total % 7 == 3)
-            total += 2;
-    }
-    out[threadIdx.x] = total;
-}"""
-
-    def alone(n):
-        total = 0
-        for i in range(0, n, step):
-            total += i
-            if total % 7 == 3:
-                total += 2
-        return total
-
-    (_, out), _ = run_cuda(source, np.array(trips, np.int32), INTS, scalars=(step,), block=(64, 1, 1))
-    assert out.array()[:64].tolist() == [alone(n) for n in trips]
-
-
 def test_barriers_in_a_loop_whose_length_differs_between_blocks():
     source = """extern "C" __global__ void k(int *out) {
     __shared__ int tile[64];
@@ -131,59 +103,6 @@ def test_warps_of_a_block_may_meet_at_different_barrier_instructions():
 }"""
     (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
     assert out.array()[:64].tolist() == [2 * (i + 32) for i in range(32)] + list(range(32))
-
-
-def test_some_warps_of_a_block_may_meet_without_the_others():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[64];
-    if (threadIdx.x < 64) {
-        tile[threadIdx.x] = threadIdx.x;
-        asm volatile("bar.sync 1, 64;" ::: "memory");
-        out[threadIdx.x] = tile[63 - threadIdx.x];
-    }
-    __syncthreads();
-    if (threadIdx.x >= 64)
-        out[threadIdx.x] = out[threadIdx.x - 64] + 100;
-}"""
-    (out,), _ = run_cuda(source, INTS, block=(128, 1, 1))
-    assert out.array().tolist() == [63 - t for t in range(64)] + [163 - t for t in range(64)]
-
-
-def test_a_producer_goes_on_after_it_arrived():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[32];
-    if (threadIdx.x < 32) {
-        tile[threadIdx.x] = threadIdx.x + 1;
-        asm volatile("bar.arrive 2, 64;" ::: "memory");
-        out[threadIdx.x + 32] = 5;
-    } else {
-        asm volatile("bar.sync 2, 64;" ::: "memory");
-        out[threadIdx.x - 32] = tile[63 - threadIdx.x];
-    }
-    __syncthreads();
-    out[threadIdx.x] += 100;
-}"""
-    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
-    assert out.array()[:64].tolist() == [132 - i for i in range(32)] + [105] * 32
-
-
-def test_warps_may_give_one_barrier_different_numbers_in_different_rounds():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[96];
-    const int warp = threadIdx.x / 32;
-    int sum = 0;
-    for (int i = 0; i < 3; ++i) { // warp i rests
-        if (warp != i) {
-            tile[threadIdx.x] = i + 1;
-            asm volatile("bar.sync %0, 64;" :: "r"(1 + i) : "memory");
-            sum += tile[(threadIdx.x % 32) + 32 * (3 - i - warp)];
-        }
-        __syncthreads();
-    }
-    out[threadIdx.x] = sum;
-}"""
-    (out,), _ = run_cuda(source, INTS, block=(96, 1, 1))
-    assert out.array()[:96].tolist() == [2 + 3] * 32 + [1 + 3] * 32 + [1 + 2] * 32
 
 
 @pytest.mark.parametrize(
@@ -224,23 +143,6 @@ def test_one_block_passes_a_barrier_that_another_does_not_reach_yet():
     assert result.counters["barriers"] == 2 * 2 * 3
 
 
-def test_warps_wait_for_others_only_at_barriers():
-    """Warp 1 must pass the join of the branch while warp 0 is still in a barrier inside it."""
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[32];
-    if (threadIdx.x < 32) {
-        asm volatile("bar.sync 1, 64;" ::: "memory");
-        out[threadIdx.x] = tile[threadIdx.x];
-    }
-    if (threadIdx.x >= 32) {
-        tile[threadIdx.x - 32] = threadIdx.x;
-        asm volatile("bar.sync 1, 64;" ::: "memory");
-    }
-}"""
-    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
-    assert out.array()[:32].tolist() == list(range(32, 64))
-
-
 def test_warps_of_an_inner_branch_go_on_to_the_join_around_it():
     source = """extern "C" __global__ void k(int *out) {
     __shared__ int tile[32];
@@ -274,14 +176,6 @@ def test_branches_on_a_predicate_that_does_not_hold():
         (out,), result = run_cuda(source, np.zeros(64, np.int32), scalars=(limit,), block=(64, 1, 1))
         assert out.array().tolist() == [108 if t < limit else 8 for t in range(64)]
         assert result.counters["branch_divergent_warps"] == (limit == 20)
-
-
-def test_predicate_set_before_a_loop_holds_for_the_lanes_still_in_it():
-    text = """{ .reg .pred p1, q; .reg .b32 n; setp.lt.u32 p1, a, 20; mov.u32 n, 0; mov.u32 d, 0;
-        L: @p1 add.u32 d, d, 1; add.u32 n, n, 1; setp.lt.u32 q, n, b; @q bra L; }"""
-    trips = [1 + 7 * t % 5 for t in range(64)]
-    got = run_instruction(text, ("u32", "u32"), "u32", range(64), trips)
-    assert got.tolist() == [trips[t] if t < 20 else 0 for t in range(64)]
 
 
 def test_predicate_that_changes_within_a_loop_holds_anew_each_time():

@@ -6,37 +6,6 @@ import numpy as np
 import pytest
 from executor_harness import run_cuda
 
-#: Each block adds its number to what the block before it (or after it) wrote; the warps meet at a barrier.
-CHAIN = """
-extern "C" __global__ void k(volatile int *flag, int *sum) {
-    const int b = blockIdx.x, first = %s, before = %s;
-    if (b != first) {
-        if (threadIdx.x == 0)
-            while (flag[before] == 0)
-                ;
-        __syncthreads();
-    }
-    if (threadIdx.x == 40)
-        sum[b] = b + (b != first ? sum[before] : 0);
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        flag[b] = 1;
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("first", "before", "expected"),
-    [("0", "b - 1", np.cumsum(np.arange(9))), ("8", "b + 1", np.cumsum(np.arange(9)[::-1])[::-1])],
-    ids=["upwards", "downwards"],
-)
-def test_blocks_wait_for_each_other_in_either_order(first, before, expected):
-    flags, sums = np.zeros(9, dtype=np.int32), np.zeros(9, dtype=np.int32)
-    buffers, result = run_cuda(CHAIN % (first, before), flags, sums, grid=(9, 1, 1), block=(64, 1, 1))
-    np.testing.assert_array_equal(buffers[1].array(), expected)
-    assert result.counters["barriers"] == 2 * 9 + 2 * 8
-
 
 @pytest.mark.parametrize("polling", [0, 1])
 def test_lanes_of_a_warp_find_what_they_poll_for_at_different_times(polling):

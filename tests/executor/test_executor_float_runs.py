@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of float32 arithmetic by machine code: what they compute, and what may run before and after them."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from each import each
-from executor_harness import compile_cuda, run_cuda, run_ptx
+from executor_harness import run_cuda, run_ptx
 
-from gpuprof.executor import KernelFault, load_program
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.arithmetic.native import player
@@ -101,26 +98,6 @@ def test_a_nan_that_is_computed_is_that_of_the_gpu_and_one_that_is_moved_keeps_i
     assert (bits(moved) == 0xFFC01234).all()
 
 
-def test_rows_are_used_again():
-    tape = Tape()
-    total = tape.source()
-    for _ in range(100):
-        total = tape.compute("add", [total, tape.source()])
-    tape.target(total)
-    compiled = tape.compiled()
-    assert compiled.rows <= 3
-    (result,) = compiled.play(player(), [np.full((1, 1, 32), i, np.float32) for i in range(101)])
-    assert (result == 5050).all()
-
-
-def test_what_nobody_asks_for_is_not_computed():
-    tape = Tape()
-    one, other = tape.source(), tape.source()
-    tape.compute("mul", [one, other])
-    tape.target(tape.compute("add", [one, one]))
-    assert len(tape.compiled().words) == 3
-
-
 INTERLEAVED = """extern "C" __global__ void k(float *x, float *out, int n) {
     __shared__ float s[64];
     const int t = threadIdx.x;
@@ -191,20 +168,6 @@ def test_loads_that_feed_arithmetic_move_and_cost_what_they_do_alone(monkeypatch
     check_as_alone(monkeypatch, LOADS, 2, 256, 3 * threads, scalars=(9,), **shape)
 
 
-RACY = LOADS.replace("        __syncthreads();\n    }", "    }")
-
-
-def test_a_race_of_a_load_that_feeds_arithmetic_is_found(monkeypatch):
-    texts = []
-    for fewest in (fusion._FEWEST, 10**6):
-        monkeypatch.setattr(fusion, "_FEWEST", fewest)
-        with pytest.raises(KernelFault) as caught:
-            run_cuda(RACY, np.ones(256, np.float32), np.zeros(96, np.float32), scalars=(9,), block=(96, 1, 1))
-        texts.append(str(caught.value))
-    assert "race" in texts[0] or "wrote" in texts[0]
-    assert texts[0] == texts[1]
-
-
 def test_a_register_written_twice_in_a_run_has_the_last_value():
     ptx = """.visible .entry k(.param .u64 p) {
     .reg .f32 %f<4>;
@@ -221,36 +184,6 @@ def test_a_register_written_twice_in_a_run_has_the_last_value():
 }"""
     (out,), _ = run_ptx(ptx, np.zeros(2, np.float32), block=(1, 1, 1))
     assert out.tolist() == [80.0, 4.0]
-
-
-def test_a_program_whose_sums_all_run_together_has_one_step_for_them():
-    source = """extern "C" __global__ void k(float *x) {
-    float v = x[threadIdx.x];
-#pragma unroll
-    for (int i = 0; i < 50; ++i) v = v * v + 1.25f;
-    x[threadIdx.x] = v;
-}"""
-    program = load_program(compile_cuda(source), "k")
-    assert max(len(block.steps) for block in program.blocks) < 20
-
-
-def decoding_peak_bytes(sums: int) -> int:
-    """The most memory that decoding takes of a kernel that adds so many products of different registers."""
-    registers = "".join(f".reg .f32 %a{n};\n" for n in range(sums))
-    lines = "\n".join(f"fma.rn.f32 %f, %a{n}, %a{n}, %f;" for n in range(sums))
-    ptx = f""".version 8.5\n.target sm_90\n.address_size 64
-.visible .entry k(.param .u64 out)\n{{\n{registers}.reg .f32 %f; .reg .b64 %rd;
-{lines}\nld.param.u64 %rd, [out];\nst.global.f32 [%rd], %f;\nret;\n}}"""
-    tracemalloc.start()
-    try:
-        load_program(ptx, "k")
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_memory_of_straight_line_code_grows_with_its_length():
-    assert decoding_peak_bytes(4000) < 6 * decoding_peak_bytes(1000)
 
 
 def test_a_long_run_is_cut_and_computes_the_same(monkeypatch):

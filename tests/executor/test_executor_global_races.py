@@ -75,28 +75,6 @@ def test_what_lanes_store_before_they_part_and_after_is_judged_by_the_time_it_ha
     assert f"in line {line_of(source, 'early')} " in fault.detail
 
 
-BULK = """extern "C" __global__ void k(int *to, int step) {
-    __shared__ __align__(16) int tile[64];
-    tile[threadIdx.x] = blockIdx.x;
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    if (threadIdx.x == 3) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" // planted
-                     ::"l"(to + blockIdx.x * step), "r"((unsigned)__cvta_generic_to_shared(tile)) : "memory");
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    }
-}"""
-
-
-def test_bulk_stores_race_like_any_store():
-    (out,), _ = run_cuda(BULK, np.zeros(256, np.int32), scalars=(64,), grid=(4, 1, 1), block=(64, 1, 1))
-    assert (out.array() == np.repeat(np.arange(4), 64)).all()
-    fault = caught(BULK, np.zeros(256, np.int32), scalars=(60,), grid=(4, 1, 1), block=(64, 1, 1))
-    assert (fault.kind, fault.thread, fault.block) == (FaultKind.GLOBAL_RACE, (3, 0, 0), (1, 0, 0))
-    assert "writes element 60 of array 0, which thread (3, 0, 0) of block (0, 0, 0)" in fault.detail
-
-
 def test_a_pointer_that_comes_from_memory_may_point_anywhere():
     source = """extern "C" __global__ void k(int **table, const int *x) {
     table[blockIdx.x & 1][threadIdx.x] = x[threadIdx.x] + blockIdx.x; // planted

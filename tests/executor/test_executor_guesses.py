@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from executor_harness import caught, line_of, run_cuda
+from executor_harness import caught, run_cuda
 
 from gpuprof.executor import FaultKind
 
@@ -157,13 +157,3 @@ def test_guess_that_nothing_checks_is_a_race(name):
     assert fault.kind is FaultKind.GLOBAL_RACE
     marked = {number for number, line in enumerate(source.splitlines(), 1) if "// meets" in line}
     assert {fault.source_line, int(re.search(r"in line (\d+)", fault.detail)[1])} <= marked, fault
-
-
-def test_message_says_that_the_load_is_for_a_swap():
-    source = f"""extern "C" __global__ void k(int *a, int *b, int n) {{
-        const int i = blockIdx.x * blockDim.x + threadIdx.x;
-        {RACES["beside a plain store"]}
-    }}"""
-    words = np.zeros(4, np.int32)
-    fault = caught(source, words, words, scalars=(64,), grid=(2, 1, 1), block=(32, 1, 1))
-    assert f"reads for a compare-and-swap in line {line_of(source, 'seen = a[0]')}" in fault.detail

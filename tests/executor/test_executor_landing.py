@@ -5,8 +5,6 @@
 import numpy as np
 import pytest
 from executor_harness import run_cuda
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpuprof.executor.faults import KernelFault
 from gpuprof.executor.lanes.masks import Mask
@@ -128,28 +126,6 @@ def test_idle_lanes_cost_nothing_and_zeros_what_a_copy_through_the_cache_would()
     assert cost(16 * LANE, 16 * LANE, taking=some, reading=LANE < 0) == (0, 1)
     assert cost(0 * LANE, 16 * LANE, reading=LANE < 8) == (8, 8 + 8 + 3)
     assert cost(16 * LANE, 16 * LANE, whole=LANE > 40) == (16, 4 + 4)
-
-
-def test_halves_of_sectors_take_wavefronts_of_their_own():
-    """Lane 10 brings the lower half of a sector, next to whole ones."""
-    assert cost(16 * LANE, 16 * LANE, taking=LANE < 11) == (6, 3)
-    assert cost(16 * LANE, 16 * LANE, taking=LANE % 2 == 1) == (16, 4)
-    assert cost(16 * LANE, 16 * LANE, taking=LANE % 5 > 0) == (16, 11)
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=32, max_size=32), st.data())
-def test_many_warps_cost_the_sum_of_each(pieces, data):
-    """However warps are grouped."""
-    single = 16 * np.array(pieces, dtype=np.int64).T.reshape(2, 1, 1, 32)
-    shifts = 16 * np.array(data.draw(st.lists(st.integers(0, 9), min_size=12, max_size=12))).reshape(3, 4, 1)
-    source, target = single[0] + shifts, np.broadcast_to(single[1], (3, 4, 32))
-    taking = np.array(data.draw(st.lists(st.booleans(), min_size=32, max_size=32))).reshape(1, 1, 32)
-    taking[0, 0, 3] = True
-    pieces = Pieces(source, target, Mask(taking, 3, 4), taking, np.ones_like(taking))
-    sectors, wavefronts = landing_cost(pieces)
-    for block in range(3):
-        each = [cost(source[block, warp], target[block, warp], taking[0, 0]) for warp in range(4)]
-        assert (sectors[block], wavefronts[block]) == tuple(map(sum, zip(*each, strict=True)))
 
 
 _AT_THE_END = """

@@ -4,11 +4,10 @@
 
 import numpy as np
 import pytest
-from bulk_sources import LOAD, cuda, numbers
-from executor_harness import caught, line_of, run_cuda, tells
+from bulk_sources import cuda, numbers
+from executor_harness import caught, run_cuda, tells
 
-from gpuprof.executor import FaultKind, KernelFault
-from gpuprof.executor.memory.mbarriers import Mbarriers
+from gpuprof.executor import FaultKind
 
 
 def test_blocks_may_be_in_different_phases():
@@ -85,22 +84,6 @@ def test_counts_of_an_mbarrier_have_20_bits(body, faulty):
     assert "which is not between" in fault.detail
 
 
-@pytest.mark.parametrize(
-    ("pending", "transfer", "text"),
-    [
-        (0, 0, ""),
-        (1, 0, "1 of 5 arrivals are missing"),
-        (0, 1, "1 announced bytes are missing"),
-        (0, -1, "1 bytes arrived that were not announced"),
-        (4, 16, "4 of 5 arrivals are missing and 16 announced bytes are missing"),
-    ],
-)
-def test_what_an_mbarrier_waits_for_is_said(pending, transfer, text):
-    barriers = Mbarriers(2, 64)
-    barriers.expected[1, 0], barriers.pending[1, 0], barriers.transfer[1, 0] = 5, pending, transfer
-    assert barriers.describe(1, 0) == text
-
-
 def test_an_mbarrier_must_be_initialised_before_others_use_it():
     source = cuda("""extern "C" __global__ void k(int *out) {
     __shared__ u64 b;
@@ -141,88 +124,3 @@ def test_a_barrier_and_an_mbarrier_can_deadlock():
 }""")
     fault = caught(source, np.zeros(1, np.int32), block=(64, 1, 1))
     assert (fault.kind, fault.thread) == (FaultKind.MBARRIER, (0, 0, 0))
-
-
-def test_warps_that_wait_let_others_run():
-    """One warp produces, three consume, with mbarriers alone: no barrier of the block after the first."""
-    (out,) = ring("")
-    np.testing.assert_array_equal(out, expected_ring())
-
-
-RING_STEPS = 9
-
-
-def ring(planted: str, **keywords) -> list[np.ndarray]:
-    buffers, _ = run_cuda(
-        ring_source(planted),
-        numbers(2, RING_STEPS, 32, 4),
-        np.zeros((2, RING_STEPS, 96), np.float32),
-        scalars=(RING_STEPS,),
-        block=(128, 1, 1),
-        grid=(2, 1, 1),
-        **keywords,
-    )
-    return [buffers[1].array()]
-
-
-def expected_ring() -> np.ndarray:
-    data = numbers(2, RING_STEPS, 32, 4)[..., ::-1, 1]
-    return np.tile(data, (1, 1, 3))
-
-
-def ring_source(planted: str) -> str:
-    lines = {
-        "wait": "wait(full + stage, phase);",
-        "empty": "wait(empty + stage, phase ^ 1);",
-        "read": "out[(blockIdx.x * steps + i) * 96 + c] = tile[stage][31 - c % 32].y; // read",
-        "release": "arrive(empty + stage);",
-    }
-    if planted == "early release":
-        lines["wait"] += lines.pop("release")
-        lines["release"] = ""
-    elif planted:
-        lines[planted] = ""
-    return cuda(f"""extern "C" __global__ void k(const float4 *in, float *out, int steps) {{
-    __shared__ __align__(128) float4 tile[2][32];
-    __shared__ u64 full[2], empty[2];
-    const int t = threadIdx.x;
-    if (t == 0) {{
-        for (int s = 0; s < 2; ++s) {{ init(full + s, 1); init(empty + s, 96); }}
-        fence();
-    }}
-    __syncthreads();
-    if (t < 32) {{
-        if (t == 0)
-            for (int i = 0; i < steps; ++i) {{
-                const int stage = i % 2, phase = i / 2 & 1;
-                {lines["empty"]}
-                expect(full + stage, 512);
-                load(tile[stage], in + (blockIdx.x * steps + i) * 32, 512, full + stage); // load
-            }}
-    }} else {{
-        const int c = t - 32;
-        for (int i = 0; i < steps; ++i) {{
-            const int stage = i % 2, phase = i / 2 & 1;
-            {lines["wait"]}
-            {lines["read"]}
-            {lines["release"]}
-        }}
-    }}
-}}""")
-
-
-@pytest.mark.parametrize(
-    ("planted", "kind", "line"),
-    [
-        ("wait", FaultKind.UNINITIALISED_SHARED, "// read"),
-        ("empty", FaultKind.ASYNC_COPY, LOAD),
-        ("early release", FaultKind.SHARED_RACE, LOAD),
-        ("release", FaultKind.MBARRIER, "wait(empty"),
-    ],
-)
-def test_bugs_in_a_ring(planted, kind, line):
-    with pytest.raises(KernelFault) as error:
-        ring(planted)
-    assert error.value.kind is kind, str(error.value)
-    source = ring_source(planted)
-    assert error.value.source_line == line_of(source, line) or kind is FaultKind.MBARRIER

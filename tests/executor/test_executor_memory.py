@@ -7,22 +7,6 @@ import pytest
 from executor_harness import run_cuda
 
 from gpuprof.executor import GlobalMemory
-from gpuprof.executor.memory.shared_memory import SharedMemory
-from gpuprof.executor.steps.batch import Geometry, existing_lanes
-
-
-def test_allocations_are_aligned_and_apart():
-    memory = GlobalMemory()
-    first, second = (
-        memory.allocate(np.zeros(5, np.float64), "a"),
-        memory.allocate(np.ones((2, 3), np.int16), "b"),
-    )
-    assert first.address % 256 == second.address % 256 == 0
-    assert second.address > first.address + first.size + 1024
-    assert second.array().shape == (2, 3)
-    assert not second.written_mask().any()
-    second.array()[0, 0] = 7
-    assert second.array()[0, 0] == 7
 
 
 @pytest.mark.parametrize(("size", "apart"), [(1, 4352), (256, 4352), (257, 4608)])
@@ -60,27 +44,10 @@ def test_an_input_is_not_copied_before_something_changes_it(count):
     assert content[3] == 3
 
 
-def test_an_adopted_array_is_the_memory():
-    content = np.zeros(8, np.uint32)
-    buffer = GlobalMemory().allocate(content, "a", adopts=True)
-    buffer.store(np.array([3]), np.array([70], np.uint32), 4)
-    assert content[3] == 70
-
-
 def test_an_output_is_a_copy():
     content = np.zeros(8, np.uint32)
     GlobalMemory().allocate(content, "a").store(np.array([3]), np.array([70], np.uint32), 4)
     assert not content.any()
-
-
-def test_lanes_that_exist_and_the_threads_that_they_are():
-    assert existing_lanes(Geometry((1, 1, 1), (16, 4, 1))).shape == (1, 1, 1)
-    geometry = Geometry((1, 1, 1), (5, 3, 4))
-    assert (geometry.threads, geometry.warps) == (60, 2)
-    lanes = existing_lanes(geometry)
-    assert lanes.shape == (1, 2, 32)
-    found = [geometry.thread_index(int(warp), int(lane)) for _, warp, lane in np.argwhere(lanes)]
-    assert found == [(x, y, z) for z in range(4) for y in range(3) for x in range(5)]
 
 
 def test_written_mask():
@@ -150,30 +117,6 @@ def test_a_partial_warp_counts_its_active_lanes():
     assert result.counters["global_load_useful_bytes"] == 37 * 4
 
 
-def test_lanes_chosen_by_their_number_in_the_warp_store_in_every_warp():
-    source = """extern "C" __global__ void k(float *out) {
-    __shared__ float tile[96];
-    unsigned lane;
-    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
-    tile[threadIdx.x] = 1;
-    __syncthreads();
-    if (lane < 16)
-        tile[threadIdx.x] = 7;
-    __syncthreads();
-    out[threadIdx.x + 96 * blockIdx.x] = tile[threadIdx.x];
-}"""
-    (out,), _ = run_cuda(source, np.zeros((2, 96), np.float32), grid=(2, 1, 1), block=(96, 1, 1))
-    assert out.array().tolist() == [[7.0 if t % 32 < 16 else 1.0 for t in range(96)]] * 2
-
-
-@pytest.mark.parametrize(("size", "taken"), [(0, 16), (1, 16), (16, 16), (17, 32), (4096, 4096)])
-def test_shared_memory_of_a_block_is_whole_chunks_of_nan(size, taken):
-    shared = SharedMemory(3, size)
-    assert (shared.size, shared.block_bytes) == (size, taken)
-    assert shared.content.shape == (3, taken)
-    assert np.isnan(shared.view(4).view(np.float32)).all()
-
-
 def test_local_arrays():
     source = """extern "C" __global__ void k(int *out, int shift) {
     int mine[16];
@@ -201,18 +144,6 @@ extern "C" __global__ void k(int *out, const __grid_constant__ pair p) {
     given = np.arange(1, 9, dtype=np.int32).tobytes()
     (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(given,))
     assert out.array().tolist() == [13 + t % 4 + 1500 + 10000 * (5 + t % 4) for t in range(32)]
-
-
-def test_blocks_may_read_and_write_shared_memory_at_places_of_their_own():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int tile[64];
-    const int t = threadIdx.x, b = blockIdx.x;
-    tile[(t + b) % 32] = 100 * b + t;
-    __syncthreads();
-    out[32 * b + t] = tile[(t + 2 * b) % 32];
-}"""
-    (out,), _ = run_cuda(source, np.zeros(96, np.int32), grid=(3, 1, 1))
-    assert out.array().tolist() == [100 * b + (t + b) % 32 for b in range(3) for t in range(32)]
 
 
 def test_predicated_multiply_adds_are_counted_as_they_run():

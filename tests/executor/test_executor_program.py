@@ -2,28 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """PTX text by the letter of its manual, who reads and writes what, and where diverged lanes meet again."""
 
-import struct
-
 import numpy as np
 import pytest
 from each import each
 from executor_harness import refused
 
 from gpuprof.executor import UnsupportedInstruction, load_program
-from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import (
-    Imm,
     Instruction,
     Label,
-    Mem,
-    Not,
     Reg,
-    Special,
-    Sym,
     Variable,
-    Vec,
     parse,
 )
 
@@ -40,75 +31,6 @@ def one(text: str) -> Instruction:
     """The only instruction of a kernel."""
     (item,) = body(text)
     return item
-
-
-@pytest.mark.parametrize(
-    ("text", "operand"),
-    [
-        ("0", Imm(0)),
-        ("-1", Imm(-1)),
-        ("12U", Imm(12)),
-        ("017", Imm(0o17)),
-        ("-017", Imm(-0o17)),
-        ("0x1F", Imm(31)),
-        ("0XfU", Imm(15)),
-        ("-0x10", Imm(-16)),
-        ("0b101", Imm(5)),
-        ("0f3F800000", Imm(0x3F800000, 32)),
-        ("0d3FF0000000000000", Imm(0x3FF0000000000000, 64)),
-        ("1.5", Imm(struct.unpack("<Q", struct.pack("<d", 1.5))[0], 64)),
-        ("-2.5e3", Imm(struct.unpack("<Q", struct.pack("<d", -2500.0))[0], 64)),
-        ("WARP_SZ", Imm(32)),
-        ("%r3", Reg("%r3")),
-        ("%tid.x", Special("%tid.x")),
-        ("%laneid", Special("%laneid")),
-        ("tile", Sym("tile")),
-        ("tile+8", Sym("tile", 8)),
-        ("tile+0x10", Sym("tile", 16)),
-        ("tile-4", Sym("tile", -4)),
-        ("!%p1", Not(Reg("%p1"))),
-        ("{%r1, %r2}", Vec((Reg("%r1"), Reg("%r2")))),
-        ("[%rd1]", Mem(Reg("%rd1"))),
-        ("[%rd1+16]", Mem(Reg("%rd1"), 16)),
-        ("[%rd1+-16]", Mem(Reg("%rd1"), -16)),
-        ("[%rd1-16]", Mem(Reg("%rd1"), -16)),
-        ("[tile+4]", Mem(Sym("tile"), 4)),
-        ("[64]", Mem(Imm(64))),
-        ("[%rd1, {%r1, %r2}]", Vec((Mem(Reg("%rd1")), Vec((Reg("%r1"), Reg("%r2")))))),
-    ],
-)
-def test_operands(text, operand):
-    assert one(f"mov.u32 %r1, {text};").operands == (Reg("%r1"), operand)
-
-
-def test_predicates_locations_and_mnemonics():
-    items = body(
-        """.loc 1 7 3
-        @%p1 add.s32 %r1, %r2, 5;
-        .loc 2 90 1, function_name $L__info, inlined_at 1 9 5
-        @!%p2 ld.shared::cta.v2.f32 {%f1, %f2}, [%rd1+8];
-        .loc 1 0 0
-        setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p3;
-        bar.sync 0; // a comment; with a semicolon
-        /* another
-        one */ ret;"""
-    )
-    assert [item.opcode for item in items] == [
-        ("add", "s32"),
-        ("ld", "shared", "cta", "v2", "f32"),
-        ("setp", "lt", "and", "s32"),
-        ("bar", "sync"),
-        ("ret",),
-    ]
-    assert [(item.guard, item.negated) for item in items[:3]] == [
-        ("%p1", False),
-        ("%p2", True),
-        (None, False),
-    ]
-    assert [item.line for item in items] == [7, 9, 9, 9, 9]
-    assert items[2].operands == (Reg("%p1"), Reg("%p2"), Reg("%r1"), Reg("%r2"), Not(Reg("%p3")))
-    assert items[1].name == "ld.shared.cta.v2.f32"
-    assert items[4].operands == ()
 
 
 def test_scopes_keep_their_names_apart_and_see_those_around_them():
@@ -129,26 +51,6 @@ def test_scopes_keep_their_names_apart_and_see_those_around_them():
     ]
     assert labels == jumps
     assert len(set(labels)) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "variable"),
-    [
-        (".global .align 4 .b8 a[12];", Variable("a", "global", 4, 12)),
-        (".visible .global .u32 a;", Variable("a", "global", 4, 4)),
-        (".global .v4 .f32 a;", Variable("a", "global", 16, 16)),
-        (".const .align 8 .f64 a[2] = {0d3FF0000000000000, 0};", None),
-        (".global .u16 a[3] = {1, 0xFFFF};", Variable("a", "global", 2, 6, b"\1\0\xff\xff\0\0")),
-        (".global .s8 a = -1;", Variable("a", "global", 1, 1, b"\xff")),
-        (".extern .shared .align 16 .b8 a[];", Variable("a", "shared", 16, 0, None, True)),
-        (".weak .const .align 2 .u16 a = 513;", Variable("a", "const", 2, 2, b"\1\2")),
-    ],
-)
-def test_variables(text, variable):
-    (found,) = parse(HEAD + text).variables
-    if variable is None:
-        variable = Variable("a", "const", 8, 16, struct.pack("<dd", 1.0, 0.0))
-    assert found == variable
 
 
 def test_parameters_of_entries_and_functions():
@@ -174,23 +76,6 @@ def test_parameters_of_entries_and_functions():
         [Variable("a", "param", 8, 8), Variable("b", "param", 4, 12)],
         [Variable("r", "param", 4, 4)],
     )
-
-
-def test_what_stands_between_functions_is_passed_over():
-    module = parse(
-        HEAD
-        + """.pragma "nounroll";
-        .section .debug_str
-        { info: .b8 1,2; .b8 { 3 } }
-        .visible .entry k() { ret; }
-        .alias a, b;
-        .section .debug_loc { .b8 0; }
-        .visible .entry l() { trap; }"""
-    )
-    assert [(name, function.body[0].name) for name, function in module.functions.items()] == [
-        ("k", "ret"),
-        ("l", "trap"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -243,24 +128,6 @@ def test_syntax_that_is_not_modelled_is_named(text, name):
 def test_what_instructions_read_and_write(text, reads, writes):
     found = reads_and_writes(one(text))
     assert [" ".join(name.removeprefix("%") for name in names) for names in found] == [reads, writes]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("fma.rn.f32 %f1, %f2, %f3, %f4;", {"ffma": 1}),
-        ("mad.f32 %f1, %f2, %f3, %f4;", {"ffma": 1}),
-        ("fma.rz.f64 %rd1, %rd2, %rd3, %rd4;", {"dfma": 1}),
-        ("mad.rn.f64 %rd1, %rd2, %rd3, %rd4;", {"dfma": 1}),
-        ("mad.lo.s32 %r1, %r2, %r3, %r4;", {}),
-        ("fma.rn.f16x2 %r1, %r2, %r3, %r4;", {}),
-        ("div.rn.f32 %f1, %f2, %f3;", {"ffma": 5}),
-        ("div.approx.f32 %f1, %f2, %f3;", {}),
-        ("add.rn.f32 %f1, %f2, %f3;", {}),
-    ],
-)
-def test_multiply_adds_of_one_instruction(text, expected):
-    assert dict(fused_multiply_adds(one(text))) == expected
 
 
 def widths(text: str, alignment: int = 256) -> list[int]:
@@ -437,47 +304,6 @@ def test_lanes_meet_where_every_way_that_does_not_end_early_passes(seed):
     for block, expected in zip(blocks, reachable_end, strict=True):
         if block.end is End.BRANCH:
             assert block.rejoin == expected, (seed, [b.successors for b in blocks])
-
-
-def test_guarded_ends_are_branches_around_them():
-    blocks = basic_blocks(body("@%p1 bar.sync 0;\n@!%p2 ret.uni;\nmov.u32 %r1, 1;\n@%p3 trap;\nret;"))
-    ends = [(block.end, block.last.guard if block.last else None, len(block.body)) for block in blocks]
-    assert [end for end, _, _ in ends] == [
-        End.BRANCH,
-        End.BARRIER,
-        End.BRANCH,
-        End.EXIT,
-        End.BRANCH,
-        End.TRAP,
-        End.EXIT,
-    ]
-    skip, _, leave, _, fall, _, _ = blocks
-    assert (skip.last.negated, skip.target, skip.otherwise) == (True, 2, 1)
-    # The lone `ret` ends those threads at once.
-    assert (leave.last.negated, leave.target, leave.otherwise) == (False, 4, EXIT_BLOCK)
-    assert (fall.last.negated, fall.target, fall.otherwise) == (True, EXIT_BLOCK, 5)
-
-
-def test_jumps_barriers_and_blocks_without_an_end():
-    blocks = basic_blocks(
-        body(
-            """bar.warp.sync -1;
-            A: @%p1 bra B;
-            B: barrier.cluster.arrive;
-            bra A;
-            barrier.sync 1;
-            C:
-            D: mov.u32 %r1, 1;"""
-        )
-    )
-    assert [(block.end, block.target) for block in blocks] == [
-        (End.JUMP, 1),
-        (End.JUMP, 2),  # a branch to where it would go anyway
-        (End.JUMP, 1),
-        (End.BARRIER, 4),
-        (End.JUMP, EXIT_BLOCK),
-    ]
-    assert [len(block.body) for block in blocks] == [1, 0, 1, 0, 1]
 
 
 @each(

@@ -10,31 +10,6 @@ from gpuprof.executor import FaultKind
 
 pytestmark = pytest.mark.deep
 
-#: Ways to take a lock, of one lane or of many of a warp.
-TAKE = {
-    "compare and swap": "while (atomicCAS(lock, 0, 1) != 0) ;",
-    "exchange": "while (atomicExch(lock, 1) != 0) ;",
-    "read before trying": "do while (*(volatile int *)lock != 0) ; while (atomicCAS(lock, 0, 1) != 0);",
-    "longer and longer pauses": """unsigned pause = 8;
-    while (atomicCAS(lock, 0, 1) != 0) {
-        __nanosleep(pause);
-        if (pause < 256)
-            pause *= 2;
-    }""",
-    "counted tries": "while (atomicCAS(lock, 0, 1) != 0) ++tries;",
-    "whose lock it is": "while (atomicCAS(lock, 0, 1 + (int)threadIdx.x) != 0) ;",
-}
-LOCKED = """extern "C" __global__ void k(int *lock, int *sum) {
-    int tries = 0;
-    %s
-    __threadfence();
-    *sum += 1 + threadIdx.x;
-    __threadfence();
-    atomicExch(lock, 0);
-    if (tries < 0)
-        *sum = 0;
-}"""
-
 
 def test_who_stores_before_it_waits_wakes_those_that_wait_for_that():
     # Without loops of its own around the waits, each block does all between two of them at once.
@@ -141,29 +116,10 @@ def test_blocks_of_different_batches_contend_for_a_lock():
     assert total.array()[0] == sum(range(70))
 
 
-def test_a_flag_that_nobody_sets_is_told_at_once():
-    source = """extern "C" __global__ void k(volatile int *flag) {
-    if (threadIdx.x == 5)
-        while (flag[0] == 0) // planted
-            ;
-    __syncthreads();
-}"""
-    fault = caught(source, np.zeros(1, np.int32), block=(64, 1, 1))
-    assert (fault.kind, fault.thread, fault.source_line) == (FaultKind.ENDLESS, (5, 0, 0), 3)
-    assert "nothing that can still run changes what it polls there" in fault.detail
-
-
 def test_blocks_that_wait_for_more_than_can_ever_come_are_told():
     source = GRID.replace("gridDim.x * round", "(gridDim.x + 1) * round")
     none = np.zeros(70 * 1024, np.int32)
     fault = caught(source, none, none, scalars=(len(none),), grid=(70, 1, 1), block=(1024, 1, 1))
-    assert fault.kind is FaultKind.ENDLESS
-
-
-def test_a_lock_that_is_never_given_back_is_told():
-    fault = caught(
-        LOCKED.replace("atomicExch(lock, 0);", "") % TAKE["exchange"], *[np.zeros(1, np.int32)] * 2
-    )
     assert fault.kind is FaultKind.ENDLESS
 
 

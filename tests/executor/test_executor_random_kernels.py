@@ -32,45 +32,6 @@ ASKED = [(card, name) for card, answers in ANSWERS.items() for name in answers]
 UNEXPLAINED = {"random_0054": {"global_load_sectors", "global_load_efficiency_pct"}}
 
 
-def test_a_seed_is_always_the_same_kernel():
-    for seed in range(20):
-        first, again = random_kernel(seed), random_kernel(seed)
-        assert first.key == again.key
-        assert first.source == again.source
-    assert len({random_kernel(seed).key for seed in range(20)}) == 20
-
-
-def test_kernels_hold_what_they_are_for():
-    sources = "".join(random_kernel(seed).source for seed in range(100))
-    for word in (
-        "__shfl",
-        "__ballot_sync",
-        "__match_any_sync",
-        "__reduce_",
-        "atomicAdd(&bins",
-        "atomicXor(&s",
-    ):
-        assert word in sources
-    for word in (
-        *("copy<4", "copy<8", "copy_cut<16", "barrier<", "arrive<", "LEAVE", "switch", "continue;", "own["),
-    ):
-        assert word in sources
-    shapes = {random_kernel(seed).block for seed in range(100)}
-    assert any(x * y * z % 32 for x, y, z in shapes)
-    assert {sum(extent > 1 for extent in shape) for shape in shapes} >= {1, 2, 3}
-
-
-@pytest.mark.parametrize("seed", range(1000, 1006))
-def test_a_kernel_ends_well_and_twice_the_same(seed):
-    case = random_kernel(seed)
-    ptx = compile_cuda(case.source, case.options)
-    first, again = execute(case, ptx), execute(case, ptx)
-    for array, mine, twice in zip(case.arrays, first.arrays, again.arrays, strict=True):
-        assert mine.tobytes() == twice.tobytes()
-        assert mine.shape == array.shape
-    assert first.counters == again.counters
-
-
 @pytest.mark.parametrize(("card", "name"), ASKED)
 def test_what_a_card_answered(card, name):
     answer, case = ANSWERS[card][name], random_kernel(int(name.removeprefix("random_")))

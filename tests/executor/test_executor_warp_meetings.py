@@ -61,38 +61,6 @@ def test_lanes_with_masks_of_their_own_exchange_among_themselves(name):
     assert results(f"{start} {use} out[t] = d;") == results(one_by_one)
 
 
-def test_a_mask_in_a_register_names_who_takes_part():
-    found = results("""const unsigned mine = t % 2 ? 0xaaaaaaaa : 0x55555555;
-    out[t] = __ballot_sync(mine, t % 5 == 0);""")
-    fives = sum(1 << lane for lane in range(0, 32, 5)), sum(1 << (t % 32) for t in range(35, 64, 5))
-    assert found == [fives[t // 32] & (0xAAAAAAAA if t % 2 else 0x55555555) for t in range(64)]
-
-
-def test_lanes_that_wait_meet_those_that_come_later_in_a_loop():
-    """In each turn another lane comes from the branch, where it reads what all others brought."""
-    found = results("""unsigned sum = 0;
-    for (int i = 0; i < 32; ++i) {
-        unsigned v = t + i, d;
-        if (t % 32 == i)
-            asm volatile("redux.sync.add.u32 %0, %1, -1;" : "=r"(d) : "r"(1000 * v));
-        else
-            asm volatile("redux.sync.add.u32 %0, %1, -1;" : "=r"(d) : "r"(v));
-        sum += d;
-    }
-    out[t] = sum;""")
-    first = [sum((1000 if t == i else 1) * (t + i) for t in range(32)) for i in range(32)]
-    second = [sum((1000 if t == 32 + i else 1) * (t + i) for t in range(32, 64)) for i in range(32)]
-    assert found == [sum(first)] * 32 + [sum(second)] * 32
-
-
-def test_lanes_that_ended_or_went_on_to_the_end_are_not_waited_for():
-    assert results("unsigned d = 5; if (t % 32 < 20) d = __reduce_add_sync(0xffffffff, 1u); out[t] = d;") == [
-        20 if t % 32 < 20 else 5 for t in range(64)
-    ]
-    early = "if (t % 32 >= 20) return; out[t] = __ballot_sync(0xffffffff, t % 2);"
-    assert results(early) == [0xAAAAA if t % 32 < 20 else 0 for t in range(64)]
-
-
 def test_lanes_at_a_join_go_on_to_the_operation_that_the_others_wait_at():
     """Half of a warp votes within the branch, the other half behind it: with one mask, in one vote."""
     found = results("""unsigned d = 0, late = 0;
@@ -118,14 +86,6 @@ def test_registers_within_a_basic_block_survive_others_that_run_it_meanwhile():
     out[t] = d;""")
     votes = [sum(1 << (t % 32) for t in range(32 * w, 32 * w + 32) if 7 * t % 5 == 0) for w in (0, 1)]
     assert found == [(votes[t // 32] + 7 * t % 5) % 2**32 for t in range(64)]
-
-
-def test_lanes_that_a_guard_keeps_out_do_not_take_part():
-    found = results("""unsigned d = 3;
-    asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 10; @p redux.sync.add.u32 %0, %1, 0x3ff; }"
-                 : "+r"(d) : "r"(t % 32));
-    out[t] = d;""")
-    assert found == [45 if t % 32 < 10 else 3 for t in range(64)]
 
 
 def test_operations_of_different_kinds_never_meet():

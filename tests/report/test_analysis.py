@@ -182,10 +182,6 @@ class TestLadder:
         assert copy.median_us < fastest.median_us
         assert (found.fastest, found.rung("naive_row").previous) == ("naive_col", None)
 
-    def test_a_kernel_without_a_record_still_shows(self) -> None:
-        bare = replace(gemm_run(), kernels=())
-        assert {rung.kernel.id for rung in ladder(bare, "128").rungs} == {case.kernel for case in bare.cases}
-
 
 class TestClaims:
     def claims(self, old: dict[str, Counter], new: dict[str, Counter], after="a", **moves):
@@ -252,7 +248,6 @@ def moved(**values: float) -> tuple[str, ...]:
 
 
 LOADS = {"global_load_requests": 10, "global_load_sectors": 160, "global_load_efficiency_pct": 25.0}
-STORES = {"global_store_requests": 10, "global_store_sectors": 320, "global_store_efficiency_pct": 12.5}
 
 
 class TestWhy:
@@ -263,17 +258,6 @@ class TestWhy:
             assert said.startswith("each warp load touches 16 sectors")
             assert (f", {enough.get(pct)} would suffice" in said) == (pct in enough)
             assert ("of their bytes used" in said) == (pct not in enough)
-
-    def test_efficiency_of_half_is_no_waste_and_without_requests_it_is_said_last(self) -> None:
-        assert moved(**{**LOADS, "global_load_efficiency_pct": 50.0}) == ()
-        said = moved(global_load_efficiency_pct=12.5, **STORES)
-        assert ["32 sectors, 4 would" in said[0], said[1]] == [True, "load efficiency only 12.5 %"]
-
-    def test_the_larger_waste_goes_first_and_less_than_a_tenth_of_all_sectors_is_left_out(self) -> None:
-        assert [text[:15] for text in moved(**LOADS, **STORES)] == ["each warp store", "each warp load "]
-        stores = {"global_store_requests": 100, "global_store_efficiency_pct": 100.0}
-        assert len(moved(**LOADS, **stores, global_store_sectors=1_040)) == 1  # 120 unused of 1200
-        assert moved(**LOADS, **stores, global_store_sectors=1_041) == ()
 
 
 class TestCounters:

@@ -10,7 +10,6 @@ import pytest
 from page_reader import PageReader, expanded
 from synthetic_runs import counted_run, gemm_run, sim_run
 
-from gpuprof.api.measured_run import MeasuredRun as ApiRun
 from gpuprof.report.device_facts import rates_table
 from gpuprof.report.html import render_html
 from gpuprof.results import Run
@@ -62,22 +61,6 @@ def test_each_part_is_a_bar_and_the_longest_is_marked() -> None:
     assert least == sorted(least, reverse=True)
 
 
-def test_the_measured_time_is_one_line_through_all_bars_beyond_all_of_them() -> None:
-    (picture,) = pictures(page(), "naive")
-    lines = widths(picture, "measured")
-    assert len(lines) == len(widths(picture, "least")) == 5
-    assert set(lines) == {round(100 / 1.04, 2)}
-    assert max(widths(picture, "least")) < lines[0]
-
-
-def test_what_moved_since_the_rung_below_stands_under_the_picture() -> None:
-    text = PageReader(page()).text
-    assert text.count("Against naive: L2 up to 20.5 ms → 1.03 ms; Issue slots 11.3 ms → 14.5 ms; ") == 1
-    assert (
-        text.count("Against smem_tiled: Issue slots 14.5 ms → 5.32 ms; Shared memory and L1 17.5 ms → ") == 2
-    )
-
-
 def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
     reader = PageReader(page())
     hot = [tag["id"] for name, tag in reader.tags if name == "b" and "id" in tag]
@@ -85,12 +68,6 @@ def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
     assert linked
     assert set(linked) <= set(hot)
     assert "sum += a[k] * b[(size_t)k * N]; ◂ binds: most of shared/L1" in reader.text
-
-
-def test_without_a_time_there_is_no_line_and_no_share() -> None:
-    (picture,) = pictures(expanded(render_html(sim_run())), "naive")
-    assert widths(picture, "measured") == []
-    assert "Of the measured time" not in picture
 
 
 def test_the_ladder_can_be_drawn_by_bounds_with_the_time_as_a_mark() -> None:
@@ -117,18 +94,3 @@ def test_what_the_device_reached_stands_beside_what_it_promises() -> None:
     text = PageReader(render_html(measured(gemm_run()))).text
     assert "| FMA (f32) | 65,500 | 66,910 | 97.9 % | GFLOP/s" in text
     assert "What small kernels reached" not in PageReader(render_html(gemm_run())).text
-
-
-def test_the_limit_is_told_of_both_rates() -> None:
-    text = PageReader(render_html(measured(gemm_run()))).text
-    assert "21.2 % of measured peak compute" in text
-
-
-def test_a_gate_holds_a_measured_case_against_its_bound() -> None:
-    (case,) = ApiRun(counted_run()).find(kernel="reg_2x1")
-    assert case.bound_by == "l1"
-    assert 92 < case.pct_of_bound < 94
-    assert case.pct_of_bound == pytest.approx(100 * case.bound_us / case.median_us)
-    assert case.why[0].startswith("vs smem_tiled: Issue slots 14.5 ms → 5.32 ms; ")
-    assert case.why[1].startswith("bound by Shared memory and L1: 9.24 ms at least, 93.0 %")
-    assert case.why[2].startswith("line 73 causes 44.4 %")

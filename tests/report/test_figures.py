@@ -20,7 +20,7 @@ from synthetic_runs import (
     timing,
 )
 
-from gpuprof.analysis.changes import FigureChange, changes
+from gpuprof.analysis.changes import changes
 from gpuprof.analysis.counts import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES, headline_rate
@@ -30,7 +30,6 @@ from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.lines import LineCounts
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
 from gpuprof.results import (
     Bound,
@@ -255,20 +254,6 @@ def test_rate_is_the_operations() -> None:
     assert headline_rate(of, replace(CASE, problem=Transpose(64, 64))).key == "gbps"
 
 
-@each(
-    step=[
-        (100, 200, "100 → 200 (×2.00)"),
-        (200, 100, "200 → 100 (÷2.00)"),
-        (100, 199, "100 → 199"),
-        (0, 5, "0 → 5"),
-        (5, 0, "5 → 0"),
-    ]
-)
-def test_factor_is_spelt_out_from_two_on(step: tuple[float, float, str]) -> None:
-    assert FigureChange(FIGURES["barriers"], *step[:2]).figures == step[2]
-    assert "×" not in FigureChange(FIGURES["global_load_efficiency_pct"], 10.0, 90.0).figures
-
-
 def test_waves_fill_the_device_by_what_an_sm_holds() -> None:
     of, _ = measured()
     assert waves(of, replace(CASE, occupancy=Occupancy(0.0, "registers", 0))) is None
@@ -296,13 +281,6 @@ def test_change_is_told_from_five_percent() -> None:
         (said,) = given(registers_per_thread=new)
         assert said.startswith(f"registers 1,000 → {new:,}")
         assert ("×" in said) == (new == 2000)
-
-
-def test_the_most_telling_change_goes_first() -> None:
-    assert given(registers_per_thread=500, spill_bytes=64) == [
-        "spills 0 B → 64 B",
-        "registers 1,000 → 500 (÷2.00)",
-    ]
 
 
 def limiter(median_us: float, **fields: object) -> tuple[str, str] | None:
@@ -347,20 +325,6 @@ def test_without_counts_the_limiter_is_the_roof_from_sixty_percent() -> None:
     assert limiter(compute_us / 0.3, grid=(119, 1, 1)) is None
     assert limiter(compute_us / 0.3, grid=(1, 1, 1), is_reference=True) is None
     assert limiter(1.0, outcome="incorrect") is None
-
-
-def test_clues_are_waste_then_spills_then_occupancy() -> None:
-    bare = replace(
-        CASE, counters={}, resources=Resources(255, 0, 0, 0), occupancy=Occupancy(35.0, "registers", 1)
-    )
-    assert clues_of(bare) == ()
-    spilled = replace(bare, resources=Resources(255, 0, 0, 2048), occupancy=Occupancy(34.9, "registers", 1))
-    assert clues_of(spilled) == (
-        "2 KiB of registers spilled per thread",
-        "occupancy 34.9 %, limited by registers",
-    )
-    wasteful = counters("ncu", global_load_efficiency_pct=12.5)
-    assert len(clues_of(replace(spilled, counters=wasteful))) == 3
 
 
 def test_status_of_what_was_only_compiled() -> None:

@@ -15,13 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import HOSTILE, RUNS, counted_run, counters, gemm_run, many_run, sim_run
+from synthetic_runs import RUNS, many_run, sim_run
 
 from gpuprof.analysis.status import status_of
 from gpuprof.comparison.cautions import cautions
-from gpuprof.reading import parse_run, read_run
+from gpuprof.reading import parse_run
 from gpuprof.report.html import render_html
-from gpuprof.report.page import build_page
 from gpuprof.report.source import header_lines, line_count, listing
 from gpuprof.results import Run
 
@@ -140,56 +139,6 @@ def test_without_a_gpu_no_time_is_shown(name: str) -> None:
     assert not {"time", "rate"} & {choice.get("key") for choice in choices}
 
 
-def test_a_counter_that_is_zero_everywhere_takes_no_row_but_is_named() -> None:
-    run = sim_run()
-    none = counters(branch_divergent_warps=0, barriers=3)
-    cases = tuple(replace(case, counters={**case.counters, **none}) for case in run.cases)
-    text = PageReader(render_html(replace(run, cases=cases))).text
-    assert "| Barriers | 3" in text
-    assert "| Divergent branches" not in text
-    assert "Counted, and 0: Divergent branches." in text
-
-
-def test_what_a_header_says_stands_beside_what_was_measured() -> None:
-    lines = reader_of("sim").text.splitlines()
-    start = lines.index("What its header says of the step from naive, and what this run measured")
-    assert lines[start + 1 : start + 7] == [
-        "| Figure | Header | 128",
-        "| Global load requests | falls | 131 k → 4,096 (÷32.0)",
-        "| Global load efficiency | rises | 82.5 % → 100 %",
-        "| Shared memory | rises | 0 B → 8 KiB",
-        "| Registers | rises | 40 → 40 not here: stays",
-        "| Async copy requests | stays | not measured",
-    ]
-    assert "this case has no such counter" in reader_of("sim").text.split("Why figures are missing")[1]
-
-
-def test_without_a_measurement_what_a_header_says_is_text() -> None:
-    assert "Said to move\nShared load wavefronts: falls\n" in reader_of("gemm").text
-
-
-def test_counts_of_the_executor_on_a_gpu_run_say_so() -> None:
-    run = gemm_run()
-    annotated = replace(run.cases[0], executor_counters=counters(global_load_sectors=327_680))
-    text = PageReader(render_html(replace(run, cases=(annotated, *run.cases[1:])))).text
-    assert "Counters, by the SIMT executor" in text
-
-
-def test_counters_are_defined_once_with_nsight_computes_names() -> None:
-    text = reader_of("counted").text
-    glossary = text.split("\nGlossary\n")[-1]
-    for metric in (
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
-        "lts__t_sector_hit_rate.pct",
-    ):
-        assert glossary.count(metric) == text.count(metric) == 1
-    card = text.split("Kernels\n")[-1].split("\nGlossary\n")[0]
-    for label in ("L2 hit rate", "DRAM bytes read", "Stall: long scoreboard", "Global load throughput"):
-        assert f"| {label} |" in card
-    assert "stall_" not in card
-
-
 @ALL
 def test_each_word_and_each_reason_is_explained_once(name: str) -> None:
     reader = reader_of(name)
@@ -200,45 +149,12 @@ def test_each_word_and_each_reason_is_explained_once(name: str) -> None:
     assert "A counter that gpuprof does not describe" not in reader.text.split("\nGlossary\n")[-1]
 
 
-def test_a_tile_names_the_kernel_that_ran_before_its_alias_with_time_factor_share_and_limiter() -> None:
-    tiles = PageReader(render_html(read_run(SAMPLES / "gemm-h200.json"))).text
-    assert "streamk (by_size)\n2.51 ms 1.07× cuBLAS\n" in tiles
-    assert "83.3 % of measured peak compute · issue 88.6 %" in tiles
-
-
-def test_the_steps_lead_from_the_first_rung_to_the_winner_with_their_gains() -> None:
-    (group,) = build_page(read_run(SAMPLES / "gemm-h200.json")).groups
-    steps = group.sizes[-1].steps
-    assert steps is not None
-    names = [row.cells[0].text for row in steps.rows]
-    assert [row.cells[1].text for row in steps.rows] == ["naive", *names[:-1]]
-    assert names[-1] == "streamk"
-    assert all(re.match(r"[▲▼≈] [\d.]+×", row.cells[2].text or "") for row in steps.rows)
-
-
-def test_a_reference_explains_itself_and_has_no_source() -> None:
-    text = reader_of("referenced").text
-    section = text.split("cuBLAS GEMM reference, not a rung")[1].split("NumPy on the CPU reference, not")[0]
-    assert "Source, " not in section
-    assert "Compiler" not in section
-    ladder = next(chart for chart in reader_of("referenced").charts().values() if chart["kind"] == "bars")
-    (slowest,) = [place for place, row in enumerate(ladder["rows"]) if row["name"].startswith("NumPy")]
-    assert sum(row["reference"] for row in ladder["rows"]) == 2
-    assert slowest == 3
-    assert ladder["choices"][0]["bars"][slowest]["text"] == "759 GFLOP/s · 181 ms"
-
-
 def test_forty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
     page = render_html(many_run())
     assert len(page.encode()) < 5_000_000
     charts = PageReader(page).charts().values()
     (scaling,) = [chart for chart in charts if chart["title"].startswith("Rate over size")]
     assert sum(series["shown"] for series in scaling["choices"][0]["series"]) == 7
-
-
-def test_sizes_of_one_extent_have_no_place_on_an_axis_of_sizes() -> None:
-    charts = PageReader(render_html(read_run(SAMPLES / "attention-h200.json"))).charts().values()
-    assert not [chart for chart in charts if chart["title"].startswith("Rate over size")]
 
 
 def changed(run: Run, place: str, text: str) -> Run:
@@ -286,25 +202,3 @@ def test_source_lines_are_numbered_as_in_the_file() -> None:
     assert [number for number, text in enumerate(lines, first + 1) if text] == [18, 20]
     # A column that no line has anything in is left out.
     assert [column.label for column in shown.counts] == ["Sectors / request", "Share of sectors"]
-
-
-def test_the_line_that_the_bound_names_is_the_one_marked() -> None:
-    (section,) = [item for item in build_page(counted_run()).kernels if item.record.id == "reg_2x1"]
-    (named,) = [size.bounds.hot_line for size in section.sizes if size.bounds]
-    assert section.code is not None
-    assert re.findall(r'<b id="kernel-reg_2x1-L(\d+)">', section.code.code) == [str(named)]
-    assert "binds: most of shared/L1" in section.code.code
-    for column in section.code.counts:
-        assert str(column.text).split("\n")[named - section.code.first].startswith("<b>")
-
-
-def test_rendering_changes_nothing() -> None:
-    run = gemm_run()
-    assert render_html(run) == render_html(gemm_run())
-    assert run == gemm_run()
-
-
-def test_a_hostile_string_is_shown_and_not_dropped() -> None:
-    assert "</script><img src=x onerror=alert(1)>" in reader_of("hostile").text
-    assert "\\u202eevil\\u202c" in reader_of("hostile").text
-    assert HOSTILE not in reader_of("hostile").text

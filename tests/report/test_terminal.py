@@ -16,7 +16,7 @@ from gpuprof.analysis.banners import banners
 from gpuprof.analysis.status import status_of
 from gpuprof.reading import read_run
 from gpuprof.report.answer_text import answer_document
-from gpuprof.report.document import Document, Section, Table
+from gpuprof.report.document import Document
 from gpuprof.report.run_text import run_report, show_run
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Run
@@ -88,24 +88,12 @@ def test_colour_only_adds_codes() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == table(gemm_run(), 100, color=False)
 
 
-def test_columns_stay_aligned_in_ascii() -> None:
-    rows = [line for line in in_ascii(run_report(gemm_run())).splitlines() if " ok  " in line]
-    assert len(rows) == 9
-    assert len({row.index("+ ok") for row in rows}) == 1
-
-
 def test_the_kernel_that_was_chosen_is_named_with_its_block() -> None:
     lines = table(chosen_run(), 160).splitlines()
     shown = {line.split()[1]: line for line in lines if line.startswith("by_size")}
     assert "→ reg_2x1 32x16" in shown["128"]
     assert "→ float4_4x4 16x16  " in shown["4096"]
     assert "1x1" not in shown["4095"]
-
-
-def test_the_answer_names_the_kernel_that_ran() -> None:
-    text = answer(chosen_run())
-    assert "float4_4x4" in next(line for line in text.splitlines() if "Fastest" in line)
-    assert "by_size" not in text.partition("not applicable")[0]
 
 
 @pytest.mark.parametrize("name", ["sim", "compiled"])
@@ -182,29 +170,12 @@ def test_what_does_not_apply_is_counted_unless_it_was_named() -> None:
     assert "Not for f32." in file.getvalue()
 
 
-def test_columns_of_an_answer_go_by_rank() -> None:
-    held = answer_document(gemm_run()).content[0]
-    assert isinstance(held, Section)
-    columns = next(item for item in held.content if isinstance(item, Table)).columns
-    heads = printed(answer_document(gemm_run()), 50)
-    shown = [column for column in columns if re.search(rf" {column.label}\b", heads.partition("hidden")[0])]
-    gone = [column for column in columns[1:] if column not in shown]
-    assert gone
-    assert all(column.rank for column in gone)
-
-
 def test_what_is_not_counted_yet_limits_nothing() -> None:
     text = answer(gemm_run(), pending=True)
     rows = [line for line in text.splitlines() if line.startswith(("reg_2x1", "naive"))]
     assert rows
     assert all(line.endswith("…") for line in rows)
     assert "-bound" not in text
-
-
-def test_the_simplest_and_the_library_stand_beside_the_fastest() -> None:
-    text = answer(RUNS["referenced"]())
-    assert re.search(r"^naive ", text, re.MULTILINE)
-    assert re.search(r"^\S*cuBLAS", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -236,17 +207,3 @@ def legend(text: str) -> dict[str, str]:
 def folded(text: str) -> str:
     """Paragraphs that hang behind a mark, on one line each."""
     return re.sub(r"\n  (?=\S)", " ", text)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_answer_stands_above_the_table(width: int) -> None:
-    lines = table(gemm_run(), width).splitlines()
-    heading = next(index for index, line in enumerate(lines) if line.startswith("kernel "))
-    first = next(index for index, line in enumerate(lines) if line.startswith("Fastest"))
-    assert first < heading
-
-
-def test_a_figure_stays_on_a_line_with_its_unit() -> None:
-    for width in range(40, 100, 7):
-        text = table(gemm_run(), width)
-        assert not [line for line in text.splitlines() if line.strip().startswith("% ")]

@@ -5,14 +5,12 @@
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from each import each
 from loaded_packages import loaded
-from problem_support import ladder, shipped_kernels
+from problem_support import ladder
 from unit_support import build_request, gpuprof, write_transpose_kernel
 
 from gpuprof.commands.profile import Destination, exit_code
@@ -88,67 +86,6 @@ def test_works_where_cuda_bindings_are_not_installed(compiled, tmp_path, command
 
 
 # Help, lists and versions.
-
-
-def test_help_names_every_command(tmp_path):
-    assert gpuprof("--version", cwd=tmp_path).stdout.startswith("gpuprof ")
-    process = gpuprof("--help", cwd=tmp_path)
-    assert process.returncode == 0
-    for command in (*shipped_names(), "report", "list", "devices"):
-        assert f"\n  {command} " in process.stdout
-
-
-def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
-    process = gpuprof("list", cwd=tmp_path)
-    assert process.returncode == 0
-    sections = {}
-    for line in process.stdout.splitlines():
-        if line.startswith("gpuprof "):
-            sections[line.split()[1]] = rows = []
-        elif line and not line.startswith(" "):
-            rows.append(line)
-    assert tuple(sections) == shipped_names()
-    words = process.stdout.replace(",", " ").split()
-    for kernel in shipped_kernels():
-        assert kernel.id in words
-    for kernel in (kernel for name in shipped_names() for kernel in shipped_ladder(name).rungs):
-        names, rows = [kernel.id, *kernel.aliases], sections[kernel.operation]
-        (line,) = [line for line in rows if line.replace(",", " ").split()[: len(names)] == names]
-        block = f"{kernel.launch.block[0]}x{kernel.launch.block[1]}"
-        assert ("varies" if kernel.choices else block) in line
-
-
-@pytest.mark.deep
-@each(
-    command=[
-        "{gpuprof} list 1>&{writer}",
-        "{gpuprof} devices 1>&{writer}",
-        "{gpuprof} --help 1>&{writer}",
-        "{gpuprof} --version 1>&{writer}",
-        "{gpuprof} list >&-",
-        "({gpuprof} transpose -k naive_row --sizes 64 --device none -o out; echo $? >status) 2>&1 | true",
-    ]
-)
-def test_reader_that_has_gone_is_no_error(tmp_path, command):
-    reader, writer = os.pipe()
-    os.close(reader)
-    line = command.format(gpuprof=f"{sys.executable} -m gpuprof", writer=writer)
-    try:
-        process = subprocess.run(
-            ["bash", "-c", line],
-            cwd=tmp_path,
-            pass_fds=[writer],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-    finally:
-        os.close(writer)
-    assert process.stdout == process.stderr == ""
-    if "status" in command:
-        assert (tmp_path / "status").read_text() == "0\n"
-        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "results.json"]
 
 
 def test_terminal_without_the_characters_is_no_error(tmp_path):
@@ -247,16 +184,6 @@ def test_gpu_that_is_not_there_is_an_environment_error(tmp_path):
 TINY = ("transpose", "-k", "naive_row", "--sizes", "64", *NONE, "--quiet")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_output_in_a_read_only_directory_is_refused(tmp_path):
-    tmp_path.chmod(0o555)
-    process = gpuprof(*TINY, "-o", "out", cwd=tmp_path)
-    assert (
-        said(process) == "gpuprof: Cannot write out/results.json: Permission denied.\n  Name another path.\n"
-    )
-    assert process.returncode == ExitCode.BAD_INPUT
-
-
 def test_output_file_that_is_a_directory_is_refused(tmp_path):
     (tmp_path / "d").mkdir()
     process = gpuprof(*TINY, "--json", "d", cwd=tmp_path)
@@ -285,16 +212,6 @@ def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
     assert sorted(path.name for path in directory.iterdir()) == ["report.html", "results.json"]
     where = directory.relative_to(tmp_path)
     assert process.stdout == f"Wrote {where / 'results.json'}\nWrote {where / 'report.html'}\n"
-
-
-def test_path_that_is_not_utf8_is_as_good_as_any(tmp_path):
-    process = gpuprof(*TINY, "-o", b"caf\xe9", cwd=tmp_path)
-    said(process)
-    assert process.returncode == ExitCode.OK
-    results = tmp_path / os.fsdecode(b"caf\xe9") / "results.json"
-    assert read_run(results).complete
-    assert gpuprof("report", os.fsencode(results), "-q", cwd=tmp_path).returncode == ExitCode.OK
-    assert "caf\\udce9" in results.with_name("report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from gpuprof import load
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.cli import app
 from gpuprof.devices.cards import card_names, load_card
-from gpuprof.errors import ExitCode, did_you_mean
+from gpuprof.errors import ExitCode
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shipped import shipped_names
 from gpuprof.reading import read_run
@@ -79,17 +79,6 @@ def test_a_name_that_is_not_in_the_systems_encoding_is_a_name(tmp_path, name, en
     assert "Traceback" not in done.stderr
     assert done.returncode == ExitCode.OK
     assert read_run(tmp_path / "out" / "report.html").cases == read_run(tmp_path / "out").cases
-
-
-def test_markdown_goes_to_a_file(measured):
-    printed = gpuprof("report", "r.json", "--markdown", cwd=measured).stdout
-    process = gpuprof("report", "r.json", "--markdown", "-o", "r.md", cwd=measured)
-    assert process.stdout == "Wrote r.md\n"
-    assert (measured / "r.md").read_text(encoding="utf-8").strip() == printed.strip()
-    again = gpuprof("report", "r.json", "--markdown", "-o", "r.md", cwd=measured)
-    assert "r.md exists already." in again.stderr
-    assert again.returncode == ExitCode.BAD_INPUT
-    assert not (measured / "r.html").exists()
 
 
 @pytest.mark.parametrize(
@@ -351,13 +340,6 @@ def test_a_slip_of_the_finger_is_answered_with_the_word_that_was_meant(tmp_path,
     assert fix in process.stderr
     assert "Traceback" not in process.stderr
     assert process.returncode == ExitCode.BAD_INPUT
-
-
-def test_did_you_mean():
-    assert did_you_mean("NAIVE", ["naive", "other"]) == "Did you mean naive?"
-    assert did_you_mean("abcd", ["abce", "abcf", "zzzz"]) == "Did you mean abcf or abce?"
-    assert did_you_mean("abcd", ["abce", "abcf"], most=1).count(" or ") == 0
-    assert did_you_mean("qqq", ["naive"], "There is only naive.") == "There is only naive."
 
 
 # Colour and width.

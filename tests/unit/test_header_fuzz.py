@@ -20,7 +20,6 @@ from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report
 from gpuprof.report.terminal import print_document
-from gpuprof.tables import FilePlace, TableReader, read_toml
 
 PATH = Path("mine.cu")
 #: One sentence: the file, a line of it where the complaint is of one, and no line break.
@@ -206,28 +205,6 @@ def test_the_line_is_that_of_the_field(old, new, words):
     assert words in caught.value.what
     line = line_of(text, "[work]") if "work.bytes" in words else text[: text.index(new)].count("\n") + 1
     assert caught.value.what.startswith(f"mine.cu:{line}: ")
-
-
-def test_the_parser_counts_the_lines_of_the_file():
-    text = WHOLE.replace("rung = 10", "rung = = 10")
-    with pytest.raises(HeaderError, match=rf"at line {line_of(text, 'rung')}, column 8"):
-        read_kernels(text, PATH, shipped_operation)
-
-
-def test_fields_within_texts_and_lists_have_no_line_of_their_own():
-    text = 'a = """\nb = 1\n"""\nlist = [\n  "c = 1",\n]\n[[t]]\nd = 1\n[[t]]\nd = 2\n["q r"]\ne.f = 3\n'
-    place = FilePlace("x.toml", text, 10)
-    read_toml(text, "x.toml")
-    found = {field: place.at(field) for field in [("b",), ("list", "c"), ("t", 0, "d"), ("t", 1, "d")]}
-    assert found == {
-        ("b",): "x.toml:10",
-        ("list", "c"): "x.toml:13",
-        ("t", 0, "d"): "x.toml:17",
-        ("t", 1, "d"): "x.toml:19",
-    }
-    assert place.at(("q r", "e", "f")) == "x.toml:21"
-    assert place.at(("t", 1, "absent")) == "x.toml:18"
-    assert str(TableReader({}, place).error("list", "is bad")) == "x.toml:13: list is bad."
 
 
 HOSTILE = "</script><img src=x onerror=alert(1)>|`*_[x](y)\u202e\x1b[31m"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_reader import expanded
-from unit_support import DEVICE, busy_runs, parse_kernel, runs
+from unit_support import DEVICE, busy_runs, parse_kernel
 
 from gpuprof import page_data
 from gpuprof.analysis.counts import MOST_FOREIGN
@@ -92,12 +92,6 @@ def soon(seconds=30):
 
 FEW = settings(max_examples=6, suppress_health_check=list(HealthCheck), deadline=None)
 SOME = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
-
-
-@FEW
-@given(runs())
-def test_any_run_can_be_shown(run):
-    render(run)
 
 
 @FEW
@@ -233,17 +227,6 @@ def test_nonsense_of_version_1_is_refused_with_its_place(place, value, words):
     assert caught.value.what.startswith(f"r.json does not match the results schema: {words}")
 
 
-def test_old_scalars_are_numbers():
-    for value in ("1", None, True, 10**400):
-        with pytest.raises(ResultsError, match=r"cases\[0\]\.problem\.alpha: is not a finite number"):
-            parse_run(changed(OLD[2], ("cases", 0, "problem", "alpha"), value), "r.json")
-
-
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json")), ids=lambda path: path.name)
-def test_what_was_measured_breaks_no_constraint(path):
-    assert read_run(path).cases
-
-
 # Long texts.
 
 
@@ -351,11 +334,6 @@ def test_results_file_is_written_in_linear_time_and_no_text_in_it_is_touched(sam
             assert parse_run(json.loads(dumps(run)), "r.json") == run
 
 
-def test_list_of_numbers_stands_on_one_line(sample):
-    (samples,) = sample.cases[0].timing.cold.rounds_us
-    assert f"\n      [{', '.join(map(json.dumps, samples))}]\n" in dumps(sample)
-
-
 def test_output_of_tools_is_searched_in_linear_time():
     with soon(SECONDS):
         assert diagnose_launch("lock GPU clock " * (MANY // 15)) is None
@@ -369,12 +347,6 @@ def test_sources_that_are_too_long_to_compare_are_not_compared():
     with soon():
         assert difference(many, many + "\ny") == "not compared: more than 2,000 lines"
     assert difference("a\nb\n", "a\nc\n").endswith("\n<del>-b</del>\n<ins>+c</ins>")
-
-
-def test_source_is_shown_up_to_so_many_lines(sample):
-    with soon():
-        page = render_html(with_record(sample, source="x;\n" * 100_000))
-    assert "more lines)" in expanded(page)
 
 
 def test_foreign_counters_get_no_more_columns_than_a_table_holds(sample):

@@ -18,7 +18,6 @@ from gpuprof.commands.texts import choose_kernels, parse_blocks
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_operation
-from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.declaration import read_operation
@@ -96,17 +95,6 @@ def test_bad_sizes_and_blocks_say_what_and_how(read, what, fix):
     assert caught.value.fix.startswith(fix)
 
 
-@pytest.mark.parametrize("parse", [sizes, parse_blocks, read_sim_blocks])
-def test_absurdly_long_number_is_refused(parse):
-    with pytest.raises(InputError):
-        parse("9" * 5000)
-
-
-@given(st.lists(st.tuples(*[st.integers(1, 2**31 - 2**16)] * 3), min_size=1, max_size=5, unique=True))
-def test_sizes_survive_their_text(listed):
-    assert sizes(",".join("x".join(map(str, size)) for size in listed)) == tuple(listed)
-
-
 @given(st.text(alphabet="0123456789xX,- .", max_size=12))
 def test_any_text_gives_usable_sizes_and_blocks_or_a_refusal(text):
     for option in ("sizes", "block"):
@@ -161,12 +149,6 @@ def test_empty_kernel_name_is_refused(names):
         chosen("gemm", names)
 
 
-def test_ones_own_file_joins_the_ladder_by_its_rung(tmp_path):
-    path = write_transpose_kernel(tmp_path, "mine", rung=45)
-    kernels = chosen("transpose", [f"unroll4_row,{path},naive_row"])
-    assert ids(kernels) == ["naive_row", "mine", "unroll4_row"]
-
-
 def test_two_files_of_one_name_are_refused_not_dropped(tmp_path):
     paths = []
     for directory in ("a", "b"):
@@ -187,10 +169,6 @@ def test_same_kernel_in_two_places_is_one(tmp_path):
 def test_block_that_a_named_kernel_cannot_take_is_refused():
     with pytest.raises(InputError, match="reg_2x1 runs with block 32x16 only, not 16x16"):
         request("gemm", ["naive", "reg_2x1"], block="32x16,16x16")
-
-
-def test_block_that_only_some_of_a_ladder_can_take_is_allowed():
-    assert request("gemm", block="16x16").blocks == ((16, 16, 1),)
 
 
 def test_block_that_no_kernel_can_take_is_refused():
@@ -217,11 +195,6 @@ def test_type_is_taken_as_reports_print_it(dtype, kind):
 def test_block_that_is_typed_as_a_list_is_not_run_as_rows(op, block, fix):
     with pytest.raises(InputError, match=re.escape(fix)):
         request(op, block=block)
-
-
-def test_lists_of_rows_are_blocks():
-    assert request("reduce", block="128,256").blocks == ((128, 1, 1), (256, 1, 1))
-    assert request("transpose", ["naive_row"], block="32x1,8x1").blocks == ((32, 1, 1), (8, 1, 1))
 
 
 def test_scalar_that_overflows_the_element_type_is_refused():
@@ -296,11 +269,6 @@ def test_kernel_that_can_run_with_no_block_of_a_sweep_runs_once_with_its_own():
     assert [case.block for case in cases] == [(32, 16, 1)]
 
 
-def test_kernel_that_chooses_its_block_runs_once_in_a_sweep():
-    cases = [case for case in plan_cases(request("gemm", block="1x1,16x16")) if case.name == "by_size"]
-    assert len(cases) == 1
-
-
 def test_plan_holds_sources_so_that_a_worker_needs_no_file(tmp_path, monkeypatch):
     path = write_transpose_kernel(tmp_path, "mine")
     source = path.read_text()
@@ -321,12 +289,6 @@ def test_size_beyond_memory_names_needed_and_available():
         " there are 24.0 GiB."
     )
     assert caught.value.fix == "Choose a smaller --sizes."
-
-
-def test_size_of_which_nothing_is_verified_names_its_arrays_only():
-    with pytest.raises(InputError) as caught:
-        check_memory([Gemm(32768, 32768, 32768)], (12 * 2**30,), 2**30)
-    assert caught.value.what == "Size 32768 needs 12.0 GiB of memory; there are 1.0 GiB."
 
 
 def test_one_variant_of_a_file_is_named_behind_it(tmp_path):

@@ -95,12 +95,6 @@ def test_json_that_nobody_can_get_is_said(tmp_path, command):
     assert process.returncode == ExitCode.ENVIRONMENT
 
 
-def test_standard_output_that_may_not_be_written_is_said(tmp_path):
-    process = shell("list 1</dev/null", tmp_path)
-    assert process.stderr == "gpuprof: Cannot write to standard output: Bad file descriptor.\n"
-    assert process.returncode == ExitCode.ENVIRONMENT
-
-
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_error_and_no_file_takes_their_place(tmp_path, closed):
     process = shell(f"transpose -k naive_row --sizes 64 --device none -o {NAME} {closed}", tmp_path)
