@@ -28,8 +28,8 @@ The way of a kernel through the rooms:
   float32 sums and products of a block, and the loads from shared memory that feed them, are one step, which
   machine code runs (`float_runs`, `native`); what the loads cost is known from the last time at the same
   addresses (`shared_loads`).
-- `definedness`, where that is asked for, makes each step one that also follows what was read of shared memory
-  that nobody had written: bit by bit, to where it would count.
+- `definedness` is an observer of steps, for who asks for it: it follows what was read of shared memory that
+  nobody had written, and of registers, bit by bit, to where it would count.
 - `divergence` keeps lanes that have parted: where they will join, who polls in vain, who waits at a warp
   operation for lanes of its warp that are elsewhere, and who at the barriers of blocks and clusters.
 - `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier. The
@@ -57,6 +57,7 @@ copy engine and the units of textures.
 """
 
 from gpuprof.executor.decode import Program, load_program
+from gpuprof.executor.definedness.following import Definedness
 from gpuprof.executor.faults import (
     FaultKind,
     KernelFault,
@@ -93,6 +94,7 @@ __all__ = [
     "Buffer",
     "CountedTotals",
     "Deed",
+    "Definedness",
     "Entry",
     "FaultKind",
     "GlobalMemory",

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
-from gpuprof.executor.definedness.following import before_end, follow
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Site
@@ -71,7 +70,7 @@ from gpuprof.executor.steps import (
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
-from gpuprof.executor.steps.coding import Coder, Step, group_step, refusal
+from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
 from gpuprof.executor.steps.device_maps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 from gpuprof.executor.steps.memory_steps import STRONG
@@ -254,7 +253,7 @@ class Program:
     clocks: frozenset[str]
     unmodelled: tuple[tuple[str, int], ...]
     unwritten: frozenset[int]
-    follows_undefined: bool
+    observer: StepObserver | None
     deciding: frozenset[str] | None
 
     @property
@@ -265,7 +264,7 @@ class Program:
 
 
 def load_program(
-    ptx: str, entry: str, *, follow_undefined: bool = False, with_slice: bool = False
+    ptx: str, entry: str, *, observer: StepObserver | None = None, with_slice: bool = False
 ) -> Program:
     """Parse and decode one kernel of a PTX text.
 
@@ -273,9 +272,8 @@ def load_program(
         ptx: The text, as NVRTC prints it for `compute_90` or lower; with `-lineinfo` counts and faults name
             source lines.
         entry: Name of the kernel.
-        follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
-            that counts depends on it, nor on a register before its first write, which else is 0. Launches do
-            and count the same, and take longer.
+        observer: Who sees each of its instructions in every launch. Launches do and count the same, and take
+            longer.
         with_slice: Whether its control slice is decoded too; see `program.slicing`.
 
     Raises:
@@ -286,7 +284,7 @@ def load_program(
         if entry not in module.functions:
             raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
         function = inline_calls(module.functions[entry], module)
-        return _Decoder(module, function, follow_undefined, with_slice).program(ptx)
+        return _Decoder(module, function, observer, with_slice).program(ptx)
 
 
 def flow_of(program: Program) -> list[BasicBlock]:
@@ -323,11 +321,13 @@ def _module(ptx: str) -> Module:
 
 
 class _Decoder:
-    def __init__(self, module: Module, function: Function, follow_undefined: bool, with_slice: bool) -> None:
+    def __init__(
+        self, module: Module, function: Function, observer: StepObserver | None, with_slice: bool
+    ) -> None:
         self.function = function
         self.with_slice = with_slice
         self.deciding: frozenset[str] | None = None
-        self.follow_undefined = follow_undefined
+        self.observer = observer
         self.shared = shared_layout(module, function)
         self.reserved_bytes = _reserved_bytes(module, function)
         if self.reserved_bytes:
@@ -411,7 +411,7 @@ class _Decoder:
             clocks=frozenset(coder.clocks),
             unmodelled=tuple(coder.unmodelled),
             unwritten=self._unwritten(),
-            follows_undefined=self.follow_undefined,
+            observer=self.observer,
             deciding=self.deciding,
         )
 
@@ -470,7 +470,7 @@ class _Decoder:
         steps: list[Step] = []
         meets: set[int] = set()
         readers = Counter(name for item in block.items for name in {*reads_and_writes(item)[0]})
-        for item in block.body if self.follow_undefined else gathered(block.body):
+        for item in block.body if self.observer else gathered(block.body):
             if isinstance(item, list):
                 steps += fused_step(self.coder, item, read_outside(item, readers))
             elif (step := self._step(item)) is not None:
@@ -484,8 +484,8 @@ class _Decoder:
             for family, times in () if item.guard else fused_multiply_adds(item):
                 fused[family, item.line] += times
         last = block.last
-        if self.follow_undefined and last is not None and (check := before_end(self.coder, last)):
-            steps.append(check)
+        if self.observer and last is not None and (before := self.observer.before_end(self.coder, last)):
+            steps.append(before)
         line = last.line if last else (block.body[-1].line if block.body else 0)
         result = RunnableBlock(
             steps,
@@ -527,7 +527,7 @@ class _Decoder:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
         try:
             step = self._modelled(item)
-            return follow(self.coder, item, step) if step is not None and self.follow_undefined else step
+            return self.observer.around(self.coder, item, step) if step and self.observer else step
         except UnsupportedInstruction as why:
             return refusal(self.coder, item, why.name)
 

@@ -16,7 +16,6 @@ from gpuprof.executor.divergence.warp_turns import WarpTurns
 from gpuprof.executor.faults import Index, KernelFault
 from gpuprof.executor.interleaving import Openness, Order, by_signals, run_interleaved
 from gpuprof.executor.lanes.tally import Site, Tally
-from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Cache, Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory, Restorable
@@ -28,7 +27,7 @@ from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.observers.store_trace import StoredBytes, StoreTrace, ValuelessBytes
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
-from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.control_slice import SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
 from gpuprof.executor.steps.wgmma_steps import COUNTED_AS_HMMA
@@ -377,7 +376,8 @@ class _Run:
         for name, per_block in (running.stored.by_name if running.stored else {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ blocks.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
-        self.remark = self.remark or _remark(batch) or self._remark_on_luck(running.shared_order)
+        found = batch.shadow.remark if batch.shadow is not None else ""
+        self.remark = self.remark or found or self._remark_on_luck(running.shared_order)
         self.remote |= {self.template.program.sites[site].family for site in batch.tally.remote}
         batch.close()
 
@@ -391,20 +391,6 @@ class _Run:
             f"undefined: line {lucky.line} reads as volatile what another lane of its warp stores in line"
             f" {lucky.store_line} (thread {thread} of block {block}), and no __syncwarp orders the two"
         )
-
-
-def _remark(batch: Batch) -> str:
-    """Say where a batch read what nobody had written; empty where it did not."""
-    read = batch.followed and batch.followed.first_read
-    if not read:
-        return ""
-    thread, block = batch.names(read.position)
-    where = f"thread {thread} of block {block}"
-    if read.byte == ABSENT_LANE:
-        what = f"a lane that takes no part in the exchange ({where})"
-    else:
-        what = f"byte {read.byte} of shared memory, which was never written ({where})"
-    return f"Line {read.line} reads {what}; no result depends on it"
 
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:

@@ -162,18 +162,19 @@ class LaunchTemplate:
 
     def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
         """Return a batch of the given blocks, ready to run."""
-        slots, follows = self.program.slots, self.program.follows_undefined
+        program, slots = self.program, self.program.slots
         batch = Batch(
-            self.program.kernel,
+            program.kernel,
             self.geometry,
             indices,
             self.memory,
             self.layout,
-            self.program.own,
-            self.program.means,
+            program.own,
+            program.means,
             tally,
-            followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
+        if program.observer is not None:
+            program.observer.begin(batch, program.own, {slot: slots.kept[slot] for slot in program.unwritten})
         batch.registers = list(self.registers)
         values = self.surroundings.of_blocks(self.layout.indices_of(indices))
         for name, slot in slots.specials.items():
@@ -198,17 +199,17 @@ class LaunchTemplate:
 
         Its races are looked for. If `order_shared`, accesses to shared memory are judged one by one, too:
         what does that is returned. To read what nobody has written is no fault by itself if that
-        `reads_poison`, or if it is followed.
+        `reads_poison`.
         """
         layout, program, events = self.layout, self.program, batch.events
         means, shared = program.means, None
         if order_shared:
             shared = SharedOrder(SharedBlocks(batch.shared, layout), races, means.polled)
-        passed_on = {FaultKind.UNINITIALISED_SHARED} if reads_poison or batch.followed is not None else set()
+        passed_on = {FaultKind.UNINITIALISED_SHARED} if reads_poison else set()
         passed_on |= {FaultKind.SHARED_RACE} if order_shared else set()
 
         def report(kind: FaultKind, *found: Any) -> None:
-            if kind not in passed_on:
+            if kind not in passed_on and not batch.passes_on(kind):
                 batch.fault(kind, *found)
 
         interval = PhasedInterval if means.phased or means.partial or layout.several else Interval
@@ -216,7 +217,7 @@ class LaunchTemplate:
         for part in program.own.reserved(layout):
             detector.assume_written(part)
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)
-        events.listeners = [events.order, detector]
+        events.listeners[:0] = [events.order, detector]
         if layout.several:
             about = batch.blocks, layout, events, batch.names, batch.fault
             events.listeners.insert(0, RemoteAccesses(*about, strict=not means.fences))

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from gpuprof.executor.memory.followed_memory import FollowedSharedMemory
+from gpuprof.executor.memory.shared_memory import SharedMemory
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def garbage(monkeypatch):
             original(self, blocks, size)
             self.content[:] = np.random.default_rng(seed).integers(0, 256, self.content.shape, dtype=np.uint8)
 
-        monkeypatch.setattr(FollowedSharedMemory, "__init__", start)
+        monkeypatch.setattr(SharedMemory, "__init__", start)
 
-    original = FollowedSharedMemory.__init__
+    original = SharedMemory.__init__
     return fill

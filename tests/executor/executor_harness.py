@@ -13,6 +13,7 @@ from cuda.bindings import nvrtc
 from gpuprof.errors import CaseFailure
 from gpuprof.executor import (
     Buffer,
+    Definedness,
     FaultKind,
     GlobalMemory,
     KernelFault,
@@ -78,7 +79,9 @@ def cuda_program(
     entry = re.search(
         r'extern "C" __global__ void (?:__(?:launch_bounds|cluster_dims)__\([^)]*\) )*(\w+)', source
     ).group(1)
-    return load_program(compile_cuda(source, options, arch), entry, follow_undefined=follow_undefined)
+    return load_program(
+        compile_cuda(source, options, arch), entry, observer=Definedness() if follow_undefined else None
+    )
 
 
 def run_cuda(
@@ -120,7 +123,7 @@ def run_ptx(
     """Run the kernel `k` of a PTX text, without its head, on copies of the arrays; return these."""
     memory = GlobalMemory()
     buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
-    program = load_program(PTX_HEAD + text, "k", follow_undefined=follow_undefined)
+    program = load_program(PTX_HEAD + text, "k", observer=Definedness() if follow_undefined else None)
     result = launch(program, (1, 1, 1), block, [*buffers, *scalars], memory)
     return [buffer.array() for buffer in buffers], result
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuprof.executor import GlobalMemory, launch, load_program
+from gpuprof.executor import Definedness, GlobalMemory, launch, load_program
 from gpuprof.executor.program.contraction import contract_products
 from gpuprof.executor.program.ptx import Function, Instruction, parse
 
@@ -101,7 +101,7 @@ def run(lines: list[str], x: np.ndarray, count: int, kind: str = "f32", *, undef
     arrays[0, :, : x.shape[1]] = x
     memory = GlobalMemory()
     source, target = (memory.allocate(array, name) for array, name in zip(arrays, "io", strict=True))
-    program = load_program(text, "k", follow_undefined=undefined)
+    program = load_program(text, "k", observer=Definedness() if undefined else None)
     result = launch(program, (1, 1, 1), (32, 1, 1), [source, target], memory)
     return target.array().reshape(32, row)[:, :count], result.counters
 

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program
+from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
 
 #: One warp. `u` is undefined, of `w` the upper half is, and `v` is in odd lanes. `t` is the thread; `even`
 #: tells the even ones. Every thread stores `r`.
@@ -49,7 +49,7 @@ def run(snippet: str):
     text = KERNEL.replace("SNIPPET", snippet.replace("BAR", "bar.sync 0"))
     memory = GlobalMemory()
     out = memory.allocate(np.zeros(32, np.uint32), "out")
-    program = load_program(text, "k", follow_undefined=True)
+    program = load_program(text, "k", observer=Definedness())
     result = launch(program, (1, 1, 1), (32, 1, 1), [out], memory)
     return out.array(), result
 

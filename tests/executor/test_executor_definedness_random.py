@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program
+from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
 
 pytestmark = pytest.mark.deep
 
@@ -111,7 +111,7 @@ def outcome_of(text: str) -> bytes | None:
     memory = GlobalMemory()
     out = memory.allocate(np.zeros(32, np.uint32), "out")
     try:
-        launch(load_program(text, "k", follow_undefined=True), (1, 1, 1), (32, 1, 1), [out], memory)
+        launch(load_program(text, "k", observer=Definedness()), (1, 1, 1), (32, 1, 1), [out], memory)
     except KernelFault as fault:
         if fault.kind is not FaultKind.UNINITIALISED_SHARED:
             raise

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from executor_harness import compile_cuda, run_instruction
 
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program
+from gpuprof.executor import Definedness, FaultKind, GlobalMemory, KernelFault, launch, load_program
 from gpuprof.toolchain.cuda_headers import find_cuda_headers
 
 pytestmark = pytest.mark.deep
@@ -37,7 +37,7 @@ def tile_program(size: int, between: str, *, follow_undefined: bool = False):
     source = TILE.replace("SIZE", str(size)).replace("BETWEEN", between)
     ptx = compile_cuda(source, tuple(headers.options))
     assert "%reserved_smem_offset_1" in ptx
-    return load_program(ptx, "k", follow_undefined=follow_undefined)
+    return load_program(ptx, "k", observer=Definedness() if follow_undefined else None)
 
 
 @pytest.mark.parametrize("follow_undefined", [False, True])

@@ -24,6 +24,7 @@ from gpuprof.backends.sim.launching import check_launch
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.executor import (
+    Definedness,
     FaultKind,
     GlobalMemory,
     KernelFault,
@@ -133,7 +134,9 @@ def executed(case: Case, *, follow_undefined: bool) -> np.ndarray:
         for number, content in enumerate(case.inputs)
     ]
     launch(
-        load_program(shared + texts[case.kernel], case.kernel, follow_undefined=follow_undefined),
+        load_program(
+            shared + texts[case.kernel], case.kernel, observer=Definedness() if follow_undefined else None
+        ),
         case.grid,
         case.block,
         [out, *inputs],

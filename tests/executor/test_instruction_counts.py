@@ -21,7 +21,7 @@ from launch_case import LaunchCase  # noqa: E402
 from public_kernels import public_kernels  # noqa: E402
 
 from gpuprof.errors import CaseFailure  # noqa: E402
-from gpuprof.executor import GlobalMemory, launch, load_program  # noqa: E402
+from gpuprof.executor import Definedness, GlobalMemory, launch, load_program  # noqa: E402
 from gpuprof.machine_code.disassembler import disassemble  # noqa: E402
 from gpuprof.machine_code.instruction_counts import MachineCounts, count  # noqa: E402
 from gpuprof.machine_code.linking import link  # noqa: E402
@@ -54,7 +54,7 @@ def listing(code: str) -> str:
 def counted_of(case: LaunchCase, code: str) -> MachineCounts:
     """Count what a public kernel executes, of recorded machine code."""
     ptx = recorded()[code]["ptx"]
-    program = load_program(ptx, case.name, follow_undefined=True)
+    program = load_program(ptx, case.name, observer=Definedness())
     machine = read_machine_code(listing(code), case.name)
     found = link(machine, ptx, *program.listing)
     memory = GlobalMemory()

@@ -12,9 +12,9 @@ def decoded(monkeypatch):
     """What is decoded, in order; a program is the text that it came from."""
     seen = []
 
-    def load(ptx, entry, *, follow_undefined, with_slice):
+    def load(ptx, entry, *, observer, with_slice):
         assert not with_slice
-        seen.append((ptx, entry, follow_undefined))
+        seen.append((ptx, entry, observer is not None))
         return ptx
 
     monkeypatch.setattr(programs, "load_program", load)

@@ -15,7 +15,7 @@ import gpuprof
 from gpuprof.backends.sim.executed import Programs
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
-from gpuprof.executor import load_program
+from gpuprof.executor import Definedness, load_program
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, unmeasured
@@ -177,7 +177,7 @@ def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monk
     plain = backend.count(kernel, problem, shape, compiled)
 
     def following(self, ptx, entry, **_):
-        return load_program(ptx, entry, follow_undefined=True)
+        return load_program(ptx, entry, observer=Definedness())
 
     monkeypatch.setattr(Programs, "load", following)
     followed = backend.count(kernel, problem, shape, compiled)

@@ -350,7 +350,7 @@ class SimBackend(Backend):
             ),
             result.stored,
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
-            any(program.follows_undefined for program in programs.values()),
+            any(program.observer is not None for program in programs.values()),
         )
 
     def _run(

@@ -13,6 +13,7 @@ from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device
 from gpuprof.executor import (
     Buffer,
+    Definedness,
     KernelFault,
     LaunchResult,
     Openness,
@@ -290,7 +291,8 @@ class Programs:
         key = ptx, entry, follow_undefined, with_slice
         program = self._programs.pop(key, None)
         if program is None:
-            program = load_program(ptx, entry, follow_undefined=follow_undefined, with_slice=with_slice)
+            observer = Definedness() if follow_undefined else None
+            program = load_program(ptx, entry, observer=observer, with_slice=with_slice)
             self._characters += len(ptx)
         self._programs[key] = program  # at the end: what comes first was not used for longest
         while self._characters > _KEPT_CHARACTERS and len(self._programs) > 1:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Make the step of an instruction one that also follows undefined values.
+"""An observer of steps that follows undefined values.
 
 Reading what nobody wrote is no fault by itself: tiled kernels load a tile past the edge, or the next one
 where there is none, and use nothing of it. What counts is where such a value ends. Each bit of a register, of
@@ -12,20 +12,18 @@ Shared memory and the registers start undefined, local memory starts as zeros, a
 defined.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.definedness import memory_rules, tensor_rules, value_rules
-from gpuprof.executor.definedness.operands import (
-    RegisterOperand,
-    followed,
-    require,
-    sources_of,
-    targets_of,
-)
+from gpuprof.executor.definedness.operands import RegisterOperand, require, sources_of, targets_of
+from gpuprof.executor.definedness.state import UndefinedBits
 from gpuprof.executor.program.ptx import Instruction
-from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.batch import Batch, OwnMemory
+from gpuprof.executor.steps.coding import Coder, Step, StepObserver
 
 #: From an instruction and its step to the step that also follows undefined values.
 Rule = Callable[[Coder, Instruction, Step], Step]
@@ -60,37 +58,44 @@ _USES = {
 }
 
 
-def follow(coder: Coder, item: Instruction, step: Step) -> Step:
-    """Return a step that does what `step` does, and follows undefined values."""
-    rule = _RULES.get(item.opcode[0], _consumes)
-    inner = rule(coder, item, step)
-    if item.guard is None:
-        return inner
-    guard = [RegisterOperand.of(coder, item.guard, item.line)]
+class Definedness(StepObserver):
+    """Follows undefined values of every batch of a program."""
 
-    def guarded(batch: Batch) -> None:
-        require(batch, guard, batch.mask.lanes, item.line, "predicates an instruction on")
-        inner(batch)
+    def begin(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
+        """As an observer."""
+        batch.shadow = state = UndefinedBits(batch, own, unwritten)
+        batch.events.listeners.append(state)
 
-    return guarded
+    def around(self, coder: Coder, item: Instruction, step: Step) -> Step:
+        """As an observer: a step that does what `step` does, and follows undefined values."""
+        rule = _RULES.get(item.opcode[0], _consumes)
+        inner = rule(coder, item, step)
+        if item.guard is None:
+            return inner
+        guard = [RegisterOperand.of(coder, item.guard, item.line)]
 
+        def guarded(batch: Batch) -> None:
+            require(batch, guard, batch.mask.lanes, item.line, "predicates an instruction on")
+            inner(batch)
 
-def before_end(coder: Coder, item: Instruction) -> Step | None:
-    """Return a step that goes before a branch, or before a barrier with operands; None before another end."""
-    places = sources_of(coder, item)
-    use = _USES.get(item.opcode[0], "branches on")
-    if item.guard is not None:
-        places.append(RegisterOperand.of(coder, item.guard, item.line))
-    targets = targets_of(coder, item)
-    if not places and not targets:
-        return None
+        return guarded
 
-    def step(batch: Batch) -> None:
-        require(batch, places, batch.mask.lanes, item.line, use)
-        for target in targets:
-            target.put(batch, None, batch.mask)
+    def before_end(self, coder: Coder, item: Instruction) -> Step | None:
+        """As an observer: of a branch, or of a barrier with operands."""
+        places = sources_of(coder, item)
+        use = _USES.get(item.opcode[0], "branches on")
+        if item.guard is not None:
+            places.append(RegisterOperand.of(coder, item.guard, item.line))
+        targets = targets_of(coder, item)
+        if not places and not targets:
+            return None
 
-    return step
+        def step(batch: Batch) -> None:
+            require(batch, places, batch.mask.lanes, item.line, use)
+            for target in targets:
+                target.put(batch, None, batch.mask)
+
+        return step
 
 
 def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:
@@ -99,11 +104,9 @@ def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:
     use = _USES.get(item.opcode[0], f"gives {item.name}")
 
     def consuming(batch: Batch) -> None:
-        mask, shared = masked(batch), followed(batch).shared
+        mask = masked(batch)
         require(batch, places, mask.lanes, item.line, use)
-        shared.touched = None
         step(batch)
-        memory_rules.require_defined_source(batch, shared.touched, item.line)
         for target in targets:
             target.put(batch, None, mask)
 

@@ -8,28 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpuprof.executor.faults import FaultKind, SharedByte, UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
-from gpuprof.executor.lanes.scalars import Lanes, reinterpret
-from gpuprof.executor.lanes.undefined import (
-    ABSENT_LANE,
-    REGISTER,
-    Undefined,
-    bits_dtype,
-    either,
-    line_and_byte,
-)
-from gpuprof.executor.memory.followed_memory import Followed
+from gpuprof.executor.definedness.state import UndefinedBits
+from gpuprof.executor.definedness.undefined import Undefined, bits_dtype, either
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.scalars import reinterpret
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder
 
 
-def followed(batch: Batch) -> Followed:
+def followed(batch: Batch) -> UndefinedBits:
     """Return what is undefined of a batch whose program follows it."""
-    assert batch.followed is not None
-    return batch.followed
+    assert isinstance(batch.shadow, UndefinedBits)
+    return batch.shadow
 
 
 @dataclass(frozen=True)
@@ -122,35 +115,4 @@ def places_in(coder: Coder, operands: Iterable[Operand], line: int) -> list[Regi
 def require(batch: Batch, places: Iterable[RegisterOperand], lanes: Bools, line: int, use: str) -> None:
     """Report the first of these lanes for which a register is undefined; `use` says what it does with it."""
     for place in places:
-        found = place.undefined(batch)
-        if found is not None:
-            require_defined(batch, found, lanes, line, use)
-
-
-def require_defined(batch: Batch, value: Undefined | None, lanes: Bools, line: int, use: str) -> None:
-    """Report the first of these lanes whose value is undefined."""
-    if value is None or not (wrong := value.lanes & lanes).any():
-        return
-    position = first_true(wrong)
-    refuse(batch, int(spread(value.origin, batch)[position]), position, line, use)
-
-
-def refuse(batch: Batch, origin: int, position: tuple[int, int, int], line: int, use: str) -> None:
-    """Raise the fault of a thread that lets an undefined value count."""
-    batch.events.hear("settle", None)  # what went wrong before comes first
-    depends = f"{use} a value that depends on"
-    if origin == REGISTER:
-        detail = f"{depends} a register to which nothing had been written"
-        batch.fault(FaultKind.UNINITIALISED_REGISTER, detail, line, position)
-    read_at, byte = line_and_byte(origin)
-    if byte == ABSENT_LANE:
-        detail = f"{depends} a lane that took no part when line {read_at} read it"
-        batch.fault(FaultKind.ABSENT_LANE, detail, line, position)
-    detail = f"{depends} byte {byte} of shared memory, which line {read_at} read and which was never written"
-    place = SharedByte(byte, read=(read_at, use))
-    batch.fault(FaultKind.UNINITIALISED_SHARED, detail, line, position, place)
-
-
-def spread(value: Lanes, batch: Batch) -> Lanes:
-    """Return a value with an element for every lane of the batch."""
-    return np.broadcast_to(value, (batch.blocks, batch.warps, 32))
+        followed(batch).require(place.undefined(batch), lanes, line, use)

@@ -18,13 +18,12 @@ from gpuprof.executor.definedness.operands import (
     followed,
     places_in,
     require,
-    require_defined,
     target_of,
 )
+from gpuprof.executor.definedness.state import Moved, size_of
+from gpuprof.executor.definedness.undefined import Origins, Undefined, first_origin, origins_of
 from gpuprof.executor.lanes.masks import Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.undefined import Origins, Undefined, first_origin, origins_of
-from gpuprof.executor.memory.followed_memory import Moved, UndefinedRead
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
@@ -32,7 +31,7 @@ from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.matrix_steps import MatrixMove
 from gpuprof.executor.steps.memory_steps import parts_of
 from gpuprof.executor.steps.mma_steps import product_of
-from gpuprof.executor.steps.spaces import GenericSpace, GlobalSpace, SharedSpace, Space
+from gpuprof.executor.steps.spaces import Space
 from gpuprof.executor.steps.wmma_layout import Shape
 from gpuprof.executor.steps.wmma_steps import FragmentMove, by_tiles, shape_of
 
@@ -163,7 +162,7 @@ def _load(
 
 
 class _BitsReader:
-    """Reads the undefined bits in the place of the values: those in shared memory.
+    """Reads the undefined bits in the place of the values.
 
     Attributes:
         origin: Of the first undefined value that was read; 0 if there was none.
@@ -175,36 +174,20 @@ class _BitsReader:
 
     def __call__(self, space: Space, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Return what is undefined of what `space` has at these addresses."""
-        if isinstance(space, GenericSpace):
-            found: Lanes | None = None
-            for inner, part, place in space.parts(address, mask):
-                bits = self(inner, batch, place, part)
-                found = bits if found is None else np.where(part.lanes, bits, found)
-            assert found is not None
-            return found
-        size = space.request.size if isinstance(space, SharedSpace | GlobalSpace) else 4
-        if not isinstance(space, SharedSpace):
-            return np.zeros((1, 1, 1), dtype=moved_dtype(size))
-        shared = followed(batch).shared
-        pattern = space.examined(batch, address, mask, load=True)
-        moved = shared.moved(pattern)
-        if moved is None:
-            return np.zeros((1, 1, 1), dtype=moved_dtype(size))
-        lanes = np.asarray(moved.content.any(axis=-1) & mask.lanes)
-        if not self.origin and lanes.any():
-            self._note(batch, moved, pattern.address, lanes)
-        return np.ascontiguousarray(moved.content).view(moved_dtype(size))[..., 0]
-
-    def _note(self, batch: Batch, moved: Moved, address: Lanes, lanes: Lanes) -> None:
-        """Keep the origin of the first of these lanes."""
-        position = first_true(lanes)
-        content = np.broadcast_to(moved.content, (*lanes.shape, moved.content.shape[-1]))[position]
-        byte = int(np.broadcast_to(address, lanes.shape)[position]) + int(np.argmax(content != 0))
-        known = np.broadcast_to(moved.origin, (*lanes.shape, moved.origin.shape[-1]))[position]
-        self.origin = int(known.max()) or int(origins_of(self._line, byte))
-        state = followed(batch)
-        if not known.any() and state.first_read is None:
-            state.first_read = UndefinedRead(self._line, position, byte)
+        kind, state = moved_dtype(size_of(space)), followed(batch)
+        result: Lanes = np.zeros((1, 1, 1), dtype=kind)
+        for lanes, moved, start in state.found(space, address, mask):
+            bits = np.ascontiguousarray(moved.content).view(kind)[..., 0]
+            result = bits if result.size == 1 else np.where(lanes, bits, result)
+            wrong = np.asarray(moved.content.any(axis=-1) & lanes)
+            if not self.origin and wrong.any():
+                position = first_true(wrong)
+                number, self.origin = moved.first(position, state.shape)
+                if not self.origin:
+                    byte = int(state.spread(start)[position]) + number
+                    self.origin = int(origins_of(self._line, byte))
+                    state.note(self._line, position, byte)
+        return result
 
 
 def _store(
@@ -225,17 +208,8 @@ def _store(
         origin = _of_the_warp(found)
 
         def mark(space: Space, batch: Batch, address: Lanes, mask: Mask, content: Lanes) -> None:
-            if isinstance(space, GenericSpace):
-                for inner, part, place in space.parts(address, mask):
-                    mark(inner, batch, place, part, content)
-            elif isinstance(space, SharedSpace):
-                pattern = space.examined(batch, address, mask, load=False)
-                whole = np.ascontiguousarray(content)[..., None].view(np.uint8)
-                followed(batch).shared.mark(pattern, Moved(whole, origin[..., None]))
-            elif isinstance(space, GlobalSpace):
-                some = np.ascontiguousarray(content)[..., None].view(np.uint8).any(axis=-1)
-                wrong = Undefined(np.asarray(some, dtype=np.uint8), origin)
-                require_defined(batch, wrong, mask.lanes, item.line, "stores to global memory")
+            whole = np.ascontiguousarray(content)[..., None].view(np.uint8)
+            followed(batch).put(space, address, mask, Moved(whole, origin[..., None]), item.line)
 
         move.store(batch, mask, bits, mark)
 

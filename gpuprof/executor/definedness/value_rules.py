@@ -24,9 +24,7 @@ from gpuprof.executor.definedness.operands import (
     sources_of,
     targets_of,
 )
-from gpuprof.executor.lanes.masks import Bools, first_true
-from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.undefined import (
+from gpuprof.executor.definedness.undefined import (
     ABSENT_LANE,
     Origins,
     Undefined,
@@ -35,7 +33,8 @@ from gpuprof.executor.lanes.undefined import (
     first_origin,
     origins_of,
 )
-from gpuprof.executor.memory.followed_memory import UndefinedRead
+from gpuprof.executor.lanes.masks import Bools, first_true
+from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.program.ptx import Instruction, Not, Reg, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
@@ -100,8 +99,7 @@ def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
             origin = origins_of(item.line, np.full((1, 1, 1), ABSENT_LANE))
             unknown = Undefined(_full(absent, target), origin)
             target.put(batch, either(target.place.undefined(batch), unknown), mask)
-            if state.first_read is None:
-                state.first_read = UndefinedRead(item.line, first_true(absent), ABSENT_LANE)
+            state.note(item.line, first_true(absent), ABSENT_LANE)
 
     return following if isinstance(item.operands[0], Reg) else inner
 

@@ -7,13 +7,12 @@ Warps never wait for each other at a join. Lanes of a warp do, as on hardware, u
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.undefined import Undefined, either
 from gpuprof.executor.program.flow import EXIT_BLOCK
 from gpuprof.executor.steps.batch import Batch
 
@@ -41,12 +40,12 @@ class Registers:
     """
 
     values: list[Lanes]
-    undefined: dict[int, Undefined]
+    shadow: Any
 
     @classmethod
     def of(cls, batch: Batch) -> Self:
         """Return what they hold now."""
-        return cls(list(batch.registers), dict(batch.followed.registers) if batch.followed else {})
+        return cls(list(batch.registers), batch.shadow.saved() if batch.shadow is not None else None)
 
     def restore(self, batch: Batch, lanes: Bools) -> None:
         """Put back what some lanes had."""
@@ -54,16 +53,8 @@ class Registers:
         for slot, (mine, now) in enumerate(zip(self.values, registers, strict=True)):
             if mine is not now:
                 registers[slot] = np.where(lanes, mine, now)
-        if batch.followed is None:
-            return
-        undefined = batch.followed.registers
-        for slot in self.undefined.keys() | undefined.keys():
-            kept, others = self.undefined.get(slot), undefined.get(slot)
-            if kept is not others:
-                after = either(kept and kept.within(lanes), others and others.within(~lanes))
-                undefined.pop(slot, None)
-                if after is not None:
-                    undefined[slot] = after
+        if batch.shadow is not None:
+            batch.shadow.restore(self.shadow, lanes)
 
 
 @dataclass(eq=False)

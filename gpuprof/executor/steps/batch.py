@@ -3,10 +3,10 @@
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask, first_true
 from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
-from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
@@ -25,7 +24,6 @@ from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import Footprint
 from gpuprof.executor.memory.events import Events
-from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_accesses import LocalLanes
 from gpuprof.executor.memory.global_flights import GlobalFlights
@@ -115,10 +113,10 @@ class RepeatedLoads:
 class AccessMemory:
     """What the instructions of one batch remember of their last accesses: what repeats is examined once.
 
-    Patterns in shared memory are kept by site, buffers by site too, and all others by who asks.
+    Buffers are kept by site, and all others by who asks.
     """
 
-    patterns: defaultdict[int, Remembered[SharedPattern]] = field(
+    patterns: defaultdict[object, Remembered[SharedPattern]] = field(
         default_factory=lambda: defaultdict(Remembered)
     )
     buffers: dict[int | None, Buffer] = field(default_factory=dict)
@@ -177,6 +175,24 @@ class OwnMemory:
         return [slice(start, start + self.reserved_bytes) for start in starts]
 
 
+class RegisterShadow(Protocol):
+    """What an observer of steps keeps beside the registers of one batch."""
+
+    @property
+    def passed_on(self) -> Collection[FaultKind]:
+        """What is no fault by itself: the observer judges where it leads."""
+
+    @property
+    def remark(self) -> str:
+        """What it found that is no fault."""
+
+    def saved(self) -> Any:
+        """Return what stands beside the registers now."""
+
+    def restore(self, saved: Any, lanes: Bools) -> None:
+        """Put back what some lanes had."""
+
+
 class Batch:
     """The state of the thread blocks that run together.
 
@@ -189,8 +205,7 @@ class Batch:
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         meeting: The lanes that exchange values at a warp operation, where they come from several places of
             the program.
-        followed: What is undefined, if the program follows that; then reading what nobody has written is no
-            fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
+        shadow: What the observer of its steps keeps, if the program has one.
     """
 
     def __init__(
@@ -203,7 +218,6 @@ class Batch:
         own: OwnMemory,
         means: OrderingMeans,
         tally: Tally,
-        followed: Mapping[int, np.dtype[Any]] | None = None,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -212,7 +226,6 @@ class Batch:
         self.tally = tally
         self.layout = layout
         self.blocks, self.warps = len(indices), geometry.warps * layout.blocks
-        shared_bytes = layout.all_bytes
         self.registers: list[Lanes] = []
         self.mask = Mask(existing_lanes(geometry, layout.blocks), self.blocks, self.warps)
         self.live = self.mask
@@ -221,16 +234,10 @@ class Batch:
         self.clock = Clock()
         self.stall: Stall | None = None
         self.meeting: Meeting | None = None
-        self.followed: Followed | None = None
-        self.shared = SharedMemory(self.blocks, shared_bytes)
+        self.shadow: RegisterShadow | None = None
+        self.shared = SharedMemory(self.blocks, layout.all_bytes)
         self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
-        if followed is not None:
-            self.shared = shared = FollowedSharedMemory(self.blocks, shared_bytes)
-            for start in own.reserved(layout):
-                shared.bits.content[:, start] = 0
-            registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
-            self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
         blocks, local = SharedBlocks(self.shared, layout), LocalLanes(self.local.size)
@@ -250,6 +257,10 @@ class Batch:
                     self.tally.add(site, event, loads.times * per_block)
         for group in self.memo.shared_groups.values():
             group.settle(self.tally)
+
+    def passes_on(self, kind: FaultKind) -> bool:
+        """Whether something is no fault by itself, as the observer of the steps judges where it leads."""
+        return self.shadow is not None and kind in self.shadow.passed_on
 
     def close(self) -> None:
         """Let go of everything: parts refer back here, and Python looks for such rings only now and then."""

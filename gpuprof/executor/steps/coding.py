@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the decoders of all instructions share: operands, destinations, predicates and counting sites."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,12 +14,28 @@ from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Special
 from gpuprof.executor.program.slots import Slots
-from gpuprof.executor.steps.batch import CLOCKS, Batch
+from gpuprof.executor.steps.batch import CLOCKS, Batch, OwnMemory
 
 #: One decoded instruction: does its work on the batch's current mask.
 Step = Callable[[Batch], None]
 #: Writes a value to a destination for the lanes of a mask.
 Write = Callable[[Batch, Lanes, Mask], None]
+
+
+class StepObserver(Protocol):
+    """Whoever must see what goes through registers: it stands around each step of a program as decoded.
+
+    The steps of a program that nobody observes so are several instructions each where that is faster.
+    """
+
+    def around(self, coder: "Coder", item: Instruction, step: Step) -> Step:
+        """Return a step that does what the step of an instruction does, and observes."""
+
+    def before_end(self, coder: "Coder", item: Instruction) -> Step | None:
+        """Return a step that goes before a branch or barrier, if there is anything to observe."""
+
+    def begin(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
+        """A batch begins; the slots of `unwritten` registers may be read before anything is written there."""
 
 
 @dataclass

@@ -346,8 +346,7 @@ class SharedSpace:
     def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
         """Return an access's pattern, checked when it is new."""
         request = self.request
-        assert request.site is not None
-        known = batch.memo.patterns[request.site]
+        known = batch.memo.patterns[request]
         pattern = known.find((address,), mask)
         if pattern is None:
             place = None
@@ -356,7 +355,8 @@ class SharedSpace:
                 access = ClusterAccess(batch, request.line, start, request.size, mask)
                 place = access.places(remote=request.remote, whole=not self.parts)
                 access.require_aligned()
-                if (mask.lanes & (place // batch.layout.stride != batch.layout.rank_of_warp)).any():
+                away = mask.lanes & (place // batch.layout.stride != batch.layout.rank_of_warp)
+                if request.site is not None and away.any():
                     batch.tally.remote.add(request.site)
             else:
                 if not self.parts:

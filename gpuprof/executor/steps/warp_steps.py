@@ -167,7 +167,8 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
 
     def step(batch: Batch, mask: Mask) -> None:
         group, value = sources.exchanged(batch, mask)
-        if batch.followed is None and (absent := sources.absent(batch, mask, group)) is not None:
+        absent = sources.absent(batch, mask, group)
+        if absent is not None and not batch.passes_on(FaultKind.ABSENT_LANE):
             text = "reads lane {} of its warp, which takes no part in the exchange"
             batch.refuse(FaultKind.ABSENT_LANE, mask, absent, item.line, text, sources(batch)[0])
         source, valid = sources(batch)

@@ -418,7 +418,7 @@ class EmulatedDriver:
 
     def _program(self, ptx, entry):
         if (ptx, entry) not in self._programs:
-            self._programs[ptx, entry] = load_program(ptx, entry, follow_undefined=False)
+            self._programs[ptx, entry] = load_program(ptx, entry)
         return self._programs[ptx, entry]
 
     def _found(self, cubin):

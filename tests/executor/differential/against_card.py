@@ -20,7 +20,15 @@ import numpy as np
 from launch_case import LaunchCase
 
 from gpuprof.counters import OF_EXECUTOR, OF_NCU, OPCODES
-from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, LaunchResult, launch, load_program
+from gpuprof.executor import (
+    Definedness,
+    FaultKind,
+    GlobalMemory,
+    KernelFault,
+    LaunchResult,
+    launch,
+    load_program,
+)
 
 #: What follows from reading memory or lanes that hold nothing; where that ends is then followed.
 _FOLLOWED = (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE)
@@ -79,7 +87,7 @@ def _execute(case: LaunchCase, ptx: str, *, follow_undefined: bool) -> Executed:
         memory.allocate(value, f"array {i}") if isinstance(value, np.ndarray) else value
         for i, value in enumerate(case.arguments)
     ]
-    program = load_program(ptx, case.name, follow_undefined=follow_undefined)
+    program = load_program(ptx, case.name, observer=Definedness() if follow_undefined else None)
     result = launch(
         program,
         case.grid,

@@ -10,7 +10,7 @@ from card_process import KernelsOnCard
 from executor_harness import compile_both
 from more_products import TESTS, MoreProduct, more_source
 
-from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
+from gpuprof.executor import Definedness, GlobalMemory, LaunchResult, launch, load_program
 
 THREADS = (32, 1, 1)
 
@@ -31,7 +31,7 @@ def executed(product: MoreProduct, *, follow_undefined: bool = False) -> tuple[n
     memory = GlobalMemory()
     given = [memory.allocate(array, "given") for array in product.arrays()]
     out = memory.allocate(blank(product), "out")
-    program = load_program(compiled()[0], product.name, follow_undefined=follow_undefined)
+    program = load_program(compiled()[0], product.name, observer=Definedness() if follow_undefined else None)
     result = launch(program, (TESTS, 1, 1), THREADS, [out, *given], memory)
     return out.array(), result
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from texture_corpus import POISON, SOURCE, Case
 
 from gpuprof.executor import (
+    Definedness,
     GlobalMemory,
     LaunchResult,
     Program,
@@ -24,7 +25,7 @@ from gpuprof.executor import (
 @cache
 def program(kernel: str, follow_undefined: bool) -> Program:
     """Return one of the corpus's kernels."""
-    return load_program(compile_cuda(SOURCE), kernel, follow_undefined=follow_undefined)
+    return load_program(compile_cuda(SOURCE), kernel, observer=Definedness() if follow_undefined else None)
 
 
 def run(case: Case, *, follow_undefined: bool = False) -> tuple[dict[str, NDArray[Any]], LaunchResult]:
