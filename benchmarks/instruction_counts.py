@@ -161,7 +161,7 @@ def _record_ladder(record: Record, cases: list[Shipped], ncu: str | None) -> Non
             continue
         case = one.case
         shape = configure(case.kernel, case.problem, case.block, case.params, device_for_arch(arch))
-        compiled = compile_kernel(case.kernel, shape, arch)
+        compiled = compile_kernel(shape, arch)
         first = compiled[shape.launches[0].entry]
         record.answers[one.key] = {
             "code": record.code(first.ptx, first.cubin),

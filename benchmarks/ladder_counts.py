@@ -95,9 +95,9 @@ def _record(backend: _Recorder, case: Measurement, answers: dict[str, dict[str, 
         raise SystemExit(f"{case.kernel} is another kernel than the one that was counted.")
     problem = Problem.of(ladder.operation, tuple(case.problem.sizes.values()), case.problem.dtype)
     shape = configure(kernel, problem, case.block, case.params, backend.device)
-    compiled = compile_kernel(kernel, shape, backend.compile_arch)
+    compiled = compile_kernel(shape, backend.compile_arch)
     (function,) = compiled.values()
-    backend.run(kernel, problem, shape, compiled)
+    backend.run(shape, compiled)
     code = f"code {hashlib.sha256(function.cubin).hexdigest()[:16]}"
     known = {name: backend.counted.pop(name) for name in ("places", "loops", "waits")}
     answers[code] = {

@@ -97,11 +97,11 @@ def _count(folder: Path, number: int) -> str:
 def _counted(kernel: Kernel, problem: Problem) -> tuple[Any, ...]:
     """What `played` is told of a case, but for the device."""
     shape = configure(kernel, problem, kernel.launch.block, {}, _backend.device)
-    compiled = compile_kernel(kernel, shape, _backend.compile_arch)
+    compiled = compile_kernel(shape, _backend.compile_arch)
     if len(shape.launches) > 1:
         found = _backend._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
     else:
-        found = _backend.count(kernel, problem, shape, compiled)
+        found = _backend.count(shape, compiled)
     (play,) = found.model.args  # type: ignore[attr-defined]
     return tuple(play.args[1:])
 

@@ -48,7 +48,7 @@ def nvbench_times(cases: Mapping[str, Case], into: Path) -> None:
         arrays = keeper.of(case.problem)
         # The handle of NVBench's stream, which is the driver's too.
         stream = state.get_stream().__cuda_stream__()[1]
-        with LoadedCase(kernel, shape, compiler(kernel, shape), arrays, device, stream) as loaded:
+        with LoadedCase(shape, compiler(shape), arrays, device, stream) as loaded:
             arrays.prepare()
             context.synchronize()
             state.exec(lambda launch: loaded.queue(), batched=False)

@@ -122,8 +122,8 @@ def _compile(case: Case, backend: SimBackend, compiler: Compiler) -> None:
     try:
         resolved, kernel = resolve(case, backend.device)
         shape = configure(kernel, resolved.problem, resolved.block, resolved.params, backend.device)
-        compiler.compile_ahead(kernel, shape)
-        compiler(kernel, shape)
+        compiler.compile_ahead(shape)
+        compiler(shape)
     except GpuprofError:
         return
 

@@ -11,8 +11,7 @@ from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.header import header_end
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
 from gpuprof.kernels.symbols import ArrayPart
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
@@ -105,9 +104,7 @@ class ValueArgument:
 Argument = ArrayArgument | ValueArgument | TensorMap | Texture
 
 
-def bind_arguments(
-    kernel: Kernel, problem: Problem, shape: LaunchShape, launch: OneLaunch, compiled: CompiledKernel
-) -> tuple[Argument, ...]:
+def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKernel) -> tuple[Argument, ...]:
     """What to pass for each argument of a launch.
 
     A number is passed as wide as the kernel takes it: `int nx` and `long long nx` are both right.
@@ -115,9 +112,10 @@ def bind_arguments(
     Raises:
         CaseFailure: The kernel's parameters do not fit; the message names each that does not.
     """
+    kernel, problem = case.kernel, case.problem
     parameters = compiled.parameters
     declared = declared_parameters(
-        (kernel.source, *kernel.headers.values()), launch.entry, dict(shape.defines)
+        (kernel.source, *kernel.headers.values()), launch.entry, dict(case.defines)
     )
     names, function = list(map(str, launch.arguments)), base_name(launch.entry)
     if complaint := compiled.block_limits.complaint(launch.block):
@@ -134,9 +132,9 @@ def bind_arguments(
             fix=reordering(names, declared)
             or "Make arguments in the header say what the kernel takes, in order.",
         )
-    maps = {made.argument: made for made in shape.tensor_maps}
-    textures = {made.argument: made for made in shape.textures}
-    workspace = {spec.name: spec for spec in shape.workspace}
+    maps = {made.argument: made for made in case.tensor_maps}
+    textures = {made.argument: made for made in case.textures}
+    workspace = {spec.name: spec for spec in case.workspace}
     bound: list[Argument] = []
     misfits: list[str] = []
     given = zip(launch.arguments, parameters, declared, strict=True)

@@ -9,8 +9,7 @@ from typing import Any
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.problems.problem import Problem
 from gpuprof.results import (
     BackendName,
@@ -110,7 +109,7 @@ class Backend(ABC):
         """Be told, from any thread, of functions that are likely to run: what they need may be made ready."""
 
     @abstractmethod
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
+    def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Verify and measure one case: all of its launches, as one.
 
         Raises:
@@ -118,9 +117,7 @@ class Backend(ABC):
             CaseSkipped: The backend cannot execute this kernel.
         """
 
-    def outputs(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
-    ) -> Mapping[str, Any]:
+    def outputs(self, case: ConfiguredCase, compiled: Functions) -> Mapping[str, Any]:
         """What one launch of a case leaves in its outputs, flat, whether that is right or not.
 
         Raises:
@@ -157,7 +154,7 @@ class CompileOnlyBackend(Backend):
         """The card's memory, so that a size that could never fit is refused here too."""
         return self.device.memory_bytes
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
+    def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Say of every part why it is missing."""
         return Findings(
             "skipped",

@@ -5,8 +5,7 @@
 from gpuprof import timeline
 from gpuprof.backends.base import Functions
 from gpuprof.errors import CompileError
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.assembling import Assembler, load_cubin, load_ptx, runs_on
 from gpuprof.toolchain.cache import compile_entries_cached
@@ -15,10 +14,8 @@ from gpuprof.toolchain.nvrtc import compiler_options, target_of
 _REAL = "gpuprof/real.h"
 
 
-def compile_kernel(
-    kernel: Kernel, shape: LaunchShape, arch: str, assemble: Assembler | None = None
-) -> Functions:
-    """A kernel as one case needs it: its functions by their entries, all of one module.
+def compile_kernel(case: ConfiguredCase, arch: str, assemble: Assembler | None = None) -> Functions:
+    """What a case launches: functions by their entries, all of one module.
 
     `assemble` makes machine code of PTX where no ptxas can.
 
@@ -26,24 +23,25 @@ def compile_kernel(
         CompileError: NVRTC rejected it.
         BackendUnavailable: NVRTC is not installed.
     """
+    kernel = case.kernel
     if (built := kernel.built) is not None:
         if built.error:
             raise CompileError(built.error, log="")
         with timeline.span("compile", kernel.id):
             if built.cubin and (not built.ptx or runs_on(built.cubin, arch)):
-                loaded = load_cubin(built.cubin, shape.entries, arch, kernel.file_name, built.ptx)
+                loaded = load_cubin(built.cubin, case.entries, arch, kernel.file_name, built.ptx)
             else:
-                loaded = load_ptx(built.ptx, shape.entries, arch, kernel.file_name, assemble)
-        return dict(zip(shape.entries, loaded, strict=True))
+                loaded = load_ptx(built.ptx, case.entries, arch, kernel.file_name, assemble)
+        return dict(zip(case.entries, loaded, strict=True))
     target = target_of(arch, (kernel.source, *kernel.headers.values()))
-    macros = dict(shape.defines)
+    macros = dict(case.defines)
     headers = {**kernel.headers, **_declaring(macros.pop("real", ""))}
     options = compiler_options(target, tuple(macros.items()), kernel.compile_options)
     if _REAL in headers:
         options += (f"--pre-include={_REAL}",)
     with timeline.span("compile", kernel.id):
-        made = compile_entries_cached(kernel.source, kernel.file_name, shape.entries, options, headers)
-    return dict(zip(shape.entries, made, strict=True))
+        made = compile_entries_cached(kernel.source, kernel.file_name, case.entries, options, headers)
+    return dict(zip(case.entries, made, strict=True))
 
 
 def _declaring(c_type: str) -> dict[str, str]:

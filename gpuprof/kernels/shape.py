@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 
@@ -51,9 +51,11 @@ class OneLaunch:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchShape:
-    """What a case launches."""
+class ConfiguredCase:
+    """A kernel, the problem that it computes, and the launches that do so."""
 
+    kernel: Kernel = field(hash=False)
+    problem: Problem
     launches: tuple[OneLaunch, ...]
     defines: tuple[tuple[str, str], ...]
     tensor_maps: tuple[TensorMap, ...] = ()
@@ -70,6 +72,10 @@ class LaunchShape:
     def entries(self) -> tuple[str, ...]:
         """Its functions, each once."""
         return tuple(dict.fromkeys(launch.entry for launch in self.launches))
+
+    def at(self, problem: Problem, device: Device) -> "ConfiguredCase":
+        """The same kernel with another problem; raises as `configure` does."""
+        return configure(self.kernel, problem, self.launches[0].block, dict(self.params), device)
 
 
 def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PER_BLOCK) -> None:
@@ -100,7 +106,7 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PE
 
 def configure(
     kernel: Kernel, problem: Problem, block: Extent, params: Mapping[str, int], device: Device
-) -> LaunchShape:
+) -> ConfiguredCase:
     """Work out the launches of a case.
 
     Raises:
@@ -145,14 +151,15 @@ def configure(
     macros |= {name: str(value) for name, value in parameters.items()}
     defined = {**macros, **kernel.defines}
     launches = tuple(replace(launch, entry=with_values(launch.entry, defined)) for launch in launches)
+    described = tensor_maps, workspace, textures, tuple(params.items())
     if kernel.built is not None:
-        return LaunchShape(launches, (), tensor_maps, workspace, textures, tuple(params.items()))
+        return ConfiguredCase(kernel, problem, launches, (), *described)
     # A macro that the source never mentions would only split the compile cache.
     texts = (*kernel.headers.values(), *kernel.defines.values())
     words = _words(kernel.source).union(*map(_words, texts)) - own_names(kernel.source)
     defines = tuple((name, value) for name, value in macros.items() if name in words)
     defines += tuple(kernel.defines.items())
-    return LaunchShape(launches, defines, tensor_maps, workspace, textures, tuple(params.items()))
+    return ConfiguredCase(kernel, problem, launches, defines, *described)
 
 
 def _block_values(block: Extent) -> dict[str, int]:

@@ -13,8 +13,7 @@ from math import prod
 from gpuprof.bounds.parts import WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
@@ -25,10 +24,10 @@ _STEPS = ((32, 1), (64, 1), (128, 1), (256, 1), (256, 2), (256, 4), (256, 16), (
 _PER_LANE, _PER_FLOP = 20, 3
 
 
-def expected_instructions(problem: Problem, shape: LaunchShape) -> float:
+def expected_instructions(case: ConfiguredCase) -> float:
     """What executing every block of a case takes, in instructions of single lanes, very roughly."""
-    lanes = sum(prod(one.grid) * -(-prod(one.block) // WARP_LANES) * WARP_LANES for one in shape.launches)
-    return _PER_LANE * lanes + _PER_FLOP * problem.flops
+    lanes = sum(prod(one.grid) * -(-prod(one.block) // WARP_LANES) * WARP_LANES for one in case.launches)
+    return _PER_LANE * lanes + _PER_FLOP * case.problem.flops
 
 
 def smaller_problems(problem: Problem) -> Iterator[Problem]:
@@ -44,22 +43,22 @@ def smaller_problems(problem: Problem) -> Iterator[Problem]:
 
 
 def smaller_cases(
-    kernel: Kernel, problem: Problem, asked: LaunchShape, device: Device, most_instructions: float
-) -> Iterator[tuple[Problem, LaunchShape]]:
-    """Smaller sizes that a case's kernel takes, with several blocks along each axis where the case has.
+    asked: ConfiguredCase, device: Device, most_instructions: float
+) -> Iterator[ConfiguredCase]:
+    """A case at smaller sizes, with several blocks along each axis where it has.
 
     Executing one whole takes about `most_instructions` of single lanes at most.
     """
-    for smaller in smaller_problems(problem):
+    for problem in smaller_problems(asked.problem):
         try:
-            shape = configure(kernel, smaller, asked.launches[0].block, dict(asked.params), device)
-            work = expected_instructions(smaller, shape)
+            smaller = asked.at(problem, device)
+            work = expected_instructions(smaller)
         except (CaseSkipped, ExpressionError):
             continue
         several = all(
             min(extent, 2) <= other
-            for one, large in zip(shape.launches, asked.launches, strict=True)
+            for one, large in zip(smaller.launches, asked.launches, strict=True)
             for other, extent in zip(one.grid, large.grid, strict=True)
         )
         if several and work <= most_instructions:
-            yield smaller, shape
+            yield smaller

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import choose
+from gpuprof.kernels.shape import ConfiguredCase, choose, configure
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Outcome
 from gpuprof.text import Extent
@@ -70,6 +70,12 @@ def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
     if case.params:
         raise CaseSkipped(f"{case.name} takes no parameters: what it chooses, here {chosen.id}, has its own.")
     return replace(case, name=chosen.id, kernel=chosen, block=chosen.launch.block, alternatives=()), chosen
+
+
+def configured(case: Case, device: Device) -> ConfiguredCase:
+    """What runs for a case, with its launches; raises as `resolve` and `configure` do."""
+    case, kernel = resolve(case, device)
+    return configure(kernel, case.problem, case.block, case.params, device)
 
 
 def credited(measurement: Measurement, case: Case) -> Measurement:

@@ -16,10 +16,9 @@ from gpuprof.backends.base import Backend, Functions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.traced import TracedCase
 from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
-from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.case import Case, configured
 from gpuprof.measure.execute import Compile
 from gpuprof.problems.behaviour import Array, sorted_rows
 from gpuprof.problems.check import compare
@@ -51,10 +50,12 @@ class _Difference:
 class _SizedCase:
     """One size of the case."""
 
-    kernel: Kernel
-    problem: Problem
-    shape: LaunchShape
+    case: ConfiguredCase
     compiled: Functions
+
+    @property
+    def problem(self) -> Problem:
+        return self.case.problem
 
 
 def compiler_remarks(
@@ -62,8 +63,7 @@ def compiler_remarks(
 ) -> tuple[tuple[str, ...], bool]:
     """What to say of the compilers of a case, and whether the card's context is lost since."""
     try:
-        case, kernel = resolve(case, card.device)
-        place = _place_of(case, kernel, card, compile_kernel)
+        place = _place_of(configured(case, card.device), card, compile_kernel)
         if place is None:
             return (
                 "Compilers are not checked: executing it whole takes too long at every size it has",
@@ -74,15 +74,14 @@ def compiler_remarks(
         return (f"Compilers are not checked: {str(error).rstrip('.')}",), False
 
 
-def _place_of(case: Case, kernel: Kernel, card: Backend, compile_kernel: Compile) -> _SizedCase | None:
+def _place_of(case: ConfiguredCase, card: Backend, compile_kernel: Compile) -> _SizedCase | None:
     """The size of the case, or the largest one like it that the executor runs whole in seconds."""
-    shape = configure(kernel, case.problem, case.block, case.params, card.device)
-    if expected_instructions(case.problem, shape) <= _AFFORDABLE:
-        return _SizedCase(kernel, case.problem, shape, compile_kernel(kernel, shape))
-    found = list(smaller_cases(kernel, case.problem, shape, card.device, _AFFORDABLE))
-    if not found:
-        return None
-    return _SizedCase(kernel, *found[-1], compile_kernel(kernel, found[-1][1]))
+    if expected_instructions(case) > _AFFORDABLE:
+        found = list(smaller_cases(case, card.device, _AFFORDABLE))
+        if not found:
+            return None
+        case = found[-1]
+    return _SizedCase(case, compile_kernel(case))
 
 
 class _Check:
@@ -134,7 +133,7 @@ class _Check:
     def _codes(self, place: _SizedCase, only: str = "") -> Iterator[tuple[str, Functions | str]]:
         """Each compiler, or the one of a name, with the functions that it made, or why it made none."""
         first = next(iter(place.compiled.values()))
-        built = place.kernel.built
+        built = place.case.kernel.built
         own = first.options[0] if built is not None and first.options else ""
         by = built.by if built is not None and built.by else own or "NVRTC"
         if first.cubin and only in ("", by):
@@ -150,14 +149,14 @@ class _Check:
             if name == own or only not in ("", name):
                 continue
             try:
-                cubin, _ = make(first.ptx, place.kernel.id)
+                cubin, _ = make(first.ptx, place.case.kernel.id)
             except CompileError as error:
                 yield name, error.what.rstrip(".")
             else:
                 yield name, {entry: replace(each, cubin=cubin) for entry, each in place.compiled.items()}
 
     def _outputs(self, place: _SizedCase, functions: Functions) -> Mapping[str, Array]:
-        return self._card.outputs(place.kernel, place.problem, place.shape, functions)
+        return self._card.outputs(place.case, functions)
 
     def _told(self, name: str, place: _SizedCase, found: _Difference) -> str:
         smaller, least = self._smallest(name, place, found)
@@ -192,17 +191,15 @@ class _Check:
     def _smaller(self, place: _SizedCase) -> Iterator[_SizedCase]:
         if place.problem.operation.coded == GIVEN:
             return
-        asked, params = place.shape.launches[0].block, dict(place.shape.params)
         seen = {place.problem.sizes}
         for extent in _SMALL:
             sizes = tuple(min(extent, size) for size in place.problem.sizes)
             if sizes in seen:
                 continue
             seen.add(sizes)
-            problem = replace(place.problem, sizes=sizes)
             try:
-                shape = configure(place.kernel, problem, asked, params, self._card.device)
-                yield _SizedCase(place.kernel, problem, shape, self._compile(place.kernel, shape))
+                case = place.case.at(replace(place.problem, sizes=sizes), self._card.device)
+                yield _SizedCase(case, self._compile(case))
             except (CaseSkipped, CompileError, ExpressionError):
                 continue
 
@@ -212,7 +209,7 @@ class _Judged:
 
     def __init__(self, executor: SimBackend, place: _SizedCase) -> None:
         self._problem = problem = place.problem
-        traced = TracedCase(executor, place.kernel, problem, place.shape, place.compiled)
+        traced = TracedCase(executor, place.case, place.compiled)
         self._buffers, self._witness = traced.written()
         self._expected = problem.reference(executor.references_of(problem).inputs)
         #: Outputs with an element that is wrong here already.

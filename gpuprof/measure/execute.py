@@ -15,7 +15,7 @@ from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, OneLaunch, configure
+from gpuprof.kernels.shape import ConfiguredCase, OneLaunch, configure
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.formulas import ExpressionError
@@ -23,7 +23,7 @@ from gpuprof.results import LaunchRecord, Measurement, Occupancy, Resources, Thr
 from gpuprof.toolchain.assembling import NO_PTXAS, Assembler
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
-Compile = Callable[[Kernel, LaunchShape], Functions]
+Compile = Callable[[ConfiguredCase], Functions]
 
 
 class Compiler:
@@ -41,29 +41,29 @@ class Compiler:
         self._pool = ThreadPoolExecutor(max_workers=min(8, usable_cores()))
         self._ahead: dict[Any, Future[Functions]] = {}
 
-    def compile_ahead(self, kernel: Kernel, shape: LaunchShape) -> None:
+    def compile_ahead(self, case: ConfiguredCase) -> None:
         """Start compiling in the background."""
-        key = _key(kernel, shape)
+        key = _key(case)
         if key not in self._ahead:
-            self._ahead[key] = self._pool.submit(self._compiled_ahead, kernel, shape)
+            self._ahead[key] = self._pool.submit(self._compiled_ahead, case)
 
-    def __call__(self, kernel: Kernel, shape: LaunchShape) -> Functions:
+    def __call__(self, case: ConfiguredCase) -> Functions:
         """The compiled kernel's functions, by name."""
-        future = self._ahead.get(_key(kernel, shape))
-        return future.result() if future else self._compile(kernel, shape)
+        future = self._ahead.get(_key(case))
+        return future.result() if future else self._compile(case)
 
-    def _compiled_ahead(self, kernel: Kernel, shape: LaunchShape) -> Functions:
-        compiled = self._compile(kernel, shape)
+    def _compiled_ahead(self, case: ConfiguredCase) -> Functions:
+        compiled = self._compile(case)
         if self._on_ahead is not None:
             self._on_ahead(compiled)
         return compiled
 
-    def _compile(self, kernel: Kernel, shape: LaunchShape) -> Functions:
-        return compile_kernel(kernel, shape, self._arch, self._assemble)
+    def _compile(self, case: ConfiguredCase) -> Functions:
+        return compile_kernel(case, self._arch, self._assemble)
 
 
-def _key(kernel: Kernel, shape: LaunchShape) -> tuple[object, ...]:
-    return kernel.id, kernel.built, shape.entries, shape.defines
+def _key(case: ConfiguredCase) -> tuple[object, ...]:
+    return case.kernel.id, case.kernel.built, case.entries, case.defines
 
 
 def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:
@@ -93,11 +93,11 @@ def _measure_kernel(
     """The measurement of a kernel with code of its own."""
     result = unmeasured(case, kernel, "skipped", None, "the case ended before")
     try:
-        shape = configure(kernel, case.problem, case.block, case.params, backend.device)
-        result = replace(result, block=shape.largest.block, grid=shape.largest.grid)
-        compiled = compile_kernel(kernel, shape)
-        result = _with_resources(result, backend, shape, compiled)
-        findings = backend.run(kernel, case.problem, shape, compiled)
+        configured = configure(kernel, case.problem, case.block, case.params, backend.device)
+        result = replace(result, block=configured.largest.block, grid=configured.largest.grid)
+        compiled = compile_kernel(configured)
+        result = _with_resources(result, backend, configured, compiled)
+        findings = backend.run(configured, compiled)
     except CaseSkipped as error:
         return replace(result, reason=str(error)), False
     except CompileError as error:
@@ -133,16 +133,16 @@ def _with_findings(result: Measurement, backend: Backend, findings: Findings) ->
 
 
 def _with_resources(
-    result: Measurement, backend: Backend, shape: LaunchShape, compiled: Functions
+    result: Measurement, backend: Backend, case: ConfiguredCase, compiled: Functions
 ) -> Measurement:
     """What the compiler says; of several launches the largest stands for the case."""
-    first = compiled[shape.launches[0].entry]
+    first = compiled[case.launches[0].entry]
     if not first.registers_per_thread:
         return replace(
             result, resources_reason=NO_PTXAS, occupancy_reason=NO_PTXAS, compile_options=first.options
         )
-    records = [_launch_record(launch, compiled[launch.entry], backend.device) for launch in shape.launches]
-    main = records[shape.launches.index(shape.largest)]
+    records = [_launch_record(launch, compiled[launch.entry], backend.device) for launch in case.launches]
+    main = records[case.launches.index(case.largest)]
     return replace(
         result,
         resources=main.resources,

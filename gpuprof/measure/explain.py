@@ -20,13 +20,11 @@ from gpuprof.backends.sim.suspects import blocks_at_the_ends, blocks_near
 from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
 from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
 from gpuprof.executor import Sample
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
-from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.case import Case, configured
 from gpuprof.measure.protocol import Question, Symptom
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.problems.problem import Problem
 from gpuprof.results import Cause, Explanation
 
 
@@ -75,7 +73,7 @@ _CAUSES: dict[Symptom, frozenset[Cause]] = {
     ),
 }
 
-Compile = Callable[[Kernel, LaunchShape], Functions]
+Compile = Callable[[ConfiguredCase], Functions]
 Samples = Sequence[Sample | None]
 
 
@@ -118,36 +116,34 @@ class _Search:
     def run(self) -> None:
         """Look until something is found."""
         device, question = self._backend.device, self._question
-        case, kernel = resolve(self._case, device)
-        self._case = case
-        shape = configure(kernel, case.problem, case.block, case.params, device)
-        whole: Samples = [None] * len(shape.launches)
+        case = configured(self._case, device)
+        whole: Samples = [None] * len(case.launches)
         as_run: Samples | None = None
         if question.as_run:
             with suppress(CaseSkipped):  # blocks that wait for each other are looked at where they are few
-                as_run = self._backend.samples(case.problem, shape)
+                as_run = self._backend.samples(case)
         if as_run is not None:
             # Where its sample left doubts, the whole grid was run.
-            if not self._look(kernel, case.problem, shape, as_run) and as_run != whole:
-                self._look(kernel, case.problem, shape, whole)
+            if not self._look(case, as_run) and as_run != whole:
+                self._look(case, whole)
             return
         room = min(_MOST_BYTES, self._backend.memory_budget_bytes)
         fits = self._backend.problem_bytes(case.problem) <= room
         # A loop that does not end costs least with few threads.
-        if fits and expected_instructions(case.problem, shape) <= _AFFORDABLE and question.symptom != "hang":
-            self._look(kernel, case.problem, shape, whole, REPETITIONS)
+        if fits and expected_instructions(case) <= _AFFORDABLE and question.symptom != "hang":
+            self._look(case, whole, REPETITIONS)
             return
         repetitions = REPETITIONS
-        for problem, smaller in smaller_cases(kernel, case.problem, shape, device, _AFFORDABLE):
-            if self._look(kernel, problem, smaller, whole, repetitions):
+        for smaller in smaller_cases(case, device, _AFFORDABLE):
+            if self._look(smaller, whole, repetitions):
                 return
             repetitions = 1
         if not fits:
             return
-        for samples in self._suspects(shape):
-            if self._look(kernel, case.problem, shape, samples):
+        for samples in self._suspects(case):
+            if self._look(case, samples):
                 return
-        self._look(kernel, case.problem, shape, whole)
+        self._look(case, whole)
 
     def why_not(self) -> str:
         """Why nothing was found."""
@@ -165,12 +161,10 @@ class _Search:
             f" or what it does not model does not show there{elsewhere}"
         )
 
-    def _look(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, samples: Samples, repetitions: int = 1
-    ) -> bool:
+    def _look(self, case: ConfiguredCase, samples: Samples, repetitions: int = 1) -> bool:
         """Run one size, or some of its blocks; True when that shows what the device showed."""
         try:
-            traced = TracedCase(self._backend, kernel, problem, shape, self._functions(kernel, shape))
+            traced = TracedCase(self._backend, case, self._functions(case))
             if self._question.symptom == "hang":
                 explanation = _hanging(traced, samples)
             else:
@@ -180,27 +174,27 @@ class _Search:
             return False
         if explanation is None:
             some = "" if all(sample is None for sample in samples) else "in part "
-            self._right.append(f"{some}at size {problem.label}")
+            self._right.append(f"{some}at size {case.problem.label}")
         elif explanation.cause in _CAUSES[self._question.symptom]:
             self.found = explanation
         elif self.other is None:
             self.other = replace(explanation, is_another=True)
         return self.found is not None
 
-    def _functions(self, kernel: Kernel, shape: LaunchShape) -> Functions:
-        key = shape.entries, shape.defines
+    def _functions(self, case: ConfiguredCase) -> Functions:
+        key = case.entries, case.defines
         if key not in self._compiled:
-            self._compiled[key] = self._compile(kernel, shape)
+            self._compiled[key] = self._compile(case)
         return self._compiled[key]
 
-    def _suspects(self, shape: LaunchShape) -> Iterator[Samples]:
+    def _suspects(self, case: ConfiguredCase) -> Iterator[Samples]:
         """Some blocks of a grid; what builds on other launches or waits for blocks runs whole or not."""
-        if len(shape.launches) > 1 or shape.largest.cooperative:
+        if len(case.launches) > 1 or case.largest.cooperative:
             return
         if self._question.output:
-            spec = self._case.problem.array(self._question.output)
-            yield [blocks_near(shape.largest, spec, self._question.element)]
-        yield [blocks_at_the_ends(shape.largest)]
+            spec = case.problem.array(self._question.output)
+            yield [blocks_near(case.largest, spec, self._question.element)]
+        yield [blocks_at_the_ends(case.largest)]
 
 
 def _hanging(traced: TracedCase, samples: Samples) -> Explanation | None:

@@ -17,10 +17,9 @@ from gpuprof import timeline
 from gpuprof.backends.base import Backend, CompileOnlyBackend, Functions
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine import held_memory_bytes, limit_memory, memory_left_bytes, most_memory_bytes
-from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.case import Case, configured
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
     OUT_OF_MEMORY,
@@ -156,13 +155,13 @@ class WorkerSide:
             conditions=self._backend.conditions,
         )
 
-    def _compiled(self, kernel: Kernel, shape: LaunchShape) -> Functions:
+    def _compiled(self, case: ConfiguredCase) -> Functions:
         """Compile, and say so when that is over: compiling and running have limits of their own."""
         try:
-            with timeline.span("wait", kernel.id):
-                return self._compile(kernel, shape)
+            with timeline.span("wait", case.kernel.id):
+                return self._compile(case)
         finally:
-            self._tell(Compiled(kernel.id))
+            self._tell(Compiled(case.kernel.id))
 
     def _explain(self, request: Explain) -> Explained:
         from gpuprof.backends.sim.backend import SimBackend
@@ -182,9 +181,8 @@ class WorkerSide:
         if executor.problem_bytes(case.problem) > executor.memory_budget_bytes:
             return Counted({}, reason="its arrays do not fit into this machine's memory a second time")
         try:
-            case, kernel = resolve(case, executor.device)
-            shape = configure(kernel, case.problem, case.block, case.params, executor.device)
-            executed = executor.count(kernel, case.problem, shape, self._compile(kernel, shape))
+            found = configured(case, executor.device)
+            executed = executor.count(found, self._compile(found))
         except (CaseFailure, CaseSkipped) as error:
             return Counted({}, reason=error.what)
         model, why = executed.model()
@@ -202,9 +200,7 @@ class WorkerSide:
         if case.is_reference:
             return
         try:
-            case, kernel = resolve(case, self._backend.device)
-            shape = configure(kernel, case.problem, case.block, case.params, self._backend.device)
-            self._compile.compile_ahead(kernel, shape)
+            self._compile.compile_ahead(configured(case, self._backend.device))
         except GpuprofError:
             return
 

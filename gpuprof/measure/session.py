@@ -12,9 +12,8 @@ from math import prod
 from gpuprof import signals, timeline
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
-from gpuprof.kernels.shape import configure
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
-from gpuprof.measure.case import Case, credited, on_host, resolve, unmeasured
+from gpuprof.measure.case import Case, configured, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.process import HERE, worth_another_try
@@ -395,11 +394,10 @@ def _without_memory(case: Case, device: Device, death: WorkerDied) -> Measuremen
 def _is_much(case: Case, device: Device, seconds: float) -> bool:
     """Whether a case may take the executor so long though its kernel does come to an end."""
     try:
-        resolved, kernel = resolve(case, device)
-        shape = configure(kernel, resolved.problem, resolved.block, resolved.params, device)
+        instructions = expected_instructions(configured(case, device))
     except GpuprofError:
         return False
-    return expected_instructions(resolved.problem, shape) > seconds * _EXECUTED_PER_S
+    return instructions > seconds * _EXECUTED_PER_S
 
 
 def _size_of_seconds(case: Case, device: Device, limit: float) -> str:
@@ -408,11 +406,10 @@ def _size_of_seconds(case: Case, device: Device, limit: float) -> str:
     The case's own took it longer than the limit.
     """
     try:
-        resolved, kernel = resolve(case, device)
-        shape = configure(kernel, resolved.problem, resolved.block, resolved.params, device)
-        per_s = min(_USUAL_PER_S, expected_instructions(resolved.problem, shape) / limit)
+        found = configured(case, device)
+        per_s = min(_USUAL_PER_S, expected_instructions(found) / limit)
         most = _SECONDS * per_s
-        smaller = [problem for problem, _ in smaller_cases(kernel, resolved.problem, shape, device, most)]
+        smaller = [one.problem for one in smaller_cases(found, device, most)]
         sizes = max((prod(problem.sizes), problem.label) for problem in smaller)[1]
     except (GpuprofError, ExpressionError, ValueError):
         return "--sizes"

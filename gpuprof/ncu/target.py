@@ -22,8 +22,7 @@ from gpuprof.backends.gpu.ptx_linker import link_ptx
 from gpuprof.backends.gpu.query import query_device
 from gpuprof.errors import CaseFailure, GpuprofError
 from gpuprof.kernels.entries import function_name
-from gpuprof.kernels.shape import configure
-from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.case import Case, configured
 from gpuprof.measure.execute import Compiler
 from gpuprof.ncu.journal import JournalEvent, JournalWriter, Launched, Task, read_job
 from gpuprof.ncu.metrics import copies_in
@@ -52,18 +51,17 @@ class ProfiledGpu:
         return True
 
     def _launch(self, index: int, case: Case) -> None:
-        case, kernel = resolve(case, self._device)
-        shape = configure(kernel, case.problem, case.block, case.params, self._device)
-        compiled = self._compile(kernel, shape)
+        found = configured(case, self._device)
+        compiled = self._compile(found)
         arrays = self._arrays.of(case.problem)
         stream = self._context.stream
-        with LoadedCase(kernel, shape, compiled, arrays, self._device, stream) as loaded:
+        with LoadedCase(found, compiled, arrays, self._device, stream) as loaded:
             arrays.prepare()
             self._context.synchronize()
             api = driver()
             call("starting the profiler", api.cuProfilerStart())
             try:
-                for number, one in enumerate(shape.launches):
+                for number, one in enumerate(found.launches):
                     copies = copies_in(compiled[one.entry].ptx)
                     launched = Launched(function_name(one.entry), one.block, one.grid, copies, len(loaded))
                     self._journal.write(JournalEvent("launching", index, launched=launched))

@@ -70,7 +70,7 @@ def _column(points: Sequence[BuiltPoint], name: str) -> list[float]:
 
 
 def _of_launch(one: BuiltPoint, device: Device) -> tuple[float, ...]:
-    launch, case = one.candidate.shape.largest, one.measurement
+    launch, case = one.candidate.configured.largest, one.measurement
     resources, occupancy = case.resources, case.occupancy
     assert resources is not None
     assert occupancy is not None

@@ -68,7 +68,7 @@ class SizeSearch:
         elif occupancy is None:
             lacking = _lacking(measurement.occupancy_reason)
             rule_out(self._ruled_out, f"No block fits on an SM: too little {lacking}.")
-        elif (largest := candidate.shape.largest).cooperative and (
+        elif (largest := candidate.configured.largest).cooperative and (
             math.prod(largest.grid) > occupancy.blocks_per_sm * self._device.sm_count
         ):
             rule_out(self._ruled_out, _COOPERATIVE)

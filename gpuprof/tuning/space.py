@@ -12,7 +12,7 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError, did_you_mean
 from gpuprof.kernels.candidates import BLOCK
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, check_block, configure
+from gpuprof.kernels.shape import ConfiguredCase, check_block, configure
 from gpuprof.measure.case import Case
 from gpuprof.measure.request import NO_PARAMETERS, Selection
 from gpuprof.problems.problem import Problem
@@ -103,7 +103,7 @@ class Candidate:
 
     point: Point
     case: Case
-    shape: LaunchShape
+    configured: ConfiguredCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,11 @@ class SearchSpace:
             for point in axes.points():
                 params = dict(point.params)
                 try:
-                    shape = configure(axes.kernel, own, point.block, params, device)
+                    configured = configure(axes.kernel, own, point.block, params, device)
                 except CaseSkipped as error:
                     rule_out(ruled_out, error.what)
                     continue
-                found.append(Candidate(point, Case.of(axes.kernel, own, point.block, params), shape))
+                found.append(Candidate(point, Case.of(axes.kernel, own, point.block, params), configured))
         return found, ruled_out
 
 

@@ -20,13 +20,13 @@ from gpuprof.results import Verification
 class BrokenBackend(fake_worker.FakeBackend):
     """A GPU on which every kernel goes wrong."""
 
-    def run(self, kernel, problem, shape, compiled):
-        symptom = kernel.id.partition("_")[0]
+    def run(self, case, compiled):
+        symptom = case.kernel.id.partition("_")[0]
         if symptom == "fault":
             raise CaseFailure("CUDA_ERROR_LAUNCH_FAILED while waiting for the kernel.", fatal=True)
         if symptom == "hang":
             time.sleep(600)
-        output = problem.outputs[0]
+        output = case.problem.outputs[0]
         wrong = Verification(
             1.0, 1.0, 0.0, output.elements, 1, "1 element is wrong", array=output.name, first_wrong=0
         )

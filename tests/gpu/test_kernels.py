@@ -112,7 +112,7 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
         shape = configure_or_none(kernel, problem, block, backend.device)
         if shape is None:
             continue
-        functions = compiler(kernel, shape)
+        functions = compiler(shape)
         for one in shape.launches:
             compiled = functions[one.entry]
             module = LoadedModule(compiled.cubin, kernel.id)

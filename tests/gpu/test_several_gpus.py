@@ -33,8 +33,8 @@ context, device, ladder = GpuContext(1), query_device(1), shipped_ladder("gemm")
 kernel, problem = ladder.kernels[0], Problem.of(ladder.operation, (4096, 4096, 4096))
 shape = configure(kernel, problem, kernel.launch.block, {}, device)
 arrays = ArrayKeeper(context, device.arch, 0, Ahead()).of(problem)
-compiled = Compiler(device.arch)(kernel, shape)
-with LoadedCase(kernel, shape, compiled, arrays, device, context.stream) as case:
+compiled = Compiler(device.arch)(shape)
+with LoadedCase(shape, compiled, arrays, device, context.stream) as case:
     while True:
         for _ in range(8):
             case.queue()

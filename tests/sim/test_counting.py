@@ -30,7 +30,7 @@ def test_a_measured_case_gets_the_counts_and_bounds_of_the_executor():
     case = Case.of(TILED, problem)
     found = counted(measured(case), case, DEVICE)
     shape = configure(TILED, problem, case.block, {}, DEVICE)
-    direct = SimBackend(DEVICE, 0).count(TILED, problem, shape, Compiler(DEVICE.arch)(TILED, shape))
+    direct = SimBackend(DEVICE, 0).count(shape, Compiler(DEVICE.arch)(shape))
     assert found.executor_counters == direct.counters
     assert found.lines == direct.lines
     assert found.counters == {}
@@ -66,7 +66,7 @@ def stores_of_panels(blocks):
     problem = problem_for(PANELS, 516, 260, 388)
     shape = configure(PANELS, problem, PANELS.launch.block, {"PANEL": 16}, DEVICE)
     backend = SimBackend(DEVICE, 0, blocks=blocks)
-    counters = backend.count(PANELS, problem, shape, Compiler(DEVICE.arch)(PANELS, shape)).counters
+    counters = backend.count(shape, Compiler(DEVICE.arch)(shape)).counters
     return counters["global_store_sectors"]
 
 
@@ -87,6 +87,6 @@ def test_a_case_of_several_launches_whose_sample_needs_a_caveat_is_counted_whole
     problem = problem_for(kernel, 1 << 24)
     shape = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
     assert len(shape.launches) > 1
-    found = SimBackend(DEVICE, 0).count(kernel, problem, shape, Compiler(DEVICE.arch)(kernel, shape))
+    found = SimBackend(DEVICE, 0).count(shape, Compiler(DEVICE.arch)(shape))
     assert found.caveat is None
     assert found.counters["global_load_useful_bytes"].value >= 4 * (1 << 24)

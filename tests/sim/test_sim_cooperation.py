@@ -39,13 +39,13 @@ class Case:
         self.kernel, self.problem = kernel, problem
         self.shape = configure(kernel, problem, kernel.launch.block, params, CARD)
         assert self.shape.launches[0].cooperative
-        self.compiled = compile_kernel(kernel, self.shape, "sm_90")
+        self.compiled = compile_kernel(self.shape, "sm_90")
 
     def run(self, blocks: int | None = 6) -> Findings:
-        return SimBackend(CARD, 0, blocks).run(self.kernel, self.problem, self.shape, self.compiled)
+        return SimBackend(CARD, 0, blocks).run(self.shape, self.compiled)
 
     def count(self, blocks: int = 6) -> ExecutedCase:
-        return SimBackend(CARD, 0, blocks).count(self.kernel, self.problem, self.shape, self.compiled)
+        return SimBackend(CARD, 0, blocks).count(self.shape, self.compiled)
 
 
 @pytest.mark.parametrize("problem", [SHARED, RAGGED], ids=["shared", "ragged"])

@@ -58,11 +58,11 @@ def test_a_sample_whose_sums_are_dear_is_counted_alike_without_them(name, dtype,
     kernel = next(one for one in ladder("gemm") if one.id == name)
     problem = Gemm(512, 640, 136, dtype=dtype)
     shape = configure(kernel, problem, kernel.launch.block, {}, card)
-    compiled = compile_kernel(kernel, shape, card.arch)
+    compiled = compile_kernel(shape, card.arch)
     found = []
     for most_s in (1e9, 0.0):
         monkeypatch.setattr(sampled, "_SUMS_S", most_s)
-        found.append(backend.SimBackend(card, 0, blocks=3).run(kernel, problem, shape, compiled))
+        found.append(backend.SimBackend(card, 0, blocks=3).run(shape, compiled))
     with_values, without = found
     assert with_values.outcome == without.outcome == "ok"
     assert [one for one in without.remarks if one.startswith("Counted at this size, verified at ")]

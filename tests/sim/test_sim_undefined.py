@@ -173,14 +173,14 @@ def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monk
     size = OWN_SIZES.get(kernel.id) or sizes[kernel.operation]
     problem = problem_for(kernel, *size, dtype=kernel.dtypes[0])
     shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
-    compiled = compiler(kernel, shape)
-    plain = backend.count(kernel, problem, shape, compiled)
+    compiled = compiler(shape)
+    plain = backend.count(shape, compiled)
 
     def following(self, ptx, entry, **_):
         return load_program(ptx, entry, observer=Definedness())
 
     monkeypatch.setattr(Programs, "load", following)
-    followed = backend.count(kernel, problem, shape, compiled)
+    followed = backend.count(shape, compiled)
     assert followed.remarks == plain.remarks
     assert (followed.counters, followed.lines) == (plain.counters, plain.lines)
     for name, buffer in plain.buffers.items():

@@ -50,8 +50,8 @@ class FakeBackend(CompileOnlyBackend):
             os._exit(9)
         return super().problem_bytes(problem)
 
-    def run(self, kernel, problem, shape, compiled):
-        what = kernel.id.partition("_")[2]
+    def run(self, case, compiled):
+        what = case.kernel.id.partition("_")[2]
         if what == "crashes":
             print("assertion failed in the driver", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -85,7 +85,7 @@ class FakeBackend(CompileOnlyBackend):
         return Findings(
             outcome,
             reason="3 of 4096 elements are wrong." if what == "wrong" else None,
-            verification=Verification(0.0, 0.0, 0.0, problem.outputs[0].elements),
+            verification=Verification(0.0, 0.0, 0.0, case.problem.outputs[0].elements),
             timing=TimingPair(summarise([10.0 * (1 + self._slower)] * 8), None) if outcome == "ok" else None,
             timing_reason=None if outcome == "ok" else "a wrong kernel gets no time",
         )

@@ -38,7 +38,7 @@ def bind(signature, problem, arch="sm_90"):
     shape = configure(kernel, problem, (32, 1, 1), {}, DEVICE)
     defines = [("real", "float" if problem.dtype == "f32" else "double")]
     compiled = compile_source(kernel.source, "k.cu", "k", compiler_options(arch, defines))
-    return bind_arguments(kernel, problem, shape, shape.launches[0], compiled)
+    return bind_arguments(shape, shape.launches[0], compiled)
 
 
 def test_each_argument_is_as_wide_as_the_kernel_takes_it():

@@ -57,7 +57,7 @@ def compiled_ptx(kernel, operation):
     sent = decode(encode(Measure(Case.of(kernel, problem)))).case.kernel
     assert sent == kernel
     shape = configure(sent, problem, sent.launch.block, {}, DEVICE)
-    (function,) = compile_kernel(sent, shape, "sm_80").values()
+    (function,) = compile_kernel(shape, "sm_80").values()
     return function.ptx
 
 

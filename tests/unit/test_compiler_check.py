@@ -52,13 +52,13 @@ class Card(CompileOnlyBackend):
         self.assemble = assemble
         self._executor = SimBackend(DEVICE, 0)
 
-    def outputs(self, kernel, problem, shape, compiled):
+    def outputs(self, case, compiled):
         run = {
             entry: replace(each, ptx=each.ptx if each.cubin.startswith(b"\x7fELF") else each.cubin.decode())
             for entry, each in compiled.items()
         }
-        buffers, _ = TracedCase(self._executor, kernel, problem, shape, run).written()
-        return {spec.name: np.array(buffers[spec.name].array()) for spec in problem.outputs}
+        buffers, _ = TracedCase(self._executor, case, run).written()
+        return {spec.name: np.array(buffers[spec.name].array()) for spec in case.problem.outputs}
 
 
 def refuses(ptx, name):

@@ -44,8 +44,8 @@ class Found:
     run_reference = run
 
 
-def compiled(kernel, shape):
-    return dict.fromkeys(shape.entries, COMPILED)
+def compiled(case):
+    return dict.fromkeys(case.entries, COMPILED)
 
 
 def timing(median_us: float) -> Timing:
@@ -93,7 +93,7 @@ def test_what_goes_wrong_is_a_row_with_its_resources(error, outcome, lost, over_
 
 
 def test_source_that_does_not_compile_is_a_row_with_the_compilers_words():
-    def fail(kernel, shape):
+    def fail(case):
         raise CompileError("no", log="line 3: why")
 
     measurement, lost = measure_case(CASE, Found(Findings("ok")), fail)

@@ -46,7 +46,7 @@ def compile_shipped(kernel, arch, dtype="f32"):
     problem = problem_for(kernel, *sizes, dtype=dtype)
     device = dataclasses.replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
     shape = configure(kernel, problem, kernel.launch.block, {}, device)
-    return compile_kernel(kernel, shape, arch)[kernel.entries[0]], shape
+    return compile_kernel(shape, arch)[kernel.entries[0]], shape
 
 
 #: Only a kernel that bounds its registers comes near to a spill; for the others the least card does.

@@ -35,8 +35,7 @@ from gpuprof.backends.gpu.waking import ahead, begin_compiling
 from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.problems.behaviour import Array, HostCall
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
@@ -198,23 +197,22 @@ class GpuBackend(Backend):
         """Begin with what the problems need of the host."""
         self._arrays.foresee(problems)
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
+    def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Verify one case, then time it cold and warm; several launches are timed as one."""
-        arrays = self._arrays.of(problem)
+        arrays = self._arrays.of(case.problem)
         stream = self._context.stream
-        with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
-            checks = LaunchChecks(arrays, self._arrays.code, stream, case, self.device)
+        with LoadedCase(case, compiled, arrays, self.device, stream) as loaded:
+            checks = LaunchChecks(arrays, self._arrays.code, stream, loaded, self.device)
             with closing(checks):
-                return self._verify_and_time(arrays, checks, case.queue, len(case), kernel.poison_inout)
+                poison_inout = case.kernel.poison_inout
+                return self._verify_and_time(arrays, checks, loaded.queue, len(loaded), poison_inout)
 
-    def outputs(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
-    ) -> Mapping[str, Array]:
+    def outputs(self, case: ConfiguredCase, compiled: Functions) -> Mapping[str, Array]:
         """What one launch leaves in a case's outputs."""
-        arrays = self._arrays.of(problem)
-        with LoadedCase(kernel, shape, compiled, arrays, self.device, self._context.stream) as case:
+        arrays = self._arrays.of(case.problem)
+        with LoadedCase(case, compiled, arrays, self.device, self._context.stream) as loaded:
             arrays.prepare()
-            case.queue()
+            loaded.queue()
             self._context.synchronize()
             return arrays.outputs()
 

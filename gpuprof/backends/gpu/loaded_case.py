@@ -18,8 +18,7 @@ from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, LoadedModule, 
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.symbols import ModuleSymbol, variable_named
 from gpuprof.problems.formulas import ExpressionError
 
@@ -108,22 +107,20 @@ class LoadedCase:
 
     def __init__(
         self,
-        kernel: Kernel,
-        shape: LaunchShape,
+        case: ConfiguredCase,
         compiled: Functions,
         arrays: ProblemArrays,
         device: Device,
         stream: Any,
     ) -> None:
-        bound = [
-            bind_arguments(kernel, arrays.problem, shape, one, compiled[one.entry]) for one in shape.launches
-        ]
+        kernel = case.kernel
+        bound = [bind_arguments(case, one, compiled[one.entry]) for one in case.launches]
         self._arrays = arrays
         self._stream = stream
-        first = compiled[shape.launches[0].entry]
+        first = compiled[case.launches[0].entry]
         #: Whether it has shared memory, which its last launch may have left something in.
         self.uses_shared = any(
-            one.dynamic_shared_bytes or compiled[one.entry].static_shared_bytes for one in shape.launches
+            one.dynamic_shared_bytes or compiled[one.entry].static_shared_bytes for one in case.launches
         )
         #: Whether it tells the L2 cache what to hold.
         self.hints_l2 = bool(_L2_HINTS.search(first.ptx))
@@ -131,22 +128,22 @@ class LoadedCase:
         self._module = LoadedModule(first.cubin, kernel.id)
         self._variables: ModuleVariables | None = None
         try:
-            arrays.make_workspace(shape.workspace)
-            self._symbols = list(self._found_symbols(shape.launches[0].symbols, first.ptx))
+            arrays.make_workspace(case.workspace)
+            self._symbols = list(self._found_symbols(case.launches[0].symbols, first.ptx))
             self._set_symbols()
             self._variables = ModuleVariables(self._module, used_variables(first.ptx))
             arrays.follow_inputs(self._set_symbols if self._symbols else None)
             functions = {entry: self._module.function(function.entry) for entry, function in compiled.items()}
-            for one in shape.launches:
+            for one in case.launches:
                 functions[one.entry].reserve_shared(
-                    max(other.dynamic_shared_bytes for other in shape.launches if other.entry == one.entry),
+                    max(other.dynamic_shared_bytes for other in case.launches if other.entry == one.entry),
                     compiled[one.entry].static_shared_bytes,
                     device.shared_bytes_per_block_optin,
                 )
-            arrays.make_textures(shape.textures)
+            arrays.make_textures(case.textures)
             self._launches = [
                 (one, functions[one.entry], arrays.arguments(values))
-                for one, values in zip(shape.launches, bound, strict=True)
+                for one, values in zip(case.launches, bound, strict=True)
             ]
         except BaseException:
             self._release()

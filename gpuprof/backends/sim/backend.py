@@ -74,8 +74,7 @@ from gpuprof.executor import (
     Witness,
     combined,
 )
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import expected_instructions
 from gpuprof.machine import available_memory_bytes
 from gpuprof.machine_code.linking import Link
@@ -97,9 +96,8 @@ _MOST_SLICE_STEPS = 2e10
 _ORDER = "Its blocks signal each other, and only the whole grid shows whether they do so in order."
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
-#: What decides, with the rest of its kernel, all that executing a case finds: source, problem, launches and
-#: machine code.
-_Executable = tuple[str, Problem, LaunchShape, tuple[bytes, ...]]
+#: What decides all that executing a case finds: with it, the machine code.
+_Executable = tuple[ConfiguredCase, tuple[bytes, ...]]
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
 
@@ -122,8 +120,7 @@ class SimBackend(Backend):
         self._references: References | None = None
         self._decoded = Programs()
         self._links = Links()
-        #: What was found of cases, with their kernels.
-        self._found: dict[_Executable, tuple[Kernel, Findings]] = {}
+        self._found: dict[_Executable, Findings] = {}
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -149,7 +146,7 @@ class SimBackend(Backend):
         """There are no references without a GPU."""
         raise CaseSkipped(f"The executor counts kernels; a library has none to count: {name} needs a GPU.")
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
+    def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Execute one case, verify what it wrote, and report its counts.
 
         What was executed before is not executed again: it would find the same.
@@ -159,106 +156,87 @@ class SimBackend(Backend):
             CaseSkipped: It uses an instruction that the executor does not know, or would have to run whole
                 and is too large for that.
         """
-        key = kernel.source_hash, problem, shape, tuple(function.cubin for function in compiled.values())
-        known = self._found.get(key)
-        if known is not None and known[0] == kernel:
-            return known[1]
-        with unchecked(kernel, compiled):
-            findings = self._execute_first(kernel, problem, shape, compiled)
-        self._found[key] = kernel, findings
+        key = case, tuple(function.cubin for function in compiled.values())
+        if key in self._found:
+            return self._found[key]
+        with unchecked(case.kernel, compiled):
+            findings = self._found[key] = self._execute_first(case, compiled)
         if len(self._found) > _KEPT_FINDINGS:
             del self._found[next(iter(self._found))]
         return findings
 
-    def _execute_first(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
-    ) -> Findings:
+    def _execute_first(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Execute a case that was not executed before; see `run`."""
         try:
-            samples = self._samples(problem, shape)
+            samples = self._samples(case)
             sampled = any(sample is not None for sample in samples)
-            if sampled and len(shape.launches) > 1:
+            if sampled and len(case.launches) > 1:
                 raise CaseSkipped(
                     "Its launches depend on each other, so that the executor would have to run whole grids.",
                     fix=RUN_WHOLE,
                 )
-            if sampled and self._sums_are_dear(kernel, problem, shape, compiled, samples[0]):
+            if sampled and self._sums_are_dear(case, compiled, samples[0]):
                 with suppress(NotConclusive):
-                    return self._run_in_slices(kernel, problem, shape, compiled, samples[0])
-            return self._run(kernel, problem, shape, compiled, samples)
+                    return self._run_in_slices(case, compiled, samples[0])
+            return self._run(case, compiled, samples)
         except SampleFallsShort as short:
             if short.expected_instructions <= _AFFORDABLE_INSTRUCTIONS:
-                return self._run(kernel, problem, shape, compiled, [None])
+                return self._run(case, compiled, [None])
             sentence = short.sentence
         except BlocksBuildOnEachOther as error:
-            if expected_instructions(problem, shape) <= _QUICK_INSTRUCTIONS:
-                return self._run(kernel, problem, shape, compiled, [None] * len(shape.launches))
+            if expected_instructions(case) <= _QUICK_INSTRUCTIONS:
+                return self._run(case, compiled, [None] * len(case.launches))
             sentence = error.sentence
         try:
-            return self._run_in_slices(kernel, problem, shape, compiled)
+            return self._run_in_slices(case, compiled)
         except NotConclusive as why:
             if why.instructions is None or why.instructions > _AFFORDABLE_INSTRUCTIONS:
                 raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
-            return self._run(kernel, problem, shape, compiled, [None])
+            return self._run(case, compiled, [None])
 
-    def _sums_are_dear(
-        self,
-        kernel: Kernel,
-        problem: Problem,
-        shape: LaunchShape,
-        compiled: Functions,
-        sample: Sample | None,
-    ) -> bool:
+    def _sums_are_dear(self, case: ConfiguredCase, compiled: Functions, sample: Sample | None) -> bool:
         """Whether the sums of a one-launch case's sample take many times what counting them does."""
         assert sample is not None
-        operations = problem.flops * sample.count / sample.total
-        return are_dear(operations, (one.sums for one in self.programs(kernel, shape, compiled).values()))
+        operations = case.problem.flops * sample.count / sample.total
+        return are_dear(operations, (one.sums for one in self.programs(case, compiled).values()))
 
     def _run_in_slices(
-        self,
-        kernel: Kernel,
-        problem: Problem,
-        shape: LaunchShape,
-        compiled: Functions,
-        sample: Sample | None = None,
+        self, case: ConfiguredCase, compiled: Functions, sample: Sample | None = None
     ) -> Findings:
         """Count a case, or a sample of it, without its values; verify those at a smaller size of its kind.
 
         Raises:
             NotConclusive: Values must be computed, of the whole grid where there is no sample.
         """
-        counted, trace = self._count_slice(kernel, problem, shape, compiled, sample)
-        for spec, missing in never_written(problem, counted.buffers, trace) if sample is None else ():
-            return findings_of(Proof(verification_of_missing(problem, spec, missing)), counted)
+        counted, trace = self._count_slice(case, compiled, sample)
+        for spec, missing in never_written(case.problem, counted.buffers, trace) if sample is None else ():
+            return findings_of(Proof(verification_of_missing(case.problem, spec, missing)), counted)
         why = DEPENDS if sample is None else DEAR
-        verified = self._verify_smaller(kernel, problem, shape, compiled, why)
+        verified = self._verify_smaller(case, compiled, why)
         if verified is None or verified.verification is None:
             raise NotConclusive(counted.expected_instructions)
         remarks = tuple(dict.fromkeys((*verified.remarks, *counted.remarks)))
         found = findings_of(Proof(verified.verification), counted)
         return replace(found, reason=verified.reason, remarks=remarks)
 
-    def _verify_smaller(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions, why: str
-    ) -> Findings | None:
+    def _verify_smaller(self, case: ConfiguredCase, compiled: Functions, why: str) -> Findings | None:
         """What a smaller size is found to be, whose grid is run whole; None where no size is affordable."""
         found: Findings | None = None
-        seen: list[tuple[Problem, LaunchShape]] = []
+        seen: list[ConfiguredCase] = []
         for backend in self._whole_grids:
-            case = smaller_case(kernel, problem, shape, backend.device)
-            if case is None or case in seen:
+            smaller = smaller_case(case, backend.device)
+            if smaller is None or smaller in seen:
                 continue
-            seen.append(case)
-            smaller, its_shape = case
-            if (its_shape.entries, its_shape.defines) != (shape.entries, shape.defines):
-                compiled = compile_kernel(kernel, its_shape, self._ptx_arch)
+            seen.append(smaller)
+            if (smaller.entries, smaller.defines) != (case.entries, case.defines):
+                compiled = compile_kernel(smaller, self._ptx_arch)
             try:
                 # One card is enough to see whether a second launch is as right as the first.
-                found = backend._run(kernel, smaller, its_shape, compiled, [None], once=len(seen) > 1)
-                found = at_smaller_size(found, smaller, why)
+                found = backend._run(smaller, compiled, [None], once=len(seen) > 1)
+                found = at_smaller_size(found, smaller.problem, why)
             except ExplainedFailure as failure:
                 raise ExplainedFailure(
-                    f"At size {smaller.label}: {failure.what}", failure.explanation
+                    f"At size {smaller.problem.label}: {failure.what}", failure.explanation
                 ) from failure
             if found.outcome != "ok":
                 return found
@@ -273,12 +251,7 @@ class SimBackend(Backend):
         return backends
 
     def _count_slice(
-        self,
-        kernel: Kernel,
-        problem: Problem,
-        shape: LaunchShape,
-        compiled: Functions,
-        sample: Sample | None = None,
+        self, case: ConfiguredCase, compiled: Functions, sample: Sample | None = None
     ) -> tuple[ExecutedCase, StoreTrace]:
         """Run the control slice of a case's one launch, or of a sample of it, and tell what it stores to.
 
@@ -286,17 +259,17 @@ class SimBackend(Backend):
             NotConclusive: It is not the only launch, does what no slice has, depends on the values that it
                 computes, or takes too long; or the sample does not stand for the grid.
         """
-        if len(shape.launches) > 1:
+        if len(case.launches) > 1:
             raise NotConclusive
-        (one,) = shape.launches
-        (given,) = bound_launches(self.device, kernel, problem, shape, compiled)
-        program = self.programs(kernel, shape, compiled, with_slice=True)[one.entry]
+        (one,) = case.launches
+        (given,) = bound_launches(self.device, case, compiled)
+        program = self.programs(case, compiled, with_slice=True)[one.entry]
         if program.deciding is None:
             raise NotConclusive
         link = self._links.of(compiled[one.entry], program)
-        check_room(problem, shape.workspace, [program])
-        memory, buffers = device_memory(problem, self.references_of(problem).inputs, shape.workspace, None)
-        watch, observers = watching(self.device, shape, compiled)
+        check_room(case, [program])
+        memory, buffers = device_memory(case, self.references_of(case.problem).inputs, None)
+        watch, observers = watching(self.device, case, compiled)
         try:
             result = run_launch(
                 *(self.device, program, one, given, memory, buffers),
@@ -309,18 +282,17 @@ class SimBackend(Backend):
         except (ValueNeeded, TooMuchWork):
             raise NotConclusive from None
         except KernelFault as fault:
-            raise self._failure(fault, kernel, problem, shape, memory) from fault
+            raise self._failure(fault, case, memory) from fault
         assert result.trace is not None
-        if sample is not None and not stands_for_grid(problem, buffers, result):
+        if sample is not None and not stands_for_grid(case.problem, buffers, result):
             raise NotConclusive
-        counted = self._executed_case(kernel, shape, {one.entry: program}, [link], [result], buffers)
-        play = partial(played, self.device, problem, shape, compiled, [link], [result], counted.lines, watch)
+        counted = self._executed_case(case, {one.entry: program}, [link], [result], buffers)
+        play = partial(played, self.device, case, compiled, [link], [result], counted.lines, watch)
         return replace(counted, model=partial(model_of, play)), result.trace
 
     def _executed_case(
         self,
-        kernel: Kernel,
-        shape: LaunchShape,
+        case: ConfiguredCase,
         programs: Mapping[str, Program],
         links: Sequence[Link | NoLink],
         results: Sequence[LaunchResult],
@@ -340,10 +312,10 @@ class SimBackend(Backend):
             buffers,
             {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
             None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
-            None if stands_elsewhere(kernel, shape) else lines_of(result, instructions),
+            None if stands_elsewhere(case) else lines_of(result, instructions),
             any(buffer.combined for buffer in buffers.values()),
             (
-                *remarks_of([programs[one.entry] for one in shape.launches], self.device),
+                *remarks_of([programs[one.entry] for one in case.launches], self.device),
                 *result.remarks,
                 *atomics_remark(links, result),
                 *printed_remark(result),
@@ -355,24 +327,22 @@ class SimBackend(Backend):
 
     def _run(
         self,
-        kernel: Kernel,
-        problem: Problem,
-        shape: LaunchShape,
+        case: ConfiguredCase,
         compiled: Functions,
         samples: Sequence[Sample | None],
         *,
         once: bool = False,
     ) -> Findings:
         sampled = any(sample is not None for sample in samples)
-        references = self.references_of(problem)
+        problem, references = case.problem, self.references_of(case.problem)
         executed: dict[float | None, ExecutedCase] = {}
 
         def attempt(unread: float | None) -> Verification:
             followed = any(one.followed for one in executed.values())
-            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread, followed)
+            executed[unread] = self._execute(case, compiled, samples, unread, followed)
             return references.verify(executed[unread].buffers, whole=not sampled)
 
-        proof = prove(problem, kernel.poison_inout, attempt)
+        proof = prove(problem, case.kernel.poison_inout, attempt)
         found = executed[proof.unread]
         if sampled and (names := [name for name, check in problem.checks.items() if check.unordered]):
             sentence = f"The results in {names[0]} have no order, so that only the whole grid shows them."
@@ -389,35 +359,31 @@ class SimBackend(Backend):
                 return wrong_later(later)
         return findings_of(proof, found)
 
-    def count(
-        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
-    ) -> "ExecutedCase":
+    def count(self, case: ConfiguredCase, compiled: Functions) -> "ExecutedCase":
         """Execute one case that was verified elsewhere, for its counts.
 
         Fails and skips as `run`.
         """
         try:
-            samples = self._samples(problem, shape)
-            if samples[0] and self._sums_are_dear(kernel, problem, shape, compiled, samples[0]):
+            samples = self._samples(case)
+            if samples[0] and self._sums_are_dear(case, compiled, samples[0]):
                 with suppress(NotConclusive):
-                    return self._count_slice(kernel, problem, shape, compiled, samples[0])[0]
-            found = self._execute(kernel, problem, shape, compiled, samples)
+                    return self._count_slice(case, compiled, samples[0])[0]
+            found = self._execute(case, compiled, samples)
             quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
             if found.caveat and quick:
-                return self._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
+                return self._execute(case, compiled, [None] * len(case.launches))
             return found
         except BlocksBuildOnEachOther as error:
             sentence = error.sentence
         try:
-            return self._count_slice(kernel, problem, shape, compiled)[0]
+            return self._count_slice(case, compiled)[0]
         except NotConclusive:
             raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
 
     def _execute(
         self,
-        kernel: Kernel,
-        problem: Problem,
-        shape: LaunchShape,
+        case: ConfiguredCase,
         compiled: Functions,
         samples: Sequence[Sample | None],
         unread: float | None = None,
@@ -429,7 +395,7 @@ class SimBackend(Backend):
         is run once more, to see where that ends.
         One that may read a register before its first write is followed at once.
         """
-        arguments = kernel, problem, shape, compiled, samples, unread
+        arguments = case, compiled, samples, unread
         if not follow_undefined:
             with suppress(KernelFault):
                 return self._execute_once(*arguments, follow_undefined=False)
@@ -437,27 +403,26 @@ class SimBackend(Backend):
 
     def _execute_once(
         self,
-        kernel: Kernel,
-        problem: Problem,
-        shape: LaunchShape,
+        case: ConfiguredCase,
         compiled: Functions,
         samples: Sequence[Sample | None],
         unread: float | None,
         *,
         follow_undefined: bool,
     ) -> "ExecutedCase":
-        bound = bound_launches(self.device, kernel, problem, shape, compiled)
-        if self._is_executed(shape, compiled):
+        problem = case.problem
+        bound = bound_launches(self.device, case, compiled)
+        if self._is_executed(case, compiled):
             self._links.begin(compiled.values())
-        with timeline.span("decode", kernel.id):
-            programs = self.programs(kernel, shape, compiled, follow_undefined=follow_undefined)
+        with timeline.span("decode", case.kernel.id):
+            programs = self.programs(case, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
-            programs = self.programs(kernel, shape, compiled, follow_undefined=True)
+            programs = self.programs(case, compiled, follow_undefined=True)
         inputs = self.references_of(problem).inputs
-        check_room(problem, shape.workspace, programs.values())
-        memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
-        links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in shape.launches]
-        watch, observers = watching(self.device, shape, compiled)
+        check_room(case, programs.values())
+        memory, buffers = device_memory(case, inputs, unread)
+        links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in case.launches]
+        watch, observers = watching(self.device, case, compiled)
 
         def launch_all(
             memory: GlobalMemory = memory,
@@ -474,14 +439,14 @@ class SimBackend(Backend):
                     order=order,
                     observers=observers,
                 )
-                for one, given, sample, found in zip(shape.launches, bound, samples, links, strict=True)
+                for one, given, sample, found in zip(case.launches, bound, samples, links, strict=True)
             ]
 
-        explain = partial(self._failure, kernel=kernel, problem=problem, shape=shape, memory=memory)
+        explain = partial(self._failure, case=case, memory=memory)
 
         def again(content: Mapping[str, Array]) -> None:
             renew(problem, content, buffers)
-            first = shape.launches[0]
+            first = case.launches[0]
             renew_symbols(programs[first.entry], first, memory, buffers)
             try:
                 launch_all()
@@ -489,16 +454,16 @@ class SimBackend(Backend):
                 raise explain(fault) from fault
 
         def in_order(order: Order, watched: Sequence[str]) -> tuple[Witness, Mapping[str, Buffer]]:
-            fresh, arrays = device_memory(problem, inputs, shape.workspace, unread)
+            fresh, arrays = device_memory(case, inputs, unread)
             witness = Witness([arrays[name] for name in watched])
             launch_all(fresh, arrays, order, [witness])
             return witness, arrays
 
         def run_again(observer: Observer) -> None:
-            launch_all(*device_memory(problem, inputs, shape.workspace, unread), observers=[observer])
+            launch_all(*device_memory(case, inputs, unread), observers=[observer])
 
         try:
-            with timeline.span("execute", kernel.id):
+            with timeline.span("execute", case.kernel.id):
                 results = launch_all(observers=observers if self._models else [])
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow_undefined:
@@ -513,10 +478,10 @@ class SimBackend(Backend):
             raise explain(fault) from fault
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))
-        found = self._executed_case(kernel, shape, programs, links, results, buffers, mistaken=mistaken)
-        entries = [one.entry for one in shape.launches]
+        found = self._executed_case(case, programs, links, results, buffers, mistaken=mistaken)
+        entries = [one.entry for one in case.launches]
         if self._models:
-            play = partial(played, self.device, problem, shape, compiled, links, results, found.lines, watch)
+            play = partial(played, self.device, case, compiled, links, results, found.lines, watch)
             found = replace(found, model=partial(model_of, play))
         return replace(
             found,
@@ -526,18 +491,15 @@ class SimBackend(Backend):
         )
 
     @staticmethod
-    def _failure(
-        fault: KernelFault, kernel: Kernel, problem: Problem, shape: LaunchShape, memory: GlobalMemory
-    ) -> ExplainedFailure:
+    def _failure(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -> ExplainedFailure:
         """A fault with its explanation."""
-        elsewhere = stands_elsewhere(kernel, shape)
-        explanation = explain_fault(fault, problem.dimensions, memory.buffers, elsewhere=elsewhere)
+        elsewhere = stands_elsewhere(case)
+        explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
         return ExplainedFailure(fault.what, explanation)
 
     def programs(
         self,
-        kernel: Kernel,
-        shape: LaunchShape,
+        case: ConfiguredCase,
         compiled: Functions,
         *,
         follow_undefined: bool = False,
@@ -554,21 +516,19 @@ class SimBackend(Backend):
                 ),
                 kernel=entry,
             )
-            for entry, function in self._executed(kernel, shape, compiled).items()
+            for entry, function in self._executed(case, compiled).items()
         }
 
     @property
     def _ptx_arch(self) -> str:
         return self.device.arch if self.device.capability <= parse_arch(_NEWEST_PTX) else _NEWEST_PTX
 
-    def _executed(self, kernel: Kernel, shape: LaunchShape, compiled: Functions) -> Functions:
+    def _executed(self, case: ConfiguredCase, compiled: Functions) -> Functions:
         """What of the compiled functions is executed: those of an architecture that the executor knows."""
-        return (
-            compiled if self._is_executed(shape, compiled) else compile_kernel(kernel, shape, self._ptx_arch)
-        )
+        return compiled if self._is_executed(case, compiled) else compile_kernel(case, self._ptx_arch)
 
-    def _is_executed(self, shape: LaunchShape, compiled: Functions) -> bool:
-        return architecture_of(compiled[shape.launches[0].entry].arch) == self._ptx_arch
+    def _is_executed(self, case: ConfiguredCase, compiled: Functions) -> bool:
+        return architecture_of(compiled[case.launches[0].entry].arch) == self._ptx_arch
 
     def references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""
@@ -578,19 +538,19 @@ class SimBackend(Backend):
                 self._references = References(problem, problem.inputs(self._seed))
         return self._references
 
-    def samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
+    def samples(self, case: ConfiguredCase) -> list[Sample | None]:
         """The blocks to run of each launch, or None for all.
 
         Raises:
             CaseSkipped: Blocks wait for each other, and are too many to run all.
         """
         try:
-            return self._samples(problem, shape)
+            return self._samples(case)
         except BlocksBuildOnEachOther as error:
             raise CaseSkipped(error.sentence, fix=RUN_WHOLE) from None
 
-    def _samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
-        return [sample_of(problem, one, self._blocks) for one in shape.launches]
+    def _samples(self, case: ConfiguredCase) -> list[Sample | None]:
+        return [sample_of(case.problem, one, self._blocks) for one in case.launches]
 
 
 def _polls(program: Program) -> bool:

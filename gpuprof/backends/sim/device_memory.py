@@ -22,6 +22,7 @@ from gpuprof.executor import (
     bind_texture,
     encode_tensor_map,
 )
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.machine import memory_left_bytes
@@ -37,9 +38,8 @@ _PTX_TYPES = {
 
 
 def device_memory(
-    problem: Problem,
+    case: ConfiguredCase,
     inputs: Mapping[str, Array],
-    workspace: Sequence[ArraySpec],
     unread: float | None,
     memory: GlobalMemory | None = None,
 ) -> tuple[GlobalMemory, dict[str, Buffer]]:
@@ -50,7 +50,7 @@ def device_memory(
     """
     memory = memory or GlobalMemory()
     buffers = {}
-    for spec in (*problem.arrays, *workspace):
+    for spec in (*case.problem.arrays, *case.workspace):
         content = initial_content(spec, inputs, unread)
         is_input = content is inputs.get(spec.name)
         buffers[spec.name] = memory.allocate(
@@ -59,7 +59,7 @@ def device_memory(
     return memory, buffers
 
 
-def check_room(problem: Problem, workspace: Sequence[ArraySpec], programs: Iterable[Program]) -> None:
+def check_room(case: ConfiguredCase, programs: Iterable[Program]) -> None:
     """Refuse device memory that this machine does not have, before any is taken.
 
     Raises:
@@ -69,7 +69,7 @@ def check_room(problem: Problem, workspace: Sequence[ArraySpec], programs: Itera
     variables = sum(
         variable.size for own in modules.values() for variable in own if variable.space in ("global", "const")
     )
-    arrays = sum(spec.nbytes for spec in (*problem.outputs, *workspace))
+    arrays = sum(spec.nbytes for spec in (*case.problem.outputs, *case.workspace))
     # Once as poison or initial content, once as what kernels store to.
     needed = 2 * (arrays + variables)
     if needed > memory_left_bytes():

@@ -25,8 +25,7 @@ from gpuprof.executor import (
     source_name,
 )
 from gpuprof.kernels.entries import function_name
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.behaviour import Array
@@ -239,14 +238,14 @@ def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counte
     }
 
 
-def stands_elsewhere(kernel: Kernel, shape: LaunchShape) -> bool:
+def stands_elsewhere(case: ConfiguredCase) -> bool:
     """Whether a function of the case stands in an included file, whose lines are not the kernel file's."""
-    wanted = set(map(function_name, shape.entries))
+    wanted = set(map(function_name, case.entries))
 
     def found_in(text: str) -> set[str]:
         return wanted & {function_name(function.name) for function in kernel_functions(text)}
 
-    return bool(set().union(*map(found_in, kernel.headers.values())) - found_in(kernel.source))
+    return bool(set().union(*map(found_in, case.kernel.headers.values())) - found_in(case.kernel.source))
 
 
 def lines_of(

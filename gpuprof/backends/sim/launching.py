@@ -19,22 +19,19 @@ from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import CaseFailure, CaseSkipped, foreign
 from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
 from gpuprof.kernels.symbols import variable_named
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.problems.problem import Problem
 from gpuprof.toolchain.assembling import PTXAS_FIX
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
 
-def bound_launches(
-    device: Device, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
-) -> list[list[BoundArgument]]:
+def bound_launches(device: Device, case: ConfiguredCase, compiled: Functions) -> list[list[BoundArgument]]:
     """What each launch of a case is given; the executor runs its PTX, and the card can hold all of them."""
-    _check_has_ptx(kernel, compiled)
-    for one in shape.launches:
-        check_launch(device, kernel.id, one, compiled[one.entry])
-    return [list(bind_arguments(kernel, problem, shape, one, compiled[one.entry])) for one in shape.launches]
+    _check_has_ptx(case.kernel, compiled)
+    for one in case.launches:
+        check_launch(device, case.kernel.id, one, compiled[one.entry])
+    return [list(bind_arguments(case, one, compiled[one.entry])) for one in case.launches]
 
 
 def run_launch(

@@ -11,10 +11,9 @@ from gpuprof.backends.sim.instructions import NoLink
 from gpuprof.backends.sim.watching import CacheWatch, resident_blocks
 from gpuprof.devices.device import Device
 from gpuprof.executor import WARP, LaunchResult
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.weighing import Executed, weigh
-from gpuprof.problems.problem import Problem
 from gpuprof.results import Model, ModelLine, SourceLine
 from gpuprof.sm_model import Modelled, NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
@@ -52,8 +51,7 @@ def model_of(play: Callable[[], Modelled]) -> tuple[Model | None, str | None]:
 
 def played(
     device: Device,
-    problem: Problem,
-    shape: LaunchShape,
+    case: ConfiguredCase,
     compiled: Functions,
     links: Sequence[Link | NoLink],
     results: Sequence[LaunchResult],
@@ -84,13 +82,13 @@ def played(
             device.sm_count * resident_blocks(device, one, compiled),
         )
         for number, (one, (link, times), result) in enumerate(
-            zip(shape.launches, weighed, results, strict=True)
+            zip(case.launches, weighed, results, strict=True)
         )
     ]
-    written = sum(spec.nbytes for spec in problem.outputs)
-    traffic = traffic_of(sites, problem.min_bytes - written, written, device.l2_bytes)
+    written = sum(spec.nbytes for spec in case.problem.outputs)
+    traffic = traffic_of(sites, case.problem.min_bytes - written, written, device.l2_bytes)
     launches = []
-    for number, (one, (link, times), asked) in enumerate(zip(shape.launches, weighed, traffic, strict=True)):
+    for number, (one, (link, times), asked) in enumerate(zip(case.launches, weighed, traffic, strict=True)):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
         resident = resident_blocks(device, one, compiled)

@@ -31,9 +31,7 @@ from gpuprof.executor import (
     UnwrittenRead,
     Witness,
 )
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
-from gpuprof.problems.problem import Problem
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Cause, Explanation
 
@@ -53,21 +51,11 @@ class TracedCase:
         CaseSkipped: It cannot be executed.
     """
 
-    def __init__(
-        self,
-        backend: SimBackend,
-        kernel: Kernel,
-        problem: Problem,
-        shape: LaunchShape,
-        compiled: Functions,
-    ) -> None:
-        self._bound = bound_launches(backend.device, kernel, problem, shape, compiled)
-        self._backend = backend
-        self._kernel = kernel
-        self._problem = problem
-        self._shape = shape
-        self._compiled = compiled
-        self._elsewhere = stands_elsewhere(kernel, shape)
+    def __init__(self, backend: SimBackend, case: ConfiguredCase, compiled: Functions) -> None:
+        self._bound = bound_launches(backend.device, case, compiled)
+        self._backend, self._case, self._compiled = backend, case, compiled
+        self._problem = case.problem
+        self._elsewhere = stands_elsewhere(case)
 
     def explain(
         self, samples: Sequence[Sample | None], *, repetitions: int = 1, budget: int = _ANY_BUDGET
@@ -88,13 +76,11 @@ class TracedCase:
 
     def written(self) -> tuple[Mapping[str, Buffer], Witness]:
         """Run it once, whole: what it leaves behind, and who wrote it."""
-        programs = self._backend.programs(self._kernel, self._shape, self._compiled)
+        programs = self._backend.programs(self._case, self._compiled)
         inputs = self._backend.references_of(self._problem).inputs
-        memory, buffers = device_memory(
-            self._problem, inputs, self._shape.workspace, None, GlobalMemory(_APART)
-        )
+        memory, buffers = device_memory(self._case, inputs, None, GlobalMemory(_APART))
         witness = Witness([buffers[spec.name] for spec in self._problem.outputs])
-        whole: list[Sample | None] = [None] * len(self._shape.launches)
+        whole: list[Sample | None] = [None] * len(self._case.launches)
         try:
             self._launch(programs, memory, buffers, whole, _ANY_BUDGET, witness)
         except KernelFault as fault:
@@ -104,18 +90,14 @@ class TracedCase:
     def _attempt(
         self, samples: Sequence[Sample | None], repetitions: int, budget: int, *, follow_undefined: bool
     ) -> Explanation | None:
-        programs = self._backend.programs(
-            self._kernel, self._shape, self._compiled, follow_undefined=follow_undefined
-        )
+        programs = self._backend.programs(self._case, self._compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
             raise _ReadsUndefined
         inputs = self._backend.references_of(self._problem).inputs
         # A kernel that may read what its operation forbids is judged with numbers there.
-        unread = None if self._kernel.poison_inout else 1.0
-        specs = {spec.name: spec for spec in (*self._problem.arrays, *self._shape.workspace)}
-        memory, buffers = device_memory(
-            self._problem, inputs, self._shape.workspace, unread, GlobalMemory(_APART)
-        )
+        unread = None if self._case.kernel.poison_inout else 1.0
+        specs = {spec.name: spec for spec in (*self._problem.arrays, *self._case.workspace)}
+        memory, buffers = device_memory(self._case, inputs, unread, GlobalMemory(_APART))
         whole = all(sample is None for sample in samples)
         builds_on = any(spec.is_read for spec in self._problem.outputs)
         for repetition in range(1, repetitions + 1):
@@ -133,9 +115,7 @@ class TracedCase:
                     raise _ReadsUndefined from fault
 
                 def run_again(observer: Observer) -> None:
-                    fresh = device_memory(
-                        self._problem, inputs, self._shape.workspace, unread, GlobalMemory(_APART)
-                    )
+                    fresh = device_memory(self._case, inputs, unread, GlobalMemory(_APART))
                     self._launch(programs, *fresh, samples, budget, observer)
 
                 fault = told(fault, programs, memory.buffers, run_again)
@@ -161,7 +141,7 @@ class TracedCase:
         witness: Observer,
     ) -> None:
         """Run all launches once."""
-        for one, values, sample in zip(self._shape.launches, self._bound, samples, strict=True):
+        for one, values, sample in zip(self._case.launches, self._bound, samples, strict=True):
             run_launch(
                 *(self._backend.device, programs[one.entry], one, values, memory, buffers),
                 blocks=sample or "all",
@@ -194,7 +174,7 @@ class TracedCase:
             text=text,
             sizes=self._problem.dimensions,
             line=line_of(deed.line, elsewhere=self._elsewhere) if deed else None,
-            entry=self._shape.launches[deed.launch if deed else -1].entry,
+            entry=self._case.launches[deed.launch if deed else -1].entry,
             block=deed.block if deed else None,
             thread=deed.thread if deed else None,
         )

@@ -16,8 +16,7 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import mistaken_shares
 from gpuprof.devices.device import Device
 from gpuprof.executor import Buffer, LaunchResult, StoreTrace
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import smaller_cases
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
@@ -49,11 +48,9 @@ def cards_like(device: Device) -> tuple[Device, Device]:
     return device, replace(device, sm_count=_FEW_MULTIPROCESSORS)
 
 
-def smaller_case(
-    kernel: Kernel, problem: Problem, shape: LaunchShape, device: Device
-) -> tuple[Problem, LaunchShape] | None:
+def smaller_case(case: ConfiguredCase, device: Device) -> ConfiguredCase | None:
     """The largest smaller size of the same kind that can be run whole; None where there is none."""
-    cases = list(smaller_cases(kernel, problem, shape, device, _MOST_INSTRUCTIONS))
+    cases = list(smaller_cases(case, device, _MOST_INSTRUCTIONS))
     return cases[-1] if cases else None
 
 

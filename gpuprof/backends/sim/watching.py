@@ -16,7 +16,7 @@ from gpuprof.backends.base import Functions
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.executor import Buffer, MemoryOperation, Observer
-from gpuprof.kernels.shape import LaunchShape, OneLaunch
+from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
 
 _L1_BYTES, _SECTOR_BYTES = 256 << 10, 32
 _SECTOR, _LINE_SECTORS = 5, 2
@@ -142,9 +142,9 @@ class CacheWatch(Observer):
         return seen, sectors
 
 
-def watching(device: Device, shape: LaunchShape, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
+def watching(device: Device, case: ConfiguredCase, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
     """Return what watches the part of L1 that one block has beside its shared memory, and all that watch."""
-    one = shape.largest
+    one = case.largest
     resident = min(resident_blocks(device, one, compiled), math.ceil(math.prod(one.grid) / device.sm_count))
     shared = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
     watch = CacheWatch((_L1_BYTES // max(1, resident) - shared) // _SECTOR_BYTES)
