@@ -138,7 +138,7 @@ def test_several_launches_are_listed_and_the_largest_stands_for_the_case():
 def test_block_that_fits_on_no_sm_has_no_occupancy_and_says_why():
     large = replace(COMPILED, registers_per_thread=255)
     measurement, _ = measure_case(
-        CASE, Found(Findings("ok")), lambda kernel, shape: dict.fromkeys(shape.entries, large)
+        CASE, Found(Findings("ok")), lambda case: dict.fromkeys(case.entries, large)
     )
     assert measurement.occupancy is None
     assert "registers" in measurement.occupancy_reason
