@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Progress on standard error: a bar on a terminal, a line per case in a pipe, nothing when quiet."""
+"""Progress on standard error: a bar on a terminal, lines in a pipe, nothing when quiet."""
 
 import io
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from gpuprof import timeline
 from gpuprof.console import tell
@@ -16,6 +16,7 @@ from gpuprof.measure.protocol import Opened
 from gpuprof.measure.run import Progress
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent, one_line
+from gpuprof.tuning.search_plan import Watcher
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,36 +27,32 @@ _NARROW, _WIDE = 80, 100
 _FEWEST = 3
 #: A rest shorter than this is not worth a word.
 _SHORTEST_S = 2.0
+#: A pipe is told of a long stage of a search so often.
+_EVERY_S = 30.0
 
 
-class Shown(Progress):
-    """A display that knows more than single cases."""
+class Shown(Progress, Watcher):
+    """A display of a run, or of a search; it says nothing but why nothing runs."""
+
+    def opened(self, opened: Opened, cases: int = 0) -> None:
+        if why := why_here(opened):
+            tell(why)
 
     def timed(self, run: Run) -> None:
         """All times are there, and the executor still counts."""
 
-
-class _Display(Protocol):
     def stop(self) -> None:
         """Nothing follows."""
 
 
-D = TypeVar("D", bound=_Display)
-
-
 @contextmanager
-def display(silent: type[D], bar: type[D], lines: type[D], *, quiet: bool) -> Iterator[D]:
+def watch(*, quiet: bool) -> Iterator[Shown]:
     """What shows how far something is: nothing when quiet, a bar on a terminal, lines in a pipe."""
-    shown = (silent if quiet else bar if sys.stderr.isatty() else lines)()
+    shown = (Shown if quiet else _Bar if sys.stderr.isatty() else _Lines)()
     try:
         yield shown
     finally:
         shown.stop()
-
-
-def watch(*, quiet: bool) -> AbstractContextManager[Shown]:
-    """A progress display for the length of a run."""
-    return display(_Silent, _Bar, _Lines, quiet=quiet)
 
 
 def why_here(opened: Opened) -> str:
@@ -78,37 +75,27 @@ def _parameters(params: Mapping[str, int]) -> str:
     return "".join(f" {name}={value}" for name, value in params.items())
 
 
-class _Silent(Shown):
-    def opened(self, opened: Opened, cases: int) -> None:
-        """Say nothing, but for why nothing runs."""
-        if why := why_here(opened):
-            tell(why)
-
-    def stop(self) -> None: ...
-
-
-class _Lines(_Silent):
-    """One line per finished case, for logs."""
+class _Lines(Shown):
+    """For logs: a line for each case, or for each stage of a search and now and then within a long one."""
 
     def __init__(self) -> None:
-        self._total = 0
-        self._done = 0
         self._pace = Pace(0)
         self._labels: tuple[str, ...] = ()
+        self._stage = ""
+        self._told = 0.0
 
-    def opened(self, opened: Opened, cases: int) -> None:
+    def opened(self, opened: Opened, cases: int = 0) -> None:
         super().opened(opened, cases)
-        self._total = cases
         self._pace = Pace(cases)
         self._labels = opened.labels
-        tell(f"{_devices(opened)}: {cases} {'case' if cases == 1 else 'cases'}")
+        how_many = f": {cases} {'case' if cases == 1 else 'cases'}" if cases else ""
+        tell(f"{_devices(opened)}{how_many}")
 
     def started(self, case: Case) -> None:
         self._pace.start(case)
 
     def finished(self, measurement: Measurement) -> None:
         """Name the case, how it ended, how long it took, and how long the others may take."""
-        self._done += 1
         where = measurement.problem.label
         if self._labels:
             where = f"{where} on {self._labels[measurement.device]}"
@@ -117,8 +104,10 @@ class _Lines(_Silent):
         if measurement.has_launch:
             where += f" {format_extent(measurement.block)}"
             where += "" if measurement.chosen else _parameters(measurement.params)
-        told = [f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}"]
-        if (took := self._pace.finish(measurement)) is not None:
+        took = self._pace.finish(measurement)
+        count = f"[{self._pace.done}/{self._pace.cases}]"
+        told = [f"{count} {measurement.kernel} {where}: {measurement.outcome}"]
+        if took is not None:
             told.append(format_seconds(took))
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
@@ -131,8 +120,24 @@ class _Lines(_Silent):
     def timed(self, run: Run) -> None:
         tell("All times are measured; the executor counts what explains them.")
 
+    def stage(self, title: str, steps: int) -> None:
+        """Say how long the stage before took, and begin this one."""
+        self.stop()
+        self._stage, self._pace, self._told = title, Pace(steps), 0.0
 
-class _Bar(_Silent):
+    def step(self, told: str = "") -> None:
+        self._pace.done += 1
+        if self._pace.gone_s - self._told > _EVERY_S:
+            self._told = self._pace.gone_s
+            tell(f"{self._stage}: {self._pace.done:,} of {self._pace.cases:,}")
+
+    def stop(self) -> None:
+        if self._stage and self._pace.cases:
+            tell(f"{self._stage}: {self._pace.done:,} in {format_seconds(self._pace.gone_s)}")
+        self._stage = ""
+
+
+class _Bar(Shown):
     """A bar that shows which kernel runs, what the last one took, and what is left."""
 
     def __init__(self) -> None:
@@ -168,13 +173,13 @@ class _Bar(_Silent):
         self._progress.start()
         self._task = self._progress.add_task("Opening the device", total=None, told="")
 
-    def opened(self, opened: Opened, cases: int) -> None:
+    def opened(self, opened: Opened, cases: int = 0) -> None:
         if why := why_here(opened):
             self._progress.console.print(one_line(why), markup=False)
         self._pace = Pace(cases)
         self._labels = opened.labels
         what = f"{len(opened.labels)} devices" if opened.labels else opened.device.name
-        self._progress.update(self._task, description=one_line(what), total=cases)
+        self._progress.update(self._task, description=one_line(what), total=cases or None)
 
     def started(self, case: Case) -> None:
         self._pace.start(case)
@@ -185,12 +190,21 @@ class _Bar(_Silent):
         self._running.pop(measurement.device, None)
         if self._running:
             self._progress.update(self._task, description=self._described())
-        told = []
-        if (took := self._pace.finish(measurement)) is not None and not self._narrow:
-            told.append(f"last {format_seconds(took)}")
+        took = self._pace.finish(measurement)
+        self._advance([] if took is None or self._narrow else [f"last {format_seconds(took)}"])
+
+    def _advance(self, told: list[str]) -> None:
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
         self._progress.update(self._task, advance=1, told=", ".join(told))
+
+    def stage(self, title: str, steps: int) -> None:
+        self._pace = Pace(steps)
+        self._progress.reset(self._task, description=one_line(title), total=max(1, steps), told="")
+
+    def step(self, told: str = "") -> None:
+        self._pace.done += 1
+        self._advance([])
 
     def _described(self) -> str:
         """What runs now: on one device its name, on several as many as find room, by their numbers."""
@@ -239,11 +253,16 @@ class Pace:
     """Times of a run's cases, several of which may run side by side."""
 
     def __init__(self, cases: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._cases = cases
+        self.cases = cases
         self._clock = clock
         self._begun = clock()
         self._running: dict[tuple[object, ...], float] = {}
-        self._done = 0
+        self.done = 0
+
+    @property
+    def gone_s(self) -> float:
+        """Seconds since the first case could begin."""
+        return self._clock() - self._begun
 
     def start(self, case: Case) -> None:
         """A case begins."""
@@ -254,7 +273,7 @@ class Pace:
 
     def finish(self, done: Measurement) -> float | None:
         """A case has ended: the seconds that it took; None where its beginning was not seen."""
-        self._done += 1
+        self.done += 1
         whole = _key(done.device, done.kernel, done.problem.label, done.params, done.block)
         begun = self._running.pop(whole, None)
         if begun is None:
@@ -263,10 +282,9 @@ class Pace:
 
     def rest_s(self) -> float | None:
         """Seconds that the cases to come may take, as long as those before on average; None while unknown."""
-        if self._done < _FEWEST or self._done >= self._cases:
+        if self.done < _FEWEST or self.done >= self.cases:
             return None
-        each = (self._clock() - self._begun) / self._done
-        rest = each * (self._cases - self._done)
+        rest = self.gone_s / self.done * (self.cases - self.done)
         return rest if rest >= _SHORTEST_S else None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuprof import signals
 from gpuprof.commands.output import RUNS, link_latest, open_report, print_written, write_report_beside
-from gpuprof.commands.search_progress import watch_search
+from gpuprof.commands.progress import watch
 from gpuprof.commands.texts import parse_blocks, parse_values, preprocessing_of, selected
 from gpuprof.commands.tune_writing import check_sources, write_best
 from gpuprof.console import tell
@@ -43,7 +43,7 @@ def run_search(given: Given, what: Sequence[str]) -> ExitCode:
     name = next(iter(kernels)) if len(kernels) == 1 else request.operation.name
     place = _ResultsPlace(output, name)
     with (
-        watch_search(quiet=output.quiet) as watcher,
+        watch(quiet=output.quiet) as watcher,
         Tuner(plan, watcher, argv=given.argv, keep=place.keep, earlier=place.earlier) as tuner,
     ):
         try:

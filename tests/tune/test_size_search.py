@@ -88,9 +88,9 @@ def test_a_cooperative_grid_that_does_not_fit_at_once_is_ruled_out():
     grid = (load_card("h200").sm_count * max(resident.values()), 1, 1)
     for candidate in search.candidates:
         if candidate.point in built:
-            launch = replace(candidate.shape.largest, cooperative=True, grid=grid)
-            shape = replace(candidate.shape, launches=(launch,))
-            search.built(replace(candidate, shape=shape), built[candidate.point])
+            launch = replace(candidate.configured.largest, cooperative=True, grid=grid)
+            configured = replace(candidate.configured, launches=(launch,))
+            search.built(replace(candidate, configured=configured), built[candidate.point])
     search.begin(0)
     too_few = sum(blocks < max(resident.values()) for blocks in resident.values())
     assert search.record().ruled_out[_COOPERATIVE] == too_few > 0

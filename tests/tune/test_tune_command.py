@@ -170,7 +170,7 @@ def test_each_of_several_devices_has_its_own_answer(scale):
     done = tune(*arguments, folder=scale.parent)
     assert "512 on NVIDIA H200: best is" in done.stdout
     assert "512 on NVIDIA GeForce RTX 4090: best is" in done.stdout
-    assert "NVIDIA H200, NVIDIA GeForce RTX 4090" in done.stderr
+    assert "0: NVIDIA H200, 1: NVIDIA GeForce RTX 4090" in done.stderr
     results = scale.parent / "gpuprof-results" / "tune-scale" / "results.json"
     run = read_run(results)
     assert [tuned.device for tuned in run.tuning.sizes] == [0, 1]
