@@ -144,7 +144,6 @@ class Timing:
 
     @property
     def samples_us(self) -> tuple[float, ...]:
-        """The samples of all rounds."""
         if len(self.rounds_us) == 1:
             return self.rounds_us[0]
         return tuple(sample for samples in self.rounds_us for sample in samples)

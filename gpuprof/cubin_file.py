@@ -91,7 +91,6 @@ class CubinKernel:
     """What a cubin says of one of its kernels.
 
     Args:
-        parameter_bytes: Of each parameter, in order.
         frame_bytes: Local memory of a thread, whatever it is for.
         reqntid: The only block that it may be launched with.
         maxntid: The largest one, in threads of each dimension.

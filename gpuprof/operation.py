@@ -208,11 +208,9 @@ class Operation:
 
     @cached_property
     def argument_names(self) -> tuple[str, ...]:
-        """What a kernel may take as arguments."""
         return (*self.dimensions, *self.scalars, *self.arrays)
 
     def default_options(self) -> dict[str, str]:
-        """Each option's default."""
         return {name: option.default for name, option in self.options.items()}
 
     def __hash__(self) -> int:

@@ -45,7 +45,6 @@ class PrivateFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of it."""
         os.close(self._folder)
 
     def read(self, name: str) -> bytes:
@@ -100,7 +99,6 @@ class PrivateFolder:
             return {entry.name: entry.stat(follow_symlinks=False).st_mtime for entry in entries}
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
         with suppress(OSError):
             os.unlink(name, dir_fd=self._folder)
 

@@ -25,7 +25,6 @@ class Unmet:
 
     @property
     def text(self) -> str:
-        """What is wrong with it."""
         if self.found is None:
             return "is not installed"
         return f"is version {self.found}, older than {self.least}"
@@ -37,7 +36,6 @@ class Unmet:
 
     @property
     def fix(self) -> str:
-        """How to mend it."""
         return _install([self])
 
 

@@ -101,13 +101,7 @@ class Throughput:
 
     @classmethod
     def of(cls, problem: ProblemRecord, device: Device, median_us: float) -> "Throughput":
-        """GFLOP/s, effective GB/s and their shares of the theoretical peaks.
-
-        Args:
-            problem: Gives the floating-point operations and the bytes.
-            device: Gives the peaks.
-            median_us: Time of one launch.
-        """
+        """GFLOP/s, effective GB/s and their shares of the theoretical peaks."""
         gflops = problem.flops / median_us / 1e3 if problem.flops else None
         gbps = problem.min_bytes / median_us / 1e3
         peak_gflops = device.peak_gflops(problem.dtype)
@@ -462,19 +456,11 @@ class Run:
     cases: tuple[Measurement, ...]
 
     def place(self, number: int) -> Place:
-        """Where a device is, as far as the file tells.
-
-        Args:
-            number: The device's, as cases give it.
-        """
+        """Where a device is, as far as the file tells."""
         return self.places[number] if number < len(self.places) else Place("")
 
     def device_label(self, number: int) -> str:
-        """A device's name, and in a run on several of that name what tells it from them.
-
-        Args:
-            number: The device's, as cases give it.
-        """
+        """A device's name, and in a run on several of that name what tells it from them."""
         name = self.devices[number].name
         if sum(device.name == name for device in self.devices) == 1:
             return name

@@ -20,8 +20,6 @@ _PATIENCE_S = 5.0
 
 
 class _Requests:
-    """What was asked for so far."""
-
     def __init__(self) -> None:
         self.postponed = False
         self.first = 0

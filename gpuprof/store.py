@@ -113,7 +113,6 @@ class ResultsFile:
         self._end = len(content) - len(self._tail)
 
     def close(self) -> None:
-        """Let others write the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor = None

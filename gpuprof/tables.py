@@ -129,26 +129,22 @@ class TableReader:
         return value
 
     def strings(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
-        """A list of strings."""
         values = self.take(key, list, default)
         if not all(isinstance(value, str) for value in values):
             raise self.error(key, f"must be a list of strings, not {values!r}")
         return tuple(values)
 
     def choice(self, key: str, words: Sequence[str], default: str) -> str:
-        """One of several words."""
         value: str = self.take(key, str, default)
         if value not in words:
             raise self.error(key, f"is {value!r}, not one of {', '.join(words)}")
         return value
 
     def section(self, key: str, default: dict[str, Any] | None = None) -> "TableReader":
-        """A table within this one."""
         table = self.take(key, dict, default)
         return TableReader(table, self.where, f"{self.name}{key}.", self.fix, (*self.path, key))
 
     def sections(self, key: str) -> list["TableReader"]:
-        """A list of tables, which may be missing."""
         entries = self.take(key, list, [])
         if not all(isinstance(entry, dict) for entry in entries):
             raise self.error(key, f"must be a list of tables, not {entries!r}")
@@ -168,7 +164,6 @@ class TableReader:
         return found
 
     def error(self, key: str, problem: str, fix: str = "") -> HeaderError:
-        """The error of a field."""
         return HeaderError(f"{self._at(key)}: {self.name}{key} {problem}.", fix=fix)
 
     def _to_add(self, key: str) -> str:

@@ -61,8 +61,6 @@ class Texels:
     Args:
         kind: Which coordinates a texel has.
         extents: Texels along x and y, and along z or layers; 1 along what it lacks.
-        dtype: Type of a channel.
-        channels: Of one texel.
         linear: Whether they lie in the array itself, not in a CUDA array made of it.
     """
 
@@ -74,22 +72,18 @@ class Texels:
 
     @property
     def layout(self) -> Layout:
-        """What its extents mean."""
         return LAYOUTS[self.kind]
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of a channel."""
         return TEXEL_TYPES[self.dtype]
 
     @property
     def texel_bytes(self) -> int:
-        """Bytes of a texel."""
         return self.item_bytes * self.channels
 
     @property
     def row_bytes(self) -> int:
-        """Bytes from one row to the next."""
         return self.extents[0] * self.texel_bytes
 
 

@@ -47,10 +47,6 @@ class Answer:
         ran: Id of the kernel whose code ran: not `kernel` where that one chose another.
         shape: Of several blocks or parameters those that won; else empty.
         time_us: Cold median; where it is noisy, `noise` is its interval, as `±1.6 %`.
-        reference: Against the fastest library.
-        simplest: Against the first rung of the ladder; None where that is the kernel itself.
-        peak: Its rate as a share of the peak that the problem can reach.
-        overhead: The launch overhead where that explains a short time.
         alike: Kernels and references that the figures do not tell apart from it.
         unknown: Kernels that have no such figure, so that one of them may be faster.
         cautions: What else to know before believing it: who is as fast, who has no result.

@@ -13,9 +13,7 @@ class Banner:
     """One caution.
 
     Args:
-        code: Stable name of the kind of caution.
         level: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
-        title: What is the matter, in a few words.
         detail: Measured against threshold, and which cases.
         fix: What to do; empty when there is nothing to do.
     """

@@ -57,14 +57,8 @@ class Figure:
 
     Args:
         key: Stable name; that of a counter for a counter.
-        label: Heading of its own column.
-        group: Heading that it shares with its neighbours.
-        short: Name for a narrow column.
-        phrase: Name within a sentence.
         unit: As `numbers.in_unit` takes it; `text` for words.
-        meaning: One sentence for the reader.
         read: How it follows from a measurement.
-        better: Which direction is good for the same work.
         telling: How much more a change of it explains than one that merely follows from it.
     """
 
@@ -90,7 +84,6 @@ class Figure:
         return value if isinstance(value, int | float) else None
 
     def write(self, value: float, digits: int = 3) -> str:
-        """A value of it in human units."""
         return numbers.in_unit(value, self.unit, digits)
 
 

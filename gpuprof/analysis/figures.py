@@ -48,7 +48,6 @@ def _row(
 
 
 def _higher(*texts: str, short: str = "", absent: str = "") -> Figure:
-    """A figure that is better the higher it is."""
     return _row(*texts, short=short, better="higher", absent=absent)
 
 

@@ -27,10 +27,8 @@ class Rung:
     Args:
         case: The case that stands for it: the fastest correct one, measured or modelled, else of those that
             got furthest the first with its header's parameters, or else the first.
-        limits: Its bounds by exact counts, None where those are missing.
         actions: What to do about what limits it, the most telling first.
         is_ceiling: It computes less, and bounds what the others can reach.
-        is_fastest: No other rung that computes the result is faster.
         previous: Id of the rung it is compared with: the one that its header names with `after`, where that
             has a correct result, else the nearest below. Gain, changes and shifts are those since that rung.
         claims: What its header says moves, held against `previous` where the header speaks of that rung.
@@ -71,7 +69,6 @@ class SizeLadder:
     fastest: str | None
 
     def rung(self, kernel_id: str) -> Rung:
-        """The rung of a kernel of this ladder."""
         return next(rung for rung in self.rungs if rung.kernel.id == kernel_id)
 
 

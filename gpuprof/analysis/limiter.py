@@ -66,7 +66,6 @@ class Overhead:
 
     @property
     def share_pct(self) -> float:
-        """As a share of that time."""
         return 100 * self.launch_us / self.of_us
 
     @property

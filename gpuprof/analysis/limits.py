@@ -42,8 +42,6 @@ class Limits:
 
     Args:
         floors: The one that binds first.
-        measured_us: The cold median; None where nothing was timed.
-        modelled_us: The modelled time; None without one.
         hot: None where no line was counted.
     """
 

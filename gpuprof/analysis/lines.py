@@ -23,7 +23,6 @@ class LineCounts:
         self._most = cache(lambda names: max((self.of(line, *names) for line in self.lines), default=0.0))
 
     def of(self, line: int, *names: str) -> float:
-        """What a line counted of all of these."""
         return sum(self.lines[line].get(name, 0) for name in names)
 
     def share_pct(self, line: int, *names: str) -> float | None:

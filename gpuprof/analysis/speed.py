@@ -44,7 +44,6 @@ class Speed:
 
     @property
     def median_us(self) -> float:
-        """Median cold time."""
         return self.timing.median_us
 
 

@@ -51,7 +51,6 @@ class TunedSize:
 
     @property
     def title(self) -> str:
-        """The size, and the device where there are several."""
         return f"{self.label} on {self.device_label}" if self.device_label else self.label
 
     @property
@@ -72,7 +71,6 @@ class TunedSize:
 
     @property
     def allowed(self) -> int:
-        """Points that were not ruled out."""
         held = self.tuned
         return held.combinations - sum(held.ruled_out.values()) if held else len(self.rows) + len(self.wrong)
 

@@ -60,7 +60,6 @@ class ComparePlace:
 
     @property
     def base(self) -> Path:
-        """The results file of the base."""
         return self.folder / "base.json"
 
     @property
@@ -223,15 +222,12 @@ class _Both(Progress):
         self._cases: list[int] = []
 
     def opened(self, opened: Opened, cases: int) -> None:
-        """Pass on the sum when both are open."""
         self._cases.append(cases)
         if len(self._cases) == 2:
             self._shown.opened(opened, sum(self._cases))
 
     def started(self, case: Case) -> None:
-        """A case begins."""
         self._shown.started(case)
 
     def finished(self, measurement: Measurement) -> None:
-        """A case is done."""
         self._shown.finished(measurement)

@@ -36,7 +36,6 @@ class Outputs:
 
     @classmethod
     def of(cls, output: OutputOptions) -> "Outputs":
-        """What was typed."""
         kinds = {
             "html": output.html,
             "json": output.json,
@@ -50,7 +49,6 @@ class Outputs:
 
     @property
     def paths(self) -> list[Path]:
-        """Every file to write."""
         return [path for path in self.named.values() if path != STANDARD_OUTPUT]
 
     @property

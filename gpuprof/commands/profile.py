@@ -68,7 +68,6 @@ class Destination:
 
     @classmethod
     def of(cls, output: OutputOptions) -> "Destination":
-        """As it was typed."""
         printed = Outputs.of(output).printed
         json, html, csv = (
             None if kind == printed else getattr(output, kind) for kind in ("json", "html", "csv")
@@ -135,7 +134,6 @@ class Destination:
 
     @property
     def is_named(self) -> bool:
-        """Whether the user named a place."""
         return bool(self.directory or self.json or self.html or self.resume)
 
     def _directory(self, operation: str) -> Path:

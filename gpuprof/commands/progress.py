@@ -265,7 +265,6 @@ class Pace:
         return self._clock() - self._begun
 
     def start(self, case: Case) -> None:
-        """A case begins."""
         params = {**(case.kernel.parameters if case.kernel else {}), **case.params}
         self._running[_key(case.device, case.name, case.problem.label, params, case.block)] = self._clock()
         # A kernel that chooses another runs with that one's block and parameters, and once a size.

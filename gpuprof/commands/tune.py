@@ -172,6 +172,5 @@ class _ResultsPlace:
         return ()
 
     def keep(self, run: Run) -> ResultsFile:
-        """Open the results file."""
         replace = self._output.force or self._earlier is not None
         return ResultsFile(self.asked_for, run, replace=replace)

@@ -38,12 +38,6 @@ def write_best(
 ) -> list[Path]:
     """Make the best point of a search its kernel's default.
 
-    Args:
-        run: The search.
-        kernels: What was searched, by the id.
-        sources: Their files.
-        operation: What they compute.
-
     Returns:
         The files that were written: one, or none where the header says so already.
 

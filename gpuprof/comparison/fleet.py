@@ -161,7 +161,6 @@ class FleetKind:
 
     @property
     def is_split(self) -> bool:
-        """Whether so many deviate that they are a group of their own."""
         return len(self.confirmed) > max(1, _MOST_OUTLIERS * self.cards)
 
     @property
@@ -221,7 +220,6 @@ class FleetRuns:
 
     @property
     def confirmed(self) -> tuple[Outlier, ...]:
-        """The outliers of all kinds."""
         return tuple(outlier for kind in self.found.kinds for outlier in kind.confirmed)
 
     @property
@@ -265,7 +263,6 @@ class FleetBuilder:
         self._left_out: dict[str, str] = {}
 
     def leave_out(self, file: str, why: str) -> None:
-        """Note a file that says nothing of a fleet."""
         self._left_out[file] = why
 
     def add(self, run: Run, file: str, title: Callable[[int], str] | None = None) -> None:

@@ -193,7 +193,6 @@ class _Parser:
         return [*found, _Token("end", "", len(self._text))]
 
     def whole(self) -> Condition:
-        """The condition of the whole text."""
         found = self._joined("or")
         token = self._peek
         if token.kind != "end":
@@ -311,7 +310,6 @@ class _Parser:
         return found
 
     def _in_unit(self, name: str, figure: Figure, value: float, unit: str, at: _Token) -> float:
-        """A number in its figure's unit."""
         own = "bytes" if figure.unit == "B" else figure.unit
         factor, kept = UNITS[unit] if unit else (1.0, own)
         if kept != own:

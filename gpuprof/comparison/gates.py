@@ -80,7 +80,6 @@ class GateResult:
         return "passed" if "no" in answers else "not judged"
 
     def of(self, answer: Answer) -> tuple[Held, ...]:
-        """The cases of one answer."""
         return tuple(held for held in self.held if held.answer == answer)
 
     @property
@@ -254,7 +253,6 @@ def _timed_change(clause: Clause, figure: Figure, base: Subject, new: Subject) -
 
 
 def _times(case: Measurement, figure: Figure) -> Times:
-    """The rounds that a figure follows from."""
     return times_of(case, warm=figure.key == "warm_us")
 
 

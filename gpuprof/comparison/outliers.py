@@ -62,12 +62,10 @@ class CardSeries:
 
     @cached_property
     def times_us(self) -> dict[str, float]:
-        """Each card's time."""
         return {card: median(rounds) for card, rounds in self.rounds_us.items()}
 
     @cached_property
     def median_us(self) -> float:
-        """The cards' median."""
         return median(self.times_us.values())
 
     @cached_property
@@ -96,7 +94,6 @@ class Deviation:
 
     @property
     def beyond(self) -> bool:
-        """Whether it is one."""
         return abs(self.change) >= self.threshold
 
 
@@ -158,7 +155,6 @@ class Outlier:
         return f"{self.where}: {self.why}"
 
     def __repr__(self) -> str:
-        """The card and its sentence."""
         return f"<{self.card}: {self.sentence}>"
 
 

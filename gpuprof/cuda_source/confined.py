@@ -60,7 +60,6 @@ def confined(texts: Mapping[str, str], options: Iterable[str], given: Container[
     """Texts that are compiled together, with as many lines each as before.
 
     Args:
-        texts: By name.
         options: The compiler's, each with its value: they define macros too.
         given: Names of files that the compiler is given as text. Others it is left to find in the folders
             that it is told of, and nowhere else: neither in the working directory nor by a path out of them.

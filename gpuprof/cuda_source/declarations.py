@@ -33,7 +33,6 @@ class Declaration:
 
     Args:
         begin: Where its text begins, blanks before it included.
-        end: Where the next one begins.
         head: Its code up to a body's opening brace, or all of it; comments, literals and directives blank.
         code: All of its code, as blank.
         namespaces: Names of the namespaces around it, outermost first; empty text for one without a name.

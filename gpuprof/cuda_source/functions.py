@@ -74,7 +74,6 @@ def kernel_functions(source: str) -> tuple[KernelFunction, ...]:
 
 
 def _function_at(source: str, code: str, mark: int, position: int) -> KernelFunction | None:
-    """The function that a mark belongs to."""
     limit = position + _LONGEST_HEAD
     while (match := _CALLED.search(code, position, limit)) and _ATTRIBUTES.fullmatch(match["name"]):
         position = end_of(code, match.end() - 1) or len(code)

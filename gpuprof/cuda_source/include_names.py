@@ -28,7 +28,6 @@ class Includes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
         return tuple(dict.fromkeys((*self.quoted, *self.angled)))
 
 

@@ -27,7 +27,6 @@ class CardConstants:
 
     Args:
         source: The card that they were measured on.
-        rates: Those of `gpuprof.devices.measured`.
         values: All others, by the names that `gpuprof devices --measure` shows.
         near: `card` if they are this card's own, `architecture` if another's of its kind, else `other`.
     """

@@ -21,9 +21,6 @@ class RateInfo:
 
     Args:
         key: Its name in `Device.measured_rates`, which ends with its unit.
-        label: For a reader.
-        unit: As shown.
-        meaning: One sentence.
     """
 
     key: str

@@ -20,14 +20,7 @@ _FIRST_LOC = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """What one file of PTX or machine code holds.
-
-    Args:
-        source: What its lines are of.
-        header: The text that has the header, as a comment.
-        header_path: The file that this text is of.
-        entries: Its functions.
-    """
+    """What one file of PTX or machine code holds."""
 
     built: Built
     source: str

@@ -24,7 +24,6 @@ class Candidates:
     blocks: tuple[Extent, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return bool(self.values or self.blocks)
 
 

@@ -38,8 +38,6 @@ class LaunchStep:
     Args:
         arguments: What it takes, in order: names of the operation's, of tensor maps and of workspace arrays,
             or formulas of integers.
-        block: Threads in x, y, z: formulas of the kernel's own integers.
-        grid: Formulas of the grid's x, y and z.
     """
 
     entry: str
@@ -102,9 +100,7 @@ class Kernel:
         constants: Integers that its source and its launch share and that nobody may change; macros too.
         derived: Constants that follow from the problem and those before them, each with its formula.
         defines: Macros besides those, with their text.
-        headers: Files of the user's own that the source includes, by the names that it uses for them.
         moves: What the step to this kernel does to counters and resources, for the same problem.
-        after: Id of the kernel that the step starts from; empty for whichever stands below it.
         shape_of: Id of the rung of which it is another shape: it runs when it is named or chosen.
         choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
             its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.

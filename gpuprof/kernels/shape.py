@@ -46,7 +46,6 @@ class OneLaunch:
 
     @property
     def threads(self) -> int:
-        """Threads of the whole grid."""
         return prod(self.grid) * prod(self.block)
 
 

@@ -28,7 +28,6 @@ class TensorMapSpec:
 
     Args:
         arrays: Of these it describes the first that the copy engine can take as the other fields say.
-        box: Expressions for the extents of one copy.
         swizzle_bytes: Width of the pattern in which a row's 16-byte pieces are permuted; 0 for none.
         extents: Expressions for those of the array; those that it is declared with when empty.
         strides: Expressions for the elements from one to the next along each dimension but the first; those
@@ -49,7 +48,6 @@ class TensorMapSpec:
 
     @property
     def lists(self) -> dict[str, tuple[str, ...]]:
-        """The expressions, by field."""
         return {
             "box": self.box,
             "extents": self.extents,

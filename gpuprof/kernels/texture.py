@@ -48,7 +48,6 @@ class TextureSpec:
     Args:
         channels: Of a texel; of several, the array's last extent counts them.
         linear: Whether it reads the array itself, not a CUDA array made of it.
-        sampling: How values are read; None for a surface.
     """
 
     array: str
@@ -59,7 +58,6 @@ class TextureSpec:
 
     @property
     def word(self) -> str:
-        """What it is called."""
         return _word(self.sampling)
 
 
@@ -74,7 +72,6 @@ class Texture:
 
     @property
     def word(self) -> str:
-        """What it is called."""
         return _word(self.sampling)
 
     @property

@@ -25,7 +25,6 @@ class Between:
     high: float = 0.0
 
     def __add__(self, other: "Between") -> "Between":
-        """Return the sum of two such counts."""
         return Between(self.low + other.low, self.high + other.high)
 
     @property

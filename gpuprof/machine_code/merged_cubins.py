@@ -32,12 +32,9 @@ _TITLE = re.compile(r"^//-+ \.text\.cubin(\d+)\..*$", re.MULTILINE)
 
 @dataclass
 class _Strings:
-    """A table of names."""
-
     content: bytearray = field(default_factory=lambda: bytearray(1))
 
     def add(self, name: bytes) -> int:
-        """Add a name and return where it stands."""
         place = len(self.content)
         self.content += name + b"\0"
         return place
@@ -84,7 +81,6 @@ class _Merger:
         self._placed: list[tuple[FileSection, bytes]] = []
 
     def file(self) -> bytes:
-        """Return the merged file."""
         symbols, first_global = self._merged_symbols()
         lines, places = self._merged_lines()
         # The names of sections come first: they are put in once all are known.

@@ -20,7 +20,6 @@ class Case:
 
     Args:
         kernel: The kernel; None for a reference, which has no source and chooses its launch.
-        params: Parameters that replace the header's defaults.
     """
 
     name: str

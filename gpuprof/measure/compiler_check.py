@@ -96,7 +96,6 @@ class _Check:
         self.lost = False
 
     def sentences(self) -> Iterator[str]:
-        """What is said of each compiler."""
         place = self._place
         if not all(function.ptx for function in place.compiled.values()):
             yield "Compilers are not checked: it is machine code, whose PTX is not known"

@@ -44,7 +44,6 @@ class Counting:
     """Counts measured cases behind the back of those that are measured next.
 
     Args:
-        cards: How many cards are measured at the same time, each with processes that count for it.
         expected: What will be measured, in order: counting it begins at once.
     """
 

@@ -42,13 +42,11 @@ class Compiler:
         self._ahead: dict[Any, Future[Functions]] = {}
 
     def compile_ahead(self, case: ConfiguredCase) -> None:
-        """Start compiling in the background."""
         key = _key(case)
         if key not in self._ahead:
             self._ahead[key] = self._pool.submit(self._compiled_ahead, case)
 
     def __call__(self, case: ConfiguredCase) -> Functions:
-        """The compiled kernel's functions, by name."""
         future = self._ahead.get(_key(case))
         return future.result() if future else self._compile(case)
 
@@ -90,7 +88,6 @@ def _measure(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Mea
 def _measure_kernel(
     case: Case, kernel: Kernel, backend: Backend, compile_kernel: Compile
 ) -> tuple[Measurement, bool]:
-    """The measurement of a kernel with code of its own."""
     result = unmeasured(case, kernel, "skipped", None, "the case ended before")
     try:
         configured = configure(kernel, case.problem, case.block, case.params, backend.device)

@@ -45,10 +45,6 @@ class ExecutorProcess:
     def ask(self, request: Callable[[float], Any], end: float) -> Any:
         """The answer to a request; a process that is taken from outside is replaced, and asked again.
 
-        Args:
-            request: Makes the request of the seconds that are left for it.
-            end: When the answer must be there, by the monotonic clock.
-
         Raises:
             GpuprofError: The process cannot be started, or refused the request.
             WorkerDied: It ended instead, as it does whatever is raised.

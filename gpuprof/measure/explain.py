@@ -98,8 +98,6 @@ def explain_case(
 
 
 class _Search:
-    """One search, and what it has found so far."""
-
     def __init__(self, case: Case, question: Question, backend: SimBackend, compile_kernel: Compile) -> None:
         self._case = case
         self._question = question
@@ -146,7 +144,6 @@ class _Search:
         self._look(case, whole)
 
     def why_not(self) -> str:
-        """Why nothing was found."""
         at = f" {_listed(self._right)}" if self._right else ""
         if self.ran_out:
             right = f"; it found nothing wrong{at}" if at else ""

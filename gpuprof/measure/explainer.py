@@ -65,7 +65,6 @@ class Explainer:
     def explain(
         self, case: Case, measurement: Measurement, question: Question, opened: Opened, worker: Worker | None
     ) -> tuple[Measurement, bool]:
-        """The measurement with what explains it."""
         try:
             answer = self._ask(case, question, opened, worker)
         except (WorkerDied, WorkerTimeout, GpuprofError) as error:

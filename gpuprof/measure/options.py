@@ -77,17 +77,10 @@ class Option:
     """One option: its default, its text in `--help`, and what stands there for its value.
 
     Args:
-        flag: Its long name, where that is not the field's.
-        within: Smallest and largest value.
-        words: Its usual values.
         offers: What the shell completes: a function of `commands.completion`.
         either: Whether `--no-…` switches it off.
         told: Its text where a program gives other values than a command line.
-        typed: The type of what a command line holds, where that is not the field's.
-        given: That of what a program may give.
         read: Makes the field's value of what was typed, or of what a program gave.
-        of: The commands that take it.
-        owner: The class that it is a field of.
     """
 
     default: Any
@@ -111,7 +104,6 @@ class Option:
 
     @property
     def long(self) -> str:
-        """The long name as it is typed."""
         return self.flag or f"--{self.name.rstrip('_').replace('_', '-')}"
 
 

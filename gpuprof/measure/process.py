@@ -88,7 +88,6 @@ class WorkerProcess:
         return self._answer(timeout_s) if isinstance(answer, Compiled) else answer
 
     def _answer(self, timeout_s: float, *, compiling: bool = False) -> Any:
-        """The worker's next message."""
         line = self._next_line(timeout_s, compiling=compiling)
         # What ends a run may reach its worker first, and then the worker's end means nothing.
         signals.check()

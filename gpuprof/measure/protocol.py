@@ -58,8 +58,6 @@ class Opened:
     """The backend is ready.
 
     Args:
-        backend_reason: Why it is not what one would expect.
-        memory_budget_bytes: Memory that a problem may take.
         labels: Names of all of a run's devices, where it has several: a run tells its watcher.
     """
 
@@ -138,9 +136,7 @@ class Question:
     """What to look for.
 
     Args:
-        symptom: What the device showed.
         output: The array whose element was wrong first; empty where that is not known.
-        element: That element, in storage order.
         as_run: Whether the executor itself ran the case, so that the same blocks show it again.
     """
 
@@ -204,7 +200,6 @@ class Refused:
 
     @classmethod
     def by(cls, error: GpuprofError) -> "Refused":
-        """What says so of an error."""
         return cls(error.what, error.fix, int(error.exit_code))
 
     def error(self) -> GpuprofError:
@@ -254,7 +249,6 @@ class WorkerEnded:
 
     @classmethod
     def by(cls, error: WorkerDied | WorkerTimeout) -> "WorkerEnded":
-        """What says so of an error."""
         if isinstance(error, WorkerTimeout):
             return cls(str(error), timed_out=True, compiling=error.compiling)
         return cls(str(error), taken=error.taken, out_of_memory=error.out_of_memory)
@@ -270,16 +264,12 @@ class Worker(Protocol):
     """A process with an open backend, wherever it is."""
 
     @property
-    def opened(self) -> Opened:
-        """What it opened."""
-        ...
+    def opened(self) -> Opened: ...
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
         """Send a request and wait for its answer.
 
         Args:
-            request: What to ask.
-            timeout_s: Longest that the answer may take.
             compile_s: Longest that the compiler may take before that, where it is asked too.
 
         Raises:
@@ -298,9 +288,7 @@ class Worker(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """End the process."""
-        ...
+    def close(self) -> None: ...
 
 
 #: A place where worker processes can be had, one at a time. Opening one there raises `GpuprofError` where the

@@ -40,7 +40,6 @@ class Selection:
 
     Args:
         params: Parameters that replace the header's, one mapping for each case wanted.
-        name: How the user named it, for messages.
     """
 
     kernel: Kernel
@@ -67,7 +66,6 @@ class Request:
 
     @property
     def operation(self) -> Operation:
-        """What is computed."""
         return self.ladder.operation
 
     @property
@@ -241,7 +239,6 @@ def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:
 
 
 def _check_threads(block: Extent) -> None:
-    """Refuse what is no block of any kernel."""
     threads = math.prod(block)
     if min(block) < 1:
         raise InputError(f"Block {format_extent(block)} is empty.", fix="Each extent is at least 1.")
@@ -254,7 +251,6 @@ def _check_threads(block: Extent) -> None:
 
 
 def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: str) -> dict[str, float]:
-    """Refuse numbers that an operation does not take."""
     scalars = {}
     for name, value in given.items():
         if name not in operation.scalars:

@@ -311,7 +311,6 @@ class _Keeper:
             self._empty = replace(self._empty, devices=tuple(devices))
 
     def case(self, index: int) -> Measurement:
-        """What is known of a case that was added."""
         found = self._done[index]
         assert found is not None
         return found
@@ -345,7 +344,6 @@ class _Keeper:
         )
 
     def so_far(self) -> Run:
-        """The run as it is known now."""
         with self._lock:
             return self._run(complete=False, every_kernel=False)
 

@@ -68,7 +68,6 @@ class WorkerSide:
         self._executor: SimBackend | None = None
 
     def answer(self, request: Any) -> Any:
-        """The answer to one request, or None where there is none."""
         match request:
             case Open():
                 return self._open(request)

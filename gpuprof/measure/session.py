@@ -65,10 +65,7 @@ def run_cases(
     """Measure every case, in order.
 
     Args:
-        cases: What to measure.
         first: A worker that the first transport opened already; it is closed at the end.
-        prepared: Whether it was told of the cases.
-        request: What every worker opens.
         on_done: Called with a case's index and measurement when it is done, from one thread at a time.
         on_start: Called with a case's index when it begins.
         transports: Where workers can be had, one for each that runs side by side; more than one only where
@@ -77,7 +74,6 @@ def run_cases(
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
         on_timed: Called when all is measured and some of it is still to be counted.
         on_reached: Called with what a GPU reaches, which is measured behind the cases; None to leave that.
-        cards: How many devices are measured at the same time, this one included.
         uncounted: What was measured before and only has to be counted, with the index to give it.
 
     Raises:
@@ -195,7 +191,6 @@ class Pending:
             return not self._left and not self._under_way
 
     def left(self) -> list[int]:
-        """Cases that nobody has."""
         with self._lock:
             return sorted(self._left)
 
@@ -240,7 +235,6 @@ class _Slot:
         on_start: Callable[[int], None],
         on_done: OnCase,
     ) -> None:
-        """Take cases until none is left."""
         try:
             if self._worker is None:
                 self._worker = self._transport(self._request)

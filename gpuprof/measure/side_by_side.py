@@ -42,7 +42,6 @@ class OpenCard:
     """One device of a run.
 
     Args:
-        lost: Why it takes no more cases.
         first: Where the first of `cases` stands among those of all cards.
     """
 
@@ -57,7 +56,6 @@ class OpenCard:
     first: int = 0
 
     def place(self, environment: Mapping[str, str]) -> Place:
-        """Where it is, for the results."""
         own = self.opened.environment
         is_gpu = self.opened.backend == "gpu"
         return Place(

@@ -38,7 +38,6 @@ class Ncu:
 
     @cached_property
     def version(self) -> str:
-        """For example `2025.3.1.0`."""
         try:
             done = run_to_end([self.path, "--version"], 60.0)
         except (OSError, subprocess.TimeoutExpired) as error:

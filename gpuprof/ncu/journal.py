@@ -86,7 +86,6 @@ class JournalWriter:
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, event: JournalEvent) -> None:
-        """Append one event."""
         self._file.write(to_text(event) + "\n")
         self._file.flush()
 

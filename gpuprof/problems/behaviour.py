@@ -33,7 +33,6 @@ class Expected:
     magnitude: NDArray[np.float64]
 
     def at(self, indices: NDArray[np.intp]) -> "Expected":
-        """Some of its elements."""
         shared = len(self.magnitude) == 1
         return Expected(self.values[indices], self.magnitude if shared else self.magnitude[indices])
 
@@ -108,7 +107,6 @@ class Behaviour:
     """An operation that its declaration says all about."""
 
     def arrays(self, problem: Problem) -> tuple[ArraySpec, ...]:
-        """The arrays' shapes by their formulas."""
         specs = []
         for name, declared in problem.operation.arrays.items():
             shape = tuple(evaluate(text, problem.dimensions) for text in declared.shape)
@@ -129,7 +127,6 @@ class Behaviour:
         return made
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        """Every output by its formula."""
         if not problem.operation.independent:
             return self._evaluated(problem, inputs)
         return {

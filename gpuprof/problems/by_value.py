@@ -37,12 +37,7 @@ Tolerance = float | Mapping[str, float] | None
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One computation, told by its arguments.
-
-    Args:
-        dtype: The run's element type: that of the first array that could be a run's.
-        integers: Sizes and integer scalars by name, for formulas of a launch.
-    """
+    """One computation, told by its arguments."""
 
     operation: Operation
     sizes: tuple[int, ...]
@@ -68,12 +63,9 @@ def read_call(
     is an output: it starts as it was given, or poisoned where it was given as None. All others are inputs.
 
     Args:
-        name: The operation's name.
         arguments: Values by the names of the kernel's arguments, in their order.
         expected: What outputs must hold, by name.
-        folder: Where the arrays are stored.
         relative: Error allowed, as a share of an element's size.
-        absolute: Error allowed besides.
         flops: Floating-point operations that the computation needs: a number or a formula of the sizes.
         nbytes: Fewest bytes that must move; every array once when None.
 

@@ -36,7 +36,6 @@ class ErrorComparison:
     """How a result compares with its reference.
 
     Args:
-        wrong: Which elements are outside the bound.
         max_abs_error: Largest |result - expected|; infinite where a result is not a number.
         max_rel_error: Largest share of an element's magnitude that its error takes beyond `absolute` and
             `rounding`.
@@ -55,12 +54,6 @@ def compare(
     An element is right when its error is at most `relative * magnitude + absolute + rounding * |expected|`.
     Where the reference comes so near to the end of the type's range that a result within the bound may have
     overflowed, an infinity of the reference's sign is right as well. NaN never is.
-
-    Args:
-        got: The result.
-        expected: Its reference, of the same length.
-        magnitude: What each element's error is measured by; of the same length, or of length 1.
-        bound: How far is too far.
     """
     parts = []
     for start in range(0, max(1, len(got)), _PART_ELEMENTS):

@@ -55,7 +55,6 @@ class GivenBehaviour(Behaviour):
     """An operation whose inputs and results are arrays that a program gave."""
 
     def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
-        """The arrays that were given, whatever the seed."""
         return {
             spec.name: _load(problem.operation.inputs[spec.name]).reshape(-1)
             for spec in problem.arrays
@@ -63,7 +62,6 @@ class GivenBehaviour(Behaviour):
         }
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
-        """The results that were given."""
         return {spec.name: _expected(problem, spec.name, ...) for spec in problem.outputs}
 
     def reference_at(

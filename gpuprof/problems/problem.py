@@ -41,12 +41,10 @@ class ArraySpec:
 
     @property
     def elements(self) -> int:
-        """Number of elements."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Size in memory."""
         return self.elements * ELEMENT_TYPES[self.dtype].nbytes
 
     @property
@@ -90,7 +88,6 @@ class Problem:
         )
 
     def with_options(self, options: Mapping[str, str]) -> "Problem":
-        """The same with other options."""
         merged = {**self.options, **options}
         return replace(self, option_values=tuple(merged[name] for name in self.operation.options))
 
@@ -134,7 +131,6 @@ class Problem:
         return ELEMENT_TYPES[self.dtype].nbytes
 
     def scalar_type(self, name: str) -> str:
-        """Element type of a scalar."""
         return of_run(self.operation.scalars[name].type, self.dtype)
 
     def rounded(self, name: str) -> float | int:
@@ -166,16 +162,13 @@ class Problem:
 
     @property
     def outputs(self) -> tuple[ArraySpec, ...]:
-        """Those that kernels write."""
         return tuple(spec for spec in self.arrays if spec.is_output)
 
     def array(self, name: str) -> ArraySpec:
-        """One of the arrays."""
         return next(spec for spec in self.arrays if spec.name == name)
 
     @property
     def array_bytes(self) -> int:
-        """Bytes of all arrays together."""
         return sum(spec.nbytes for spec in self.arrays)
 
     @property

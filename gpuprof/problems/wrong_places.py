@@ -71,7 +71,6 @@ def _product(sets: Sequence[Mask], axes: Sequence[Axis]) -> str:
 
 
 def _indices(chosen: Mask, axis: Axis) -> str:
-    """Some indices of one axis."""
     found, extent = np.flatnonzero(chosen), len(chosen)
     first, last, count = int(found[0]), int(found[-1]), len(found)
     if count == 1:

@@ -34,7 +34,6 @@ class WrongResult:
     """One output that is not what it must be.
 
     Args:
-        shape: Its extents; empty where only some of its elements are known.
         unwritten: Which elements hold what they held before, flat; None where that cannot be told.
     """
 

@@ -15,14 +15,7 @@ _MARGIN = 1.04
 
 @dataclass(frozen=True, slots=True)
 class BoundPicture:
-    """A case's bounds on one axis of time.
-
-    Args:
-        limits: The case's.
-        verdict: What limits it, and how near it is to that.
-        shifts: Which bounds moved since the rung that it is compared with.
-        next_steps: What less work of the binding part would allow.
-    """
+    """A case's bounds on one axis of time."""
 
     limits: Limits
     verdict: str

@@ -74,7 +74,6 @@ class CaseRow:
 
     @property
     def subject(self) -> Subject:
-        """What its figures are read from."""
         return Subject(self.run, self.case, self.shown)
 
     @property

@@ -35,11 +35,7 @@ class Column:
     """A column of a table.
 
     Args:
-        label: Heading.
-        right: Whether its cells align right, as numbers do.
         rank: How soon it goes where not all fit: the highest first, 0 never.
-        meaning: One sentence for a legend or a tooltip.
-        term: Key of its definition in the glossary; empty for none.
         folds: Least width at which its text goes on in the next line; 0 for a column that never does.
     """
 
@@ -57,15 +53,9 @@ class Cell:
 
     Args:
         text: What is shown; None when it was not measured.
-        sort: Raw value, for sorting.
         reason: Why `text` is None.
-        tone: What supports the text.
-        anchor: Id that it leads to; empty for none.
-        code: Whether the text is an identifier.
         term: Key of its definition in the glossary; empty for none.
         share: Part of a whole, 0 to 1, that a small bar shows; None for none.
-        mark: Sign before the text.
-        drawing: SVG that a page shows below the text.
     """
 
     text: str | None

@@ -66,8 +66,6 @@ def print_document(
     """Print a document.
 
     Args:
-        document: What to show.
-        file: Where to.
         width: Columns to fill; the terminal's, or 140 in a pipe, when None.
         color: Whether to use colour; only on a terminal when None.
     """

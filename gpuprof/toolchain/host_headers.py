@@ -336,7 +336,6 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     names no header of it, because on the host others bring it along.
 
     Args:
-        names: What the program includes and does not bring itself.
         code: Its device code, masked.
     """
     words = set(re.findall(r"\w+", code))

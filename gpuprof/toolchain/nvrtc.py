@@ -38,7 +38,6 @@ class CompiledKernel:
         entry: Name of the kernel function in the machine code, mangled where C++ does so.
         cubin: Empty where only its PTX is known; the figures are then nothing.
         ptx: Empty where only its machine code is known.
-        static_shared_bytes: Shared memory declared in the source, per block.
         spill_bytes: Bytes of spill stores plus spill loads per thread; None where nothing tells.
     """
 
@@ -54,7 +53,6 @@ class CompiledKernel:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What it takes, in order."""
         if self.ptx:
             return parameters_of(self.ptx, self.entry)
         return tuple(map(untyped, kernels_in(self.cubin)[self.entry].parameter_bytes))

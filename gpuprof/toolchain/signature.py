@@ -137,7 +137,6 @@ class Declared:
         text: The whole declaration: `const real *__restrict__ in`.
         type: Without qualifiers, macros and template parameters replaced: `float *`; empty for a form that is
             not understood.
-        name: Empty where it has none.
     """
 
     text: str

@@ -29,7 +29,6 @@ class JitCall:
 
     Args:
         values: Of all parameters by name; an array is the name of its element type as an `ArrayOf`.
-        options: Of the compiler: `num_warps`, `num_stages` …
     """
 
     function: Any

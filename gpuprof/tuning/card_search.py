@@ -143,7 +143,6 @@ class CardSearch:
         self._run(cases, measured, self._plan.options.seconds_per_case, counted)
 
     def measure_host_references(self) -> None:
-        """Measure what the host's own libraries take."""
 
         def measured(_: int, measurement: Measurement) -> None:
             self.references.append(measurement)

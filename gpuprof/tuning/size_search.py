@@ -127,7 +127,6 @@ class SizeSearch:
         return [self.case_of(point) for point in order if point not in self.measured][: max(0, count)]
 
     def case_of(self, point: Point) -> Case:
-        """What measures a point."""
         return self._built[point].candidate.case
 
     def tell(self, point: Point, measurement: Measurement) -> None:
@@ -173,7 +172,6 @@ class SizeSearch:
         return {point: self.measured[point] for point in order if point in self.measured}
 
     def record(self) -> Tuned:
-        """What was found so far."""
         expected = dict(zip(self._points, self._expected().tolist(), strict=True))
         by, judged = self._by, self._known()
         if by == "time":

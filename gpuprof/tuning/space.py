@@ -91,7 +91,6 @@ class Axes:
         return Point(self.kernel.id, tuple(self.kernel.parameters.items()), self.kernel.launch.block)
 
     def points(self) -> Iterator[Point]:
-        """Every combination, the default first."""
         for values in product(*self.values.values()):
             for block in self.blocks:
                 yield Point(self.kernel.id, tuple(zip(self.values, values, strict=True)), block)

@@ -160,7 +160,6 @@ class Tuner:
             self._watcher.step(f"{measurement.problem.label} {measurement.outcome}")
 
     def _step(self) -> None:
-        """Tell the watcher of a step."""
         with self._lock:
             self._watcher.step()
 
@@ -264,7 +263,6 @@ class Tuner:
         lead.measure_host_references()
 
     def _measure_in_rounds(self) -> None:
-        """Measure the closest in interleaved rounds."""
         meeting = sum(len(search.finalists()) for search in self._searches)
         self._watcher.stage("Rounds among the closest", (self._plan.options.rounds - 1) * meeting)
         self._together(CardSearch.measure_in_rounds)

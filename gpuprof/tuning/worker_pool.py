@@ -47,7 +47,6 @@ class WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all processes."""
         self._pool.close()
 
     def build(self, cases: Sequence[Case], on_done: OnDone, until: float) -> int:

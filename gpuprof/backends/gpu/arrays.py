@@ -107,19 +107,16 @@ class ProblemArrays:
             self._workspace[spec.name] = DeviceBuffer(spec.nbytes)
 
     def make_textures(self, textures: Sequence[Texture]) -> None:
-        """Give those of another kernel back, and make those of this one."""
         self._textures.free()
         self._textures = CaseTextures((), self.address)
         self._textures = CaseTextures(textures, self.address)
 
     @property
     def workspace(self) -> tuple[DeviceBuffer, ...]:
-        """The kernel's own arrays."""
         return tuple(self._workspace.values())
 
     @property
     def given(self) -> tuple[DeviceBuffer, ...]:
-        """The memory that the kernel is given."""
         return (*self._buffers.values(), *self._workspace.values())
 
     @property
@@ -142,11 +139,9 @@ class ProblemArrays:
         self._changed = changed
 
     def buffer(self, name: str) -> DeviceBuffer:
-        """The device memory of an array."""
         return self._buffers[name]
 
     def arguments(self, bound: Sequence[Argument]) -> Arguments:
-        """Kernel arguments as the driver takes them."""
         packed: list[Any] = []
         for argument in bound:
             match argument:

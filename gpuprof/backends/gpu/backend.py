@@ -64,7 +64,6 @@ class L2Flush:
         self._clean = self._checksum()
 
     def queue(self) -> None:
-        """Queue a flush."""
         self._code.queue("flush_l2", self._arguments)
 
     def written_to(self) -> bool:
@@ -266,7 +265,6 @@ class GpuBackend(Backend):
         launches: int = 1,
         poison_inout: bool = True,
     ) -> Findings:
-        """Verify, time, and verify again."""
         elapsed_s = 0.0
 
         def launch_once() -> None:

@@ -54,13 +54,7 @@ Group = Callable[[], dict[str, float]]
 
 
 class ConstantMeter:
-    """Measures one open device.
-
-    Args:
-        context: The open device.
-        device: Its limits.
-        timer: Times launches on the context's stream.
-    """
+    """Measures one open device."""
 
     def __init__(self, context: GpuContext, device: Device, timer: EventTimer) -> None:
         self._context, self._device, self._timer = context, device, timer
@@ -98,7 +92,6 @@ class ConstantMeter:
 
     @contextmanager
     def _array(self, nbytes: int) -> Iterator[DeviceBuffer]:
-        """An array of zeros."""
         buffer = DeviceBuffer(nbytes)
         buffer.fill(0)
         try:

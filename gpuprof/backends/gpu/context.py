@@ -54,7 +54,6 @@ class DeviceBuffer:
         self.poison_guards()
 
     def fill(self, byte: int) -> None:
-        """Set every byte."""
         call("filling a buffer", driver().cuMemsetD8(self.address, byte, self.nbytes))
         _settle()
 
@@ -121,7 +120,6 @@ class LoadedModule:
         self._handle = call(f"loading {name}", driver().cuModuleLoadData(cubin))
 
     def function(self, entry: str) -> "LoadedFunction":
-        """One of its kernels."""
         return LoadedFunction(self._handle, entry)
 
     def variable(self, name: str) -> tuple[int, int] | None:
@@ -177,7 +175,6 @@ class LoadedFunction:
         *,
         cooperative: bool = False,
     ) -> None:
-        """Queue one launch."""
         api = driver()
         shape = (self._handle, *grid, *block, dynamic_bytes, stream, arguments.address)
         result = api.cuLaunchCooperativeKernel(*shape) if cooperative else api.cuLaunchKernel(*shape, 0)

@@ -33,7 +33,6 @@ class DeviceCode:
         self._context.synchronize()
 
     def queue(self, name: str, arguments: Arguments) -> None:
-        """Queue one of the elementwise functions."""
         self._function(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
 
     def load(self, name: str) -> LoadedFunction:

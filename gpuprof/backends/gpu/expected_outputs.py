@@ -91,10 +91,8 @@ class ExpectedOutputs:
         """What `spoil` and `compare_picked` take for an output; the latter none where elements have no order.
 
         Args:
-            spec: The output.
             picks: How many elements; what it holds when a function is queued counts, as of `secret`.
             secret: Decides which.
-            wrong: Where wrong ones are counted.
         """
         bound, magnitude = self._problem.bound(spec.name), self._magnitude.get(spec.name)
         head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))

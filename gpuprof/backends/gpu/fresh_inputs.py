@@ -107,7 +107,6 @@ class FreshInputs:
         return f"with other inputs (--seed {self._seed}) {detail}"
 
     def free(self) -> None:
-        """Give the memory back."""
         self._ahead.forget(with_picks, self._problem, self._seed)
         while self._buffers:
             self._buffers.popitem()[1].free()

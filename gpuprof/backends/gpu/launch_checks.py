@@ -177,11 +177,7 @@ class LaunchChecks:
             self._shared.queue_scribble()
 
     def spoil(self, *, whole: bool = False) -> None:
-        """Queue that outputs are no result, and that the L2 cache prefers none of the kernel's memory.
-
-        Args:
-            whole: No element is; otherwise some are not.
-        """
+        """Queue that outputs are no result, and that the L2 cache prefers none of the kernel's memory."""
         self._picks.value = max(spec.elements for spec in self._arrays.problem.outputs) if whole else _PICKS
         for demoted in self._demoted:
             self._code.queue("demote", demoted)

@@ -131,7 +131,6 @@ class Cublas:
 
     @property
     def version(self) -> str:
-        """The library's version, for example `13.1.0`."""
         number = ctypes.c_int()
         self.call("cublasGetVersion_v2", ctypes.byref(number))
         return _version(number.value)
@@ -171,7 +170,6 @@ class CublasLt:
 
     @property
     def version(self) -> str:
-        """The library's version, for example `13.1.0`."""
         self._library.cublasLtGetVersion.restype = ctypes.c_size_t
         return _version(int(self._library.cublasLtGetVersion()))
 
@@ -181,12 +179,6 @@ class CublasLt:
         """Launchers of a column-major product, one for each algorithm that the heuristic proposes.
 
         Args:
-            types: Element types of A, B and C.
-            trans_a: Whether A is transposed, 1 or 0.
-            trans_b: The same of B.
-            m: Rows of C.
-            n: Columns of C.
-            k: Terms of a sum.
             operands: As of cuBLAS' gemm: alpha, A, its leading dimension, B, its own, beta, C, its own.
         """
         alpha, a, lda, b, ldb, beta, c, ldc = operands

@@ -70,7 +70,6 @@ class ModuleVariables:
         self._restore = Arguments([ctypes.c_int(len(found)), ctypes.c_void_p(self._kept.address)])
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return self._kept is not None
 
     def keep(self, addresses: Collection[int]) -> None:
@@ -85,7 +84,6 @@ class ModuleVariables:
             code.queue("restore", self._restore)
 
     def free(self) -> None:
-        """Give the copy back."""
         if self._kept is not None:
             self._kept.free()
             self._kept = None
@@ -181,20 +179,16 @@ class LoadedCase:
 
     @property
     def variables(self) -> ModuleVariables | None:
-        """Those of its module."""
         return self._variables
 
     def __len__(self) -> int:
-        """How many launches the case takes."""
         return len(self._launches)
 
     def queue(self) -> None:
-        """Queue all launches, in order."""
         for index in range(len(self._launches)):
             self.queue_one(index)
 
     def queue_one(self, index: int) -> None:
-        """Queue one of the launches."""
         one, function, arguments = self._launches[index]
         function.launch(
             one.grid,

@@ -65,7 +65,6 @@ class CudaArray:
         self._copy(address, into=False)
 
     def free(self) -> None:
-        """Give the memory back."""
         call("freeing a CUDA array", driver().cuArrayDestroy(self.handle))
 
     def _copy(self, address: int, *, into: bool) -> None:
@@ -97,7 +96,6 @@ class DeviceTexture:
         self.handle = int(made)
 
     def free(self) -> None:
-        """Give the handle back."""
         api = driver()
         call("freeing a texture", api.cuTexObjectDestroy(api.CUtexObject(self.handle)))
 
@@ -109,7 +107,6 @@ class DeviceSurface:
         self.handle = int(call("making a surface", driver().cuSurfObjectCreate(_array(source))))
 
     def free(self) -> None:
-        """Give the handle back."""
         api = driver()
         call("freeing a surface", api.cuSurfObjectDestroy(api.CUsurfObject(self.handle)))
 
@@ -150,7 +147,6 @@ class CaseTextures:
                 array.drain(self._address(name))
 
     def free(self) -> None:
-        """Give all back."""
         while self._objects:
             self._objects.popitem()[1].free()
         while self._arrays:

@@ -43,13 +43,7 @@ Launch = Callable[[], None]
 
 
 class Around(NamedTuple):
-    """What is queued around each cold launch, outside its interval.
-
-    Args:
-        commands: How many commands that are.
-        before: Queues what comes before a launch, and before the flush in front of it.
-        after: Queues what comes after it.
-    """
+    """What is queued around each cold launch, outside its interval."""
 
     commands: int
     before: Launch
@@ -108,7 +102,6 @@ class LaunchGate:
         self._open()
 
     def _open(self) -> None:
-        """Let the stream run on."""
         self._flag.value = self._round
 
 
@@ -172,11 +165,8 @@ class EventTimer:
         """Microseconds of a case, each time after a flush of the L2 cache.
 
         Args:
-            launch: Queues its launch, or all of them.
             samples: How many to take, at most `max_batch`.
             settle: Untimed ones in front, as many as fit, which bring instruction cache and clocks up.
-            launches: How many the case takes.
-            around: What to queue around each.
         """
         commands = samples * (launches + 3 + (around.commands if around else 0))
         settle = max(0, min(settle, (_MOST_COMMANDS - commands) // (launches + 1)))
@@ -211,12 +201,8 @@ class EventTimer:
         """Microseconds of a case in groups back to back.
 
         Args:
-            launch: Queues its launch, or all of them.
             samples: How many groups to time, at most `max_batch`.
             group: Times the case runs in each group; each sample is their mean.
-            launches: How many the case takes.
-            settle: Untimed ones in front of each batch.
-            around: What to queue around each group.
         """
         times: list[float] = []
         beside = around.commands if around else 0

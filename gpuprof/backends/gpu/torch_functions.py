@@ -28,7 +28,6 @@ class TorchLaunch:
         self._result: Any = None
 
     def __call__(self) -> None:
-        """Queue the function."""
         with self._around():
             self._result = self._compute()
 
@@ -123,7 +122,6 @@ class _OnDevice:
 
 
 def _tensor(torch: Any, arrays: ProblemArrays, name: str) -> Any:
-    """One of the problem's arrays, where it lies."""
     spec = arrays.problem.array(name)
     element = ELEMENT_TYPES[spec.dtype]
     found = torch.as_tensor(_OnDevice(arrays.address(name), spec.shape, element.nbytes), device="cuda")

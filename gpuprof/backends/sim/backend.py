@@ -106,9 +106,7 @@ class SimBackend(Backend):
     """The executor, standing for one card.
 
     Args:
-        seed: Of the problems' random inputs.
         blocks: Blocks to run of each grid; 0 for all, None to choose by the size of problem and launch.
-        models: Whether times are modelled of what is verified.
     """
 
     name: BackendName = "sim"
@@ -124,7 +122,6 @@ class SimBackend(Backend):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Which PTX is executed."""
         return {"executed_ptx": self._ptx_arch}
 
     @property
@@ -143,7 +140,6 @@ class SimBackend(Backend):
             self._links.expect(function.cubin)
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
-        """There are no references without a GPU."""
         raise CaseSkipped(f"The executor counts kernels; a library has none to count: {name} needs a GPU.")
 
     def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
@@ -492,7 +488,6 @@ class SimBackend(Backend):
 
     @staticmethod
     def _failure(fault: KernelFault, case: ConfiguredCase, memory: GlobalMemory) -> ExplainedFailure:
-        """A fault with its explanation."""
         elsewhere = stands_elsewhere(case)
         explanation = explain_fault(fault, case.problem.dimensions, memory.buffers, elsewhere=elsewhere)
         return ExplainedFailure(fault.what, explanation)

@@ -97,7 +97,6 @@ class ExecutedCase:
 
     @property
     def lines_reason(self) -> str | None:
-        """Why there are no counts by line; None where there are."""
         return _ELSEWHERE if self.lines is None else None
 
 

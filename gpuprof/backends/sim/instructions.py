@@ -86,7 +86,6 @@ class Listings:
                 self.of(cubin)
 
     def of(self, cubin: bytes) -> str:
-        """Return the listing of a cubin."""
         with self._reading:
             if cubin not in self._known:
                 together = dict.fromkeys((cubin, *self._new()))

@@ -71,12 +71,10 @@ class SharedMeetings(Observer, Listener):
         self._came: ByteAccess | None = None
 
     def begin(self, named: Callable[[int], Any]) -> None:
-        """As an observer."""
         self._named = named
         self._seen.clear()
 
     def batch(self, order: ThreadOrder) -> None:
-        """As an observer."""
         self._order = order
 
     def wants(self, buffer: Any) -> bool:
@@ -84,12 +82,10 @@ class SharedMeetings(Observer, Listener):
         return False
 
     def touch_all(self, reads: list[Entry]) -> None:
-        """As a listener."""
         for entry in reads:
             self.touch(entry.access, entry.pattern, entry.line)
 
     def touch(self, access: Access, pattern: Any, line: int, values: Any = None) -> None:
-        """As a listener."""
         order = self._order
         if access not in _DID or order is None:
             return
@@ -204,7 +200,6 @@ def _missing(before: int, line: int, *, within: bool) -> str:
 
 
 def _global_place(buffers: Sequence[Buffer], address: int) -> str:
-    """The array that an address lies in."""
     inside = (each for each in buffers if each.holds(address, address + 1))
     return next((f"byte {address - each.address} of {each.name}" for each in inside), "")
 

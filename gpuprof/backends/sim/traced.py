@@ -65,7 +65,6 @@ class TracedCase:
         Returns None where the executor finds nothing wrong.
 
         Args:
-            samples: The blocks to run of each launch; None for all.
             repetitions: How often to run it while it is right, up to `REPETITIONS`.
             budget: Instructions that a batch of blocks may take before its loop counts as endless.
         """
@@ -140,7 +139,6 @@ class TracedCase:
         budget: int,
         witness: Observer,
     ) -> None:
-        """Run all launches once."""
         for one, values, sample in zip(self._case.launches, self._bound, samples, strict=True):
             run_launch(
                 *(self._backend.device, programs[one.entry], one, values, memory, buffers),

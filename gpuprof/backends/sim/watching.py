@@ -58,7 +58,6 @@ class CacheWatch(Observer):
         self.handed_on: Counter[int] = Counter()
 
     def begin(self, named: Any) -> None:
-        """As an observer."""
         self._launch += 1
         self._after, self._written = {}, {}
 
@@ -85,13 +84,11 @@ class CacheWatch(Observer):
             self._held.popitem(last=False)
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
-        """As an observer."""
         if one.strong:
             self._hand_on(buffer, one)
         self._look(buffer, one, reads=False)
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Any = None) -> None:
-        """As an observer."""
         self._hand_on(buffer, one)
         self._look(buffer, one, reads=False)
 

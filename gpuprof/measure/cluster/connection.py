@@ -36,7 +36,6 @@ class Member:
 
     Args:
         key: What stays the same when it is started again: its nanny, or its name.
-        threads: How many tasks it takes at a time.
     """
 
     address: str
@@ -116,7 +115,6 @@ class Connection:
         return f"the cluster at {self.shown} has not answered for {silence:.0f} s"
 
     def is_there(self, address: str) -> bool:
-        """Whether a worker still works at an address."""
         return not self.lost and any(member.address == address for member in self.members())
 
     def software(self) -> Mapping[str, Mapping[str, str] | str]:

@@ -107,7 +107,6 @@ class WorkerSlot:
         self._patience_s = patience_s
 
     def __call__(self, request: Open) -> "ClusterWorker":
-        """Start a worker process there."""
         for _ in range(2):
             address = self._present_address()
             try:
@@ -180,7 +179,6 @@ class ClusterWorker:
         import_distributed().fire_and_forget(future)
 
     def close(self) -> None:
-        """End the process."""
         self._closed.set()
         self._held.release()
 
