@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.divergence.warp_turns import WarpTurns
-from gpuprof.executor.faults import Index, KernelFault
-from gpuprof.executor.interleaving import Openness, Order, by_signals, run_interleaved
+from gpuprof.executor.faults import Index
+from gpuprof.executor.interleaving import Openness, Order, run_interleaved
 from gpuprof.executor.lanes.tally import Site, Tally
 from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_shape, cluster_of
 from gpuprof.executor.memory.global_accesses import Cache, Observer
-from gpuprof.executor.memory.global_memory import GlobalMemory, Restorable
+from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.observers.global_races import SharedOrder
@@ -183,24 +183,15 @@ def launch(
         sliced, instruction_budget = SliceRun(slice_steps), _NO_BUDGET
         observers = [*observers, trace := StoreTrace(memory.writable)]
     # What is signalled through global memory may order accesses to shared memory, too.
-    in_order = program.means.in_shared or (by_signals(program, memory) and not program.means.phased)
+    means = program.means
+    in_order = means.in_shared or (means.fences and not means.phased)
+    run = _Run(
+        template, sample, instruction_budget, observers, sliced=sliced, order=order, order_shared=in_order
+    )
     if order is not None:
-        run = _Run(template, sample, instruction_budget, observers, order=order, order_shared=in_order)
         run.interleaved(order)
     else:
-        begun_again = in_order and sliced is None
-        restorable: list[Restorable] = [memory, *observers] if begun_again else []
-        restores = [one.snapshot() for one in restorable]
-        try:
-            run = _Run(template, sample, instruction_budget, observers, sliced=sliced)
-            run.to_the_end()
-        except KernelFault as fault:
-            if not (begun_again and fault.is_race):
-                raise
-            for restore in restores:
-                restore()
-            run = _Run(template, sample, instruction_budget, observers, order_shared=True)
-            run.to_the_end()
+        run.to_the_end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(

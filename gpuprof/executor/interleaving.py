@@ -15,9 +15,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from gpuprof.executor.decode import Program
 from gpuprof.executor.divergence.warp_turns import FIXED
-from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.scheduler import Help, Scheduler
 
@@ -29,19 +27,12 @@ _LEAST = 4_000
 _TIMES = 4
 #: Batches that are interleaved; of more blocks, or clusters, several run together.
 _MOST_BATCHES = 32
-#: Bytes that a launch may change which may be begun again.
-_MOST_BYTES = 64 << 20
 #: Steps at once at most, in orders that are drawn by lot; how many it is, is drawn anew each time.
 _MOST_STEPS = (5, 2, 12)
 #: And of the others: blocks run until they must wait, or have ended.
 _WHOLE = 1 << 60
 #: Who helps paths that poll: first the others, as long as one of them gets further.
 _HELPS = (Help.OTHERS, Help.OWN_WARP, Help.NOBODY)
-
-
-def by_signals(program: Program, memory: GlobalMemory) -> bool:
-    """Tell whether threads may order what they do by signals, and the memory can be put back as it was."""
-    return program.means.fences and sum(buffer.size for buffer in memory.writable) <= _MOST_BYTES
 
 
 class Openness(IntEnum):

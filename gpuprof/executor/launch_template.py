@@ -252,7 +252,11 @@ class LaunchTemplate:
                 shared=SharedByte(race.address, met_line=race.other_line) if race.shared else None,
             )
 
-        return GlobalRaces(buffers, releases=self.program.means.fences, report=report, meetings=meetings)
+        means = self.program.means
+        by_warps = means.partial and not means.phased
+        return GlobalRaces(
+            buffers, releases=means.fences, report=report, meetings=meetings, by_warps=by_warps
+        )
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory ordered by more than barriers: what is looked at again, and what is told of it."""
+"""Shared memory ordered by more than barriers: who is judged access by access, and what is told of it."""
 
 import numpy as np
 import pytest
@@ -15,25 +15,6 @@ def test_a_lock_of_shared_memory_loses_nothing():
     text += "    __syncthreads();\n    out[t] = out[128 + t] = sum;\n}\n"
     (*_, out), _ = run_cuda(text, *arrays(), **pair.launch)
     assert (out.array()[:512] == sum(range(32))).all()
-
-
-def test_a_second_look_starts_from_what_memory_held():
-    """What the quick look takes for a race is looked at again, from the beginning of the launch."""
-    text = """__device__ int counted;
-extern "C" __global__ void k(int *out) {
-    __shared__ volatile int flag;
-    out[threadIdx.x] += 1;
-    if (threadIdx.x == 0)
-        counted += 1;
-    flag = 1;
-    out[threadIdx.x] += flag;
-    if (threadIdx.x == 0)
-        out[64] = counted;
-}"""
-    (out,), result = run_cuda(text, np.full(65, 7, np.int32), block=(64, 1, 1))
-    assert out.array().tolist() == [9] * 64 + [1]
-    assert result.counters["shared_store_requests"] == 2
-    assert out.written_mask().all()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +33,7 @@ extern "C" __global__ void k(int *out) {
         ('tile[t] = t; asm volatile("bar.sync 1, 64;" ::: "memory"); out[t] = tile[t ^ 1];', True),
     ],
 )
-def test_only_kernels_with_other_means_of_order_are_looked_at_again(body, ordered):
+def test_only_kernels_with_other_means_of_order_are_judged_access_by_access(body, ordered):
     text = f"""extern "C" __global__ void k(int *out) {{
     __shared__ int tile[64];
     const int t = threadIdx.x;

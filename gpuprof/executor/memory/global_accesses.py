@@ -3,7 +3,6 @@
 """How instructions touch global memory: what observers are told, and what may not meet without order."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -169,16 +168,6 @@ class Observer:
 
     def batch(self, order: ThreadOrder) -> None:
         """A batch of its blocks begins."""
-
-    def snapshot(self) -> Callable[[], None]:
-        """Return what makes it forget, once, all that it is told from now on: a launch may be begun again."""
-        before = deepcopy(vars(self))
-
-        def restore() -> None:
-            vars(self).clear()
-            vars(self).update(before)
-
-        return restore
 
     def wants(self, buffer: Any) -> bool:
         """Whether it is to be told who touches a buffer: of global memory, or that of the blocks of a batch.

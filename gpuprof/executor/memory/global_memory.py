@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Global memory: allocations placed as the driver places them, with gaps that belong to nobody."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +42,6 @@ class Allotted:
     def mark(self, start: int, size: int, *, given: bool) -> None:
         """Let `size` bytes from `start` on be accessed, or no longer."""
         self._given[start : start + size] = given
-
-    def snapshot(self) -> Callable[[], None]:
-        """Return what puts it back as it is now."""
-        given = self._given.copy()
-
-        def restore() -> None:
-            self._given[:] = given
-
-        return restore
 
     def holds(self, start: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
         """Tell for places inside the buffer whether `size` bytes from there on may be accessed."""
@@ -153,24 +143,6 @@ class Buffer:
         """Return what a message calls one of its bytes, and the address of that."""
         return f"element {byte // self.item_bytes} of {self.name}", self.address + byte
 
-    def __deepcopy__(self, memo: object) -> "Buffer":
-        """Return itself: what knows of a buffer means this one."""
-        return self
-
-    def snapshot(self) -> Callable[[], None]:
-        """Return what puts it back as it is now."""
-        content, combined = self._bytes.copy(), self.combined
-        written, before = (None if m is None else m.copy() for m in (self._written, self._written_before))
-        allotted = self.allotted.snapshot() if self.allotted else None
-
-        def restore() -> None:
-            if allotted is not None:
-                allotted()
-            self._bytes[:] = content
-            self.combined, self._written, self._written_before = combined, written, before
-
-        return restore
-
     def view(self, size: int) -> NDArray[Any]:
         """Return the content as elements of `size` bytes, to be read."""
         if size not in self._views:
@@ -198,13 +170,6 @@ class Buffer:
             self._written[: self._bytes.size // size * (size // item)].reshape(-1, size // item)[index] = True
 
 
-class Restorable(Protocol):
-    """What can be put back as it was."""
-
-    def snapshot(self) -> Callable[[], None]:
-        """Return what puts it back as it is now."""
-
-
 class GlobalMemory:
     """All allocations of one device, by address; no pointer may touch the `gap` of bytes between them.
 
@@ -216,7 +181,7 @@ class GlobalMemory:
         self._gap = gap
         self.buffers: list[Buffer] = []
         self.variables: dict[tuple[str, str], Buffer] = {}
-        self.heap: Restorable | None = None
+        self.heap: object = None
         self.objects: dict[int, object] = {}
         self._next = _FIRST_ADDRESS
         self._constant: dict[str, int] = {}
@@ -253,21 +218,6 @@ class GlobalMemory:
         end = self._next + buffer.size + self._gap
         self._next = -(-end // _ALIGNMENT) * _ALIGNMENT
         return buffer
-
-    def snapshot(self) -> Callable[[], None]:
-        """Return what puts the content of all allocations back as it is now, and forgets later ones."""
-        parts = [buffer.snapshot() for buffer in self.writable]
-        buffers, variables, end, heap = self.buffers.copy(), self.variables.copy(), self._next, self.heap
-        if heap is not None:
-            parts.append(heap.snapshot())
-
-        def restore() -> None:
-            self.buffers, self.variables, self._next = buffers.copy(), variables.copy(), end
-            self.heap = heap
-            for part in parts:
-                part()
-
-        return restore
 
     def holding(self, low: int, high: int) -> Buffer | None:
         """Return the buffer that holds every byte from `low` to `high` (exclusive), or None."""

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The heap from which `malloc` in a kernel takes memory: one buffer, of which parts are given out."""
 
-from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -62,15 +61,6 @@ class Heap:
         self._allotted.mark(start, size, given=False)
         self._freed.append((start, -(-size // _ALIGNMENT) * _ALIGNMENT + _GAP))
         return True
-
-    def snapshot(self) -> Callable[[], None]:
-        """Return what gives out again what is given out now; the buffer keeps the content."""
-        pieces, end, freed = self.pieces.copy(), self._next, self._freed.copy()
-
-        def restore() -> None:
-            self.pieces, self._next, self._freed = pieces.copy(), end, freed.copy()
-
-        return restore
 
     def _room(self, size: int) -> int:
         """Return where so many bytes are free; -1 when nowhere."""

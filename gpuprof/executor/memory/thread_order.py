@@ -38,7 +38,8 @@ class ThreadOrder(Listener):
     """The order of what the threads of one batch do, among themselves and after what earlier batches did.
 
     `blocks` are clusters of the batch, which a block by itself also is; `first` blocks of the launch ran in
-    batches before.
+    batches before. Stamps of the kind `apart_from` and wider may stand for threads of which only some are
+    ordered: by releases, or if `by_warps` by barriers of some warps of a block.
     """
 
     def __init__(
@@ -49,6 +50,8 @@ class ThreadOrder(Listener):
         warps: int,
         releases: Releases | None = None,
         layout: ClusterLayout = LONE_BLOCK,
+        *,
+        by_warps: bool = False,
     ) -> None:
         self.timeline = timeline
         self.first = first
@@ -58,6 +61,7 @@ class ThreadOrder(Listener):
         self.settled = Settled(np.zeros(blocks * layout.blocks, dtype=np.int64))
         self.clocks = WarpClocks(warps)
         self.knowledge: Knowledge | None = None
+        self.apart_from = OF_BLOCK if by_warps else OF_CLUSTER if releases is not None else OF_MANY + 1
         if releases is not None:
             self.knowledge = Knowledge(releases, first, blocks, warps, layout.blocks)
 

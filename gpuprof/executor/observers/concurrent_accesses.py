@@ -4,7 +4,7 @@
 
 Two of those that are not ordered among themselves are remembered by name. More of them are folded into the
 second, which then stands for several threads of a warp, of a block, of a cluster, or of several of these.
-Where blocks can be ordered by releases, those of several blocks are also kept in full.
+Where only some of these may be ordered, by releases or by barriers of some warps, all are also kept in full.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from gpuprof.executor.memory.moments import (
 )
 from gpuprof.executor.memory.thread_order import ThreadOrder
 
-#: Accesses of several blocks that are kept before those that others of the same thread follow are dropped.
+#: Accesses that are kept in full before those that others of the same thread follow are dropped.
 _KEPT = 1 << 20
 
 
@@ -96,8 +96,8 @@ class ConcurrentAccesses:
                 met = held[found]
                 apart = thread_of(met) // order.block_threads != who[found] // order.block_threads
                 found = found[apart | (kind_of(met) >= OF_CLUSTER)]
-            if order.knowledge is not None and found.size:
-                many = kind_of(held[found]) >= OF_CLUSTER
+            if found.size:
+                many = kind_of(held[found]) >= order.apart_from
                 if many.any():
                     hit = self._conflict_among_many(order, place, who, found[many])
                     if hit is not None:
@@ -119,7 +119,7 @@ class ConcurrentAccesses:
         return (int(row[found[0]]), int(stamps[member[found[0]]])) if found.size else None
 
     def _compacted(self) -> tuple[Numbers, Numbers]:
-        """Return the accesses of several blocks, by place."""
+        """Return the accesses that are kept in full, by place."""
         if not self._by_place:
             places, stamps = (np.concatenate(parts) for parts in zip(*self._all, strict=True))
             by_place = np.lexsort((stamps, places))
@@ -165,14 +165,13 @@ class ConcurrentAccesses:
         widest = np.maximum.reduceat(wider, start)
         last = np.append(start[1:], len(place)) - 1
         second[place[last]] = with_kind(stamps[last], widest)
-        if order.knowledge is not None:
-            many = np.repeat(widest >= OF_CLUSTER, last - start + 1)
-            if many.any():
-                self._by_place = False
-                old = many & stays & begins & (kind_of(held) < OF_CLUSTER)
-                self._all.append((place[many], stamps[many]))
-                if old.any():
-                    self._all.append((place[old], held[old]))
+        many = np.repeat(widest >= order.apart_from, last - start + 1)
+        if many.any():
+            self._by_place = False
+            old = many & stays & begins & (kind_of(held) < order.apart_from)
+            self._all.append((place[many], stamps[many]))
+            if old.any():
+                self._all.append((place[old], held[old]))
 
 
 def _widened(stamps: Numbers, who: Numbers, order: ThreadOrder) -> Numbers:

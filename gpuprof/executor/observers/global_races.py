@@ -75,7 +75,9 @@ class GlobalRaces(Observer):
         releases: bool,
         report: Callable[[GlobalRace], None],
         meetings: OpenMeetings | None = None,
+        by_warps: bool = False,
     ) -> None:
+        self._by_warps = by_warps
         self.timeline = Timeline()
         self.meetings = meetings or OpenMeetings()
         self.releases = Releases() if releases else None
@@ -85,7 +87,8 @@ class GlobalRaces(Observer):
 
     def order(self, first: int, blocks: int, warps: int, layout: ClusterLayout = LONE_BLOCK) -> ThreadOrder:
         """Return the order of the threads of a batch that begins with block number `first` of the launch."""
-        return ThreadOrder(self.timeline, first, blocks, warps, self.releases, layout)
+        about = first, blocks, warps, self.releases, layout
+        return ThreadOrder(self.timeline, *about, by_warps=self._by_warps)
 
     def wants(self, buffer: Any) -> bool:
         """As an observer."""
@@ -399,8 +402,7 @@ class SharedOrder(Observer):
 
     What `races` and `phased_races` know is quick to tell and enough for most kernels: barriers, `__syncwarp`
     of whole warps, mbarriers. Flags, locks, fences, `__syncwarp` of some lanes, and barriers at which some
-    threads only arrive order accesses too. Where those two find a race in a kernel that has such means, the
-    launch is run again and judged here.
+    threads only arrive order accesses too: kernels that have such means are judged here.
 
     `polled` are the lines of loads that are repeated until they find what they wait for. `lucky` is the first
     other load that is no race, but finds what the card's order of lanes decides.
