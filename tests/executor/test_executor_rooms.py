@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
     "totals": {"lanes", "program", "memory", "decode", "sampling"},
     "observers": {"faults", "lanes", "memory"},
-    "interleaving": {"memory", "decode", "divergence", "scheduler", "observers"},
+    "interleaving": {"divergence", "scheduler", "observers"},
     "launch_template": {"faults", "lanes", "program", "memory", "steps", "decode", "sampling", "observers"},
     "grid_launch": {
         *("faults", "lanes", "memory", "steps"),

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Races in kernels whose threads are ordered by mbarriers, or by barriers of some warps or of clusters.
+"""Races in kernels whose threads are ordered by mbarriers, or by barriers of clusters.
 
 Each warp has a clock: until when what each other one did happened before what it does now. Arrivals release
 it, waits acquire it. Of each granule it is kept when each warp read, wrote and updated it last; what the
@@ -53,6 +53,7 @@ class PhasedInterval(Interval):
     Warps of large clusters share a moment: "warps" below are the bits of `ClusterLayout`.
     """
 
+    HEARS_SIGNALS = True
     #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
     #: many products of matrices; the source line of the last of these that began; and one more than that of
     #: the last ordinary write that no fence has followed.

@@ -91,6 +91,7 @@ class RaceDetector(Listener):
         self._bytes = self._vain = 0
         #: The state that is reached: its number, or what is being changed.
         self._reached = 0
+        self._hears_signals = interval.HEARS_SIGNALS
         self._interval: Interval | None = interval(shared.size // granule + 1, granule, report, layout)
 
     def assume_written(self, part: slice) -> None:
@@ -132,7 +133,8 @@ class RaceDetector(Listener):
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """As a listener."""
-        self.record(access, signal, line)
+        if self._hears_signals:
+            self.record(access, signal, line)
 
     def barrier(self, blocks: Bools | None = None) -> None:
         """As a listener: of blocks of clusters a signal tells."""
@@ -220,6 +222,8 @@ class Interval:
     Arrays have shape (1, granules) while all blocks do the same, else (blocks, granules).
     """
 
+    #: Whether mbarriers and barriers of clusters order anything in it.
+    HEARS_SIGNALS: ClassVar[bool] = False
     #: What outlives a barrier: was a granule ever written, and one more than the source line of the copy that
     #: is in flight to it, of whatever kind; 0 where none is.
     LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.int32}
