@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the shipped kernels' headers say that their steps move, held against the executor's counts."""
 
-import functools
+from functools import cache
 
 import pytest
-from problem_support import shipped_kernels
-from typer.testing import CliRunner
+from problem_support import find_kernel, measured, problem_for, shipped_kernels
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
-from gpuprof.cli import app
-from gpuprof.reading import read_run
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.shipped import shipped_operation
+from gpuprof.problems.sizes import parse_sizes
+from gpuprof.results import SCHEMA_VERSION, Run, Tool
 
 pytestmark = pytest.mark.deep
 
@@ -35,36 +36,44 @@ SIZES = {
 }
 
 
-@pytest.fixture(scope="module")
-def rung_of(tmp_path_factory):
-    """The rung of a kernel in its ladder, executed as an H200."""
+#: What only the counts of machine code tell.
+LINKED = ("pipe_", "warp_instructions")
 
-    @functools.cache
-    def rungs(op, size, dtype, kernels):
-        folder = tmp_path_factory.mktemp(op)
-        arguments = [op, *kernels, "--sizes", size, "--dtype", dtype, "--device", "sim:h200", "--quiet"]
-        arguments += ["--timeout", "1200"]
-        # Results alone: nobody reads a page of each.
-        arguments += ["--json", str(folder / "results.json"), "--no-lines"]
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0, result.output
-        run = read_run(folder / "results.json")
-        (group,) = groups(run)
-        return build_ladder(run, group.sizes[0])
 
-    def rung(kernel):
-        apart = ("--kernel", f"{kernel.after},{kernel.id}")
-        size = SIZES.get(kernel.id) or LADDER_SIZES[kernel.operation]
-        dtype = kernel.dtypes[0]
-        alone = kernel.id in SIZES or dtype != "f32" or kernel.shape_of
-        kernels = apart if alone else ("--all",)
-        return rungs(kernel.operation, size, dtype, kernels).rung(kernel.id)
+@cache
+def executed(operation, name, size, dtype, linked):
+    """A kernel, as an H200."""
+    kernel = find_kernel(operation, name)
+    (extents,) = parse_sizes(size, shipped_operation(operation).dimensions)
+    return measured(kernel, problem_for(kernel, *extents, dtype=dtype), linked=linked)
 
-    return rung
+
+def rung_of(kernel):
+    """The rung of a kernel above the one that its step starts from."""
+    pair = (find_kernel(kernel.operation, kernel.after), kernel)
+    size = SIZES.get(kernel.id) or LADDER_SIZES[kernel.operation]
+    linked = any(name.startswith(LINKED) for name in kernel.moves)
+    run = Run(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool("gpuprof", "0"),
+        created_utc="",
+        argv=(),
+        environment={},
+        devices=(load_card("h200"),),
+        backend="sim",
+        backend_reason=None,
+        complete=True,
+        seed=0,
+        operations={kernel.operation: shipped_operation(kernel.operation)},
+        kernels=tuple(one.record() for one in pair),
+        cases=tuple(executed(one.operation, one.id, size, kernel.dtypes[0], linked) for one in pair),
+    )
+    (group,) = groups(run)
+    return build_ladder(run, group.sizes[0]).rung(kernel.id)
 
 
 @pytest.mark.parametrize("kernel", MOVERS, ids=lambda kernel: f"{kernel.operation}-{kernel.id}")
-def test_figures_move_as_the_header_says(rung_of, kernel):
+def test_figures_move_as_the_header_says(kernel):
     rung = rung_of(kernel)
     if rung.case.outcome == "skipped":
         pytest.skip(f"{kernel.id}: {rung.case.reason}")
