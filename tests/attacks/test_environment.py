@@ -165,7 +165,7 @@ def test_a_relative_cache_home_is_ignored(monkeypatch, tmp_path, relative):
 
 @pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_without_the_memory_to_load_anything_there_is_a_sentence(tmp_path, limit):
-    for room in (16, 20, 26, 28, 34, 40, 50, 80):
+    for room in (20, 28, 40, 80):
         done = subprocess.run(
             [sys.executable, "-m", "gpuprof", *TINY, "--device", "none"],
             cwd=tmp_path,

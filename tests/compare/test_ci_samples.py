@@ -136,6 +136,9 @@ def test_gitlab(checkout):
         job = pipeline[name]
         assert job["stage"] in pipeline["stages"]
         assert any('"$GPUPROF"' in line for line in job["before_script"])
+        assert job["script"]
+        if name == "times":
+            continue  # it does what `github-gpu.yml` does
         for folder in ("measured", "compared"):
             shutil.rmtree(work / folder, ignore_errors=True)
         environment = {**pipeline["variables"], **job["variables"], "CARD": "sim:h200"}

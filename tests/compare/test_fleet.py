@@ -62,17 +62,6 @@ def with_outlier():
     )
 
 
-def test_healthy_cards_are_a_fleet_without_outliers():
-    fleet = fleet_of(healthy())
-    assert (len(fleet.cards), fleet.confirmed, fleet.found.failures, list(cautions(fleet))) == (
-        CARDS,
-        (),
-        (),
-        [],
-    )
-    assert fleet.headline == "24 cards, no outliers"
-
-
 def test_outlier_has_its_card_its_distance_and_its_cause(with_outlier):
     (found,) = with_outlier.confirmed
     assert found.card == "node07"
@@ -175,13 +164,6 @@ def test_document_keeps_its_schema(with_outlier):
     text = dumped(with_outlier.found)
     jsonschema.validate(json.loads(text), json_schema(FleetDocument))
     assert from_json(FleetDocument, json.loads(text)) == with_outlier.found
-
-
-def test_page_names_the_outlier_and_holds_no_script(with_outlier):
-    page = fleet_page(with_outlier)
-    assert "<script" not in page
-    assert "24 cards, 1 outlier" in page
-    assert "node07" in page
 
 
 def test_hostile_labels_and_reasons_stay_text():

@@ -151,15 +151,6 @@ def test_any_text_is_read_or_refused(text):
     hold_run(gates, ONE)
 
 
-@pytest.mark.parametrize("word", ["shared", "SHARED", "l1", "shared/L1", "Shared memory"])
-def test_the_binding_part_has_several_names(word):
-    whole = run("gpu", [], [runs.counted_run().cases[0]])
-    whole = replace(whole, cases=tuple(replace(case, bound_by=None) for case in whole.cases))
-    gates = read_gates([f"bound == '{word}'"], with_base=False)
-    assert gates[0].condition.texts == ("shared/l1",)
-    assert hold_run(gates, whole)[0].outcome in ("passed", "failed", "not judged")
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_gated_or_refused_with_a_reason(name):
     value = "'dram'" if name == "bound_by" else "'x'" if FIGURES[name].is_text else "1"
@@ -218,11 +209,6 @@ def test_a_time_of_identical_code_never_fails_a_gate():
         assert result.outcome in ("uncertain", "passed")
 
 
-def test_few_rounds_leave_a_gate_on_time_uncertain():
-    assert compared("time > 3%", ladder(1), ladder(1)).outcome == "uncertain"
-    assert compared("time > 100%", ladder(1), ladder(1)).outcome == "passed"
-
-
 def test_new_cases_have_no_change_and_missing_ones_are_looked_at_where_asked():
     base, whole = ladder(1), ladder(1)
     new = replace(whole, cases=whole.cases[1:])
@@ -249,13 +235,6 @@ def test_no_case_at_all_guards_nothing():
     result = held("spill_bytes > 0", runs.empty_run())
     assert result.outcome == "not judged"
     assert "there is no case" in result.sentence
-
-
-def test_sentences_name_what_decided():
-    result = held("registers_per_thread >= 38 and size == '128'", ladder(1))
-    assert result.sentence.startswith("failed by naive 128 32x32 (registers 40, size 128); ")
-    assert held("spill_bytes > 0", ladder(1)).sentence == "passed by 8 cases"
-    assert "and" in held("registers_per_thread > 0", ladder(1)).sentence
 
 
 @pytest.mark.parametrize(

@@ -88,14 +88,14 @@ def test_two_versions_take_turns(workers, request_for):
     turns = []
     base, new = measure_in_turns(
         (request_for("k0_a"), request_for("k0_b", "k1_c")),
-        options(rounds=4),
+        options(rounds=2),
         Watcher(),
         on_turn=lambda version, number: turns.append((number, version)),
     )
-    assert turns == [(0, 0), (0, 1), (1, 1), (1, 0), (2, 0), (2, 1), (3, 1), (3, 0)]
-    assert cold_rounds(base) == [4]
-    assert cold_rounds(new) == [4, 4]
-    assert len(set(workers())) == 8
+    assert turns == [(0, 0), (0, 1), (1, 1), (1, 0)]
+    assert cold_rounds(base) == [2]
+    assert cold_rounds(new) == [2, 2]
+    assert len(set(workers())) == 4
     assert base.complete
     assert new.complete
 

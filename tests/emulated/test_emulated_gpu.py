@@ -51,7 +51,7 @@ def emulated(folder, *arguments, **environment):
 
 def test_a_ladder_is_verified_and_timed(tmp_path):
     trace = tmp_path / "trace.json"
-    command = ("gemm", "-k", "naive,smem_tiled", "--sizes", "24x40x32", "--device", "0")
+    command = ("gemm", "-k", "naive,smem_tiled", "--sizes", "24x40x32", "--device", "0", "--rounds", "2")
     fresh = {"GPUPROF_CACHE_DIR": str(tmp_path / "cache"), "GPUPROF_TIMELINE": str(trace)}
     process, run = emulated(tmp_path, *command, **fresh)
     assert process.returncode == 0, process.stderr
@@ -63,6 +63,7 @@ def test_a_ladder_is_verified_and_timed(tmp_path):
         # Its events are a microsecond apart with nothing between them.
         assert case.event_pair_us == 1.0
         assert case.timing.warm is not None
+        assert len(case.timing.cold.rounds_us) == 2
     # Each source of the measuring side is compiled once, while the device opens.
     events = json.loads(trace.read_text(encoding="utf-8").rstrip().rstrip(",") + "]")
     compiled = [event for event in events if event["name"] == "compile" and ".cu" in event["args"]["of"]]
@@ -125,22 +126,9 @@ def test_gate_that_something_waits_behind_opens_by_itself(tmp_path, blocking):
     assert len((tmp_path / "blocked").read_text().splitlines()) == 1
 
 
-def test_every_round_is_kept(tmp_path):
-    what = ("transpose", "-k", "naive_row,smem_padded", "--sizes", "32")
-    _, run = emulated(tmp_path, *what, "--device", "0", "--rounds", "2")
-    for case in run.cases:
-        assert case.outcome == "ok", case.reason
-        assert len(case.timing.cold.rounds_us) == 2
-
-
-def test_the_second_device_is_another(tmp_path):
-    _, run = emulated(
-        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "1", EMULATED_GPUS="2"
-    )
-    assert run.device.name == "Emulated NVIDIA H200"
-    process, _ = emulated(
-        tmp_path, "transpose", "--sizes", "32", "--device", "2", "--force", EMULATED_GPUS="2"
-    )
+def test_a_device_that_is_not_there_is_told(tmp_path):
+    what = ("transpose", "--sizes", "32", "--device", "2")
+    process = command(tmp_path, *what, EMULATED_GPUS="2")
     assert process.returncode != 0
     assert "the driver shows 2" in process.stderr
 
@@ -161,7 +149,7 @@ def test_two_gpus_are_searched_side_by_side(tmp_path):
     source = source.replace("*/", "[candidates]\nblock = [[64], [256]]\n*/", 1)
     (tmp_path / "operation.toml").write_text(OPERATION, encoding="utf-8")
     (tmp_path / "doubled.cu").write_text(source, encoding="utf-8")
-    options = ("--device", "all", "--rounds", "2", "-o", "found")
+    options = ("--device", "all", "--rounds", "1", "-o", "found")
     process = command(tmp_path, "tune", ".", *options, EMULATED_GPUS="2")
     assert process.returncode == 0, process.stderr
     run = read_run(tmp_path / "found" / "results.json")
@@ -179,11 +167,9 @@ def test_two_gpus_are_searched_side_by_side(tmp_path):
 @pytest.mark.parametrize(
     ("source", "change", "outcome", "words"),
     [
-        (COMPACTION, ("", ""), "ok", ""),
         (COMPACTION, ("] = x[i]", "] = max(x[i], 3)"), "incorrect", "of y, in whatever order, are wrong: 3"),
         (ROWS, ("", ""), "ok", ""),
         (SYMBOLS, ("", ""), "ok", ""),
-        (SYMBOLS, ("w[1] * x[i]", "w[1] * x[i - 1]"), "incorrect", "elements"),
         (SYMBOLS, ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
     ],
 )

@@ -121,13 +121,21 @@ def test_nothing_is_said_to_be_right_that_did_not_run(ladder, explained, monkeyp
     assert why_not.startswith("The executor cannot tell why: ")
 
 
-@pytest.mark.parametrize("name", ["wrong_value", "wrong_left_out", "wrong_tail", "wrong_factor"])
-def test_a_wrong_result_of_the_executors_own_run_is_traced(name):
-    planted = BY_NAME[name]
-    case = gpuprof.profile(FOLDER, kernels=name, sizes=SIZES, device="sim:h200").case()
-    check_explanation(to_json(case.explanation), planted)
-    assert planted.words in case.reason
-    assert "found by the executor" not in case.reason
+def test_what_the_executor_finds_in_its_own_run_is_traced():
+    wrong = ["wrong_value", "wrong_left_out", "wrong_tail", "wrong_factor"]
+    faults = ["fault_one_thread", "fault_misaligned_load", "fault_trap", "wrong_input"]
+    run = gpuprof.profile(FOLDER, kernels=[*wrong, *faults], sizes=SIZES, device="sim:h200")
+    for name in wrong:
+        case = run.case(name)
+        check_explanation(to_json(case.explanation), BY_NAME[name])
+        assert BY_NAME[name].words in case.reason
+        assert "found by the executor" not in case.reason
+    for name in faults:
+        case = run.case(name)
+        assert case.outcome == "failed"
+        assert (case.explanation.cause, case.explanation.line) == (BY_NAME[name].cause, *BY_NAME[name].lines)
+        assert case.explanation.block is not None
+        assert case.explanation.thread is not None
 
 
 def test_explaining_can_be_turned_off():
@@ -144,12 +152,3 @@ def test_of_a_sampled_run_the_same_blocks_are_traced():
     ).case()
     assert (case.explanation.cause, case.explanation.line) == ("wrong store", 17)
     assert "checked elements" in case.reason
-
-
-@pytest.mark.parametrize("name", ["fault_one_thread", "fault_misaligned_load", "fault_trap", "wrong_input"])
-def test_a_fault_of_the_executors_own_run_is_data_too(name):
-    case = gpuprof.profile(FOLDER, kernels=name, sizes=SIZES, device="sim:h200").case()
-    assert case.outcome == "failed"
-    assert (case.explanation.cause, case.explanation.line) == (BY_NAME[name].cause, *BY_NAME[name].lines)
-    assert case.explanation.block is not None
-    assert case.explanation.thread is not None

@@ -26,7 +26,7 @@ from gpuprof.results import Verification
 pytestmark = pytest.mark.deep
 
 #: Of each symptom some, since a device that is lost takes seconds to open again.
-SHOWN = ("fault_read_past", "fault_barrier_count", "hang_lock", "wrong_tail")
+SHOWN = ("fault_read_past", "hang_lock", "wrong_tail")
 
 
 @pytest.fixture(scope="module")

@@ -203,37 +203,50 @@ HANGS = {
 }
 
 
-@pytest.fixture(scope="module", params=HANGS)
-def hang(request):
-    """A hung kernel, its right twin, and what is to be said of it."""
-    body, (old, new), words = HANGS[request.param]
+def sources(number, name):
+    """A hung kernel, and its right twin."""
+    body, (old, new), _ = HANGS[name]
     assert old in body
     cluster = "__cluster_dims__(2)" if "cluster" in body else ""
-    texts = [
-        HEADER + KERNEL.replace("BODY", one).replace("CLUSTER", cluster)
-        for one in (body, body.replace(old, new))
-    ]
-    lines = texts[0].splitlines()
+    text = (HEADER + KERNEL).replace("CLUSTER", cluster)
+    kinds = {f"hung{number}": body, f"right{number}": body.replace(old, new)}
+    return [Source(text.replace("BODY", one).replace("hung", kind), kind) for kind, one in kinds.items()]
+
+
+#: By what hangs: the kernel, its twin, and what is to be said of it.
+TWINS = {name: sources(number, name) for number, name in enumerate(HANGS)}
+
+
+def words_of(name):
+    """What is to be said, with the numbers of lines."""
+    lines = TWINS[name][0].text.splitlines()
 
     def line(match):
         return str(next(number for number, one in enumerate(lines, 1) if one.endswith(f"// {match[1]}")))
 
-    return *texts, [re.sub(r"@(\d)", line, one) for one in words]
+    return [re.sub(r"@(\d)", line, one) for one in HANGS[name][2]]
 
 
-def test_a_hang_says_what_every_warp_waits_for(hang, explained):
-    text, right, words = hang
-    explanation, why_not = explained(ladder_of([Source(text, "hung")]), "hung", (256,), "hang")
+@pytest.mark.parametrize("name", HANGS)
+def test_a_hang_says_what_every_warp_waits_for(name, explained):
+    hung, right = TWINS[name]
+    explanation, why_not = explained(ladder_of([hung]), hung.name, (256,), "hang")
     assert explanation is not None, why_not
-    for one in words:
+    for one in words_of(name):
         assert one in explanation.text
-    explanation, _ = explained(ladder_of([Source(right, "hung")]), "hung", (256,), "hang")
+    explanation, _ = explained(ladder_of([right]), right.name, (256,), "hang")
     assert explanation is None
 
 
-def test_the_executor_says_it_of_itself(hang):
-    text, right, words = hang
-    case = gpuprof.profile(Source(text, "hung"), device="sim", timeout_s=20).case()
-    for one in words:
-        assert one in case.reason
-    assert gpuprof.profile(Source(right, "hung"), device="sim", timeout_s=20).case().outcome == "ok"
+@pytest.fixture(scope="module")
+def executed():
+    """All of them, with the executor as the device."""
+    return gpuprof.profile([one for pair in TWINS.values() for one in pair], device="sim", timeout_s=20)
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_the_executor_says_it_of_itself(executed, name):
+    hung, right = (executed.case(one.name) for one in TWINS[name])
+    for one in words_of(name):
+        assert one in hung.reason
+    assert right.outcome == "ok"

@@ -6,22 +6,19 @@ import copy
 import dataclasses
 import io
 import json
-import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hurried_clock import soon
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_reader import expanded
-from unit_support import DEVICE, busy_runs, parse_kernel
+from unit_support import DEVICE, busy_runs
 
 from gpuprof import page_data
 from gpuprof.analysis.counts import MOST_FOREIGN
-from gpuprof.cuda_source.host_code import device_parts
-from gpuprof.errors import HeaderError, InputError, ResultsError
+from gpuprof.errors import InputError, ResultsError
 from gpuprof.executor.program.ptx import parse as parse_ptx
-from gpuprof.kernels.macros import own_names
 from gpuprof.ncu.diagnosis import diagnose_launch
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.read import ProfiledLaunch
@@ -33,9 +30,7 @@ from gpuprof.report.run_text import run_report
 from gpuprof.report.source import difference, header_lines, line_count, listing
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Counter, dumps
-from gpuprof.toolchain.includes import _names_in
 from gpuprof.toolchain.nvrtc import _SHARED, _SPILLS
-from gpuprof.toolchain.signature import declared_parameters
 
 pytestmark = pytest.mark.deep
 
@@ -70,22 +65,6 @@ def import_counters(run):
         match_launches(run, launches, Path("x.ncu-rep"))
     except InputError:
         return
-
-
-@contextmanager
-def soon(seconds=30):
-    """Ends what would go on for minutes or hours: after so much time of the processor, not of the clock."""
-
-    def stop(*_):
-        raise TimeoutError("this takes more than linear time")
-
-    previous = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, previous)
 
 
 # Values.
@@ -306,23 +285,6 @@ def test_source_is_shown_in_linear_time(begin):
             listing(text, "k", (0, line_count(text)))
         with soon(SECONDS):
             header_lines(text)
-
-
-@pytest.mark.parametrize("piece", PIECES)
-@pytest.mark.parametrize("begin", ["", '"', "/*gpuprof\n", "// x\n/*gpuprof\n*/"])
-def test_source_is_read_in_linear_time(piece, begin):
-    text = repeated(piece, begin)
-    for source in (text, f'/*gpuprof\ntitle = "x"\nproblem = "gemm"\n[[choose]]\n*/{text}'):
-        with soon(SECONDS), pytest.raises(HeaderError):
-            parse_kernel(source, Path("x.cu"))
-    with soon(SECONDS):
-        _names_in(text.replace("#", "/"))
-    with soon(SECONDS):
-        declared_parameters([f"__global__ void mine({text[:20_000]})", text], "mine", {})
-    with soon(SECONDS):
-        device_parts({"a": text, "b": f"__global__ void mine() {{ {text}"})
-    with soon(SECONDS):
-        own_names(text)
 
 
 @pytest.mark.parametrize("piece", ["[ 1 ", "[ 1, ", "[\n 1", "[ 1\n ", "[", " ", '"[ 1'])
