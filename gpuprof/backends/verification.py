@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from gpuprof.problems.behaviour import Array
-from gpuprof.problems.check import ErrorBound, ErrorComparison
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.problems.behaviour import Array, Expected
+from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.wrong_values import describe_wrong
 from gpuprof.results import Verification
 
 _SAME = (
@@ -40,21 +44,38 @@ def verification_of(
     )
 
 
+def compare_output(
+    problem: Problem,
+    spec: ArraySpec,
+    got: Array,
+    expected: Expected,
+    indices: NDArray[np.intp] | None = None,
+    unwritten: NDArray[np.bool_] | None = None,
+    missing: NDArray[np.bool_] | None = None,
+) -> Verification:
+    """Hold an output, or these elements of it, against its reference on the host.
+
+    What is `missing` is wrong whatever happens to be there; what is `unwritten` is told as such.
+    """
+    bound = problem.bound(spec.name)
+    compared = compare(got, expected.values, expected.magnitude, bound)
+    wrong = compared.wrong if missing is None else compared.wrong | missing
+    detail = (
+        describe_wrong(problem, spec.name, got, expected, wrong, unwritten, indices) if wrong.any() else ""
+    )
+    places = np.arange(spec.elements) if indices is None else indices
+    return verification_of(spec, bound, compared, detail, wrong, places)
+
+
 def worst(found: Sequence[Verification]) -> Verification:
     """Several outputs' verifications as one: that of the output furthest off, with all elements counted."""
     first = max(found, key=lambda one: (not one.passed, _share(one)))
     if len(found) == 1:
         return first
-    return Verification(
-        max_abs_error=first.max_abs_error,
-        max_rel_error=first.max_rel_error,
-        bound=first.bound,
-        absolute_bound=first.absolute_bound,
+    return replace(
+        first,
         checked_elements=sum(one.checked_elements for one in found),
         wrong_elements=sum(one.wrong_elements for one in found),
-        detail=first.detail,
-        array=first.array,
-        first_wrong=first.first_wrong,
     )
 
 

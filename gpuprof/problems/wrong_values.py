@@ -48,18 +48,33 @@ class WrongResult:
 
 
 def describe_wrong(
-    problem: Problem, output: str, result: WrongResult, checked: NDArray[np.intp] | None
+    problem: Problem,
+    output: str,
+    got: Array,
+    expected: Expected,
+    wrong: Mask,
+    unwritten: Mask | None = None,
+    checked: NDArray[np.intp] | None = None,
 ) -> str:
-    """What is wrong with an output: how many elements, where they lie, what they look like, and the first."""
+    """What is wrong with an output: how many elements, where they lie, what they look like, and the first.
+
+    Where only some elements are known, `checked` are their indices.
+    """
+    whole = checked is None
+    result = WrongResult(
+        problem.array(output).shape if whole else (),
+        problem.axes(output) if whole else (),
+        *(got, expected, wrong, unwritten, problem.bound(output), problem.scalars),
+    )
     count, total = int(result.wrong.sum()), len(result.wrong)
     name = f" of {output}" if len(problem.outputs) > 1 else ""
-    kind = "elements" if checked is None else "checked elements"
+    kind = "elements" if whole else "checked elements"
     if count == total:
         text = f"all {total} {kind}{name} are wrong" if total > 1 else f"its one element{name} is wrong"
     else:
         be = "is" if count == 1 else "are"
         text = f"{count} of {total} {kind}{name} ({_percent(count, total)}) {be} wrong"
-    places = describe_places(result.wrong.reshape(result.shape), result.axes) if checked is None else ""
+    places = describe_places(result.wrong.reshape(result.shape), result.axes) if whole else ""
     values = describe_values(result)
     facts = [places, f"they {values}" if values else ""]
     listed = "; ".join(fact for fact in facts if fact)

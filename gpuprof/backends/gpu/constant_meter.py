@@ -5,7 +5,6 @@
 import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from importlib import resources
 from typing import Any
 
@@ -13,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof import timeline
-from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
+from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.own_code import compiled_rates
-from gpuprof.backends.gpu.rate_meter import ring_of
+from gpuprof.backends.gpu.rate_meter import Meter, pointer_to, ring_of
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
-from gpuprof.statistics import percentile
-from gpuprof.text import Extent
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options, target_of
 
@@ -28,7 +25,6 @@ _LANES = 32
 _SCHEDULERS = 4
 #: Repetitions of a round, and passes over the code, in constants.cu.
 _STEPS, _PASSES = 16, 2
-_SAMPLES = 5
 _MIB = 1 << 20
 #: By their numbers in constants.cu; those from `_SINCE_AMPERE` on exist from compute capability 8.0.
 _INSTRUCTIONS = (
@@ -53,11 +49,11 @@ _CHASED = 2000
 Group = Callable[[], dict[str, float]]
 
 
-class ConstantMeter:
-    """Measures one open device."""
+class ConstantMeter(Meter):
+    """Measures what a modelled time needs beside the rates."""
 
     def __init__(self, context: GpuContext, device: Device, timer: EventTimer) -> None:
-        self._context, self._device, self._timer = context, device, timer
+        super().__init__(context, device, timer)
         self._module = LoadedModule(_compiled(device.arch), "constants.cu")
         self._rates = LoadedModule(compiled_rates(device.arch), "rates.cu")
         self._ampere = device.capability >= (8, 0)
@@ -90,22 +86,10 @@ class ConstantMeter:
         self._out.free()
         self._sink.free()
 
-    @contextmanager
-    def _array(self, nbytes: int) -> Iterator[DeviceBuffer]:
-        buffer = DeviceBuffer(nbytes)
-        buffer.fill(0)
-        try:
-            yield buffer
-        finally:
-            buffer.free()
-
     def _queued(
         self, name: str, arguments: Sequence[Any], grid: int, threads: int, module: LoadedModule | None = None
     ) -> Launch:
-        function, packed = (module or self._module).function(name), Arguments(arguments)
-        shape: tuple[Extent, Extent] = (grid, 1, 1), (threads, 1, 1)
-        self._timer.reset()
-        return lambda: function.launch(*shape, 0, self._context.stream, packed)
+        return self._queueing(module or self._module, name, arguments, grid, threads)
 
     def _found(self, launch: Launch, count: int) -> NDArray[np.int64]:
         """What a launch writes for each warp or block: four numbers."""
@@ -122,17 +106,14 @@ class ConstantMeter:
     def _warm_us(self, launch: Launch) -> float:
         launch()
         self._context.synchronize()
-        return percentile(sorted(self._timer.warm(launch, _SAMPLES, group=1)), 0.5)
-
-    def _cold_us(self, launch: Launch) -> float:
-        return percentile(sorted(self._timer.cold(launch, _SAMPLES, settle=1)), 0.5)
+        return super()._warm_us(launch)
 
     def _instruction(
         self, number: int, chains: int, rounds: int, threads: int, grid: int = 1
     ) -> tuple[Launch, int]:
         numbers = [ctypes.c_int(each) for each in (number, chains, rounds)]
         launch = self._queued(
-            "instructions", [*numbers, _pointer(self._sink), _pointer(self._out)], grid, threads
+            "instructions", [*numbers, pointer_to(self._sink), pointer_to(self._out)], grid, threads
         )
         return launch, threads // _LANES
 
@@ -170,13 +151,13 @@ class ConstantMeter:
         of_warp = _LANES * lane_bytes if warp_bytes is None else warp_bytes
         numbers = [ctypes.c_int(each) for each in (_SPACES.index(space), words, int(dependent), rounds)]
         steps = [ctypes.c_uint(each) for each in (0, lane_bytes, of_warp)]
-        ends = [_pointer(data), ctypes.c_uint(nbytes - 1), _pointer(self._sink), _pointer(self._out)]
+        ends = [pointer_to(data), ctypes.c_uint(nbytes - 1), pointer_to(self._sink), pointer_to(self._out)]
         return self._queued("requests", [*numbers, *steps, *ends], grid, threads)
 
     def _requests_of_an_sm(self) -> dict[str, float]:
         """Latencies of single requests, and cycles from one to the next of 32 warps."""
         found = {}
-        with self._array(8 * _MIB) as data:
+        with self._buffer(8 * _MIB) as data:
             for space, words, lane_bytes in _PATTERNS:
                 name = f"{space}_{32 * words}_apart_{lane_bytes}"
                 near = space.startswith(("shared", "l1"))
@@ -201,7 +182,7 @@ class ConstantMeter:
         grid = 8 * self._device.sm_count
         room = 1 << (self._context.free_bytes() // 4).bit_length() - 1
         far = min(_OF_DRAM, room)
-        with self._array(far) as data:
+        with self._buffer(far) as data:
             for place, nbytes in (("l2", min(_OF_L2, far)), ("dram", far)):
                 for space, words, lane_bytes in _WIDE_PATTERNS:
                     if place == "dram" and space.endswith("add"):
@@ -236,7 +217,7 @@ class ConstantMeter:
         """What it takes to start a block where another ended, with and without stores at its end."""
         found, device = {}, self._device
         waves, most_stores = 4, 1
-        with self._array(device.sm_count * device.max_threads_per_sm * waves * most_stores * 16) as data:
+        with self._buffer(device.sm_count * device.max_threads_per_sm * waves * most_stores * 16) as data:
             for threads in (32, 128, 256, 512, 1024):
                 resident = min(device.max_blocks_per_sm, device.max_threads_per_sm // threads)
                 grid = device.sm_count * resident * waves
@@ -253,12 +234,12 @@ class ConstantMeter:
 
     def _life(self, cycles: int, stores: int, data: DeviceBuffer, grid: int, threads: int) -> Launch:
         numbers = [ctypes.c_int(cycles), ctypes.c_int(stores)]
-        return self._queued("lives", [*numbers, _pointer(data), _pointer(self._out)], grid, threads)
+        return self._queued("lives", [*numbers, pointer_to(data), pointer_to(self._out)], grid, threads)
 
     def _code(self) -> dict[str, float]:
         """Cycles of 256 instructions in a row: run for the first time, after a flush of L2, and again."""
         found = {}
-        arguments = [ctypes.c_int(3), _pointer(self._sink), _pointer(self._out)]
+        arguments = [ctypes.c_int(3), pointer_to(self._sink), pointer_to(self._out)]
         for name, grid in (("first", 1), ("flushed", 1), ("flushed_all_sms", self._device.sm_count)):
             launch = self._queued("straight_code", arguments, grid, _LANES)
             if name == "first":
@@ -276,8 +257,8 @@ class ConstantMeter:
 
     def _first_steps(self) -> dict[str, float]:
         found = {}
-        with self._array(4096) as data:
-            arguments = [_pointer(data), _pointer(self._sink), _pointer(self._out)]
+        with self._buffer(4096) as data:
+            arguments = [pointer_to(data), pointer_to(self._sink), pointer_to(self._out)]
             launch = self._queued("first_steps", arguments, 1, _LANES)
             for name, timed in (("cold", self._cold_us), ("warm", self._warm_us)):
                 found[f"first_steps_{name}_us"] = timed(launch)
@@ -293,16 +274,16 @@ class ConstantMeter:
         """What arrays of several sizes are read with, and copied, that stay in L2 or just do not."""
         found = {}
         blocks = self._device.sm_count * 8
-        with self._array(_L2_SIZES[-1] * _MIB) as one, self._array(_L2_SIZES[-1] * _MIB) as other:
+        with self._buffer(_L2_SIZES[-1] * _MIB) as one, self._buffer(_L2_SIZES[-1] * _MIB) as other:
             for size in _L2_SIZES:
                 quads = ctypes.c_longlong(size * _MIB // 16)
                 read = self._queued(
-                    "dram_reads", [quads, _pointer(one), _pointer(self._sink)], blocks, 256, self._rates
+                    "dram_reads", [quads, pointer_to(one), pointer_to(self._sink)], blocks, 256, self._rates
                 )
                 copy = self._queued(
-                    "dram_copies", [quads, _pointer(one), _pointer(other)], blocks, 256, self._rates
+                    "dram_copies", [quads, pointer_to(one), pointer_to(other)], blocks, 256, self._rates
                 )
-                write = self._queued("dram_writes", [quads, _pointer(one)], blocks, 256, self._rates)
+                write = self._queued("dram_writes", [quads, pointer_to(one)], blocks, 256, self._rates)
                 for name, launch, times in (("read", read, 1), ("copy", copy, 2), ("write", write, 1)):
                     for manner, timed in (("warm", self._warm_us), ("cold", self._cold_us)):
                         found[f"{name}_{size}_mib_{manner}_us"] = timed(launch)
@@ -315,12 +296,17 @@ class ConstantMeter:
         """Latency of DRAM while blocks of 256 threads read, or copy, so many on each SM, and their rate."""
         found, sms = {}, self._device.sm_count
         beside = {"few": sms // 4, **{str(blocks): blocks * sms for blocks in (1, 2, 4, 7)}}
-        with self._array(_RING) as ring, self._array(2 * _OF_DRAM) as data, self._array(4) as done:
+        with self._buffer(_RING) as ring, self._buffer(2 * _OF_DRAM) as data, self._buffer(4) as done:
             ring.upload(ring_of(_RING, 8192))
             for copying, name in enumerate(("dram", "dram_copies")):
                 for title, blocks in beside.items():
-                    numbers = [ctypes.c_int(copying), ctypes.c_int(_CHASED), _pointer(ring), _pointer(data)]
-                    ends = [_pointer(done), _pointer(self._sink), _pointer(self._out)]
+                    numbers = [
+                        ctypes.c_int(copying),
+                        ctypes.c_int(_CHASED),
+                        pointer_to(ring),
+                        pointer_to(data),
+                    ]
+                    ends = [pointer_to(done), pointer_to(self._sink), pointer_to(self._out)]
                     launch = self._queued(
                         "loaded_latency",
                         [*numbers, ctypes.c_uint64(_OF_DRAM // 16), *ends],
@@ -352,7 +338,12 @@ class ConstantMeter:
 
     def _copy(self, kind: int, depth: int, nbytes: int, grid: int, data: DeviceBuffer, rounds: int) -> Launch:
         numbers = [ctypes.c_int(each) for each in (kind, rounds, depth)]
-        ends = [ctypes.c_uint(nbytes), _pointer(data), ctypes.c_uint(data.nbytes - 1), _pointer(self._out)]
+        ends = [
+            ctypes.c_uint(nbytes),
+            pointer_to(data),
+            ctypes.c_uint(data.nbytes - 1),
+            pointer_to(self._out),
+        ]
         return self._queued("copies", [*numbers, *ends], grid, 256 if kind < 2 else _LANES)
 
     def _copies(self) -> dict[str, float]:
@@ -361,7 +352,7 @@ class ConstantMeter:
         kinds: list[tuple[int, str, tuple[int, ...]]] = [(0, "cp_async_4", (4,)), (1, "cp_async_16", (16,))]
         if self._hopper:
             kinds += [(kind, name, (128, 1024, 4096)) for kind, name in ((2, "bulk_load"), (3, "bulk_store"))]
-        with self._array(_OF_L2) as data:
+        with self._buffer(_OF_L2) as data:
             for kind, name, sizes in kinds:
                 warps = 8 if kind < 2 else 1
                 for nbytes in sizes:
@@ -383,7 +374,7 @@ class ConstantMeter:
             for groups in (1, 2):
                 for depth in (1, 8):
                     numbers = [ctypes.c_int(each) for each in (kind, 64, depth)]
-                    arguments = [*numbers, _pointer(self._sink), _pointer(self._out)]
+                    arguments = [*numbers, pointer_to(self._sink), pointer_to(self._out)]
                     launch = self._queued("group_products", arguments, 1, 128 * groups)
                     launch()
                     cycles = self._cycles(launch, 4 * groups) / 64
@@ -423,10 +414,6 @@ _WIDE_PATTERNS = (
     *(("store", words, apart) for words, apart in ((1, 8), (1, 16), (1, 32), (1, 128), (4, 32), (4, 128))),
     *((space, 1, apart) for space in ("add", "fetch_add") for apart in (4, 32, 128)),
 )
-
-
-def _pointer(buffer: DeviceBuffer) -> ctypes.c_void_p:
-    return ctypes.c_void_p(buffer.address)
 
 
 def source() -> str:

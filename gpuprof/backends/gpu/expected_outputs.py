@@ -17,7 +17,7 @@ from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.problems.wrong_values import WrongResult, describe_wrong
+from gpuprof.problems.wrong_values import describe_wrong
 from gpuprof.results import Verification
 
 _LONG = ctypes.c_longlong
@@ -157,19 +157,14 @@ class ExpectedOutputs:
         before = np.full(got.nbytes, POISON, np.uint8).view(got.dtype)
         if spec.is_read:
             before = download(self._initial[spec.name], got.dtype)
-        whole = count == spec.elements
-        result = WrongResult(
-            shape=spec.shape if whole else (),
-            axes=self._problem.axes(spec.name) if whole else (),
-            got=got,
-            expected=expected,
-            wrong=compare(got, expected.values, expected.magnitude, bound).wrong,
-            unwritten=_bits(got) == _bits(before),
-            bound=bound,
-            scalars=self._problem.scalars,
-        )
         return describe_wrong(
-            self._problem, spec.name, result, None if whole else np.arange(begin, begin + count)
+            self._problem,
+            spec.name,
+            got,
+            expected,
+            compare(got, expected.values, expected.magnitude, bound).wrong,
+            _bits(got) == _bits(before),
+            None if count == spec.elements else np.arange(begin, begin + count),
         )
 
     @contextmanager

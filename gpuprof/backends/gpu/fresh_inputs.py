@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import DeviceBuffer
 from gpuprof.backends.gpu.device_code import DeviceCode
-from gpuprof.backends.verification import verification_of
+from gpuprof.backends.verification import compare_output, verification_of
 from gpuprof.errors import CaseFailure
 from gpuprof.machine import memory_limited
 from gpuprof.problems.behaviour import Array, Expected
-from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.unordered import compare_unordered
-from gpuprof.problems.wrong_values import WrongResult, describe_wrong
 from gpuprof.results import Verification
 
 #: Elements of an output that are looked at; each is read by itself, and a GEMM's cost a row and a column.
@@ -97,7 +95,7 @@ class FreshInputs:
             values = got.download(dtype, count=spec.elements)[indices]
         else:
             values = np.concatenate([got.download(dtype, count=1, offset=int(place)) for place in indices])
-        found = _compare_some(self._problem, spec, values, expected, indices)
+        found = compare_output(self._problem, spec, values, expected, indices)
         if found.passed:
             return found
         # Its place is no place of a launch with the run's own inputs, which is the one that can be explained.
@@ -162,16 +160,3 @@ def verify_unordered(
     bound = problem.bound(spec.name)
     compared, detail = compare_unordered(spec, values, expected, bound)
     return verification_of(spec, bound, compared, detail)
-
-
-def _compare_some(
-    problem: Problem, spec: ArraySpec, got: Array, expected: Expected, indices: NDArray[np.intp]
-) -> Verification:
-    """Hold some elements of an output against their references."""
-    bound = problem.bound(spec.name)
-    compared = compare(got, expected.values, expected.magnitude, bound)
-    wrong, detail = compared.wrong, ""
-    if wrong.any():
-        result = WrongResult((), (), got, expected, wrong, None, bound, problem.scalars)
-        detail = describe_wrong(problem, spec.name, result, indices)
-    return verification_of(spec, bound, compared, detail, wrong, indices)

@@ -46,13 +46,42 @@ _PRODUCTS, _PRODUCT_FLOPS_OF_K, _PRODUCT_BYTES, _WARPGROUPS = 8, 2 * 64 * 256, 3
 _WGMMA = (9, 0)
 
 
-class RateMeter:
-    """Measures one open device."""
+class Meter:
+    """Times small kernels on one open device."""
+
+    def __init__(self, context: GpuContext, device: Device, timer: EventTimer) -> None:
+        self._context, self._device, self._timer = context, device, timer
+
+    @contextmanager
+    def _buffer(self, nbytes: int) -> Iterator[DeviceBuffer]:
+        """An array of zeros."""
+        buffer = DeviceBuffer(nbytes)
+        buffer.fill(0)
+        try:
+            yield buffer
+        finally:
+            buffer.free()
+
+    def _queueing(
+        self, module: LoadedModule, name: str, arguments: Sequence[Any], grid: int, threads: int
+    ) -> Launch:
+        function, packed = module.function(name), Arguments(arguments)
+        shape: tuple[Extent, Extent] = (grid, 1, 1), (threads, 1, 1)
+        self._timer.reset()
+        return lambda: function.launch(*shape, 0, self._context.stream, packed)
+
+    def _warm_us(self, launch: Launch) -> float:
+        return percentile(sorted(self._timer.warm(launch, _SAMPLES, group=1)), 0.5)
+
+    def _cold_us(self, launch: Launch) -> float:
+        return percentile(sorted(self._timer.cold(launch, _SAMPLES, settle=1)), 0.5)
+
+
+class RateMeter(Meter):
+    """Measures the rates of a device."""
 
     def __init__(self, context: GpuContext, device: Device, timer: EventTimer, cubin: bytes) -> None:
-        self._context = context
-        self._device = device
-        self._timer = timer
+        super().__init__(context, device, timer)
         self._module = LoadedModule(cubin, "rates.cu")
         self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
 
@@ -71,34 +100,13 @@ class RateMeter:
         self._module.unload()
         return {key: found[key] for key in MEASURED_RATES if key in found}
 
-    @contextmanager
-    def _buffer(self, nbytes: int) -> Iterator[DeviceBuffer]:
-        buffer = DeviceBuffer(nbytes)
-        buffer.fill(0)
-        try:
-            yield buffer
-        finally:
-            buffer.free()
-
     def _launch(self, name: str, arguments: Sequence[Any], grid: int, threads: int = _THREADS) -> Launch:
-        """What queues one of the kernels; it runs once, so that its code is loaded."""
-        function = self._module.function(name)
-        packed = Arguments(arguments)
-        shape: tuple[Extent, Extent] = (grid, 1, 1), (threads, 1, 1)
-
-        def launch() -> None:
-            function.launch(*shape, 0, self._context.stream, packed)
-
+        """What queues a kernel; it runs once, so that its code is loaded."""
+        launch = self._queueing(self._module, name, arguments, grid, threads)
         launch()
         self._context.synchronize()
         self._timer.reset()
         return launch
-
-    def _warm_us(self, launch: Launch) -> float:
-        return percentile(sorted(self._timer.warm(launch, _SAMPLES, group=1)), 0.5)
-
-    def _cold_us(self, launch: Launch) -> float:
-        return percentile(sorted(self._timer.cold(launch, _SAMPLES, settle=1)), 0.5)
 
     def _per_us(self, name: str, rounds: int, each: float, arguments: Sequence[Any]) -> float:
         """Units of work per microsecond, of which each round of a thread does `each`."""
@@ -106,7 +114,7 @@ class RateMeter:
         return self._blocks * _THREADS * rounds * each / self._warm_us(launch)
 
     def _arithmetic(self, sink: DeviceBuffer) -> dict[str, float]:
-        pointer = _pointer(sink)
+        pointer = pointer_to(sink)
         # Where double precision has a small part of the lanes, a few rounds take long enough.
         return {
             "fma_f32_gflops": self._per_us("fma_f32", 256, 16 * _UNROLL, [pointer]) / 1e3,
@@ -122,7 +130,7 @@ class RateMeter:
             return {}
         rounds, found = 256, {}
         for kind in TENSOR_TYPES_MEASURED:
-            arguments = [ctypes.c_int(rounds), _pointer(sink)]
+            arguments = [ctypes.c_int(rounds), pointer_to(sink)]
             launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count)
             depth = _PRODUCT_BYTES // ELEMENT_TYPES[kind].nbytes
             flops = rounds * _PRODUCTS * _WARPGROUPS * depth * _PRODUCT_FLOPS_OF_K
@@ -130,10 +138,10 @@ class RateMeter:
         return found
 
     def _caches(self, sink: DeviceBuffer) -> dict[str, float]:
-        pointer = _pointer(sink)
+        pointer = pointer_to(sink)
         quarter = 1 << max(20, (self._device.l2_bytes // 4).bit_length() - 1)
         with self._buffer(quarter) as data:
-            where = [pointer, _pointer(data)]
+            where = [pointer, pointer_to(data)]
             return {
                 "shared_gbps": self._per_us("shared_loads", 64, 16 * _UNROLL, [pointer]) / 1e3,
                 "l1_gbps": self._per_us("l1_loads", 64, 16 * _UNROLL, [*where, ctypes.c_uint(_L1_BYTES)])
@@ -142,7 +150,7 @@ class RateMeter:
             }
 
     def _atomics(self, sink: DeviceBuffer) -> dict[str, float]:
-        where = _pointer(sink)
+        where = pointer_to(sink)
         apart = self._per_us("atomics_apart", 4, _UNROLL, [where, ctypes.c_uint(_WORDS)])
         launch = self._launch("atomics_together", [ctypes.c_int(1), where], self._device.sm_count)
         together = self._device.sm_count * _THREADS * _UNROLL / self._warm_us(launch)
@@ -154,9 +162,9 @@ class RateMeter:
         found = {}
         with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
             for key, name, arguments, times in (
-                ("dram_read_gbps", "dram_reads", [_pointer(one), _pointer(sink)], 1),
-                ("dram_write_gbps", "dram_writes", [_pointer(one)], 1),
-                ("dram_copy_gbps", "dram_copies", [_pointer(one), _pointer(other)], 2),
+                ("dram_read_gbps", "dram_reads", [pointer_to(one), pointer_to(sink)], 1),
+                ("dram_write_gbps", "dram_writes", [pointer_to(one)], 1),
+                ("dram_copy_gbps", "dram_copies", [pointer_to(one), pointer_to(other)], 2),
             ):
                 launch = self._launch(name, [quads, *arguments], self._blocks)
                 found[key] = times * nbytes / self._cold_us(launch) / 1e3
@@ -165,7 +173,7 @@ class RateMeter:
     def _latencies(self, sink: DeviceBuffer) -> dict[str, float]:
         found = {}
         with self._buffer(8) as cycles:
-            ends = [ctypes.c_int(_STEPS), _pointer(sink), _pointer(cycles)]
+            ends = [ctypes.c_int(_STEPS), pointer_to(sink), pointer_to(cycles)]
 
             def read(launch: Launch, timed: Callable[[Launch], float]) -> float:
                 timed(launch)
@@ -178,7 +186,7 @@ class RateMeter:
                 with self._buffer(nbytes) as ring:
                     ring.upload(ring_of(nbytes, apart))
                     name = "latency_of_l1" if part == "l1" else "latency_of_l2"
-                    launch = self._launch(name, [*ends, _pointer(ring)], 1, 1)
+                    launch = self._launch(name, [*ends, pointer_to(ring)], 1, 1)
                     timed = self._cold_us if part == "dram" else self._warm_us
                     found[f"{part}_latency_cycles"] = read(launch, timed)
         return found
@@ -189,7 +197,7 @@ class RateMeter:
         return percentile(sorted(samples), 0.5)
 
 
-def _pointer(buffer: DeviceBuffer) -> ctypes.c_void_p:
+def pointer_to(buffer: DeviceBuffer) -> ctypes.c_void_p:
     return ctypes.c_void_p(buffer.address)
 
 

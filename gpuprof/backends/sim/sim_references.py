@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.verification import verification_of, worst
+from gpuprof.backends.verification import compare_output, verification_of, worst
 from gpuprof.executor import Buffer
 from gpuprof.problems.behaviour import Array, Expected
-from gpuprof.problems.check import compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.unordered import compare_unordered
-from gpuprof.problems.wrong_values import WrongResult, describe_wrong
 from gpuprof.results import Verification
 
 #: Elements whose references are kept for the next kernel that is sampled in the same places.
@@ -86,24 +84,11 @@ class References:
             return verification_of(spec, bound, compared, detail)
         expected = self._expected(spec, indices, whole)
         got = buffer.array() if whole else buffer.array()[indices]
-        compared = compare(got, expected.values, expected.magnitude, bound)
+        if not whole:
+            return compare_output(self.problem, spec, got, expected, indices)
         # What nobody wrote is wrong, whatever happens to be there.
-        missing = ~written if whole and not spec.is_read else np.zeros(len(indices), bool)
-        wrong = compared.wrong | missing
-        detail = ""
-        if wrong.any():
-            result = WrongResult(
-                shape=spec.shape if whole else (),
-                axes=self.problem.axes(spec.name) if whole else (),
-                got=got,
-                expected=expected,
-                wrong=wrong,
-                unwritten=~written if whole else None,
-                bound=bound,
-                scalars=self.problem.scalars,
-            )
-            detail = describe_wrong(self.problem, spec.name, result, None if whole else indices)
-        return verification_of(spec, bound, compared, detail, wrong, indices)
+        missing = None if spec.is_read else ~written
+        return compare_output(self.problem, spec, got, expected, unwritten=~written, missing=missing)
 
     def _expected(self, spec: ArraySpec, indices: NDArray[np.intp], whole: bool) -> Expected:
         if not whole and self._whole is None:
