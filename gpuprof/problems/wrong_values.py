@@ -66,7 +66,7 @@ def describe_wrong(
         problem.axes(output) if whole else (),
         *(got, expected, wrong, unwritten, problem.bound(output), problem.scalars),
     )
-    count, total = int(result.wrong.sum()), len(result.wrong)
+    count, total = int(wrong.sum()), len(wrong)
     name = f" of {output}" if len(problem.outputs) > 1 else ""
     kind = "elements" if whole else "checked elements"
     if count == total:
@@ -74,14 +74,14 @@ def describe_wrong(
     else:
         be = "is" if count == 1 else "are"
         text = f"{count} of {total} {kind}{name} ({_percent(count, total)}) {be} wrong"
-    places = describe_places(result.wrong.reshape(result.shape), result.axes) if whole else ""
+    places = describe_places(wrong.reshape(result.shape), result.axes) if whole else ""
     values = describe_values(result)
     facts = [places, f"they {values}" if values else ""]
     listed = "; ".join(fact for fact in facts if fact)
-    first = int(np.flatnonzero(result.wrong)[0])
+    first = int(np.flatnonzero(wrong)[0])
     where = problem.describe_element(output, int(checked[first]) if checked is not None else first)
-    got, wanted = told_apart(result.got[first], result.expected.values[first])
-    return f"{text}{f': {listed}' if listed else ''}; first: {where} is {got}, expected {wanted}"
+    shown, wanted = told_apart(got[first], expected.values[first])
+    return f"{text}{f': {listed}' if listed else ''}; first: {where} is {shown}, expected {wanted}"
 
 
 def _percent(count: int, total: int) -> str:

@@ -9,6 +9,8 @@ of CUDA's own library. What is found nowhere is taken for one of these too, and 
 
 import re
 from collections.abc import Collection, Iterable
+from functools import cache
+from importlib.resources import files
 
 #: The runtime and its libraries, of which device code needs nothing that NVRTC does not know by itself.
 _OF_CUDA = (
@@ -57,7 +59,7 @@ _LAUNCH_DEPENDENCES = {
 }
 #: Of tensors: the headers and, for kernels, the marks and element types that they bring.
 _OF_TENSORS = ("torch/", "ATen/", "c10/")
-_TENSORS = "gpuprof_of_tensors.h"
+_TENSORS, _MARKS = "gpuprof_of_tensors.h", "tensor_marks.h"
 #: Headers that bring CUDA's halves along, and the names by which a source uses them.
 _BRING_HALVES = ("cublas", "cusparse", "cudnn", "nccl", *_OF_TENSORS)
 _HALVES = {
@@ -89,188 +91,15 @@ _TYPE_TRAIT = re.compile(
 #: Defined where device code uses the namespace `std`: CUDA's headers for it take seconds to read.
 USES_STD = "GPUPROF_DEVICE_CODE_USES_STD"
 
-_INTEGERS = "".join(
-    f"using int{bits}_t = signed {kind};\nusing uint{bits}_t = unsigned {kind};\n"
-    f"using int_fast{bits}_t = int{bits}_t;\nusing uint_fast{bits}_t = uint{bits}_t;\n"
-    f"using int_least{bits}_t = int{bits}_t;\nusing uint_least{bits}_t = uint{bits}_t;\n"
-    for bits, kind in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
-) + (
-    "using intptr_t = int64_t;\nusing uintptr_t = uint64_t;\n"
-    "using intmax_t = int64_t;\nusing uintmax_t = uint64_t;\n"
-)
-_INTEGER_NAMES = tuple(
-    f"{sign}int{kind}_t"
-    for sign in ("", "u")
-    for kind in (
-        *(f"{form}{bits}" for form in ("", "_fast", "_least") for bits in (8, 16, 32, 64)),
-        "ptr",
-        "max",
-    )
-)
-_FUNCTIONS = (
-    *("abs", "fabs", "fma", "fmax", "fmin", "fmod", "remainder", "copysign", "sqrt", "cbrt", "hypot"),
-    *("pow", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin"),
-    *("acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc"),
-    *("tgamma", "lgamma", "ceil", "floor", "trunc", "round", "lround", "llround", "rint", "lrint"),
-    *("nearbyint", "ldexp", "frexp", "modf", "logb", "ilogb", "scalbn", "nextafter", "fdim", "isnan"),
-    *("isinf", "isfinite", "signbit"),
-)
+_HOST = files(__package__).joinpath("host")
 
 
-def _macros(**values: str) -> str:
-    return "".join(f"#ifndef {name}\n#define {name} {value}\n#endif\n" for name, value in values.items())
+@cache
+def _text(name: str) -> str:
+    return _HOST.joinpath(name).read_text(encoding="utf-8")
 
 
-def _in_std(names: Iterable[str]) -> str:
-    return "namespace std {\n" + "".join(f"using ::{name};\n" for name in names) + "}\n"
-
-
-_INTEGER_LIMITS = _macros(
-    CHAR_BIT="8",
-    SCHAR_MIN="(-128)",
-    SCHAR_MAX="127",
-    UCHAR_MAX="255",
-    CHAR_MIN="(-128)",
-    CHAR_MAX="127",
-    SHRT_MIN="(-32768)",
-    SHRT_MAX="32767",
-    USHRT_MAX="65535",
-    INT_MIN="(-2147483647 - 1)",
-    INT_MAX="2147483647",
-    UINT_MAX="4294967295U",
-    LONG_MIN="(-9223372036854775807L - 1)",
-    LONG_MAX="9223372036854775807L",
-    ULONG_MAX="18446744073709551615UL",
-    LLONG_MIN="(-9223372036854775807LL - 1)",
-    LLONG_MAX="9223372036854775807LL",
-    ULLONG_MAX="18446744073709551615ULL",
-)
-_SIZED_LIMITS = _macros(
-    **{
-        f"INT{bits}_MIN": f"{name}_MIN"
-        for bits, name in ((8, "SCHAR"), (16, "SHRT"), (32, "INT"), (64, "LLONG"))
-    },
-    **{
-        f"INT{bits}_MAX": f"{name}_MAX"
-        for bits, name in ((8, "SCHAR"), (16, "SHRT"), (32, "INT"), (64, "LLONG"))
-    },
-    **{
-        f"UINT{bits}_MAX": f"U{name}_MAX"
-        for bits, name in ((8, "CHAR"), (16, "SHRT"), (32, "INT"), (64, "LLONG"))
-    },
-    SIZE_MAX="ULLONG_MAX",
-)
-_FLOATS = _macros(
-    FLT_RADIX="2",
-    FLT_DIG="6",
-    FLT_MANT_DIG="24",
-    FLT_EPSILON="1.1920928955078125e-07f",
-    FLT_MIN="1.17549435082228750797e-38f",
-    FLT_MAX="3.40282346638528859812e+38f",
-    FLT_MIN_EXP="(-125)",
-    FLT_MAX_EXP="128",
-    DBL_DIG="15",
-    DBL_MANT_DIG="53",
-    DBL_EPSILON="2.2204460492503130808e-16",
-    DBL_MIN="2.2250738585072013831e-308",
-    DBL_MAX="1.7976931348623157081e+308",
-    DBL_MIN_EXP="(-1021)",
-    DBL_MAX_EXP="1024",
-)
-_CONSTANTS = _macros(
-    INFINITY="(__int_as_float(0x7f800000))",
-    HUGE_VALF="(__int_as_float(0x7f800000))",
-    HUGE_VAL="(__longlong_as_double(0x7ff0000000000000LL))",
-    NAN="(__int_as_float(0x7fc00000))",
-    M_E="2.7182818284590452354",
-    M_LOG2E="1.4426950408889634074",
-    M_LOG10E="0.43429448190325182765",
-    M_LN2="0.69314718055994530942",
-    M_LN10="2.30258509299404568402",
-    M_PI="3.14159265358979323846",
-    M_PI_2="1.57079632679489661923",
-    M_PI_4="0.78539816339744830962",
-    M_1_PI="0.31830988618379067154",
-    M_2_PI="0.63661977236758134308",
-    M_2_SQRTPI="1.12837916709551257390",
-    M_SQRT2="1.41421356237309504880",
-    M_SQRT1_2="0.70710678118654752440",
-)
-_ALGORITHM = """namespace std {
-template <class T> __host__ __device__ constexpr const T &max(const T &a, const T &b)
-{
-    return a < b ? b : a;
-}
-template <class T> __host__ __device__ constexpr const T &min(const T &a, const T &b)
-{
-    return b < a ? b : a;
-}
-template <class T> __host__ __device__ constexpr const T &clamp(const T &x, const T &low, const T &high)
-{
-    return x < low ? low : high < x ? high : x;
-}
-}
-"""
-
-
-def _vectors() -> str:
-    """Arithmetic of CUDA's vectors, as NVIDIA's samples have it for kernels."""
-    mark = "__host__ __device__ inline"
-    lines = []
-    for kind in ("float", "int", "uint"):
-        scalar = "unsigned" if kind == "uint" else kind
-        for count in (2, 3, 4):
-            of, parts = f"{kind}{count}", "xyzw"[:count]
-            products = " + ".join(f"a.{part} * b.{part}" for part in parts)
-
-            def each(text: str, of: str = of, parts: str = parts) -> str:
-                return f"return make_{of}({', '.join(text.replace('$', part) for part in parts)});"
-
-            for sign in "+-*/":
-                lines += [
-                    f"{mark} {of} operator{sign}({of} a, {of} b) {{ {each(f'a.$ {sign} b.$')} }}",
-                    f"{mark} {of} operator{sign}({of} a, {scalar} b) {{ {each(f'a.$ {sign} b')} }}",
-                    f"{mark} {of} operator{sign}({scalar} a, {of} b) {{ {each(f'a {sign} b.$')} }}",
-                    f"{mark} void operator{sign}=({of} &a, {of} b) {{ a = a {sign} b; }}",
-                    f"{mark} void operator{sign}=({of} &a, {scalar} b) {{ a = a {sign} b; }}",
-                ]
-            lines += [
-                f"{mark} {of} operator-({of} a) {{ {each('-a.$')} }}",
-                f"{mark} {of} make_{of}({scalar} s) {{ {each('s')} }}",
-                f"{mark} {of} min({of} a, {of} b) {{ {each('a.$ < b.$ ? a.$ : b.$')} }}",
-                f"{mark} {of} max({of} a, {of} b) {{ {each('a.$ < b.$ ? b.$ : a.$')} }}",
-                f"{mark} {of} clamp({of} v, {of} a, {of} b) {{ return max(a, min(v, b)); }}",
-                f"{mark} {of} clamp({of} v, {scalar} a, {scalar} b)"
-                f" {{ return clamp(v, make_{of}(a), make_{of}(b)); }}",
-                f"{mark} {scalar} dot({of} a, {of} b) {{ return {products}; }}",
-            ]
-            if kind == "float":
-                lines += [
-                    f"{mark} float length({of} v) {{ return sqrtf(dot(v, v)); }}",
-                    f"{mark} {of} normalize({of} v) {{ return v * rsqrtf(dot(v, v)); }}",
-                    f"{mark} {of} lerp({of} a, {of} b, float t) {{ return a + t * (b - a); }}",
-                    f"{mark} {of} floorf({of} v) {{ {each('floorf(v.$)')} }}",
-                    f"{mark} {of} fabs({of} v) {{ {each('fabsf(v.$)')} }}",
-                ]
-        lines += [
-            f"{mark} {kind}3 make_{kind}3({kind}2 a, {scalar} z) {{ return make_{kind}3(a.x, a.y, z); }}",
-            f"{mark} {kind}3 make_{kind}3({kind}4 a) {{ return make_{kind}3(a.x, a.y, a.z); }}",
-            f"{mark} {kind}4 make_{kind}4({kind}3 a) {{ return make_{kind}4(a.x, a.y, a.z, 0); }}",
-            f"{mark} {kind}4 make_{kind}4({kind}3 a, {scalar} w)",
-            f"{{ return make_{kind}4(a.x, a.y, a.z, w); }}",
-        ]
-    lines += [
-        f"{mark} float lerp(float a, float b, float t) {{ return a + t * (b - a); }}",
-        f"{mark} float clamp(float f, float a, float b) {{ return fmaxf(a, fminf(f, b)); }}",
-        f"{mark} int clamp(int f, int a, int b) {{ return max(a, min(f, b)); }}",
-        f"{mark} float3 cross(float3 a, float3 b)"
-        " { return make_float3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x); }",
-        f"{mark} float3 reflect(float3 i, float3 n) {{ return i - 2.0f * n * dot(n, i); }}",
-    ]
-    return "using uint = unsigned;\n" + "\n".join(lines) + "\n"
-
-
-_VECTORS = _vectors()
+_INTEGER_NAMES, _FUNCTIONS = (re.findall(r"using ::(\w+);", _text(name)) for name in ("cstdint", "cmath"))
 
 
 def _forwarded(name: str) -> str:
@@ -284,29 +113,13 @@ def _forwarded(name: str) -> str:
 def _all() -> dict[str, str]:
     texts = dict.fromkeys((*_OF_CUDA, *_OF_C, *_OF_CPP), "")
     texts |= {name: _forwarded(name) for name in _IN_CUDA_STD}
-    texts["stddef.h"] = "using nullptr_t = decltype(nullptr);\n"
-    texts["cstddef"] = '#include "stddef.h"\n' + _in_std(("size_t", "ptrdiff_t", "nullptr_t"))
-    texts["stdint.h"] = f'#include "limits.h"\n{_INTEGERS}{_SIZED_LIMITS}'
-    texts["cstdint"] = '#include "stdint.h"\n' + _in_std(_INTEGER_NAMES)
-    texts["limits.h"] = texts["climits"] = _INTEGER_LIMITS
-    texts["float.h"] = texts["cfloat"] = _FLOATS
-    texts["math.h"] = _CONSTANTS
-    texts["cmath"] = '#include "math.h"\n' + _in_std(_FUNCTIONS)
-    texts["algorithm"] = _ALGORITHM
-    texts["cuda.h"] = (
-        "using CUtexObject = unsigned long long;\nusing CUsurfObject = unsigned long long;\n"
-        "using CUdeviceptr = unsigned long long;\n"
-    )
-    texts["cufft.h"] = (
-        "using cufftReal = float;\nusing cufftDoubleReal = double;\n"
-        "using cufftComplex = float2;\nusing cufftDoubleComplex = double2;\n"
-    )
+    texts |= {"climits": '#include "limits.h"\n', "cfloat": '#include "float.h"\n'}
     texts["cufftXt.h"] = '#include "cufft.h"\n'
-    texts["helper_math.h"] = _VECTORS
     texts["bits/stdc++.h"] = "".join(
         f'#include "{name}"\n' for name in ("cstddef", "cstdint", "climits", "cfloat", "cmath", "algorithm")
     )
-    return {name: f"#pragma once\n{text}" for name, text in texts.items()}
+    found = {name: f"#pragma once\n{text}" for name, text in texts.items()}
+    return found | {file.name: _text(file.name) for file in _HOST.iterdir() if file.name != _MARKS}
 
 
 #: Every such header, by the name that includes it.
@@ -320,12 +133,7 @@ _GIVEN = (
 )
 #: Names of it that NVRTC does not know.
 GIVEN_NAMES = frozenset(
-    (
-        "uint",
-        "ushort",
-        "ulong",
-        *(line.split()[1] for line in (_CONSTANTS + _INTEGER_LIMITS).splitlines()[::3]),
-    )
+    ("uint", "ushort", "ulong", *re.findall(r"#define (\w+)", _text("limits.h") + _text("math.h")))
 )
 
 
@@ -403,19 +211,5 @@ def _of_tensors(halves: Iterable[str]) -> str:
     includes = "".join(f"#include <{header}>\n" for header in halves)
     types = {"cuda_fp16.h": "using Half = ::__half;\n", "cuda_bf16.h": "using BFloat16 = ::__nv_bfloat16;\n"}
     named = "".join(types[header] for header in halves)
-    marks = _macros(
-        C10_HOST_DEVICE="__host__ __device__",
-        C10_DEVICE="__device__",
-        C10_HOST="__host__",
-        C10_WARP_SIZE="32",
-    )
-    bounds = (
-        "#define C10_LAUNCH_BOUNDS_0\n#define C10_LAUNCH_BOUNDS_1(threads) __launch_bounds__(threads)\n"
-        "#define C10_LAUNCH_BOUNDS_2(threads, blocks) __launch_bounds__(threads, blocks)\n"
-        "#define CUDA_KERNEL_LOOP(i, n) \\\n"
-        "    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \\\n"
-        "         i += (long long)blockDim.x * gridDim.x)\n"
-        "#define CUDA_KERNEL_ASSERT(condition) assert(condition)\n"
-    )
     spaces = "".join(f"namespace {name} {{\n{named}}}\n" for name in ("c10", "at"))
-    return f"#pragma once\n{includes}{marks}{bounds}{spaces}"
+    return f"{_text(_MARKS)}{includes}{spaces}"

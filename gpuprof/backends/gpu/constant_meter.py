@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gpuprof import timeline
 from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext, LoadedModule
 from gpuprof.backends.gpu.own_code import compiled_rates
-from gpuprof.backends.gpu.rate_meter import Meter, pointer_to, ring_of
+from gpuprof.backends.gpu.rate_meter import Meter, address_of, ring_of
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
@@ -113,7 +113,7 @@ class ConstantMeter(Meter):
     ) -> tuple[Launch, int]:
         numbers = [ctypes.c_int(each) for each in (number, chains, rounds)]
         launch = self._queued(
-            "instructions", [*numbers, pointer_to(self._sink), pointer_to(self._out)], grid, threads
+            "instructions", [*numbers, address_of(self._sink), address_of(self._out)], grid, threads
         )
         return launch, threads // _LANES
 
@@ -151,7 +151,7 @@ class ConstantMeter(Meter):
         of_warp = _LANES * lane_bytes if warp_bytes is None else warp_bytes
         numbers = [ctypes.c_int(each) for each in (_SPACES.index(space), words, int(dependent), rounds)]
         steps = [ctypes.c_uint(each) for each in (0, lane_bytes, of_warp)]
-        ends = [pointer_to(data), ctypes.c_uint(nbytes - 1), pointer_to(self._sink), pointer_to(self._out)]
+        ends = [address_of(data), ctypes.c_uint(nbytes - 1), address_of(self._sink), address_of(self._out)]
         return self._queued("requests", [*numbers, *steps, *ends], grid, threads)
 
     def _requests_of_an_sm(self) -> dict[str, float]:
@@ -234,12 +234,12 @@ class ConstantMeter(Meter):
 
     def _life(self, cycles: int, stores: int, data: DeviceBuffer, grid: int, threads: int) -> Launch:
         numbers = [ctypes.c_int(cycles), ctypes.c_int(stores)]
-        return self._queued("lives", [*numbers, pointer_to(data), pointer_to(self._out)], grid, threads)
+        return self._queued("lives", [*numbers, address_of(data), address_of(self._out)], grid, threads)
 
     def _code(self) -> dict[str, float]:
         """Cycles of 256 instructions in a row: run for the first time, after a flush of L2, and again."""
         found = {}
-        arguments = [ctypes.c_int(3), pointer_to(self._sink), pointer_to(self._out)]
+        arguments = [ctypes.c_int(3), address_of(self._sink), address_of(self._out)]
         for name, grid in (("first", 1), ("flushed", 1), ("flushed_all_sms", self._device.sm_count)):
             launch = self._queued("straight_code", arguments, grid, _LANES)
             if name == "first":
@@ -258,7 +258,7 @@ class ConstantMeter(Meter):
     def _first_steps(self) -> dict[str, float]:
         found = {}
         with self._buffer(4096) as data:
-            arguments = [pointer_to(data), pointer_to(self._sink), pointer_to(self._out)]
+            arguments = [address_of(data), address_of(self._sink), address_of(self._out)]
             launch = self._queued("first_steps", arguments, 1, _LANES)
             for name, timed in (("cold", self._cold_us), ("warm", self._warm_us)):
                 found[f"first_steps_{name}_us"] = timed(launch)
@@ -278,12 +278,12 @@ class ConstantMeter(Meter):
             for size in _L2_SIZES:
                 quads = ctypes.c_longlong(size * _MIB // 16)
                 read = self._queued(
-                    "dram_reads", [quads, pointer_to(one), pointer_to(self._sink)], blocks, 256, self._rates
+                    "dram_reads", [quads, address_of(one), address_of(self._sink)], blocks, 256, self._rates
                 )
                 copy = self._queued(
-                    "dram_copies", [quads, pointer_to(one), pointer_to(other)], blocks, 256, self._rates
+                    "dram_copies", [quads, address_of(one), address_of(other)], blocks, 256, self._rates
                 )
-                write = self._queued("dram_writes", [quads, pointer_to(one)], blocks, 256, self._rates)
+                write = self._queued("dram_writes", [quads, address_of(one)], blocks, 256, self._rates)
                 for name, launch, times in (("read", read, 1), ("copy", copy, 2), ("write", write, 1)):
                     for manner, timed in (("warm", self._warm_us), ("cold", self._cold_us)):
                         found[f"{name}_{size}_mib_{manner}_us"] = timed(launch)
@@ -303,10 +303,10 @@ class ConstantMeter(Meter):
                     numbers = [
                         ctypes.c_int(copying),
                         ctypes.c_int(_CHASED),
-                        pointer_to(ring),
-                        pointer_to(data),
+                        address_of(ring),
+                        address_of(data),
                     ]
-                    ends = [pointer_to(done), pointer_to(self._sink), pointer_to(self._out)]
+                    ends = [address_of(done), address_of(self._sink), address_of(self._out)]
                     launch = self._queued(
                         "loaded_latency",
                         [*numbers, ctypes.c_uint64(_OF_DRAM // 16), *ends],
@@ -340,9 +340,9 @@ class ConstantMeter(Meter):
         numbers = [ctypes.c_int(each) for each in (kind, rounds, depth)]
         ends = [
             ctypes.c_uint(nbytes),
-            pointer_to(data),
+            address_of(data),
             ctypes.c_uint(data.nbytes - 1),
-            pointer_to(self._out),
+            address_of(self._out),
         ]
         return self._queued("copies", [*numbers, *ends], grid, 256 if kind < 2 else _LANES)
 
@@ -374,7 +374,7 @@ class ConstantMeter(Meter):
             for groups in (1, 2):
                 for depth in (1, 8):
                     numbers = [ctypes.c_int(each) for each in (kind, 64, depth)]
-                    arguments = [*numbers, pointer_to(self._sink), pointer_to(self._out)]
+                    arguments = [*numbers, address_of(self._sink), address_of(self._out)]
                     launch = self._queued("group_products", arguments, 1, 128 * groups)
                     launch()
                     cycles = self._cycles(launch, 4 * groups) / 64

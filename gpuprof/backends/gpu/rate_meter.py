@@ -114,7 +114,7 @@ class RateMeter(Meter):
         return self._blocks * _THREADS * rounds * each / self._warm_us(launch)
 
     def _arithmetic(self, sink: DeviceBuffer) -> dict[str, float]:
-        pointer = pointer_to(sink)
+        pointer = address_of(sink)
         # Where double precision has a small part of the lanes, a few rounds take long enough.
         return {
             "fma_f32_gflops": self._per_us("fma_f32", 256, 16 * _UNROLL, [pointer]) / 1e3,
@@ -130,7 +130,7 @@ class RateMeter(Meter):
             return {}
         rounds, found = 256, {}
         for kind in TENSOR_TYPES_MEASURED:
-            arguments = [ctypes.c_int(rounds), pointer_to(sink)]
+            arguments = [ctypes.c_int(rounds), address_of(sink)]
             launch = self._launch(f"tensor_{kind}", arguments, self._device.sm_count)
             depth = _PRODUCT_BYTES // ELEMENT_TYPES[kind].nbytes
             flops = rounds * _PRODUCTS * _WARPGROUPS * depth * _PRODUCT_FLOPS_OF_K
@@ -138,10 +138,10 @@ class RateMeter(Meter):
         return found
 
     def _caches(self, sink: DeviceBuffer) -> dict[str, float]:
-        pointer = pointer_to(sink)
+        pointer = address_of(sink)
         quarter = 1 << max(20, (self._device.l2_bytes // 4).bit_length() - 1)
         with self._buffer(quarter) as data:
-            where = [pointer, pointer_to(data)]
+            where = [pointer, address_of(data)]
             return {
                 "shared_gbps": self._per_us("shared_loads", 64, 16 * _UNROLL, [pointer]) / 1e3,
                 "l1_gbps": self._per_us("l1_loads", 64, 16 * _UNROLL, [*where, ctypes.c_uint(_L1_BYTES)])
@@ -150,7 +150,7 @@ class RateMeter(Meter):
             }
 
     def _atomics(self, sink: DeviceBuffer) -> dict[str, float]:
-        where = pointer_to(sink)
+        where = address_of(sink)
         apart = self._per_us("atomics_apart", 4, _UNROLL, [where, ctypes.c_uint(_WORDS)])
         launch = self._launch("atomics_together", [ctypes.c_int(1), where], self._device.sm_count)
         together = self._device.sm_count * _THREADS * _UNROLL / self._warm_us(launch)
@@ -162,9 +162,9 @@ class RateMeter(Meter):
         found = {}
         with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
             for key, name, arguments, times in (
-                ("dram_read_gbps", "dram_reads", [pointer_to(one), pointer_to(sink)], 1),
-                ("dram_write_gbps", "dram_writes", [pointer_to(one)], 1),
-                ("dram_copy_gbps", "dram_copies", [pointer_to(one), pointer_to(other)], 2),
+                ("dram_read_gbps", "dram_reads", [address_of(one), address_of(sink)], 1),
+                ("dram_write_gbps", "dram_writes", [address_of(one)], 1),
+                ("dram_copy_gbps", "dram_copies", [address_of(one), address_of(other)], 2),
             ):
                 launch = self._launch(name, [quads, *arguments], self._blocks)
                 found[key] = times * nbytes / self._cold_us(launch) / 1e3
@@ -173,7 +173,7 @@ class RateMeter(Meter):
     def _latencies(self, sink: DeviceBuffer) -> dict[str, float]:
         found = {}
         with self._buffer(8) as cycles:
-            ends = [ctypes.c_int(_STEPS), pointer_to(sink), pointer_to(cycles)]
+            ends = [ctypes.c_int(_STEPS), address_of(sink), address_of(cycles)]
 
             def read(launch: Launch, timed: Callable[[Launch], float]) -> float:
                 timed(launch)
@@ -186,7 +186,7 @@ class RateMeter(Meter):
                 with self._buffer(nbytes) as ring:
                     ring.upload(ring_of(nbytes, apart))
                     name = "latency_of_l1" if part == "l1" else "latency_of_l2"
-                    launch = self._launch(name, [*ends, pointer_to(ring)], 1, 1)
+                    launch = self._launch(name, [*ends, address_of(ring)], 1, 1)
                     timed = self._cold_us if part == "dram" else self._warm_us
                     found[f"{part}_latency_cycles"] = read(launch, timed)
         return found
@@ -197,7 +197,8 @@ class RateMeter(Meter):
         return percentile(sorted(samples), 0.5)
 
 
-def pointer_to(buffer: DeviceBuffer) -> ctypes.c_void_p:
+def address_of(buffer: DeviceBuffer) -> ctypes.c_void_p:
+    """Where a buffer lies, as a kernel takes it."""
     return ctypes.c_void_p(buffer.address)
 
 

@@ -1,0 +1,6 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+using CUtexObject = unsigned long long;
+using CUsurfObject = unsigned long long;
+using CUdeviceptr = unsigned long long;
