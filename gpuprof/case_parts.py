@@ -36,9 +36,7 @@ class ProblemRecord:
     Args:
         operation: Its name; what it declares stands in `Run.operations`.
         sizes: Extents by the operation's dimensions, in their order.
-        dtype: The run's element type.
         scalars: Numbers besides the sizes, as asked for.
-        options: The variant of the operation.
         flops: Floating-point operations that it needs.
         min_bytes: Fewest bytes that it must move through device memory.
         output_bytes: How many of them are results at most, which may stay in the L2 cache; None in a file
@@ -120,8 +118,6 @@ class Timing:
 
     Args:
         median_us: Median sample; of several rounds the median of their medians.
-        p05_us: 5th percentile.
-        p95_us: 95th percentile.
         ci95_rel: Half width of the median's 95 % confidence interval, relative to the median (order
             statistics, without a distribution; of three to five samples Student's t): of the rounds' medians
             from six rounds on, before of the samples, or half the range of the medians where that is more.
@@ -167,7 +163,6 @@ class Resources:
     """What one launch occupies, from the compiler's report.
 
     Args:
-        registers_per_thread: Registers of a thread.
         static_shared_bytes: Shared memory of a block that the source declares.
         dynamic_shared_bytes: Shared memory of a block that the launch asks for.
         spill_bytes: Registers spilled to local memory, of one thread; null where machine code alone is known.
@@ -208,9 +203,6 @@ class LaunchRecord:
     """One of the launches that a case takes.
 
     Args:
-        entry: Name of the function.
-        block: Threads of a block.
-        grid: Blocks.
         resources: What it occupies.
         occupancy: Its theoretical occupancy; what Nsight Compute measures stands with the case.
         occupancy_reason: Why `occupancy` is None.
@@ -261,10 +253,6 @@ class ClockState:
     """One reading of the GPU's clocks and of what holds them back.
 
     Args:
-        sm_mhz: Clock of the SMs.
-        memory_mhz: Clock of the memory.
-        temperature_c: Temperature of the GPU.
-        power_w: Power that the board draws.
         throttle_reasons: What holds the clocks back, in the driver's words.
     """
 
@@ -277,12 +265,7 @@ class ClockState:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Readings directly before and after a case was timed.
-
-    Args:
-        before: The reading before.
-        after: The reading after.
-    """
+    """Readings directly before and after a case was timed."""
 
     before: ClockState
     after: ClockState
@@ -294,7 +277,6 @@ class SourceLine:
 
     Args:
         line: The line, from 1.
-        counters: Counts by counter.
     """
 
     line: Extent
@@ -345,9 +327,6 @@ class Model:
     """A predicted time: never one that was measured.
 
     Args:
-        median_us: The prediction.
-        low_us: Lower end of its range.
-        high_us: Upper end of its range.
         reasons: Where it goes, as shares of it that add up to 1: `issue` (instructions, or others' turn),
             `dependency` (results of arithmetic and shared memory), `latency` (an answer of global memory on
             its way), `bandwidth` (requests in a queue), `barrier`, `tail` (the last blocks leave SMs idle),
@@ -373,7 +352,6 @@ class Explanation:
         text: Line, thread, and what it did, as a clause.
         sizes: Extents of the problem that was run: those of the case, or smaller ones.
         line: Line of the kernel file; None where the code does not tell it.
-        entry: Name of the function.
         block: blockIdx of the thread; None where nobody did what should have been done.
         thread: threadIdx of the thread; None likewise.
         array: The array that it is about; empty where it is about none.

@@ -45,7 +45,6 @@ class ScalarDeclaration:
         type: `real` is the run's element type, `sum` that of its sums.
         default: Its value unless another is asked for.
         neutral: The value that a kernel stands for which does not take it; None where each must.
-        help: What it is, for the command line.
     """
 
     type: ScalarType = "real"
@@ -74,7 +73,6 @@ class Work:
     """What the operation needs, as formulas of dimensions, scalars, `real_bytes` and `result_bytes`.
 
     Args:
-        flops: Floating-point operations.
         bytes: Fewest bytes that must cross device memory: inputs read once, outputs written once.
         rate: Which of the two a case is rated by.
     """
@@ -113,9 +111,7 @@ class ReferenceDeclaration:
 
     Args:
         id: Its name in a results file.
-        title: What it is.
         idea: What to know about it.
-        on_host: True when it runs on the CPU.
         library: What computes it, for its version to be recorded: `cublas`, `cublasLt`, `numpy`, `torch`, or
             empty for the driver.
         options: The operation's options that it computes with, where they are not the defaults.
@@ -166,12 +162,9 @@ class Operation:
 
     Args:
         name: What users type.
-        title: For headings.
         dimensions: Names of its sizes, in the order in which users type them.
         default_sizes: Sizes that run when none are asked for, as typed.
         arrays: By name, in the order in which kernels' headers usually list them.
-        scalars: By name.
-        options: By name.
         inputs: Formula of each array's first content, by the array's name.
         work: What it needs.
         checks: How outputs are checked, by the array's name.

@@ -54,7 +54,6 @@ class Choice:
     """One of the kernels that a header chooses among.
 
     Args:
-        kernel: Its id.
         when: Formula of the problem's dimensions and the device's figures.
         because: One sentence on where the condition's numbers come from; may be empty.
     """
@@ -71,7 +70,6 @@ class PublishedFigure:
     Args:
         size: The size, as a user types it.
         time_ms: Time of one launch; None where they gave none.
-        note: What else they said of it.
     """
 
     size: str
@@ -89,7 +87,6 @@ class Throughput:
     Args:
         gflops: Floating-point operations that the problem needs over the time; None for a problem without
             any.
-        gbps: Effective bandwidth.
         pct_of_peak_compute: Share of the theoretical arithmetic peak.
         pct_of_peak_bandwidth: Share of the theoretical bandwidth.
     """
@@ -119,11 +116,8 @@ class Measurement:
     """Everything learnt about one case: one kernel, problem, launch shape and device.
 
     Args:
-        kernel: Id of the kernel or of the reference.
-        problem: What it computed.
         block: Threads of a block in x, y and z; of several launches, of the one with the most threads.
         grid: Blocks in x, y and z; None when the case ended before its launch was worked out.
-        params: Values of the kernel's parameters.
         outcome: How it ended; `skipped` is what a kernel or the device rules out beforehand, and
             what the executor has no time or the machine no memory for.
         source_hash: Of the source that ran; empty where none did: for a library, and where no choice could be
@@ -131,36 +125,20 @@ class Measurement:
         device: Number of its device in `devices`.
         reason: Why the outcome is not `ok`, in a sentence.
         verification: How its output compared with the reference.
-        verification_reason: Why there is none.
-        timing: Its times.
-        timing_reason: Why there is none.
         event_floor_us: What the same clock gives for an empty kernel.
-        event_floor_reason: Why there is none.
         event_pair_us: What two events are apart with nothing between them, already taken off each of the
             times; None where no events were used, and in files of before, whose times have it in them.
-        throughput: Rates from the cold median.
-        throughput_reason: Why there is none.
         resources: What a block occupies.
-        resources_reason: Why there is none.
         occupancy: How many warps fit, and what binds.
-        occupancy_reason: Why there is none.
         clocks: The GPU's clocks around the timing.
-        clocks_reason: Why there is none.
         counters: Event counts of one launch: Nsight Compute's on a GPU, the executor's in a run of the
             executor.
-        counters_reason: Why there is none.
         executor_counters: The executor's, on a GPU run that it annotated.
         bounds: The least time that each part of the device needs, by the part.
-        bounds_reason: Why there is none.
         bound_by: The part whose bound is highest.
         model: A predicted time, where there is one.
-        model_reason: Why there is none.
         lines: Counts by line of the source.
-        lines_reason: Why there is none.
         explanation: Where it went wrong, as the executor saw it.
-        explanation_reason: Why there is none.
-        compile_options: What the compiler was told.
-        log: What the compiler said.
         is_reference: Whether it is a library's or the host's implementation, to compare with.
         over_limit: Whether a failure only says that the case asks for more than the device has, such as
             shared memory.
@@ -238,8 +216,6 @@ class KernelRecord:
 
     Args:
         id: Its name in the ladder.
-        operation: Name of the operation that it computes.
-        title: Its title.
         rung: Where it stands in the ladder.
         idea: Its one idea, in a sentence.
         change: What changed from its predecessor.
@@ -248,16 +224,11 @@ class KernelRecord:
         aliases: Names that it was published under.
         reference: What of its publication it follows.
         source: The whole file.
-        source_hash: Of the source.
-        file_name: The file's name, without its folder.
-        published: Times that its authors reported.
         is_reference: Whether it is a library's or the host's implementation.
         moves: What its header says the step from `after` does, by the name of the figure.
         after: Id of the kernel that the step starts from; empty for the rung below it in the run.
         choices: The kernels that it chooses among, in the order in which their conditions are tried.
         on_host: Whether it ran on the CPU, so that the GPU's peaks are not its limits.
-        citation: The publication.
-        citation_url: Where it can be read.
         parameters: Integers that it can be tuned by, with their defaults.
     """
 
@@ -287,12 +258,7 @@ class KernelRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Which gpuprof wrote the file.
-
-    Args:
-        name: `gpuprof`.
-        version: Its version.
-    """
+    """Which gpuprof wrote the file."""
 
     name: str
     version: str
@@ -300,14 +266,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that a GPU's driver tells of its state.
-
-    Args:
-        title: What was looked at.
-        state: Whether it is as it should be.
-        text: What was found.
-        fix: What to do.
-    """
+    """One thing that a GPU's driver tells of its state."""
 
     title: str
     state: ConditionState
@@ -347,9 +306,7 @@ class TunedPoint:
     """One point of a search: a kernel with values for its parameters and a block.
 
     Args:
-        kernel: Id of the kernel.
         params: Values of all its parameters.
-        block: Threads of a block in x, y and z.
         expected_us: What the search expects of it, in what decides (`Tuned.by`): never a time that was
             measured.
     """
@@ -369,7 +326,6 @@ class Tuned:
     """What a search found at one size. Times of its points stand with the cases.
 
     Args:
-        problem: What was computed.
         combinations: Of all values, constraints aside.
         ruled_out: How many of them cannot run, by the reason.
         uncompiled: How many were never compiled, for want of time.
@@ -414,9 +370,6 @@ class Run:
     """All measurements of one invocation and the environment they were taken in.
 
     Args:
-        schema_version: Version of this format.
-        tool: What wrote the file.
-        created_utc: When the run began.
         argv: The command line, with what a project's settings added.
         environment: Versions of everything that decides the measured code, by name.
         devices: Those that cases ran on; a case names its own by number.

@@ -155,4 +155,7 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
         properties = definition["properties"]
         for name, words in _ARGUMENT.findall(text):
             properties[name] = {"description": " ".join(words.split()), **properties[name]}
+        for name in properties:
+            if name.endswith("_reason") and "description" not in properties[name]:
+                properties[name] = {"description": "Why there is none.", **properties[name]}
     return {"$schema": _DIALECT, **definitions.pop(kind.__name__), "$defs": dict(sorted(definitions.items()))}

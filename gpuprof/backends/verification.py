@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import ErrorBound, ErrorComparison, compare
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -27,7 +24,7 @@ def verification_of(
     compared: ErrorComparison,
     detail: str,
     wrong: Array | None = None,
-    indices: Array | None = None,
+    indices: Sequence[int] | Array | None = None,
 ) -> Verification:
     """What a comparison on the host says of an output; without `indices` its elements have no places."""
     wrong = compared.wrong if wrong is None else wrong
@@ -40,7 +37,7 @@ def verification_of(
         wrong_elements=int(wrong.sum()),
         detail=detail,
         array="" if indices is None else spec.name,
-        first_wrong=int(indices[wrong.argmax()]) if indices is not None and wrong.any() else None,
+        first_wrong=int(indices[int(wrong.argmax())]) if indices is not None and wrong.any() else None,
     )
 
 
@@ -49,9 +46,9 @@ def compare_output(
     spec: ArraySpec,
     got: Array,
     expected: Expected,
-    indices: NDArray[np.intp] | None = None,
-    unwritten: NDArray[np.bool_] | None = None,
-    missing: NDArray[np.bool_] | None = None,
+    indices: Array | None = None,
+    unwritten: Array | None = None,
+    missing: Array | None = None,
 ) -> Verification:
     """Hold an output, or these elements of it, against its reference on the host.
 
@@ -63,7 +60,7 @@ def compare_output(
     detail = (
         describe_wrong(problem, spec.name, got, expected, wrong, unwritten, indices) if wrong.any() else ""
     )
-    places = np.arange(spec.elements) if indices is None else indices
+    places = range(spec.elements) if indices is None else indices
     return verification_of(spec, bound, compared, detail, wrong, places)
 
 

@@ -62,8 +62,6 @@ class TimeChange:
 
     Args:
         change: Best estimate.
-        low: Lower end of its interval.
-        high: Upper end.
         detectable: Smallest slowdown that would have been found nine times of ten.
         base_rounds_us: Median of each round of the base; none of a modelled time.
         new_rounds_us: Median of each round of the new run.
@@ -85,9 +83,7 @@ class CaseDocument:
         state: Whether both have it, only the base, or only the new run.
         verdict: What became of it; null unless both have it.
         basis: What the verdict rests on; null likewise.
-        sentence: The verdict in words.
         time: How its time changed; null where it was not timed, or modelled, in both.
-        moved: Other figures that changed.
         same_source: Whether its code is that of the base; null where that is not known.
         other_identity: What of block or parameters differs, where the two were paired all the same.
         is_reference: Whether it is what kernels are compared with; no verdict of the whole rests on it.

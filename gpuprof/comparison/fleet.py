@@ -123,8 +123,6 @@ class FleetCase:
     Args:
         name: Kernel, size, block and parameters.
         bound_by: What binds it; empty where that is not known.
-        cards: How many ran it.
-        median_us: The median of their times.
         spread: Robust standard deviation between cards, as a share; null of one card.
     """
 
@@ -192,7 +190,6 @@ class FleetDocument:
     """What `gpuprof fleet --json` writes.
 
     Args:
-        cards: How many cards in all.
         kinds: Models, that of most cards first.
         versions: Software of several versions, gpuprof itself included: how many cards have each.
         left_out: Files that say nothing of a fleet, with the reason.

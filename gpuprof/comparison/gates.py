@@ -52,7 +52,6 @@ class Held:
     """What a gate says of one case: whether it meets the condition under which the run has failed.
 
     Args:
-        case: Its name.
         answer: Whether it meets the gate's condition.
         evidence: Its figures, or why they are not known.
     """

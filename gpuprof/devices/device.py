@@ -72,24 +72,11 @@ class Device:
     """Limits and peaks of one GPU.
 
     Args:
-        name: Its name, as the driver tells it.
-        compute_capability: Major and minor version.
-        sm_count: Streaming multiprocessors.
-        sm_clock_mhz: Boost clock of the SMs.
-        memory_clock_mhz: Clock of the memory.
-        memory_bus_width_bits: Width of the memory's bus.
-        memory_bytes: Device memory.
-        l2_bytes: L2 cache.
-        max_threads_per_block: Most threads of a block.
         max_threads_per_sm: Most resident threads of an SM.
-        max_blocks_per_sm: Most resident blocks of an SM.
-        registers_per_sm: Registers of an SM.
         registers_per_block: Most registers of a block.
-        shared_bytes_per_sm: Shared memory of an SM.
         shared_bytes_per_block: Most static shared memory of a block.
         shared_bytes_per_block_optin: Most dynamic shared memory of a block.
         reserved_shared_bytes_per_block: Shared memory that the driver takes from each block.
-        max_grid: Most blocks in x, y and z.
         peak_bandwidth_gbps: Theoretical: 2 x memory clock x bus width / 8; None where an input is unknown.
         peak_fp32_gflops: Theoretical: 2 x FMA per cycle and SM x SMs x boost clock; None where an input is
             unknown.
@@ -97,10 +84,8 @@ class Device:
         source: Whether a driver or the table of cards told it.
         measured_copy_bandwidth_gbps: Bytes read plus bytes written by a large device-to-device copy, on this
             very device in this run.
-        measured_copy_bandwidth_reason: Why it was not measured.
         measured_rates: Those of `gpuprof.devices.measured`, by a name that ends with the unit: each was
             reached once by a small kernel on this very device.
-        measured_rates_reason: Why they were not measured.
     """
 
     name: str
