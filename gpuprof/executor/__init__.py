@@ -27,7 +27,7 @@ The way of a kernel through the rooms:
   `arithmetic` is the table of what instructions compute; `steps` holds them, family by family. The
   float32 sums and products of a block, and the loads from shared memory that feed them, are one step, which
   machine code runs (`float_runs`, `native`); what the loads cost is known from the last time at the same
-  addresses (`shared_loads`).
+  addresses.
 - `definedness` is an observer of steps, for who asks for it: it follows what was read of shared memory that
   nobody had written, and of registers, bit by bit, to where it would count.
 - `divergence` keeps lanes that have parted: where they will join, who polls in vain, who waits at a warp
@@ -47,7 +47,7 @@ The way of a kernel through the rooms:
   `launch_template` says, unless CUDA would refuse the launch. `totals` adds everything up, also what the
   busiest multiprocessor has of it.
 - A grid whose blocks build on each other may be too large to run. Its control slice, what decides where
-  threads go and what they touch, counts it without the values (`control_slice`).
+  threads go and what they touch, counts it without the values (`slicing`).
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
@@ -83,7 +83,7 @@ from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
-from gpuprof.executor.steps.control_slice import TooMuchWork
+from gpuprof.executor.steps.batch import TooMuchWork
 from gpuprof.executor.totals import CountedTotals
 
 __all__ = [

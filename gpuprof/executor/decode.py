@@ -51,17 +51,16 @@ from gpuprof.executor.program.slicing import (
 )
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
 from gpuprof.executor.steps import (
-    address_steps,
     arithmetic_steps,
     async_stores,
     bulk_steps,
     call_steps,
     cluster_steps,
+    distributed_shared,
     matrix_steps,
     mbarrier_steps,
     memory_steps,
     mma_steps,
-    surface_steps,
     system_calls,
     texture_steps,
     warp_steps,
@@ -70,11 +69,10 @@ from gpuprof.executor.steps import (
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
+from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
-from gpuprof.executor.steps.device_maps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
-from gpuprof.executor.steps.memory_steps import STRONG
-from gpuprof.executor.steps.slice_steps import address_only, shared_accesses
+from gpuprof.executor.steps.memory_steps import STRONG, address_only, shared_accesses
 from gpuprof.executor.steps.warp_steps import names_all
 
 _U32 = np.dtype(np.uint32)
@@ -94,10 +92,10 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "atom": memory_steps.atomic,
     "red": memory_steps.atomic,
     "mov": arithmetic_steps.move,
-    "cvta": address_steps.convert_address,
-    "isspacep": address_steps.is_in_space,
-    "mapa": address_steps.map_address,
-    "getctarank": address_steps.rank_of_address,
+    "cvta": distributed_shared.convert_address,
+    "isspacep": distributed_shared.is_in_space,
+    "mapa": distributed_shared.map_address,
+    "getctarank": distributed_shared.rank_of_address,
     "shfl": warp_steps.shuffle,
     "vote": warp_steps.vote,
     "match": warp_steps.match,
@@ -136,9 +134,9 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "tld4": texture_steps.sample,
     "txq": texture_steps.query,
     "suq": texture_steps.query,
-    "suld": surface_steps.load,
-    "sust": surface_steps.store,
-    "sured": surface_steps.update,
+    "suld": texture_steps.load_surface,
+    "sust": texture_steps.store_surface,
+    "sured": texture_steps.update_surface,
 }
 
 

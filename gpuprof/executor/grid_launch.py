@@ -20,15 +20,13 @@ from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_sha
 from gpuprof.executor.memory.global_accesses import Cache, Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
-from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.observers.global_races import SharedOrder
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.observers.store_trace import StoredBytes, StoreTrace, ValuelessBytes
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
-from gpuprof.executor.steps.batch import Geometry
-from gpuprof.executor.steps.control_slice import SliceRun
+from gpuprof.executor.steps.batch import Geometry, Printed, SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
 from gpuprof.executor.steps.wgmma_steps import COUNTED_AS_HMMA
 from gpuprof.executor.totals import CountedTotals, Totals, names_of

@@ -28,9 +28,8 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import Program, RunnableBlock
-from gpuprof.executor.divergence.block_barriers import BlockBarriers
+from gpuprof.executor.divergence.block_barriers import BlockBarriers, ClusterWaits
 from gpuprof.executor.divergence.branch_paths import BranchPath, Join, Joins, Registers
-from gpuprof.executor.divergence.cluster_waits import ClusterWaits
 from gpuprof.executor.divergence.hangs import Hang
 from gpuprof.executor.divergence.polling import Polling
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings

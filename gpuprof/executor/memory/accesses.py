@@ -8,9 +8,9 @@ from enum import Enum
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
+from gpuprof.executor.memory.moments import Phase
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern, next_serial
-from gpuprof.executor.memory.warp_clocks import Phase
 
 _REMEMBERED_SIGNALS = 1 << 14
 

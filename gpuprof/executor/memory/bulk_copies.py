@@ -20,13 +20,13 @@ from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_flights import BulkPlaces, Flight, GlobalFlights
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
+from gpuprof.executor.memory.moments import Phase
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
     SharedMemory,
     SharedPattern,
 )
-from gpuprof.executor.memory.warp_clocks import Phase
 
 #: Chunks of all remembered patterns together.
 _REMEMBERED_CHUNKS = 1 << 20

@@ -16,9 +16,9 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signals
 from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.moments import Phase
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedBlocks, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
-from gpuprof.executor.memory.warp_clocks import Phase
 
 #: What threads do to memory, by the name of the method of `Observer` that is told.
 Event = Literal["read", "write", "update"]

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.memory.moments import Phase
 from gpuprof.executor.memory.remembered import Kept
-from gpuprof.executor.memory.warp_clocks import Phase
 
 _Numbers = NDArray[np.int64]
 #: Returns until when the threads of a block, of shape (warps, 32), are ordered before what some lanes do now.

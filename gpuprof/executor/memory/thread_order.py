@@ -26,12 +26,12 @@ from gpuprof.executor.memory.moments import (
     Numbers,
     Settled,
     Timeline,
+    WarpClocks,
     kind_of,
     moment_of,
     thread_of,
 )
 from gpuprof.executor.memory.releases import AcquiredPlace, Knowledge, Releases
-from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 
 class ThreadOrder(Listener):

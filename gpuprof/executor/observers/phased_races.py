@@ -32,8 +32,8 @@ from gpuprof.executor.memory.accesses import (
     Entry,
     Signal,
 )
+from gpuprof.executor.memory.moments import Phase, Times, WarpClocks
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
-from gpuprof.executor.memory.warp_clocks import Phase, Times, WarpClocks
 from gpuprof.executor.observers.races import Interval, Report
 from gpuprof.executor.observers.touches import ORDERED, SEVERAL_WARPS, Hit, Touch, first_hit, warp_of
 
