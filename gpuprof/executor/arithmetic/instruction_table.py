@@ -35,11 +35,7 @@ _VIDEO = tuple(f"{name}{lanes}" for name in _VIDEO_OPERATIONS for lanes in (2, 4
 def _video(op: Mnemonic) -> Lowered:
     """Lower an instruction without masks and selections of lanes: `vabsdiff4.u32.u32.u32.add`."""
     kinds = [kind[0] for kind in op.types]
-    if (
-        len(kinds) != 3
-        or any(kind not in ("u32", "s32") for kind in op.types)
-        or op.flags not in _VIDEO_FLAGS
-    ):
+    if len(kinds) != 3 or not {*op.types} <= {"u32", "s32"} or op.flags not in _VIDEO_FLAGS:
         raise NotInTable
     operation, lanes = _VIDEO_OPERATIONS[op.base[:-1]], int(op.base[-1])
     bits = 32 // lanes

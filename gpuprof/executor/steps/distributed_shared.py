@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses of shared memory in a cluster of several blocks, and what goes wrong with them.
+"""Addresses of shared memory in a cluster of several blocks, and what converts between spaces and blocks.
 
 An address holds the rank of its block above the offset there. Instructions for a block's own memory
 (`.shared::cta`) take addresses of their own block alone; those for the cluster's (`.shared::cluster`), and

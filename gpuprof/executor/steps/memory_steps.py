@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Decode loads, stores, atomics and asynchronous copies to steps."""
+"""Decode loads, stores, atomics and asynchronous copies to steps, also to those of control slices.
+
+A slice counts what instructions cost and checks where they go, and moves no values.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
