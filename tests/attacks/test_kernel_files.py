@@ -5,7 +5,6 @@
 import json
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -245,14 +244,6 @@ def test_a_source_is_read_in_linear_time(tmp_path, unit, end):
     with soon():
         kernel = kernel_of(tmp_path, code=code)
         make_program(kernel.source, {}, ["--gpu-architecture=sm_80"], 13)
-
-
-@pytest.mark.parametrize("unit", ["/*", "*/", "// x\n"])
-def test_code_below_a_choice_is_looked_for_in_linear_time(tmp_path, unit):
-    text = '/*gpuprof\noperation = "transpose"\n[[choose]]\nkernel = "a"\nwhen = "1"\n*/\n'
-    (tmp_path / "mine.cu").write_text(text + unit * (1_000_000 // len(unit)))
-    with soon(), suppress(HeaderError):
-        load_kernels(tmp_path / "mine.cu")
 
 
 #: What a command took of the machine, all its processes together, and the most memory that one of them took.

@@ -76,13 +76,6 @@ def test_an_entry_that_others_may_write_to_is_not_believed(cache, mode):
     assert compiled().ptx != EVIL
 
 
-def test_an_entry_of_no_kernels_is_made_again(cache):
-    code = compiled().ptx
-    (entry,) = cache.iterdir()
-    entry.write_text(json.dumps({"sha256": hashlib.sha256(b"[]").hexdigest(), "kernels": []}))
-    assert compiled().ptx == code
-
-
 @needs_root
 def test_a_folder_of_another_user_is_not_used(cache):
     compiled()

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from compared_runs import HOSTILE, gemm_case, in_rounds, ladder, runs, with_cases
+from compared_runs import HOSTILE, gemm_case, ladder, runs, with_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import busy_runs
@@ -152,19 +152,6 @@ def test_counters_that_only_one_run_took_are_no_change():
     assert moved(sectors, counted) == ["barriers"]  # there were none
 
 
-def test_one_round_each_is_judged_and_advice_is_given_once():
-    new = ladder(1, seed=2, factors={"naive": 1.08, "reg_2x1": 0.92})
-    comparison = compare_runs(ladder(1, seed=1), new)
-    assert case_of(comparison, "naive", "4096").verdict == "regressed"
-    assert case_of(comparison, "smem_tiled", "4096").verdict == "same"
-    assert case_of(comparison, "naive", "128").verdict == "uncertain"
-    assert case_of(comparison, "reg_2x1", "128").verdict == "uncertain"
-    file = io.StringIO()
-    texts = everything(comparison, file)
-    for kind in ("terminal", "markdown"):
-        assert texts[kind].count("--rounds") == 1
-
-
 def test_without_times_exact_bounds_are_compared():
     base = runs.sim_run()
     bound = next(case for case in base.cases if case.bound_by)
@@ -285,13 +272,6 @@ def test_joined_rounds_keep_every_sample_and_their_medians_median():
     assert joined(timings[:1]) is timings[0]
 
 
-def test_many_rounds_have_an_interval_of_their_own():
-    found = joined([summarise([100.0 + step] * 50) for step in range(16)])
-    assert found.ci95_rel == pytest.approx(0.04, abs=0.015)
-    few = joined([summarise([100.0] * 50), summarise([110.0] * 50)])
-    assert few.ci95_rel == pytest.approx(5 / 105)
-
-
 def test_a_round_that_goes_wrong_is_what_became_of_the_case():
     case = gemm_case("k", runs.Gemm(128, 128, 128), 50.0)
     wrong = replace(case, outcome="incorrect", reason="3 elements are wrong.", timing=None)
@@ -299,14 +279,6 @@ def test_a_round_that_goes_wrong_is_what_became_of_the_case():
     assert (found.outcome, found.timing) == ("incorrect", None)
     assert found.reason == "3 elements are wrong. This was round 2: before, it was right."
     assert with_round(wrong, case, runs.DEVICE) is wrong
-
-
-def test_another_round_moves_time_and_rates():
-    case = gemm_case("k", runs.Gemm(128, 128, 128), 50.0)
-    slower = in_rounds(case, 1, spread=0.0, factor=3.0)
-    found = with_round(case, slower, runs.DEVICE)
-    assert len(found.timing.cold.rounds_us) == 2
-    assert found.throughput.gflops == pytest.approx(found.problem.flops / found.timing.cold.median_us / 1e3)
 
 
 # Whatever a file holds.

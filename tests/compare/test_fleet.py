@@ -121,11 +121,6 @@ def test_files_of_one_card_are_its_rounds():
     assert all_.cases[0].median_us == pytest.approx(one.cases[0].median_us, rel=0.01)
 
 
-def test_files_of_one_host_are_several_cards():
-    same = {"labels": {"host": "node1"}}
-    assert list(fleet_of([card(0, **same), card(1, **same)]).cards) == ["node1", "node1 (1.json)"]
-
-
 def test_one_label_for_unlike_cards_is_refused():
     other = replace(runs.gemm_run().device, name="Other card")
     with pytest.raises(InputError, match="two models: NVIDIA H200 and Other card"):

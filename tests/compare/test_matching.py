@@ -4,7 +4,7 @@
 
 from dataclasses import replace
 
-from compared_runs import gemm_case, ladder, run, runs
+from compared_runs import gemm_case, run, runs
 
 from gpuprof.comparison.matching import match
 
@@ -13,12 +13,6 @@ SMALL = runs.Gemm(128, 128, 128)
 
 def of(*cases, **fields):
     return replace(run("gpu", [], [], **fields), cases=cases)
-
-
-def test_order_does_not_matter():
-    whole = ladder(1)
-    mixed = replace(whole, cases=whole.cases[::-1])
-    assert all(pair.base is pair.new for pair in match(whole, mixed))
 
 
 def test_cases_of_other_sizes_types_and_scalars_are_not_matched():
@@ -48,13 +42,6 @@ def test_a_sweep_is_matched_case_by_case():
         (None, blocks[2]),
         (blocks[0], None),
     ]
-
-
-def test_what_occurs_twice_is_paired_in_order():
-    first, second = gemm_case("k", SMALL, 9.0), gemm_case("k", SMALL, 11.0)
-    pairs = match(of(first, second), of(second, first))
-    assert [(pair.base, pair.new) for pair in pairs] == [(first, second), (second, first)]
-    assert match(of(first, second), of(first))[-1].new is None
 
 
 def test_in_a_run_on_several_devices_the_device_counts():

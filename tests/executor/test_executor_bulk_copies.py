@@ -79,13 +79,6 @@ def test_what_a_ring_forgets(change, place, kind, line, thread, words):
     assert words != MISSED or f"the copy that line {line_of(source, LOAD)} started" in fault.detail
 
 
-def test_one_thread_may_wait_for_all_of_its_block():
-    data = numbers(7, 64, 4)
-    source = pipeline(wait="if (t == 9) wait(b + last % 2, last / 2 & 1); __syncthreads();")
-    (_, out), _ = run_cuda(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
-    np.testing.assert_array_equal(out.array(), data[:, ::-1])
-
-
 ONE_COPY = """extern "C" __global__ void k(const float4 *in, float4 *out) {
     __shared__ __align__(128) float4 tile[128];
     __shared__ u64 b;
@@ -222,27 +215,6 @@ def test_a_kernel_must_not_end_while_its_copy_reads():
     tells(source, FaultKind.ASYNC_COPY, STORED, "", np.zeros(4, np.float32), thread=3)
 
 
-def test_groups_finish_in_order():
-    source = cuda("""extern "C" __global__ void k(float4 *out) {
-    __shared__ __align__(128) float4 tile[2];
-    if (threadIdx.x == 0) {
-        tile[0] = make_float4(1, 2, 3, 4);
-        tile[1] = make_float4(5, 6, 7, 8);
-        proxy();
-        store(out, tile, 16);
-        commit();
-        store(out + 1, tile + 1, 16);
-        commit();
-        asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
-        tile[0] = make_float4(0, 0, 0, 0);
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-        tile[1] = make_float4(0, 0, 0, 0);
-    }
-}""")
-    (out,), _ = run_cuda(source, np.zeros(8, np.float32))
-    assert out.array().tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
-
-
 @pytest.mark.parametrize("takes_part", ["true", "(blockIdx.x & 1) == 0"])
 def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
     """Each block's first two threads store a half, and the second waits later."""
@@ -314,14 +286,6 @@ extern "C" __global__ void k(IN a, IN b, float4 *c, float4 *d, int bytes) {
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
 }""")
-
-
-def test_copies_of_one_instruction_may_go_from_and_to_several_arrays():
-    a, b = numbers(32, 4), -numbers(32, 4)
-    zeros = np.zeros_like(a)
-    (_, _, c, d), _ = run_cuda(LANES_COPY, a, b, zeros, zeros, scalars=(256,))
-    np.testing.assert_array_equal(c.array(), a)
-    np.testing.assert_array_equal(d.array(), b)
 
 
 def test_copy_beyond_one_of_several_arrays_names_the_block_the_thread_and_the_array():

@@ -22,20 +22,6 @@ def result_of(source: str, *arrays: np.ndarray, **keywords) -> list[int]:
     return out.array().tolist()
 
 
-def test_recursion_that_does_not_end_is_told():
-    source = """__device__ __noinline__ int down(int n, int *out) {
-    if (n == 12345) return 0;
-    const int below = down(n + 2, out); // planted
-    out[n & 31] = below;
-    return below + n;
-}
-extern "C" __global__ void k(int *out) { out[threadIdx.x] = down(0, out); }"""
-    with pytest.raises(KernelFault) as caught:
-        run_cuda(source, THREADS, block=(1, 1, 1))
-    assert caught.value.kind is FaultKind.ENDLESS
-    assert caught.value.source_line == 3
-
-
 POINTERS = """typedef int (*Operation)(int, int);
 __device__ int plus(int a, int b) { return a + b; }
 __device__ int times(int a, int b) { return a * b; }

@@ -381,19 +381,6 @@ def test_a_block_that_has_ended_is_not_touched():
     assert "of block (0, 0, 0), which ends" in str(fault)
 
 
-def test_threads_that_ended_count_as_arrived():
-    source = pair("""
-    if (t >= 32 && rank() == 0)
-        return;
-    row[t] = t;
-    meet();
-    out[blockIdx.x * 64 + t] = t < 32 ? pointer(row, other)[t] : 5;
-    meet();""")
-    (out,), _ = run_cuda(source, np.zeros((2, 64), np.float32), grid=(2, 1, 1), block=(64, 1, 1))
-    np.testing.assert_array_equal(out.array()[0], [*range(32), *[0] * 32])
-    np.testing.assert_array_equal(out.array()[1], [*range(32), *[5] * 32])
-
-
 def test_an_undefined_value_of_another_block_is_followed():
     source = pair("""
     if (t > 0)
@@ -414,23 +401,6 @@ def test_an_undefined_value_of_another_block_is_followed():
     assert fault.source_line == line_of(broken, "// stores")
 
 
-def test_who_waits_for_a_block_that_never_arrives_is_told():
-    source = pair("""
-    if (t == 0) {
-        init(&full, 1);
-        fence();
-    }
-    __syncthreads();
-    if (rank() == 1)
-        wait(&full, 0); // nobody arrives
-    meet();""")
-    fault = caught(source, np.zeros(128, np.float32), grid=(2, 1, 1), block=(64, 1, 1))
-    assert fault.kind == FaultKind.MBARRIER
-    assert fault.block == (1, 0, 0)
-    waiting = "thread (0, 0, 0) of block (0, 0, 0) waits at the barrier of their cluster in line"
-    assert f"{waiting} {line_of(source, 'barrier.cluster.wait')}" in str(fault)
-
-
 def test_a_block_that_is_stuck_names_who_waits_for_it():
     source = pair("""
     row[t] = t;
@@ -442,19 +412,3 @@ def test_a_block_that_is_stuck_names_who_waits_for_it():
     assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, line_of(source, "// stuck"))
     assert (fault.block, fault.thread) == ((1, 0, 0), (32, 0, 0))
     assert "waits at; thread (0, 0, 0) of block (0, 0, 0) waits at the barrier of their cluster" in str(fault)
-
-
-def test_global_memory_is_ordered_by_the_barrier_of_the_cluster():
-    body = """
-    out[blockIdx.x * 64 + t] = t;
-    meet();
-    const float sum = out[other * 64 + t] + out[other * 64 + (t ^ 40)];
-    meet(); // the fence
-    out[blockIdx.x * 64 + t] = sum; // planted"""
-    shape = {"grid": (2, 1, 1), "block": (64, 1, 1)}
-    (out,), _ = run_cuda(pair(body), np.zeros(128, np.float32), **shape)
-    t = np.arange(64)
-    np.testing.assert_array_equal(out.array(), np.tile(t + (t ^ 40), 2))
-    broken = pair(body.replace("meet(); // the fence", "__syncthreads();"))
-    fault = caught(broken, np.zeros(128, np.float32), **shape)
-    assert (fault.kind, fault.source_line) == (FaultKind.GLOBAL_RACE, line_of(broken, "// planted"))

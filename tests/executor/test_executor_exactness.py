@@ -9,8 +9,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from executor_harness import numpy_loop, run_instruction
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gpuprof.executor.arithmetic import exact, floats
 from gpuprof.executor.arithmetic.instruction_table import TABLE
@@ -143,9 +141,6 @@ def test_f64_fma_at_the_ends_of_the_range():
                 assert result == rounded_or_infinite(value, np.float64, mode), (x, y, z)
 
 
-FINITE32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
-
-
 def rounded_or_infinite(value: Fraction, dtype, mode: str) -> float:
     """`rounded`, where the value may be beyond the largest float of the type."""
     largest = Fraction(float(np.finfo(dtype).max))
@@ -210,22 +205,6 @@ def test_directed_results_beyond_the_largest_float(dtype, mode):
         assert exact.divide(np.array([1.0], dtype), np.array([-0.0], dtype), mode)[0] == -np.inf
         zero = exact.multiply(np.array([-0.0], dtype), np.array([3.0], dtype), mode)
         assert np.signbit(zero)[0]
-
-
-@settings(max_examples=200, deadline=None)
-@given(FINITE32, FINITE32, st.sampled_from(["rz", "rm", "rp"]), st.sampled_from(["add", "mul", "div"]))
-def test_directed_rounding_of_f32(a, b, mode, name):
-    if name == "div" and b == 0:
-        return
-    value = {"add": Fraction.__add__, "mul": Fraction.__mul__, "div": Fraction.__truediv__}[name](
-        Fraction(a), Fraction(b)
-    )
-    if value == 0 or abs(value) >= Fraction(2) ** 127:
-        return
-    compute = {"add": exact.add, "mul": exact.multiply, "div": exact.divide}[name]
-    with np.errstate(all="ignore"):
-        got = float(compute(np.float32([a]), np.float32([b]), mode)[0])
-    assert got == rounded(value, np.float32, mode)
 
 
 @pytest.mark.parametrize("strides", ["lanes", "one value", "every other"])

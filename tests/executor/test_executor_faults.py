@@ -267,11 +267,6 @@ def test_a_barrier_orders_them(sync):
     assert out.array()[:32].tolist() == [i ^ 1 for i in range(32)]
 
 
-def test_syncwarp_does_not_order_other_warps():
-    source = RACE.replace("SYNC", "__syncwarp();").replace("^ 1", "^ 32")
-    tells(source, FaultKind.SHARED_RACE, "planted", "", FLOATS, block=(64, 1, 1))
-
-
 def test_write_write_race_needs_different_values():
     source = """extern "C" __global__ void k(float *out, int differ) {
     __shared__ float one;
@@ -283,22 +278,6 @@ def test_write_write_race_needs_different_values():
     assert (out.array() == 7).all()
     fault = caught(source, FLOATS, scalars=(1,), block=(64, 1, 1))
     assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 3)
-
-
-def test_atomics_do_not_race_with_each_other():
-    source = """extern "C" __global__ void k(int *out) {
-    __shared__ int total;
-    if (threadIdx.x == 0)
-        total = 0;
-    __syncthreads();
-    atomicAdd(&total, threadIdx.x);
-    SYNC
-    out[threadIdx.x] = total; // planted
-}"""
-    (out,), _ = run_cuda(source.replace("SYNC", "__syncthreads();"), np.zeros(64, np.int32), block=(64, 1, 1))
-    assert (out.array() == 2016).all()
-    fault = caught(source.replace("SYNC", ""), np.zeros(64, np.int32), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
 
 
 @pytest.mark.parametrize("block", [0, 1, 2])
@@ -441,24 +420,6 @@ def test_an_impossible_launch_is_refused(grid, block):
     source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
     with pytest.raises(LaunchRefused, match="cannot be launched"):
         run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
-
-
-@pytest.mark.parametrize(
-    ("grid", "block"),
-    [
-        ((1, 1, 1), (1024, 1, 1)),
-        ((1, 1, 1), (1, 1024, 1)),
-        ((1, 1, 1), (16, 1, 64)),
-        ((1, 65535, 1), (1, 1, 1)),
-        ((1, 1, 65535), (1, 1, 1)),
-    ],
-)
-def test_the_largest_launches_run(grid, block):
-    source = """extern "C" __global__ void k(int *out) {
-    out[0] = gridDim.x * gridDim.y * gridDim.z * blockDim.x * blockDim.y * blockDim.z;
-}"""
-    (out,), _ = run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
-    assert out.array().tolist() == [max(np.prod(grid), np.prod(block))]
 
 
 def test_performance_counters_are_not_modelled():

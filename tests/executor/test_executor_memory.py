@@ -23,15 +23,6 @@ def test_allocations_have_a_page_between_them(size, apart):
     assert GlobalMemory().nearest(below) is None
 
 
-@pytest.mark.parametrize(("item", "size"), [(1, 1), (1, 4), (4, 1), (4, 4), (2, 16), (8, 16), (16, 8)])
-def test_stores_of_any_width_mark_the_elements_that_they_touch(item, size):
-    count = 3 * 16 // item
-    buffer = GlobalMemory().allocate(np.zeros(count, f"V{item}"), "a")
-    buffer.store(np.array([1, 2]), np.zeros(2, f"V{size}").view(buffer.view(size).dtype), size)
-    touched = {byte // item for byte in range(size, 3 * size)}
-    assert np.flatnonzero(buffer.written_mask()).tolist() == sorted(touched)
-
-
 @pytest.mark.parametrize("count", [8, 9])
 def test_an_input_is_not_copied_before_something_changes_it(count):
     """A multiple of the widest access, and one that must be padded for it."""
@@ -96,56 +87,6 @@ def test_sectors_and_useful_bytes(index, sectors, useful):
     )
 
 
-def test_no_loads_means_no_efficiency():
-    source = 'extern "C" __global__ void k(int *out) { out[threadIdx.x] = 1; }'
-    _, result = run_cuda(source, np.zeros(32, np.int32))
-    assert "global_load_efficiency_pct" not in result.counters
-    assert result.counters["global_store_efficiency_pct"] == 100.0
-
-
-def test_a_partial_warp_counts_its_active_lanes():
-    source = """extern "C" __global__ void k(const float *in, float *out, int n) {
-    int i = threadIdx.x;
-    if (i < n)
-        out[i] = in[i];
-}"""
-    _, result = run_cuda(
-        source, np.zeros(64, np.float32), np.zeros(64, np.float32), scalars=(37,), block=(64, 1, 1)
-    )
-    assert result.counters["global_load_requests"] == 2
-    assert result.counters["global_load_sectors"] == 5
-    assert result.counters["global_load_useful_bytes"] == 37 * 4
-
-
-def test_local_arrays():
-    source = """extern "C" __global__ void k(int *out, int shift) {
-    int mine[16];
-    for (int i = 0; i < 16; ++i)
-        mine[(i + shift) & 15] = i * threadIdx.x;
-    out[threadIdx.x] = mine[(threadIdx.x + shift) & 15];
-}"""
-    (out,), result = run_cuda(source, np.zeros(64, np.int32), scalars=(3,), block=(64, 1, 1))
-    assert out.array().tolist() == [(t & 15) * t for t in range(64)]
-    assert result.counters["local_load_requests"] > 0
-
-
-def test_addresses_within_module_variables_and_parameters():
-    source = """__device__ int table[8] = {10, 11, 12, 13, 14, 15, 16, 17};
-struct pair { int first[4]; int second[4]; };
-__device__ const int *middle() {
-    unsigned long long at;
-    asm("mov.u64 %0, table+12;" : "=l"(at));
-    return (const int *)at;
-}
-extern "C" __global__ void k(int *out, const __grid_constant__ pair p) {
-    const int *second = &p.second[threadIdx.x % 4];
-    out[threadIdx.x] = middle()[threadIdx.x % 4] + 100 * table[5] + 10000 * *second;
-}"""
-    given = np.arange(1, 9, dtype=np.int32).tobytes()
-    (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(given,))
-    assert out.array().tolist() == [13 + t % 4 + 1500 + 10000 * (5 + t % 4) for t in range(32)]
-
-
 def test_predicated_multiply_adds_are_counted_as_they_run():
     source = """extern "C" __global__ void k(float *out, int limit) {
     float r = 1;
@@ -158,17 +99,6 @@ def test_predicated_multiply_adds_are_counted_as_they_run():
     (out,), result = run_cuda(source, np.zeros(64, np.float32), scalars=(20,), block=(64, 1, 1))
     assert out.array().tolist() == [2.0] * 20 + [0.5] * 44
     assert result.counters["ffma_thread_instructions"] == 20 + 5 * 44
-
-
-def test_struct_parameters():
-    source = """struct shape { int rows; double scale; float bias[3]; };
-extern "C" __global__ void k(double *out, shape s) {
-    out[threadIdx.x] = s.rows * s.scale + s.bias[threadIdx.x % 3];
-}"""
-    layout = np.dtype([("rows", "i4"), ("pad", "i4"), ("scale", "f8"), ("bias", "f4", 3), ("end", "i4")])
-    value = np.array([(3, 0, 0.5, (1, 2, 4), 0)], dtype=layout)
-    (out,), _ = run_cuda(source, np.zeros(32, np.float64), scalars=(value.tobytes(),))
-    assert out.array().tolist() == [1.5 + (1, 2, 4)[t % 3] for t in range(32)]
 
 
 def test_floats_added_atomically_lose_subnormals_in_global_memory_only():

@@ -13,8 +13,6 @@ from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
 from gpuprof.executor.program.ptx import (
     Instruction,
     Label,
-    Reg,
-    Variable,
     parse,
 )
 
@@ -31,51 +29,6 @@ def one(text: str) -> Instruction:
     """The only instruction of a kernel."""
     (item,) = body(text)
     return item
-
-
-def test_scopes_keep_their_names_apart_and_see_those_around_them():
-    items = body(
-        """{ .reg .b32 %r1; .reg .b32 t<2>; mov.u32 t1, %r2; mov.u32 %r1, t1; L: bra L; }
-        { .reg .b32 t1; mov.u32 %r1, t1; { mov.u32 t1, 3; } bra L; L: ret; }
-        mov.u32 %r1, 4;"""
-    )
-    moves = [item for item in items if isinstance(item, Instruction) and item.opcode[0] == "mov"]
-    first, second, third, inner, last = moves
-    assert first.operands[1] == Reg("%r2")
-    assert second.operands[1] == first.operands[0]
-    assert second.operands[0] != Reg("%r1") == last.operands[0] == third.operands[0]
-    assert third.operands[1] == inner.operands[0] != first.operands[0]
-    labels = [item.name for item in items if isinstance(item, Label)]
-    jumps = [
-        item.operands[0].name for item in items if isinstance(item, Instruction) and item.opcode[0] == "bra"
-    ]
-    assert labels == jumps
-    assert len(set(labels)) == 2
-
-
-def test_parameters_of_entries_and_functions():
-    module = parse(
-        HEAD
-        + """.func (.param .b32 r) f(.param .b64 a, .param .align 4 .b8 b[12]);
-        .visible .entry k(
-            .param .u64 .ptr .global .align 16 k_0,
-            .param .align 8 .b8 k_1[24],
-            .param .f32 k_2
-        ) .maxntid 256, 1, 1
-        { ret; }
-        .func (.param .b32 r) f(.param .b64 a, .param .align 4 .b8 b[12]) { ret; }"""
-    )
-    entry, function = module.functions["k"], module.functions["f"]
-    assert (entry.is_entry, function.is_entry) == (True, False)
-    assert entry.params == [
-        Variable("k_0", "param", 8, 8),
-        Variable("k_1", "param", 8, 24),
-        Variable("k_2", "param", 4, 4),
-    ]
-    assert (function.params, function.returns) == (
-        [Variable("a", "param", 8, 8), Variable("b", "param", 4, 12)],
-        [Variable("r", "param", 4, 4)],
-    )
 
 
 @pytest.mark.parametrize(
@@ -142,56 +95,7 @@ def widths(text: str, alignment: int = 256) -> list[int]:
     ]
 
 
-FOUR = "".join(f"ld.shared.b32 %r{i + 4}, [%r2+{4 * i}];" for i in range(4))
 WIDE, HALF, WORDS = [16], [8, 8], [4, 4, 4, 4]
-
-
-@pytest.mark.parametrize(
-    ("computed", "merged"),
-    [
-        # %r1 is a multiple of 16; %r3 is anything.
-        ("mov.u32 %r2, %r1;", WIDE),
-        ("cvt.u32.u64 %r2, %rd1;", WORDS),
-        ("not.b32 %r2, %r1;", WORDS),
-        ("add.s32 %r2, %r1, 32;", WIDE),
-        ("add.s32 %r2, %r1, 8;", HALF),
-        ("sub.s32 %r2, %r1, 4;", WORDS),
-        ("add.s32 %r2, %r1, %r3;", WORDS),
-        ("or.b32 %r2, %r1, 8;", HALF),
-        ("xor.b32 %r2, %r1, 16;", WIDE),
-        ("and.b32 %r2, %r3, -8;", HALF),
-        ("and.b32 %r2, %r3, -16;", WIDE),
-        ("min.s32 %r2, %r1, 64;", WORDS),
-        ("max.s32 %r2, %r1, 24;", WORDS),
-        ("selp.b32 %r2, %r1, 8, %p1;", HALF),
-        ("mul.lo.s32 %r2, %r3, 24;", HALF),
-        ("mul.lo.s32 %r2, %r1, %r3;", WIDE),
-        ("mul.hi.s32 %r2, %r1, 16;", WORDS),
-        ("mul.wide.u32 %rd2, %r3, 16; cvt.u32.u64 %r2, %rd2;", WIDE),
-        ("mad.lo.s32 %r2, %r3, 48, %r1;", WIDE),
-        ("mad.lo.s32 %r2, %r3, 40, %r1;", HALF),
-        ("mad.lo.s32 %r2, %r3, 48, 8;", HALF),
-        ("mad.hi.s32 %r2, %r1, %r1, %r1;", WORDS),
-        ("shl.b32 %r2, %r3, 3;", HALF),
-        ("shl.b32 %r2, %r3, 4;", WIDE),
-        ("shl.b32 %r2, %r3, %r1;", WORDS),
-        ("shr.u32 %r2, %r1, 0;", WORDS),
-        ("mov.u32 %r2, tile;", WIDE),
-        ("mov.u32 %r2, tile+8;", HALF),
-        ("mov.u32 %r2, tile; mov.u32 %r2, %r3;", WORDS),
-        ("mov.u32 %r2, 0; L: add.s32 %r2, %r2, 16; @%p1 bra L;", WIDE),
-        ("mov.u32 %r2, 0; L: add.s32 %r2, %r2, 8; @%p1 bra L;", HALF),
-        ("mov.u32 %r2, %r8; L: add.s32 %r2, %r2, 16; @%p1 bra L;", WORDS),
-    ],
-)
-def test_loads_merge_where_their_address_is_known_to_be_aligned(computed, merged):
-    given = "mov.u32 %r3, %tid.x; shl.b32 %r1, %r3, 4; cvt.u64.u32 %rd1, %r3; mov.u32 %r8, %tid.y;"
-    assert widths(given + computed + FOUR) == merged
-
-
-@pytest.mark.parametrize(("alignment", "merged"), [(16, WIDE), (8, HALF), (4, WORDS), (256, WIDE)])
-def test_loads_from_a_variable_merge_by_its_alignment(alignment, merged):
-    assert widths(FOUR.replace("%r2", "tile"), alignment) == merged
 
 
 SYNC = "bar.warp.sync -1;"

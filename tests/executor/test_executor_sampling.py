@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from executor_harness import cuda_program, run_cuda
+from executor_harness import cuda_program
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,15 +51,6 @@ def test_a_sample_has_corners_edges_and_interior():
     assert sorted(stratum.size for stratum in sample.strata) == [1, 1, 1, 1, 8, 8, 8, 8, 64]
 
 
-def test_the_largest_grid_is_listed_without_holding_it():
-    grid = (2**31 - 1, 65535, 65535)
-    for sample in (every_block(grid), choose_blocks(grid, 1000)):
-        last = sample.blocks(sample.count - 2, sample.count)
-        assert last.indices.tolist()[1] == [2**31 - 2, 65534, 65534]
-        assert len(last.weights) == len(last.strata) == 2
-    assert sample.total == grid[0] * grid[1] * grid[2]
-
-
 def test_an_empty_sample_is_refused():
     with pytest.raises(ValueError, match="at least one"):
         choose_blocks((2, 2, 1), 0)
@@ -87,15 +78,6 @@ def test_blocks_that_disagree_make_the_counts_estimates(trips, exact):
     )
     assert result.exact_sample is exact
     assert result.counters["global_store_requests"] == 64
-
-
-def test_batches_agree_with_one_another():
-    (_, target), result = run_cuda(
-        SOURCE, np.array([3] * 5000, np.int32), np.zeros(160000, np.int32), grid=(5000, 1, 1)
-    )
-    assert (target.array() == 9).all()
-    assert result.counters["global_load_requests"] == 5000 * 4
-    assert result.lines[6]["global_store_requests"] == 5000
 
 
 class Stopped(Exception):

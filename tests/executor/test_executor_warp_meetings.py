@@ -52,15 +52,6 @@ def test_lanes_of_three_branches_exchange_as_if_they_were_together(name, follow)
     assert results(apart, follow_undefined=follow) == results(f"{start} {use} out[t] = d;")
 
 
-@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - {"idx", "bfly", "up"}))
-def test_lanes_with_masks_of_their_own_exchange_among_themselves(name):
-    """Quarters of a warp at one place, against quarters that come one after the other."""
-    start = "unsigned v = 3 * t % 96 + 1, d = 9; const unsigned mine = 0xffu << t % 32 / 8 * 8;"
-    use = asm(OPERATIONS[name], "mine")
-    one_by_one = f"{start} for (int i = 0; i < 4; ++i) if (t % 32 / 8 == i) {{ {use} }} out[t] = d;"
-    assert results(f"{start} {use} out[t] = d;") == results(one_by_one)
-
-
 def test_lanes_at_a_join_go_on_to_the_operation_that_the_others_wait_at():
     """Half of a warp votes within the branch, the other half behind it: with one mask, in one vote."""
     found = results("""unsigned d = 0, late = 0;

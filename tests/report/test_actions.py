@@ -10,7 +10,6 @@ from synthetic_runs import CONFLICTS, CYCLES, DEVICE, Gemm, Transpose, at, bound
 
 from gpuprof.analysis.actions import Action, actions_of
 from gpuprof.analysis.kinds import is_reference
-from gpuprof.analysis.latency import flight
 from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
@@ -77,25 +76,6 @@ def test_of_a_case_with_a_time_waste_lowers_the_bound_and_says_so():
     assert (few, first.lowers_bound) == ("grid", True)
 
 
-def test_a_waste_that_hardly_counts_stands_behind_what_does():
-    few = {**CONFLICTS, "shared_load_bank_conflicts": 0.5 * CYCLES}
-    _, actions = found(counted(few), "sim")
-    factors = [action.factor for action in actions if action.factor]
-    assert "conflict" not in actions[0].why
-    assert factors[0] > 1.1 > factors[-1]
-
-
-def test_scattered_lanes_are_coalesced():
-    scattered = {
-        "l1_passes": 8 * CYCLES,
-        "global_load_requests": CYCLES,
-        "global_load_sectors": 32 * CYCLES,
-        "global_load_useful_bytes": 128 * CYCLES,
-    }
-    _, (first, *_) = found(counted(scattered), "sim")
-    assert "coalesce global loads" in first.do
-
-
 def test_fewer_instructions_are_bounded_by_the_arithmetic_that_is_needed():
     needed = 2048**3 / 32
     values = {
@@ -107,12 +87,6 @@ def test_fewer_instructions_are_bounded_by_the_arithmetic_that_is_needed():
     assert key == "issue"
     assert first.factor == pytest.approx(2, rel=0.01)
     assert "2 instructions are issued for each FMA" in first.why
-
-
-def test_of_a_problem_that_only_moves_wider_accesses_help():
-    values = {"warp_instructions": 64 * CYCLES, "pipe_lsu_instructions": 60 * CYCLES}
-    key, (first, *_) = found(counted(values, Transpose(1024, 1024)), "sim")
-    assert (key, first.do) == ("issue", "use 16-byte accesses")
 
 
 def test_at_its_roof_less_work_is_what_is_left():
@@ -151,22 +125,6 @@ def test_hidden_latency_is_a_matter_of_what_is_in_flight():
     assert any("at most 128 registers a thread, not 255" in action.do for action in actions)
     spilled = replace(case, resources=Resources(255, 0, 0, 64))
     assert "64 B a thread" in found(at(spilled, 2000))[1][0].why
-
-
-def test_passes_of_shared_memory_arrive_sooner_than_those_of_l1():
-    passes, held = {"l1_passes": CYCLES}, Occupancy(50.0, "threads", 1)
-    for shared, cycles in ((0.0, 45), (0.5, 34), (1.0, 23)):
-        values = {**passes, "shared_load_wavefronts": shared * CYCLES}
-        needs = flight(counted(values, occupancy=held), DEVICE, "l1")
-        assert needs.cycles == needs.needed == cycles
-
-
-def test_where_the_copy_engine_fetches_more_blocks_are_no_help():
-    held = {"occupancy": Occupancy(12.5, "registers", 1), "resources": Resources(168, 0, 0, 0)}
-    values = {"ffma_thread_instructions": 128 * CYCLES, "bulk_load_bytes": 1 << 20}
-    _, actions = found(at(counted(values, block=(384, 1, 1), **held), 2000))
-    assert not any("reside" in action.do for action in actions)
-    assert any("work of several tiles" in action.do for action in actions)
 
 
 def test_what_nobody_counted_is_to_be_counted():

@@ -13,7 +13,6 @@ from synthetic_runs import (
     gemm_case,
     gemm_run,
     record,
-    referenced_run,
     run,
     sim_run,
     transpose_run,
@@ -29,7 +28,6 @@ from gpuprof.analysis.speed import Speed, limit_of, speed_of
 from gpuprof.analysis.why import wasted_sectors
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
-from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
 from gpuprof.results import Counter, Measurement, Run
 
 SMALL, LARGE = Gemm(256, 256, 256), Gemm(4096, 4096, 4096)
@@ -52,15 +50,6 @@ def speed(of: Run, case: Measurement) -> Speed:
 
 
 class TestGroups:
-    def test_the_heading_names_the_types_of_the_arrays_where_none_is_the_runs(self) -> None:
-        (group,) = groups(gemm_run())
-        assert group.title == "GEMM, float32, row-major"
-        half, index = ArrayDeclaration(("n",), dtype="f16"), ArrayDeclaration(("n",), "out", "u32")
-        fixed = replace(group.operation, arrays={"x": half, "y": half, "i": index}, scalars={})
-        assert replace(group, operation=fixed).title == "GEMM, float16 and uint32, row-major"
-        scaled = replace(fixed, scalars={"a": ScalarDeclaration("real")})
-        assert replace(group, operation=scaled).title == "GEMM, float32, row-major"
-
     def test_sizes_are_ordered_by_work_and_not_by_name(self) -> None:
         sizes = [Gemm(n, n, n) for n in (4096, 128, 1024)]
         (group,) = groups(run("gpu", [], [gemm_case("naive", problem, 10.0) for problem in sizes]))
@@ -174,14 +163,6 @@ class TestLadder:
             found = answer_of(of, built)
             assert (found.kind, found.shape, found.bound_us) == ("bounded", f"TILE={stands}", least)
 
-    def test_copies_are_neither_fastest_nor_compared_with_transposes(self) -> None:
-        found = ladder(transpose_run(), "2048")
-        copy, fastest = found.rung("copy_row").speed, found.rung("naive_col").speed
-        assert copy is not None
-        assert fastest is not None
-        assert copy.median_us < fastest.median_us
-        assert (found.fastest, found.rung("naive_row").previous) == ("naive_col", None)
-
 
 class TestClaims:
     def claims(self, old: dict[str, Counter], new: dict[str, Counter], after="a", **moves):
@@ -228,21 +209,6 @@ class TestClaims:
         assert [direction(*pair) for pair in pairs] == words
 
 
-class TestReferences:
-    def test_the_vendor_is_the_base_and_the_cpu_is_not(self) -> None:
-        of = referenced_run()
-        found = ladder(of, "4096")
-        assert found.reference == "cublas"
-        assert found.rung("reg_2x1").vs_reference == pytest.approx(2650 / 9920)
-        only_cpu = replace(of, cases=tuple(case for case in of.cases if case.kernel != "cublas"))
-        assert ladder(only_cpu, "4096").reference is None
-
-    def test_a_copy_is_no_base_for_transposes(self) -> None:
-        found = ladder(referenced_run(), "2048", group=1)
-        assert (found.reference, found.fastest) == ("cublas_geam", "naive_col")
-        assert found.rung("device_copy").vs_reference is None
-
-
 def moved(**values: float) -> tuple[str, ...]:
     return tuple(wasted_sectors(replace(transpose_run().cases[0], counters=counters("ncu", **values))))
 
@@ -275,22 +241,3 @@ class TestCounters:
         assert value(annotated, name) == 82.5
         theirs = counters("ncu", global_load_efficiency_pct=81.0)
         assert value(replace(annotated, counters=theirs), name) == 81.0
-
-    def test_half_a_sum_is_no_sum(self) -> None:
-        held = counters(global_load_sectors=10.0, global_store_sectors=5.0)
-        unmeasured = replace(held["global_store_sectors"], value=None, reason="needs a newer ncu")
-        case = replace(sim_run().cases[0], counters={**held, "global_store_sectors": unmeasured})
-        assert sector_ratio(case) is None
-
-
-class TestCharts:
-    def test_roofline_uses_the_ideal_intensity_and_a_transpose_has_none(self) -> None:
-        (group,) = groups(gemm_run())
-        roofline = build_roofline(gemm_run(), group)
-        assert roofline is not None
-        ideal = roofline.levels[-1]
-        assert (ideal.key, [roof.measured for roof in ideal.memory_roofs]) == ("ideal", [False, True])
-        point = next(point for point in ideal.points if point.size == "4096")
-        assert point.flop_per_byte == pytest.approx(2 * 4096**3 / (3 * 4096**2 * 4))
-        assert not any(point.kernel == "smem_panel" and point.size == "4096" for point in ideal.points)
-        assert build_roofline(transpose_run(), groups(transpose_run())[0]) is None

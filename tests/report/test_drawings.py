@@ -112,21 +112,6 @@ class TestBars:
         unit = max(ends[::3]) / max(values[::3])
         assert ends == pytest.approx([unit * value for value in values], abs=0.02)
 
-    def test_a_limit_far_beyond_the_bars_is_told_beside_the_axis(self) -> None:
-        small = page_of("gemm").charts["chart-1"]
-        metric, tree = small.data["choices"][0], parsed(small.drawing)
-        assert metric["lines"][0]["value"] > 2.5 * max(bar["high"] for bar in metric["bars"] if bar)
-        assert not [item for item in of_class(tree, "limit") if item.get("x1") != "50%"]
-        assert f"beyond this axis: {metric['lines'][0]['label']}" in words(tree)
-
-    def test_a_near_limit_ends_the_axis(self) -> None:
-        view = page_of("transpose").charts["chart-1"]
-        lines = [item for item in of_class(parsed(view.drawing), "limit") if item.get("x1") != "50%"]
-        values = [line["value"] for line in view.data["choices"][0]["lines"]]
-        assert [percent(line, "x1") for line in lines] == pytest.approx(
-            [100 * value / max(values) for value in values], abs=0.01
-        )
-
     def test_of_many_the_slower_are_folded_but_neither_library_nor_first_rung(self) -> None:
         page = build_page(many_run())
         view = [view for view in page.charts.values() if view.data["kind"] == "bars"][-1]
@@ -137,40 +122,6 @@ class TestBars:
         assert {rung.kernel.id for rung in ladder.rungs if rung.is_reference} <= set(shown)
         folded = [item for item in parsed(view.drawing).iter("li") if "folded" in item.get("class", "")]
         assert len(folded) == view.rows - len(shown)
-
-    def test_folded_bars_do_not_shorten_the_others_and_are_marked_where_the_axis_ends(self) -> None:
-        page = build_page(read_run(SAMPLES / "gemm-h200.json"))
-        view = [view for view in page.charts.values() if view.data["kind"] == "bars"][-1]
-        place = view.choices.index("Time")
-        metric = view.data["choices"][place]
-        rows = list(parsed(drawings(view.data)[place]).iter("li"))
-        cut = 0
-        for row, bar, record in zip(rows, metric["bars"], view.data["rows"], strict=True):
-            assert record["folded"] or not bar or bar["end"] <= metric["x"]["high"]
-            if bar:
-                beyond = bar["end"] > metric["x"]["high"]
-                assert beyond == words(row).startswith(f"{record['name']}→")
-                assert float(next(row.iter("svg")).attrib["style"].removeprefix("--end:")) <= 1.0
-                cut += beyond
-        assert cut
-
-    @pytest.mark.parametrize("name", ["softmax-h200", "reduce-h200", "gemm-h200"])
-    def test_the_roof_is_a_rate_of_the_unit_of_the_bars(self, name: str) -> None:
-        page = build_page(read_run(SAMPLES / f"{name}.json"))
-        ladder = page.groups[0].sizes[-1].ladder
-        view = [view for view in page.charts.values() if view.data["kind"] == "bars"][-1]
-        metric = view.data["choices"][0]
-        speeds = {rung.kernel.id: rung.speed for rung in ladder.rungs}
-        for row, bar in zip(view.data["rows"], metric["bars"], strict=True):
-            speed = speeds.get(row["name"])
-            if bar and speed and speed.limit and speed.limit.name in {"compute", "bandwidth"}:
-                share = 100 * bar["value"] / metric["lines"][0]["value"]
-                assert share == pytest.approx(speed.pct_of_limit)
-
-    def test_few_are_all_shown_and_each_knows_its_rung(self) -> None:
-        assert self.view.rows == 0
-        places = [int(row.attrib["style"].removeprefix("order:")) for row in self.rows()]
-        assert [self.ladder.rungs[place] for place in places] == self.rungs
 
     def test_a_mark_is_the_measured_time_beyond_the_bound(self) -> None:
         view = page_of("counted").charts["chart-1"]
@@ -204,26 +155,6 @@ def test_lines_go_through_the_rates() -> None:
     assert "reg_2x1, 4096: 13.9 TFLOP/s" in [words(item) for item in tree.iter("title")]
 
 
-def test_a_logarithmic_axis_has_equal_steps_for_equal_factors() -> None:
-    view = next(view for view in page_of("gemm").charts.values() if view.data["title"].startswith("Rate"))
-    tree = parsed(drawings(view.data)[1])
-    places = {
-        words(mark): (percent(mark, "x"), percent(mark, "y"))
-        for mark in of_class(tree, "mark")
-        if "swatch" not in mark.get("class", "")
-    }
-    shown = [series for series in view.data["choices"][1]["series"] if series["shown"]]
-    points = [
-        (places[f"{series['name']}, {text}"][1], log10(y))
-        for series in shown
-        for y, text in zip(series["y"], series["text"], strict=True)
-    ]
-    (low, low_log), (high, high_log) = max(points), min(points)
-    slope = (high - low) / (high_log - low_log)
-    for place, logarithm in points:
-        assert place == pytest.approx(low + slope * (logarithm - low_log), abs=0.05)
-
-
 def test_roofs_and_points_lie_on_logarithmic_axes() -> None:
     view = next(view for view in page_of("gemm").charts.values() if view.data["title"].startswith("Roofline"))
     for choice, level in enumerate(view.data["choices"]):
@@ -247,17 +178,6 @@ def test_roofs_and_points_lie_on_logarithmic_axes() -> None:
                 decade = (x2 - x) / (x2_log - x_log)
                 height = -(y2 - y) / (y2_log - y_log)
                 assert up / across == pytest.approx(height / decade, rel=0.02)
-
-
-def test_a_roofline_of_many_draws_those_that_tell_most() -> None:
-    page = build_page(read_run(SAMPLES / "gemm-h200.json"))
-    (group,) = page.groups
-    assert group.roofline_chart is not None
-    ladder = group.sizes[-1].ladder
-    for level in group.roofline_chart.data["choices"]:
-        shown = {item["name"] for item in level["series"] if item["shown"]}
-        assert len(shown) <= 7 < len(level["series"])
-        assert {ladder.fastest, "naive"} <= shown
 
 
 class TestScale:

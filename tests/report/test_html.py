@@ -111,12 +111,6 @@ def test_hostile_strings_add_no_element() -> None:
     assert len(reader.scripts) == 5
 
 
-def test_plotly_comes_once_and_only_with_charts() -> None:
-    assert reader_of("gemm").block("gpuprof-plotly").count("plotly.js v") == 1
-    assert "plotly.js v" not in page_of("gemm")
-    assert "gpuprof-plotly" not in reader_of("empty").attributes("id")
-
-
 #: What a line calls the times in it where they are bounds; a kernel's row stands under such a heading.
 BOUNDS = re.compile(
     r"[Cc]annot be faster than|not timed; lower bounds|"

@@ -5,14 +5,11 @@
 from dataclasses import replace
 
 import pytest
-from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, counted_run, run
+from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, run
 
-from gpuprof.analysis.groups import groups
 from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import limits_of, shifts
 from gpuprof.analysis.lines import LineCounts
-from gpuprof.analysis.roofline import build_roofline
-from gpuprof.report.bound_picture import BoundPicture, note
 from gpuprof.results import SourceLine
 
 
@@ -78,23 +75,3 @@ def test_the_line_that_causes_most_of_it_is_named_and_marked():
     counts = LineCounts(case)
     assert [counts.share_pct(line, *counts.binding) for line in (10, 12)] == [30, 70]
     assert [counts.is_most(line, *counts.binding) for line in (10, 12)] == [False, True]
-
-
-def test_the_picture_has_one_axis_for_bounds_and_time():
-    found = limits(at(counted(CONFLICTS), 12_500))
-    picture = BoundPicture(found, found.text)
-    binding, second = found.floors[:2]
-    assert picture.place(found.measured_us) == pytest.approx(100 / 1.04)
-    assert picture.place(binding.bound.least_us) == pytest.approx(80 / 1.04)
-    assert picture.place(second.bound.least_us) == pytest.approx(8 / 1.04)
-    assert binding.share_pct == pytest.approx(80)
-    assert note(binding).endswith(" passes / 132 SMs / 1 per cycle / 1.98 GHz.")
-
-
-def test_without_a_time_a_point_stands_at_what_its_bounds_allow():
-    held = replace(counted_run(), backend="sim")
-    cases = tuple(replace(case, timing=None, throughput=None) for case in held.cases)
-    held = replace(held, cases=cases)
-    roofline = build_roofline(held, groups(held)[0])
-    assert roofline is not None
-    assert all(point.by == "bound" for level in roofline.levels for point in level.points)

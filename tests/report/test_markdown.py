@@ -30,14 +30,6 @@ def heads(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
 
 
-def test_a_table_holds_what_a_page_has_room_for() -> None:
-    first, second = heads(shown("referenced"))
-    assert {"kernel", "time", "rate", "vs cuBLAS"} <= set(first)
-    assert "vs cuBLAS geam" in second
-    assert "warm" not in first
-    assert max(len(first), len(second)) <= 12
-
-
 def test_a_case_without_figures_has_its_reason_below() -> None:
     text = shown("gemm")
     assert re.search(r"^\| `smem_panel` \|.* ✗ failed (\| – )+", text, re.MULTILINE)
@@ -54,12 +46,6 @@ def test_a_remark_of_several_cases_is_told_once() -> None:
         case.kernel: ", ".join(c.problem.label for c in cases if c.kernel == case.kernel) for case in cases
     }
     assert all(f"{kernel} {held}" in line.replace("\\", "") for kernel, held in sizes.items())
-
-
-def test_the_kernel_that_was_chosen_stands_beside_the_one_that_chose() -> None:
-    text = shown("chosen")
-    assert re.search(r"^\| \*\*`by_size`\*\* \|.*→ float4\\_4x4 16x16", text, re.MULTILINE)
-    assert "names no kernel for this size on this device." in text
 
 
 def test_hostile_strings_stay_text() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from synthetic_runs import RUNS, chosen_run, gemm_run, sim_run
+from synthetic_runs import RUNS, gemm_run, sim_run
 
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.status import status_of
@@ -82,20 +82,6 @@ def in_ascii(document: Document) -> str:
     return raw.getvalue().decode()
 
 
-def test_colour_only_adds_codes() -> None:
-    coloured = table(gemm_run(), 100, color=True)
-    assert "\x1b[" in coloured
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == table(gemm_run(), 100, color=False)
-
-
-def test_the_kernel_that_was_chosen_is_named_with_its_block() -> None:
-    lines = table(chosen_run(), 160).splitlines()
-    shown = {line.split()[1]: line for line in lines if line.startswith("by_size")}
-    assert "→ reg_2x1 32x16" in shown["128"]
-    assert "→ float4_4x4 16x16  " in shown["4096"]
-    assert "1x1" not in shown["4095"]
-
-
 @pytest.mark.parametrize("name", ["sim", "compiled"])
 def test_without_a_gpu_no_time_is_printed(name: str) -> None:
     for text in (table(RUNS[name](), 140), answer(RUNS[name]())):
@@ -122,14 +108,6 @@ def test_an_answer_of_many_sizes_has_a_line_each_for_some(make: Callable[[], Run
     assert len(lines) <= 34
     assert sum(kernel in line for line in lines) > 10
     assert any(re.match(r"\d+ more sizes", line) for line in lines)
-
-
-def test_an_answer_tells_a_reason_that_several_kernels_share_once() -> None:
-    run = gemm_run()
-    shared = [replace(case, outcome="incorrect", reason="Alike.", timing=None) for case in run.cases[:2]]
-    text = folded(answer(replace(run, cases=(*shared, *run.cases[2:]))))
-    assert text.count("Alike.") == 1
-    assert all(case.kernel in text.partition(" incorrect: Alike.")[0] for case in shared)
 
 
 def test_of_equal_bounds_answer_and_table_name_the_same_kernel() -> None:
@@ -168,14 +146,6 @@ def test_what_does_not_apply_is_counted_unless_it_was_named() -> None:
     file = io.StringIO()
     show_run(replace(run, argv=("gemm", "-k", "naive,dmma:BM=64")), file=file)
     assert "Not for f32." in file.getvalue()
-
-
-def test_what_is_not_counted_yet_limits_nothing() -> None:
-    text = answer(gemm_run(), pending=True)
-    rows = [line for line in text.splitlines() if line.startswith(("reg_2x1", "naive"))]
-    assert rows
-    assert all(line.endswith("…") for line in rows)
-    assert "-bound" not in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)

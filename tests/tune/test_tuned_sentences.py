@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuprof.analysis.tuned import TunedRow, TunedSize, answer_sentence, space_sentence, tie_sentence
-from gpuprof.results import OTHER_REASONS, Model, ProblemRecord, Tuned
+from gpuprof.results import Model, ProblemRecord, Tuned
 
 PROBLEM = ProblemRecord("scale", {"n": 4096}, "f32", {}, {}, 1, 1)
 
@@ -71,33 +71,3 @@ def space(combinations: int, evaluated: int, ruled_out: dict[str, int] | None = 
     return space_sentence(
         size(combinations=combinations, evaluated=evaluated, ruled_out=ruled_out or {}, **what)
     )
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        (space(1, 1), "1 combination: 1 can run, 1 timed"),
-        (space(1200, 20), "1,200 combinations: 1,200 can run, 20 timed"),
-        (space(3, 0, by="bound"), "3 combinations: 3 can run, 0 executed"),
-        (
-            space(9, 0, {"It needs too much.": 9}),
-            "9 combinations: 0 can run, 0 timed. 9 ruled out without a launch: 9 because it needs too much",
-        ),
-        (
-            space(20, 5, {"No block fits.": 4, "x is odd.": 6, OTHER_REASONS: 5}),
-            "20 combinations: 5 can run, 5 timed. 15 ruled out without a launch:"
-            " 6 because x is odd; 4 because no block fits; 5 for other reasons",
-        ),
-        (
-            space(20, 16, {"a": 1, "b": 1, "c": 1, "d": 1}),
-            "20 combinations: 16 can run, 16 timed. 4 ruled out without a launch:"
-            " 1 because a; 1 because b; 1 because c; 1 for other reasons",
-        ),
-        (
-            space(20, 5, uncompiled=2),
-            "20 combinations: 20 can run, 5 timed, 2 not compiled in time; the same command continues there",
-        ),
-    ],
-)
-def test_the_space(said, told):
-    assert said == told

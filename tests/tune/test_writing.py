@@ -62,29 +62,10 @@ def test_defaults_change_in_place_and_nothing_else_does():
     )
 
 
-def test_what_a_header_says_already_is_left_alone():
-    (kernel,) = read(TILES).kernels
-    assert with_defaults(TILES, kernel, point(TILE=32, UNROLL=1, MODE=-2), read) == TILES
-
-
-def test_negative_values_are_replaced_whole():
-    (kernel,) = read(TILES).kernels
-    text = with_defaults(TILES, kernel, point(TILE=32, UNROLL=1, MODE=3), read)
-    assert "MODE=3\n" in text
-
-
 def test_a_field_that_cannot_be_followed_is_refused_and_named():
     (kernel,) = read(TILES).kernels
     with pytest.raises(InputError, match="UNROLL in a way that cannot be edited"):
         with_defaults(TILES, kernel, point(TILE=32, UNROLL=4, MODE=-2), read)
-
-
-def test_inline_parameters():
-    text = TILES.replace('[parameters]\nTILE = 32         # edge of a tile\n"UNROLL" = 1\nMODE=-2\n', "")
-    text = text.replace("[launch]", "parameters = { TILE = 32, UNROLL = 1, MODE = -2 }\n[launch]")
-    (kernel,) = read(text).kernels
-    found = with_defaults(text, kernel, point(TILE=64, UNROLL=2, MODE=5), read)
-    assert "parameters = { TILE = 64, UNROLL = 2, MODE = 5 }" in found
 
 
 def test_every_shipped_header_takes_other_defaults_and_keeps_the_rest():

@@ -88,15 +88,6 @@ def test_a_figure_that_was_not_measured_says_why(run):
     assert case.figures.why_not("block_threads") == ""
 
 
-def test_a_counter_that_a_gpu_did_not_count_names_what_counts_it(measured):
-    case = measured.case("naive", size="4096")
-    with pytest.raises(gpuprof.NotMeasured, match=r"hardware counters were not asked .*lines=True"):
-        _ = case.counters.global_load_efficiency_pct
-    with pytest.raises(gpuprof.NotMeasured, match=r"not comparable|no rung") as caught:
-        _ = case.figures.gain
-    assert "lines=True" not in str(caught.value)
-
-
 def test_an_unknown_figure_is_named(run):
     case = run.cases[0]
     with pytest.raises(AttributeError, match="no figure 'load_efficiency'"):
@@ -245,23 +236,6 @@ def test_ctrl_c_hands_over_what_was_measured():
         )
     assert isinstance(caught.value, gpuprof.Interrupted)
     assert [case.kernel for case in caught.value.run.cases] == ["copy_row"]
-
-
-def test_blocks_scalars_and_files(tmp_path):
-    run = gpuprof.profile("transpose", kernels="naive_row", sizes=[40, 24], block=(8, 32), device="none")
-    assert [(case.size, case.block) for case in run.cases] == [("40", (8, 32, 1)), ("24", (8, 32, 1))]
-    run = gpuprof.profile(
-        "transpose", kernels="naive_row", sizes=(40, 24), block=[(8, 32), 16], device="none"
-    )
-    assert [(case.size, case.block) for case in run.cases] == [("40x24", (8, 32, 1)), ("40x24", (16, 1, 1))]
-    run = gpuprof.profile("gemm", kernels="naive", sizes=8, scalars={"beta": 2}, dtype="f64", device="sim")
-    assert run.record.cases[0].problem.scalars == {"alpha": 1.0, "beta": 2.0}
-    assert run.cases[0].ok
-    source = tmp_path / "naive_row.cu"
-    shipped = Path(gpuprof.__file__).parent / "kernels" / "transpose" / "naive_row.cu"
-    source.write_text(shipped.read_text())
-    run = gpuprof.profile(source, sizes=8, device="sim")
-    assert [(case.kernel, case.ok) for case in run.cases] == [("naive_row", True)]
 
 
 @each(

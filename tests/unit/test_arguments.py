@@ -60,20 +60,6 @@ def test_each_argument_is_as_wide_as_the_kernel_takes_it():
     )
 
 
-def test_a_constant_fits_any_integer_that_holds_it(monkeypatch):
-    monkeypatch.setitem(NAMES, "transpose", ["1", "300", "in", "out"])
-    bound = bind("bool nx, short ny, real *in, real *out", Transpose(64, 64))
-    assert [one.content for one in bound[:2]] == [b"\1", struct.pack("<h", 300)]
-    with pytest.raises(CaseFailure, match="and 300 is"):
-        bind("bool nx, char ny, real *in, real *out", Transpose(64, 64))
-
-
-def test_double_problem_passes_doubles():
-    signature = "int m, int n, int k, real al, real *A, real *B, real be, real *C"
-    bound = bind(signature, Gemm(1, 1, 1, "f64", alpha=0.1))
-    assert bound[3] == ValueArgument("alpha", struct.pack("<d", 0.1))
-
-
 @pytest.mark.parametrize(
     ("signature", "words"),
     [
@@ -98,11 +84,6 @@ def test_misfit_is_refused_by_name(signature, words):
     if "long long in" in signature or "*nx" in signature:
         with pytest.raises(CaseFailure, match=words):
             bind(signature, Transpose(64, 64), arch="sm_100")
-
-
-def test_integer_in_the_place_of_a_factor_is_refused():
-    with pytest.raises(CaseFailure, match=r"argument 4 of k is `int al`, .* alpha is a number of type float"):
-        bind("int a, int b, int c, int al, real *A, real *B, real be, real *C", Gemm(8, 8, 8))
 
 
 def test_parameters_that_bear_the_arguments_names_tell_the_order():
@@ -150,10 +131,6 @@ HALF, FLOAT, INT, LONG = (ELEMENT_TYPES[name] for name in ("f16", "f32", "i32", 
 )
 def test_a_pointer_is_held_against_the_element_type(written, element, fits):
     assert points_to(written, element) is fits
-
-
-def test_vectors_and_halves_of_an_array_are_the_kernels_affair():
-    assert bind("int nx, int ny, const float4 *in, void *out", Transpose(64, 64))[2] == ArrayArgument("in")
 
 
 @pytest.mark.parametrize(

@@ -181,22 +181,6 @@ def test_what_is_for_a_source_is_refused(tmp_path, kernel, new):
         ladder_of([path])
 
 
-@pytest.mark.parametrize("ending", [".ptx", ".cubin"])
-def test_a_file_without_a_header_says_where_it_may_stand(tmp_path, kernel, ending):
-    path = written(tmp_path, kernel, ending)
-    path.with_suffix(".toml").unlink(missing_ok=True)
-    if ending == ".ptx":
-        path.write_text(kernel.ptx)
-    with pytest.raises(HeaderError, match=r"mine\.toml beside it may hold it"):
-        ladder_of([path])
-
-
-def test_a_broken_header_beside_is_told_with_its_own_line(tmp_path, kernel):
-    path = written(tmp_path, kernel, ".cubin", HEADER + "grid = nothing\n")
-    with pytest.raises(HeaderError, match=rf"mine\.toml: .*line {HEADER.count(chr(10)) + 1},"):
-        ladder_of([path])
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"no ELF", b"\x7fELF\x02\x01" + bytes(200), b"\x7fELF\x02\x01\xff" * 99]
 )

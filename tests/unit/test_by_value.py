@@ -161,42 +161,12 @@ def test_tolerance_follows_the_type_and_the_mean_or_what_is_said(tmp_path):
     assert (whole.relative, whole.absolute) == (0, 0)
 
 
-def test_an_infinity_that_is_expected_does_not_loosen_the_rest(tmp_path):
-    values = np.array([1.0, np.inf, 1.0], np.float32)
-    assert problem_of(read(tmp_path, {"y": None}, {"y": values})).bound("y").absolute == 32 * 2.0**-24
-
-
-@pytest.mark.parametrize("values", [[0, 255], [0.0, 255.0]])
-def test_what_is_expected_of_integers_may_be_any_that_they_hold(in_folder, values):
-    call = read(in_folder, {"y": np.zeros(2, np.uint8)}, {"y": np.array(values)})
-    assert problem_of(call).reference({})["y"].values.tolist() == [0, 255]
-
-
-def test_tolerance_of_zero_is_one_and_the_other_is_zero(tmp_path):
-    for more, found in (
-        ({"relative": 0}, (0, 0)),
-        ({"absolute": 0.25}, (0, 0.25)),
-        ({"relative": {"y": 0.5}}, (0.5, 0)),
-    ):
-        bound = problem_of(read(tmp_path, {"y": None}, {"y": Y}, **more)).bound("y")
-        assert (bound.relative, bound.absolute) == found
-    whole = np.full(3, np.inf, np.float32)
-    bound = problem_of(read(tmp_path, {"y": None}, {"y": whole})).bound("y")
-    assert (bound.relative, bound.absolute) == (32 * 2.0**-24, 0)
-
-
 def test_products_of_neighbouring_extents_are_sizes(tmp_path):
     cube = np.zeros((2, 3, 5), np.float32)
     numbers = {"a": 2, "b": 3, "c": 5, "ab": 6, "bc": 15, "abc": 30, "ac": 10}
     call = read(tmp_path, {**numbers, "x": cube, "y": Y}, {"y": Y})
     assert set(call.operation.dimensions) == {"a", "b", "c", "ab", "bc", "abc"}
     assert call.scalars == {"ac": 10}
-
-
-def test_run_is_of_the_first_arrays_type_that_a_run_may_have(tmp_path):
-    kinds = [np.zeros(12, kind) for kind in (np.int32, np.float64, np.float32)]
-    assert read(tmp_path, dict(zip("abc", kinds, strict=True)), {"c": Y}).dtype == "f64"
-    assert read(tmp_path, {"a": kinds[0]}, {"a": kinds[0]}).dtype == "f32"
 
 
 def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Included files travel with their kernel, by names that NVRTC finds; what cannot be is one sentence."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Measure, decode, encode
 from gpuprof.problems.problem import Problem
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
 HEADER = """/*gpuprof
 operation = "copy_of"
@@ -196,25 +194,6 @@ def test_folder_that_cannot_be_searched(tmp_path):
         parse_preprocessing([tmp_path / "host"], [])
 
 
-def test_cudas_own_headers_do_not_travel(tmp_path):
-    toolkit = tmp_path / "toolkit"
-    write(toolkit / "cuda_fp16.h", "#define FP16 1")
-    path = kernel_file(tmp_path / "home", "#include <cuda_fp16.h>")
-    kernel = load_kernels(path, None, parse_preprocessing([toolkit], [])).kernels[0]
-    assert kernel.headers == {}
-    assert kernel.compile_options == (f"--include-path={toolkit}",)
-
-
-def test_files_that_include_each_other_are_read_once(tmp_path):
-    write(tmp_path / "a.h", '#include "b.h"\n#include "/dev/zero"\n')
-    write(tmp_path / "b.h", '#include "a.h"\n#include "a.h"\n')
-    found = carried_files('#include "a.h"', tmp_path / "k.cu", ())
-    assert set(found) == {"a.h", "b.h"}
-    os.symlink("a.h", tmp_path / "other.h")
-    both = carried_files('#include "other.h"\n#include "a.h"', tmp_path / "k.cu", ())
-    assert both["a.h"] == '#include "other.h"\n'
-
-
 def test_files_too_large_to_travel_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(carried, "MOST_BYTES", 1 << 20)
     write(tmp_path / "a.h", "x" * (1 << 20) + "\n")
@@ -254,12 +233,6 @@ def test_parameter_that_the_source_gives_a_value_itself_is_refused(tmp_path, sou
         load_kernels(path)
 
 
-def test_types_and_template_parameters_of_the_source_are_no_macros():
-    source = "template <class real, int BLOCK_X> __global__ void k(real *x) { *x = BLOCK_X; }"
-    compiled = compile_source(source, "k.cu", "k<float, 7>", compiler_options("sm_80"))
-    assert "_Z1kIfLi7EEvPT_" in compiled.entry
-
-
 def test_include_and_define_on_the_command_line_are_for_own_kernels(tmp_path):
     process = gpuprof("transpose", "-k", "naive_row", "-D", "A=1", "--device", "none", cwd=tmp_path)
     assert process.returncode == 2
@@ -274,11 +247,3 @@ def test_include_and_define_on_the_command_line_are_for_own_kernels(tmp_path):
     assert process.returncode == 0, process.stderr
     process = gpuprof("run", "k.cu", "-D", "N_GIVEN=2", *options, "-o", "o", cwd=tmp_path)
     assert process.returncode == 1
-
-
-def test_a_file_whose_name_is_no_ascii_is_included_in_every_locale(tmp_path):
-    write(tmp_path / "größe.h", "#define SIZE 3\n")
-    kernel_file(tmp_path, '#include "größe.h"', "SIZE")
-    plain = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
-    done = gpuprof("run", "k.cu", "--device", "none", "-o", "out", cwd=tmp_path, environment=plain)
-    assert done.returncode == 0, done.stderr

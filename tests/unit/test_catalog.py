@@ -4,27 +4,17 @@
 
 import pytest
 from problem_support import find_kernel, ladder
-from unit_support import MINIMAL, build_request, load_kernel, named_kernel, write_transpose_kernel
+from unit_support import MINIMAL, load_kernel, named_kernel, write_transpose_kernel
 
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
-from gpuprof.errors import HeaderError, InputError
+from gpuprof.errors import HeaderError
 from gpuprof.kernels.catalog import check_ladder, shipped_ladder
 from gpuprof.kernels.header import entry_in_header
 from gpuprof.kernels.shipped import shipped_names
-from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.measure.plan import plan_cases
 
 
 @pytest.mark.parametrize("name", ["naive_col", "NAIVE_COL", "transposeNaiveCol", "TRANSPOSENAIVECOL"])
 def test_id_and_published_name_in_any_case(name):
     assert find_kernel("transpose", name).id == "naive_col"
-
-
-def test_same_id_means_the_kernel_of_the_problem_asked_for():
-    assert find_kernel("gemm", "naive").operation == "gemm"
-    with pytest.raises(InputError, match="There is no gemm kernel 'copy_row'"):
-        find_kernel("gemm", "copy_row")
 
 
 def test_file_of_ones_own(tmp_path):
@@ -63,27 +53,6 @@ def test_file_whose_name_is_no_identifier_needs_an_entry(tmp_path):
         named_kernel("gemm", path)
     path.write_text(MINIMAL["gemm"].replace('title = "Mine"', 'title = "Mine"\nentry = "mine"'))
     assert named_kernel("gemm", path).entry == "mine"
-
-
-def test_byte_order_mark_is_no_part_of_the_source(tmp_path):
-    plain = write_transpose_kernel(tmp_path, "plain")
-    marked = tmp_path / "marked.cu"
-    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
-    assert named_kernel("transpose", marked).source == plain.read_text()
-
-
-def test_linked_kernel_has_the_links_name(tmp_path):
-    """Some keep their kernels under one name elsewhere; the case that is planned must find it again."""
-    (tmp_path / "store").mkdir()
-    target = write_transpose_kernel(tmp_path / "store", "version_7")
-    link = tmp_path / "mine.cu"
-    link.symlink_to(target)
-    target.write_text(target.read_text().replace("void version_7", "void mine"))
-    request = build_request(shipped_ladder("transpose"), [str(link)], False, "40", None, "f32")
-    (case,) = plan_cases(request)
-    backend = SimBackend(load_card("h200"), 0)
-    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
-    assert (measurement.kernel, measurement.outcome) == ("mine", "ok"), measurement.reason
 
 
 def test_a_rung_starts_from_a_rung_so_that_a_whole_run_has_both():

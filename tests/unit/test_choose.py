@@ -63,15 +63,6 @@ def test_a_choice_of_several_kernels_is_one_of_each_in_their_order():
     assert kernel.choices == tuple(Choice(name, "M > 8", "Measured.") for name in ("streamk", "naive"))
 
 
-@pytest.mark.parametrize("kernel", [kernel for kernel in ladder("gemm") if kernel.choices], ids=str)
-def test_shipped_choices_say_where_their_numbers_come_from(kernel):
-    assert all(choice.because.endswith(".") for choice in kernel.choices)
-
-
-def test_a_file_that_only_chooses_needs_no_identifier_for_a_name():
-    assert parse_kernel(chooser(("naive", "1")), Path("by-size.cu")).id == "by-size"
-
-
 @pytest.mark.parametrize(
     ("field", "line"),
     [
@@ -248,8 +239,6 @@ def test_measurement_keeps_the_id_of_the_kernel_that_chose(tmp_path):
 
 # The choice that is shipped.
 
-EXTENTS = (1, 4, 17, 64, 128, 300, 1024, 4095, 4096, 16384)
-
 
 def sizes_of_every_shape(device, count=400):
     """Sizes (M, N, K) of every shape, most with a C of a few tiles for each SM, where choices change."""
@@ -277,16 +266,3 @@ def test_shipped_choice_fits_sizes_of_every_shape(device, dtype):
         )
         met.add(chosen.id)
     assert len(met) >= (4 if device.capability >= (8, 0) and dtype == "f32" else 1)
-
-
-def test_shipped_choice_changes_with_the_size():
-    kernel, device = find_kernel("gemm", "by_size"), load_card("h200")
-    chosen = [choose(kernel, Gemm(n, n, n), device).id for n in EXTENTS]
-    assert chosen[2].startswith("splitk_")
-    assert chosen[-1] not in chosen[:6]
-    assert len(set(chosen)) >= 4
-
-
-def test_shipped_choice_does_without_asynchronous_copies_where_there_are_none():
-    kernel, turing = find_kernel("gemm", "by_size"), load_card("t4")
-    assert {choose(kernel, Gemm(n, n, n), turing).id for n in EXTENTS} == {"reg_8x8"}

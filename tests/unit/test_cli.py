@@ -307,18 +307,6 @@ def test_compiling_shows_no_figure_that_was_not_measured(compiled):
             assert getattr(case, f"{part}_reason")
 
 
-def test_compiling_says_in_one_sentence_why_nothing_ran(compiled):
-    _, process = compiled
-    run = read_run(compiled[0] / "out" / "results.json")
-    assert run.backend_reason.startswith("Nothing ran: ")
-    assert run.backend_reason.count(".") == 1
-    assert run.backend_reason in process.stderr
-    assert all(case.reason for case in run.cases)
-    shown = " ".join(process.stdout.split())
-    assert ".)." not in shown
-    assert ".." not in shown
-
-
 def test_results_record_where_they_come_from(compiled):
     document = json.loads((compiled[0] / "out" / "results.json").read_text())
     assert document["argv"][:3] == ["gemm", "-k", FEW]
@@ -335,39 +323,6 @@ def test_quiet_prints_the_written_files_only(tmp_path):
     assert process.stdout == "Wrote out/results.json\nWrote out/report.html\n"
     assert len(process.stderr.splitlines()) <= 1
     assert process.stderr.startswith("Nothing ran: ")
-
-
-def test_progress_in_a_pipe_is_a_line_per_case(compiled):
-    _, process = compiled
-    lines = [line for line in process.stderr.splitlines() if line.startswith("[")]
-    assert [line.split()[:3] for line in lines] == [
-        [f"[{number}/{len(PLANNED)}]", kernel, "128"] for number, kernel in enumerate(PLANNED, 1)
-    ]
-
-
-def test_sweep_over_blocks_runs_the_whole_ladder_at_each(tmp_path):
-    arguments = ["transpose", "--block", "8x32,16x16", "--sizes", "64x128", *NONE, "-q", "-o", "out"]
-    process = gpuprof(*arguments, cwd=tmp_path)
-    assert process.returncode == ExitCode.OK, process.stderr
-    run = read_run(tmp_path / "out" / "results.json")
-    cases = [(case.kernel, case.block) for case in run.cases]
-    swept = ((8, 32, 1), (16, 16, 1))
-    assert cases == [
-        (kernel.id, block)
-        for kernel in ladder("transpose")
-        for block in (swept if kernel.launch.any_block else (kernel.launch.block,))
-    ]
-
-
-def test_panel_that_fits_no_block_is_told_in_bytes_and_spoils_nothing(tmp_path):
-    arguments = ["gemm", "-k", FEW, "--sizes", "4096", "--device", "none:rtx3090", "-q", "-o", "out"]
-    process = gpuprof(*arguments, cwd=tmp_path)
-    assert process.returncode == ExitCode.OK, process.stderr
-    cases = {case.kernel: case for case in read_run(tmp_path / "out" / "results.json").cases}
-    assert cases["smem_panel"].occupancy is None
-    assert "1048576" in cases["smem_panel"].occupancy_reason.replace(",", "")
-    assert "101376" in cases["smem_panel"].occupancy_reason.replace(",", "")
-    assert all(cases[name].occupancy for name in ("naive", "smem_tiled", "reg_2x1"))
 
 
 def test_kernel_that_does_not_compile_fails_the_command_but_not_the_others(tmp_path):
@@ -406,57 +361,11 @@ def test_exit_status_follows_the_outcomes(compiled, ends):
     assert exit_code(dataclasses.replace(run, cases=tuple(cases))) == code
 
 
-@each(
-    backend=["gpu", "sim"],
-    ends=[
-        (("skipped", "skipped"), None, ExitCode.CASES_FAILED),
-        (("skipped", "ok"), None, ExitCode.OK),
-        (("skipped", "skipped"), "ok", ExitCode.CASES_FAILED),
-        (("ok", "skipped"), "skipped", ExitCode.OK),
-        ((), None, ExitCode.CASES_FAILED),
-    ],
-)
-def test_run_in_which_no_kernel_ran_is_a_failure(compiled, backend, ends):
-    kernels, reference, code = ends
-    run = read_run(compiled[0] / "out" / "results.json")
-    cases = [dataclasses.replace(run.cases[0], outcome=outcome) for outcome in kernels]
-    if reference:
-        cases.append(dataclasses.replace(run.cases[0], outcome=reference, is_reference=True))
-    assert exit_code(dataclasses.replace(run, backend=backend, cases=tuple(cases))) == code
-
-
 def test_kernel_that_compiled_is_done_where_nothing_is_executed(compiled):
     run = read_run(compiled[0] / "out" / "results.json")
     skipped = dataclasses.replace(run.cases[0], resources=None)
     for last, code in ((run.cases[0], ExitCode.OK), (skipped, ExitCode.CASES_FAILED)):
         assert exit_code(dataclasses.replace(run, cases=(skipped, last))) == code
-
-
-@pytest.mark.parametrize("device", ["sim", "none"])
-def test_size_that_no_kernel_takes_is_a_failure(tmp_path, device):
-    path = write_transpose_kernel(tmp_path, "never")
-    path.write_text(
-        path.read_text().replace("*/", '[[require]]\ncondition = "0"\nbecause = "It never fits"\n*/', 1)
-    )
-    process = gpuprof(
-        *("transpose", "-k", "never.cu", "--sizes", "64", "--device", device, "-q", "-o", "out"), cwd=tmp_path
-    )
-    said(process)
-    assert process.returncode == ExitCode.CASES_FAILED
-    (case,) = read_run(tmp_path / "out" / "results.json").cases
-    assert (case.outcome, case.reason) == ("skipped", "It never fits.")
-
-
-def test_exit_codes_are_the_documented_ones():
-    assert {code.name: code.value for code in ExitCode} == {
-        "OK": 0,
-        "CASES_FAILED": 1,
-        "BAD_INPUT": 2,
-        "ENVIRONMENT": 3,
-        "HUNG_UP": 129,
-        "INTERRUPTED": 130,
-        "TERMINATED": 143,
-    }
 
 
 def test_import_never_replaces_a_foreign_file_unasked(tmp_path, compiled):

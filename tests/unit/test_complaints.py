@@ -103,20 +103,6 @@ namespace n { __global__ void in() {} }
     assert elsewhere.fix == 'Set entry in the header, for example entry = "n::in".'
 
 
-def test_kernels_that_there_are_stand_nearest_first_and_eight_at_most():
-    def listed(count):
-        source = "".join(f"__global__ void kernel{i}() {{}}\n" for i in range(count))
-        error = no_such_kernel(program(source), "k.cu", "kernel7x", "")
-        assert error.fix == 'Set entry in the header, for example entry = "kernel7".'
-        return error.what.partition("functions: ")[2]
-
-    assert listed(8).startswith("kernel7 (line 8), ")
-    assert listed(8).count("(line ") == 8
-    assert listed(8).endswith(").")
-    assert listed(9).count("(line ") == 8
-    assert listed(9).endswith(" and 1 more.")
-
-
 def test_kernels_of_carried_files_count_too():
     error = no_such_kernel(program("", {"a.cuh": "__global__ void other() {}"}), "k.cu", "k", "the log")
     assert error.what == "k.cu defines no kernel k. Its __global__ functions: other (line 1)."

@@ -74,22 +74,6 @@ def add(behind, index, case):
     behind.add(index, case, unmeasured(case, case.kernel, "ok", None, "-"))
 
 
-def test_kernel_that_another_one_chooses_is_counted_once(executors):
-    told = []
-    behind = begin(told)
-    by_size = case_of("by_size")
-    chosen, kernel = counting.resolve(by_size, DEVICE)
-    add(behind, 0, Case.of(kernel, chosen.problem))
-    add(behind, 1, by_size)
-    add(behind, 2, case_of("naive"))
-    behind.wait()
-    add(behind, 3, by_size)
-    behind.wait()
-    behind.close()
-    assert sorted(told) == [0, 1, 2, 3]
-    assert sorted(executors.counted) == sorted([(kernel.id, "32"), ("naive", "32")])
-
-
 def test_nothing_is_counted_while_it_is_paused(executors):
     told = []
     behind = begin(told)

@@ -18,7 +18,6 @@ from gpuprof.problems.dtypes import (
     numpy_dtype,
     rounded,
     smallest,
-    wider,
 )
 
 
@@ -80,9 +79,3 @@ def test_nan_and_infinity_stay():
         values = rounded(np.array([np.nan, np.inf, -np.inf]), dtype).astype(np.float64)
         assert np.isnan(values[0])
         assert np.isnan(values[1:]).all() if dtype == "e4m3" else values[1:].tolist() == [np.inf, -np.inf]
-
-
-def test_the_wider_of_two_rounds_less():
-    assert wider("f16", "f32") == wider("f32", "bf16") == "f32"
-    assert wider("bf16", "f16") == "f16"
-    assert wider("f64", "f32") == "f64"

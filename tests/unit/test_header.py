@@ -284,53 +284,6 @@ def test_variants_may_be_other_functions_with_launches_of_their_own():
     assert (tall.entry, tall.launch.block, tall.launch.grid) == ("one", (8, 128, 1), plain.launch.grid)
 
 
-OF_EACH = """/*gpuprof
-operation = "gemm"
-[parameters]
-TILE = 8
-[[variants]]
-id = "plain"
-entry = "one"
-arguments = ["M", "N", "K", "A", "B", "C"]
-launch = { block = [32, 8], grid = ["cdiv(N, 32)", "cdiv(M, 8)"] }
-[[variants]]
-id = "twice"
-[[variants.launches]]
-entry = "one"
-arguments = ["M", "N", "K", "A", "B", "C"]
-block = ["TILE"]
-grid = ["1"]
-[[variants.launches]]
-entry = "two"
-arguments = ["C"]
-block = [32]
-grid = ["2"]
-*/
-"""
-
-
-def test_variants_may_say_all_of_their_launches_and_the_file_nothing():
-    plain, twice = read_kernels(OF_EACH, PATH, shipped_operation).kernels
-    assert (plain.entries, plain.launch.block, len(plain.steps)) == (("one",), (32, 8, 1), 1)
-    assert (twice.entries, twice.launch.block, len(twice.steps)) == (("one", "two"), (8, 1, 1), 2)
-    with pytest.raises(HeaderError, match=r"lacks variants\.launch\.block"):
-        read_kernels(OF_EACH.replace("launch = {", "moves = {}#"), PATH, shipped_operation)
-    with pytest.raises(HeaderError, match=r"lacks variants\.arguments"):
-        read_kernels(OF_EACH.replace('arguments = ["M", ', "#", 1), PATH, shipped_operation)
-
-
-def test_a_header_may_name_its_kernel():
-    source = MINIMAL["gemm"].replace("/*gpuprof", '/*gpuprof\nid = "other"')
-    kernel = parse_kernel(source, PATH)
-    assert (kernel.id, kernel.file_name, kernel.entry) == (
-        "other",
-        PATH.name,
-        parse_kernel(MINIMAL["gemm"], PATH).entry,
-    )
-    with pytest.raises(HeaderError, match="id must be a name of letters"):
-        parse_kernel(source.replace('"other"', '"an other"'), PATH)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -106,11 +106,6 @@ def test_a_text_that_is_continued_in_a_macro_does_not_end_the_macro():
     assert declarations(check + KERNEL) is not None
 
 
-def test_constant_that_is_computed_from_a_float_is_left_out():
-    source = "const float a = 1.9f;\nconst float b = a * a;\nconst int c = 2;\nconst int d = c * c;"
-    assert left(source) == ["const float a = 1.9f;", "const int c = 2;", "const int d = c * c;"]
-
-
 def test_what_uses_something_left_out_is_left_out_too():
     source = (
         "struct Timer { cudaEvent_t a; };\nstatic Timer timer;\nvoid begin() { }\n"

@@ -7,7 +7,6 @@ import pytest
 from gpuprof.cuda_source.functions import kernel_functions, template_names
 from gpuprof.errors import InputError
 from gpuprof.kernels.entries import (
-    base_name,
     default_entry,
     entry_complaint,
     function_name,
@@ -112,10 +111,6 @@ def test_profilers_and_headers_agree_on_a_functions_own_name(name, bare):
     assert function_name(name) == bare
 
 
-def test_base_name_keeps_namespaces():
-    assert base_name(" ::a :: sgemm <64>") == "a::sgemm"
-
-
 @pytest.mark.parametrize(
     ("source", "parameters", "entry"),
     [
@@ -140,10 +135,3 @@ def test_the_entry_is_called_like_the_file_or_stands_alone():
     assert sole_entry("MACRO(file)", "file") == "file"
     with pytest.raises(InputError, match=r'file holds 2 kernels: first, second\. Say which: entry="first"'):
         sole_entry(two, "file")
-
-
-@pytest.mark.parametrize(
-    "piece", ["__global__ ", "__global__ void ", "static ", "__launch_bounds__(", "/*", "("]
-)
-def test_long_sources_take_linear_time(piece):
-    assert kernel_functions("__global__ " + piece * 200_000) == ()

@@ -150,18 +150,3 @@ def test_a_block_has_as_many_threads_as_the_device_holds():
     check_block(kernel, (16, 8, 8), 1024)
     with pytest.raises(InputError, match="has 1040 threads"):
         check_block(kernel, (16, 5, 13), 1024)
-
-
-def test_macros_are_defined_only_where_the_source_mentions_them():
-    extra = "parameters = { TILE = 8, DEPTH = 2 }\n# DEPTH BLOCK_X BLOCK_Y real\n[launch]"
-    kernel = changed(
-        "[launch]", extra, MINIMAL["gemm"] + "real f() { return TILE * BLOCK_Y; } // REAL BLOCK_XY"
-    )
-    shape = shape_of(kernel, Gemm(64, 64, 64), TILE=16)
-    assert dict(shape.defines) == {"real": "float", "TILE": "16", "BLOCK_Y": "32"}
-
-
-def test_equal_macros_for_every_size_so_that_one_compilation_serves_all():
-    for kernel in (kernel for op in ("gemm", "transpose") for kernel in ladder(op) if kernel.id in TILES):
-        problems = [Gemm(n, n, n) if kernel.operation == "gemm" else Transpose(n, n) for n in (64, 100)]
-        assert len({shape_of(kernel, problem).defines for problem in problems}) == 1

@@ -8,9 +8,9 @@ import pytest
 from launch_sources import TWO_PASS_SUM
 from unit_support import DEVICE
 
-from gpuprof.errors import CaseSkipped, HeaderError, InputError
+from gpuprof.errors import CaseSkipped, HeaderError
 from gpuprof.kernels.header import read_kernels
-from gpuprof.kernels.shape import check_block, configure
+from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.problems.problem import ArraySpec, Problem
 
@@ -44,12 +44,6 @@ def test_parameters_move_every_formula():
     assert shape.launches[0].grid == (8, 1, 1)
     assert shape.workspace[0].shape == (8,)
     assert dict(shape.defines) == {"real": "float", "THREADS": "64"}
-
-
-def test_the_largest_launch_is_the_one_of_the_most_threads():
-    kernel, operation = read('grid = ["1"]', 'grid = ["99"]')
-    assert shape_at(1000, kernel, operation).largest.grid == (99, 1, 1)
-    assert shape_at(30_000, kernel, operation).largest.grid == (118, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -97,27 +91,6 @@ def test_there_are_one_to_64(count):
         return
     with pytest.raises(HeaderError, match=f"launches has {count and count + 1} entries, not 1 to 64"):
         read_kernels(kernel, Path("sums.cu"), shipped_operation)
-
-
-@pytest.mark.parametrize(
-    ("block", "extents"),
-    [
-        ("[7]", (7, 1, 1)),
-        ('["THREADS", 3]', (128, 3, 1)),
-        ('[1, 2, "THREADS"]', (1, 2, 128)),
-        ("[2147483647]", (2**31 - 1, 1, 1)),
-    ],
-)
-def test_block_of_a_launch_has_one_to_three_extents(block, extents):
-    kernel, _ = read('block = ["THREADS"]', f"block = {block}")
-    assert kernel.launch.block == extents
-
-
-def test_a_block_cannot_be_chosen():
-    kernel, _ = read()
-    check_block(kernel, (128, 1, 1))
-    with pytest.raises(InputError, match="sums takes several launches, each with a block of its own"):
-        check_block(kernel, (64, 1, 1))
 
 
 @pytest.mark.parametrize(

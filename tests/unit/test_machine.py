@@ -67,21 +67,3 @@ def test_memory_limit_leaves_what_is_not_used_and_what_can_be_reclaimed(system):
     assert machine.available_memory_bytes() == 4 * GIB
     system("0::/\n", **{**files, "memory0max": "max"})
     assert machine.available_memory_bytes() == 64 * GIB
-
-
-def test_memory_limit_of_version_1_and_one_that_is_none(system):
-    limits = {"memory__box__memory0usage_in_bytes": GIB, "memory__box__memory0limit_in_bytes": 3 * GIB}
-    system("4:memory:/box\n", **limits)
-    assert machine.available_memory_bytes() == 2 * GIB
-    system("4:memory:/box\n", **{**limits, "memory__box__memory0limit_in_bytes": 2**63 - 4096})
-    assert machine.available_memory_bytes() == 64 * GIB
-
-
-def test_more_used_than_allowed_leaves_nothing(system):
-    system("0::/\n", memory0max=GIB, memory0current=2 * GIB)
-    assert machine.available_memory_bytes() == 0
-
-
-def test_this_machine_has_a_core_and_memory():
-    assert 1 <= machine.usable_cores() <= os.cpu_count()
-    assert machine.available_memory_bytes() > 0

@@ -9,8 +9,7 @@ import pytest
 
 from gpuprof.commands import doctor
 from gpuprof.errors import CompileError
-from gpuprof.toolchain import cuda_headers, nvrtc_program
-from gpuprof.toolchain.cache import compile_entries_cached
+from gpuprof.toolchain import cuda_headers
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
 from gpuprof.toolchain.host_headers import GIVEN_NAMES, HOST_HEADERS
 from gpuprof.toolchain.nvrtc import (
@@ -45,38 +44,6 @@ def refusal(source, entry="k"):
     with pytest.raises(CompileError) as caught:
         compiled(source, entry)
     return caught.value
-
-
-def test_instances_of_a_template_are_different_kernels():
-    small, large = compiled(TILED, "tiled<8, 4, float>"), compiled(TILED, "tiled<16,16, double>")
-    assert (small.static_shared_bytes, large.static_shared_bytes) == (128, 2048)
-    assert small.entry != large.entry
-    assert f".entry {small.entry}(" in small.ptx
-
-
-def test_several_functions_of_a_file_come_from_one_module(tmp_path, monkeypatch):
-    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path))
-    source = TILED + KERNEL + 'extern "C" __global__ void c(int *x) { *x = 2; }'
-    entries = ("tiled<8, 4, float>", "k", "c")
-    for _ in range(2):
-        made = compile_entries_cached(source, "mine.cu", entries, OPTIONS)
-        assert [function.entry for function in made] == ["_Z5tiledILi8ELi4EfEvPT1_", "_Z1kPf", "c"]
-        assert len({function.cubin for function in made}) == 1
-        assert [function.static_shared_bytes for function in made] == [128, 0, 0]
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_the_cache_knows_instances_and_headers_apart(tmp_path, monkeypatch):
-    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path))
-    for entry in ("tiled<8, 4, float>", "tiled<8, 8, float>", "tiled<8, 4, float>"):
-        compile_entries_cached(TILED, "mine.cu", (entry,), OPTIONS)
-    assert len(list(tmp_path.iterdir())) == 2
-    source = '#include "n.h"\n__global__ void k(int *x) { *x = N; }'
-    for number in ("1234", "4321", "1234"):
-        headers = {"n.h": f"#define N {number}"}
-        (made,) = compile_entries_cached(source, "mine.cu", ("k",), OPTIONS, headers)
-        assert number in made.ptx
-    assert len(list(tmp_path.iterdir())) == 4
 
 
 @pytest.mark.parametrize(
@@ -178,10 +145,6 @@ def test_what_nvcc_gives_without_being_asked_is_there():
     assert compiled("__global__ void k(int *u) { *u = (unsigned __int128)*u << 7 >> 9; }").entry == "_Z1kPi"
     assert not GIVEN_NAMES.intersection(KERNEL.split())
     assert not any("pre-include" in option for option in compiled(KERNEL).options)
-
-
-def test_plain_file_is_compiled_with_nothing_but_its_own_options():
-    assert compiled('extern "C" ' + KERNEL).options == OPTIONS
 
 
 def test_host_code_beside_the_kernel_is_no_hindrance_and_lines_stay():
@@ -312,25 +275,6 @@ def test_parts_may_come_from_several_packages(tmp_path, monkeypatch):
     found = find_cuda_headers(13)
     assert found.directories[:3] == (runtime, root / "cu12" / "include", library)
     assert find_cuda_headers(12).directories == (root / "cu12" / "include",)
-
-
-def test_version_of_cudas_headers_decides_the_cache_entry(tmp_path, monkeypatch):
-    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path))
-    source = f"#include <cuda_fp16.h>\n{KERNEL}"
-    for versions in (("CUDA 1.0",), ("CUDA 2.0",), ("CUDA 1.0",)):
-        found = cuda_headers.CudaHeaders(FOUND.directories, (), versions)
-        monkeypatch.setattr(nvrtc_program, "find_cuda_headers", lambda major, found=found: found)
-        compile_entries_cached(source, "mine.cu", ("k",), OPTIONS)
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_cudas_headers_are_looked_for_only_where_they_are_named():
-    assert make_program(KERNEL, {}, OPTIONS, 13).cuda_headers is None
-    assert make_program("#include <cstdio>\n" + KERNEL, {}, OPTIONS, 13).cuda_headers is None
-    assert make_program('#include "a.h"\n' + KERNEL, {"a.h": ""}, OPTIONS, 13).cuda_headers is None
-    assert make_program('#include "a.h"\n', {"a.h": "#include <mma.h>"}, OPTIONS, 13).cuda_headers == FOUND
-    uses = "#include <limits>\n__device__ int i = std::numeric_limits<int>::max();"
-    assert make_program(uses, {}, OPTIONS, 13).cuda_headers == FOUND
 
 
 def test_doctor_says_where_the_headers_are_and_how_to_get_them(monkeypatch):

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Theoretical occupancy: known launches, the published rules' corners, and what must hold for any launch."""
 
-from dataclasses import replace
-
 import pytest
 from each import each
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpuprof.devices.cards import cards, device_for_arch, load_card
+from gpuprof.devices.cards import cards, device_for_arch
 from gpuprof.devices.occupancy import TheoreticalOccupancy, theoretical_occupancy
 from gpuprof.errors import CaseFailure
 
@@ -81,23 +79,6 @@ def test_known_launches(known):
     assert result.limiter == limiter
 
 
-def test_limits_come_from_the_device():
-    roomy = replace(load_card("h200"), reserved_shared_bytes_per_block=0)
-    result = theoretical_occupancy(
-        roomy, threads_per_block=256, registers_per_thread=32, shared_bytes_per_block=58368
-    )
-    assert result.blocks_per_sm == 4
-    assert occupancy("sm_90", 256, 32, 58368).blocks_per_sm == 3
-
-
-def test_architecture_beyond_the_table():
-    spark = replace(load_card("rtx5090"), compute_capability="12.1")
-    result = theoretical_occupancy(
-        spark, threads_per_block=512, registers_per_thread=32, shared_bytes_per_block=0
-    )
-    assert (result.blocks_per_sm, result.theoretical_pct) == (3, 100.0)
-
-
 @each(
     needed=[
         ("sm_90", 1024, 32, 1048576, ["1048576 bytes", "1024.0 KiB", "232448 bytes", "227.0 KiB"]),
@@ -157,14 +138,3 @@ def test_result_is_consistent(device, threads, registers, shared):
     assert 0 < result.theoretical_pct <= 100
     assert result.blocks_per_sm >= 1
     assert set(result.limiter.split(" and ")) <= {"registers", "shared memory", "threads", "blocks"}
-
-
-@given(DEVICES, THREADS, THREADS, REGISTERS, REGISTERS, SHARED, SHARED)
-def test_more_of_anything_never_helps(device, some, others, registers, further, shared, beyond):
-    (few, many), (less, more), (least, most) = map(
-        sorted, ((some, others), (registers, further), (shared, beyond))
-    )
-    fits = blocks_or_zero(device, few, less, least)
-    assert fits >= blocks_or_zero(device, many, less, least)
-    assert fits >= blocks_or_zero(device, few, more, least)
-    assert fits >= blocks_or_zero(device, few, less, most)

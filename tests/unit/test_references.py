@@ -71,13 +71,6 @@ def test_references_come_last_at_each_size_and_only_where_there_is_a_gpu():
     ]
 
 
-def test_ladder_of_columns_has_a_reference_in_columns():
-    request = build_request(
-        shipped_ladder("gemm"), ["col_naive"], False, "64", None, "f32", references="vendor"
-    )
-    assert [case.problem.options["layout"] for case in plan_cases(request, references=True)] == ["col", "col"]
-
-
 class WithoutLibrary:
     device = load_card("h200")
 

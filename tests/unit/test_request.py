@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problem_support import Gemm, Transpose, ladder
+from problem_support import Gemm, ladder
 from unit_support import build_request, write_transpose_kernel
 
 from gpuprof.commands.texts import choose_kernels, parse_blocks
@@ -138,11 +138,6 @@ def test_without_names_all_rungs_of_the_type_run_and_a_shape_when_it_is_named():
     assert chosen("gemm", [shape.id]) == (shape,)
 
 
-def test_named_kernels_run_in_rung_order_once_each():
-    names = ["unroll4_row, copyCol", "NAIVE_ROW", "transposeNaiveRow"]
-    assert ids(chosen("transpose", names)) == ["copy_col", "naive_row", "unroll4_row"]
-
-
 @pytest.mark.parametrize("names", [[""], ["naive,"], [","], ["naive", " "]])
 def test_empty_kernel_name_is_refused(names):
     with pytest.raises(InputError, match=r"--kernel .* has an empty entry"):
@@ -160,12 +155,6 @@ def test_two_files_of_one_name_are_refused_not_dropped(tmp_path):
     assert caught.value.fix == "Rename one of the files."
 
 
-def test_same_kernel_in_two_places_is_one(tmp_path):
-    (tmp_path / "copy").mkdir()
-    paths = [str(write_transpose_kernel(place, "mine")) for place in (tmp_path, tmp_path / "copy")]
-    assert ids(chosen("transpose", paths)) == ["mine"]
-
-
 def test_block_that_a_named_kernel_cannot_take_is_refused():
     with pytest.raises(InputError, match="reg_2x1 runs with block 32x16 only, not 16x16"):
         request("gemm", ["naive", "reg_2x1"], block="32x16,16x16")
@@ -175,13 +164,6 @@ def test_block_that_no_kernel_can_take_is_refused():
     kernels = tuple(kernel for kernel in ladder("gemm") if kernel.id == "reg_2x1")
     with pytest.raises(InputError, match="reg_2x1 runs with block"):
         make_request(Ladder(shipped_operation("gemm"), kernels), sizes=[(8, 8, 8)], blocks=[(16, 16, 1)])
-
-
-@pytest.mark.parametrize(
-    ("dtype", "kind"), [("float32", "f32"), ("float64", "f64"), ("bfloat16", "bf16"), ("float8_e4m3", "e4m3")]
-)
-def test_type_is_taken_as_reports_print_it(dtype, kind):
-    assert request("gemm", ["naive"], dtype=dtype) == request("gemm", ["naive"], dtype=kind)
 
 
 @pytest.mark.parametrize(
@@ -195,13 +177,6 @@ def test_type_is_taken_as_reports_print_it(dtype, kind):
 def test_block_that_is_typed_as_a_list_is_not_run_as_rows(op, block, fix):
     with pytest.raises(InputError, match=re.escape(fix)):
         request(op, block=block)
-
-
-def test_scalar_that_overflows_the_element_type_is_refused():
-    assert request("gemm", alpha=1e39, dtype="f64").scalars == {"alpha": 1e39}
-    for name in ("alpha", "beta"):
-        with pytest.raises(InputError, match=rf"{name} = -1e\+39 is too large for f32\."):
-            request("gemm", **{name: -1e39})
 
 
 def scaled(kind):
@@ -247,12 +222,6 @@ def test_plan_goes_size_by_size_then_rung_by_rung():
     assert [case.block for case in cases[:2]] == [(32, 32, 1), (32, 16, 1)]
 
 
-def test_copies_of_the_transpose_ladder_are_held_against_a_copy():
-    problems = {case.name: case.problem for case in plan_cases(request("transpose", sizes="32x48"))}
-    assert problems["copy_row"] == problems["copy_col"] == Transpose(32, 48, "f32", "copy")
-    assert problems["naive_row"] == Transpose(32, 48)
-
-
 def test_plan_runs_every_kernel_with_every_block_that_it_allows():
     cases = plan_cases(request("transpose", block="8x32,16x16"))
     blocks = {
@@ -262,11 +231,6 @@ def test_plan_runs_every_kernel_with_every_block_that_it_allows():
     for kernel in ladder("transpose"):
         if kernel.launch.any_block:
             assert blocks[kernel.id] == [(8, 32, 1), (16, 16, 1)], kernel.id
-
-
-def test_kernel_that_can_run_with_no_block_of_a_sweep_runs_once_with_its_own():
-    cases = [case for case in plan_cases(request("gemm", block="8x8,16x16")) if case.name == "reg_2x1"]
-    assert [case.block for case in cases] == [(32, 16, 1)]
 
 
 def test_plan_holds_sources_so_that_a_worker_needs_no_file(tmp_path, monkeypatch):

@@ -104,43 +104,6 @@ def test_full_disk_costs_the_case_that_did_not_fit(tmp_path, monkeypatch, cases,
     assert len(read_run(path).cases) == cases + 1
 
 
-@pytest.fixture
-def full_below(monkeypatch):
-    """Makes the disk full below a folder, until it is told otherwise."""
-    real = os.pwrite
-    full: list[str] = []
-
-    def is_full(path):
-        return any(path.startswith(folder) for folder in full)
-
-    def write(descriptor, content, offset):
-        if is_full(os.readlink(f"/proc/self/fd/{descriptor}")) and len(content) > 10:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(descriptor, content, offset)
-
-    monkeypatch.setattr(store.os, "pwrite", write)
-    return full
-
-
-def test_full_disk_keeps_what_was_written_and_goes_on_when_there_is_room(tmp_path, full_below):
-    path = tmp_path / "out" / "r.json"
-    file = ResultsFile(path, EMPTY, replace=False)
-    file.append(case(1))
-    full_below.append(str(path.parent))
-    whole = dataclasses.replace(EMPTY, cases=(case(1), case(2)), complete=True)
-    for refused in (lambda: file.append(case(2)), lambda: file.finish(whole)):
-        with pytest.raises(OutputError) as caught:
-            refused()
-        assert caught.value.what == f"Cannot write {path}: No space left on device."
-        assert f"--resume {path.parent}" in caught.value.fix
-        assert read_run(path).cases == (case(1),)
-    full_below.clear()
-    file.finish(whole)
-    file.close()
-    assert read_run(path) == whole
-    assert os.listdir(path.parent) == ["r.json"]
-
-
 def test_rows_do_not_take_the_place_of_another_run_that_came_meanwhile(tmp_path):
     path = tmp_path / "out" / "r.json"
     file = ResultsFile(path, EMPTY, replace=False)

@@ -5,7 +5,7 @@
 from pathlib import Path
 
 import pytest
-from problem_support import Gemm, Transpose
+from problem_support import Gemm
 from unit_support import DEVICE, MINIMAL, parse_kernel
 
 from gpuprof.errors import CaseSkipped, HeaderError
@@ -77,11 +77,6 @@ def test_extents_are_those_of_the_stored_matrix(array, problem, extents):
     )
 
 
-def test_transpose_has_its_own_arrays():
-    kernel = parse('array = "in"\nbox = ["32", "8"]', op="transpose")
-    assert maps_of(kernel, Transpose(40, 24)) == (TensorMap("tiles", "in", "f32", (40, 24), (160,), (32, 8)),)
-
-
 @pytest.mark.parametrize(
     ("table", "extents", "strides"),
     [
@@ -102,12 +97,6 @@ def test_what_lies_between_the_steps_is_left_out_and_outside_it_is_nan():
     (made,) = maps_of(kernel, Gemm(12, 20, 36))
     assert made.steps == (1, 2)
     assert made.fills_nan
-
-
-def test_a_map_may_describe_workspace():
-    text = 'array = "partial"\nbox = ["16", "4"]\n[workspace.partial]\nshape = ["M", "2 * N"]'
-    (made,) = maps_of(parse(text), Gemm(12, 20, 36))
-    assert (made.array, made.extents) == ("partial", (40, 12))
 
 
 #: Every fourth row of A from the second one on: it begins up to three elements before that row.
@@ -134,12 +123,6 @@ extents = ["K", "M"]
 strides = ["cdiv(K, 4) * 4"]
 [workspace.packed]
 shape = ["M", "cdiv(K, 4) * 4"]"""
-
-
-@pytest.mark.parametrize(("k", "array", "pitch"), [(36, "A", 36), (35, "packed", 36), (1, "packed", 4)])
-def test_of_several_arrays_the_first_that_the_engine_can_take_is_described(k, array, pitch):
-    (made,) = maps_of(parse(PACKED), Gemm(12, 20, k))
-    assert (made.array, made.extents, made.stride_bytes) == (array, (k, 12), (4 * pitch,))
 
 
 def of_a(text):
