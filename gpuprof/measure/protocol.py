@@ -190,24 +190,6 @@ class Build:
     case: Case
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The request failed with a `GpuprofError`."""
-
-    what: str
-    fix: str
-    exit_code: int
-
-    @classmethod
-    def by(cls, error: GpuprofError) -> "Refused":
-        return cls(error.what, error.fix, int(error.exit_code))
-
-    def error(self) -> GpuprofError:
-        """That error, as whoever asked raises it."""
-        kind = InputError if self.exit_code == ExitCode.BAD_INPUT else BackendUnavailable
-        return kind(self.what, fix=self.fix)
-
-
 class WorkerDied(Exception):
     """The worker ended without an answer; the text says how.
 
@@ -238,26 +220,34 @@ class PlaceLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerEnded:
-    """In the place of an answer that another machine waits for: how the process ended."""
+class Raised:
+    """In the place of an answer: what whoever asked raises, a refusal or how the process ended."""
 
+    kind: Literal["input", "unavailable", "died", "timeout"]
     text: str
-    timed_out: bool = False
+    fix: str = ""
     compiling: bool = False
     taken: bool = False
     out_of_memory: bool = False
 
     @classmethod
-    def by(cls, error: WorkerDied | WorkerTimeout) -> "WorkerEnded":
-        if isinstance(error, WorkerTimeout):
-            return cls(str(error), timed_out=True, compiling=error.compiling)
-        return cls(str(error), taken=error.taken, out_of_memory=error.out_of_memory)
+    def by(cls, error: GpuprofError | WorkerDied | WorkerTimeout) -> "Raised":
+        match error:
+            case GpuprofError():
+                refused = error.exit_code == ExitCode.BAD_INPUT
+                return cls("input" if refused else "unavailable", error.what, error.fix)
+            case WorkerTimeout():
+                return cls("timeout", str(error), compiling=error.compiling)
+            case _:
+                return cls("died", str(error), taken=error.taken, out_of_memory=error.out_of_memory)
 
-    def error(self) -> WorkerDied | WorkerTimeout:
-        """That error, as whoever asked raises it."""
-        if self.timed_out:
+    def error(self) -> GpuprofError | WorkerDied | WorkerTimeout:
+        """That error."""
+        if self.kind == "timeout":
             return WorkerTimeout(self.text, compiling=self.compiling)
-        return WorkerDied(self.text, taken=self.taken, out_of_memory=self.out_of_memory)
+        if self.kind == "died":
+            return WorkerDied(self.text, taken=self.taken, out_of_memory=self.out_of_memory)
+        return (InputError if self.kind == "input" else BackendUnavailable)(self.text, fix=self.fix)
 
 
 class Worker(Protocol):
@@ -299,7 +289,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare, Reach, Reached),
-        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Refused, WorkerEnded),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Raised),
     )
 }
 
@@ -323,6 +313,6 @@ def answer_of(line: str) -> Any:
         answer = decode(line)
     except ValueError as error:
         raise WorkerDied(f"its reply is invalid ({cut(str(error), 200)})") from error
-    if isinstance(answer, Refused | WorkerEnded):
+    if isinstance(answer, Raised):
         raise answer.error()
     return answer

@@ -35,9 +35,9 @@ from gpuprof.measure.protocol import (
     Opened,
     OpenExecutor,
     Prepare,
+    Raised,
     Reach,
     Reached,
-    Refused,
     Size,
     Sized,
     decode,
@@ -216,7 +216,7 @@ def serve(requests: Iterable[str], answers: TextIO) -> None:
         try:
             answer = worker.answer(decode(line))
         except GpuprofError as error:
-            answer = Refused.by(error)
+            answer = Raised.by(error)
         except (MemoryError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.ENOMEM:
                 raise

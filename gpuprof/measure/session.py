@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from gpuprof import signals, timeline
@@ -81,8 +81,6 @@ def run_cases(
         PlaceLost: No place is left where cases could run, and some have not.
         KeyboardInterrupt: The run was asked to end; no worker is left.
     """
-    pending = Pending(cases, first.opened.device)
-    lock = threading.Lock()
     if not prepared:
         with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
             first.tell(Prepare(tuple(cases)))
@@ -95,12 +93,9 @@ def run_cases(
     own, *others = transports[: max(1, len(cases))]
     if first.opened.backend != "gpu":
         on_reached = None
-    slots = [_Slot(cases, request, memory_bytes, own, first, counting, on_reached)]
-    slots += [_Slot(cases, request, memory_bytes, transport) for transport in others]
-    threads = [
-        threading.Thread(target=slot.run, args=(pending, lock, on_start, on_done), daemon=True)
-        for slot in slots
-    ]
+    session = _Session(cases, request, memory_bytes, Pending(cases, first.opened.device), on_start, on_done)
+    slots = [_Slot(session, own, first, counting, on_reached), *(_Slot(session, each) for each in others)]
+    threads = [threading.Thread(target=slot.run, daemon=True) for slot in slots]
     try:
         for thread in threads:
             thread.start()
@@ -124,7 +119,7 @@ def run_cases(
         if slot.error is not None:
             signals.check()
             raise slot.error
-    if pending.left():
+    if session.pending.left():
         raise PlaceLost("; ".join(dict.fromkeys(filter(None, (slot.lost for slot in slots)))))
 
 
@@ -202,39 +197,42 @@ def _code(case: Case, device: Device) -> _Code:
     return case.name, case.block, tuple(sorted(case.params.items()))
 
 
+@dataclass(frozen=True, eq=False)
+class _Session:
+    """What all slots share."""
+
+    cases: list[Case]
+    request: Open
+    memory_bytes: int
+    pending: Pending
+    on_start: Callable[[int], None]
+    on_done: OnCase
+    #: Held while one of these is called.
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 class _Slot:
     """One worker at a time, and the thread that feeds it; `lost` says why none can be had any more."""
 
     def __init__(
         self,
-        cases: list[Case],
-        request: Open,
-        memory_bytes: int,
+        session: _Session,
         transport: Transport,
         worker: Worker | None = None,
         counting: Counting | None = None,
         on_reached: Callable[[Device], None] | None = None,
     ) -> None:
-        self._cases = cases
-        self._request = request
-        self._memory_bytes = memory_bytes
-        self._transport = transport
-        self._worker = worker
-        self._counting = counting
-        self._on_reached = on_reached
-        self._explainer = Explainer(request)
+        self._session, self._transport, self._worker = session, transport, worker
+        self._cases, self._request = session.cases, session.request
+        self._counting, self._on_reached = counting, on_reached
+        self._explainer = Explainer(session.request)
         self._closed = False
         self._attempts: dict[int, str] = {}
         self.error: BaseException | None = None
         self.lost = ""
 
-    def run(
-        self,
-        pending: Pending,
-        lock: threading.Lock,
-        on_start: Callable[[int], None],
-        on_done: OnCase,
-    ) -> None:
+    def run(self) -> None:
+        session, pending = self._session, self._session.pending
         try:
             if self._worker is None:
                 self._worker = self._transport(self._request)
@@ -248,8 +246,8 @@ class _Slot:
                         return
                     time.sleep(_POLL_S)  # another slot may lose its place, and leave its case to this one
                     continue
-                with lock:
-                    on_start(index)
+                with session.lock:
+                    session.on_start(index)
                 try:
                     with self._undisturbed(index):
                         measurement, question, opened = self._measure(index)
@@ -260,8 +258,8 @@ class _Slot:
                     return
                 if question is not None:
                     measurement = self._explained(index, measurement, question, opened)
-                with lock:
-                    on_done(index, measurement)
+                with session.lock:
+                    session.on_done(index, measurement)
                 pending.done(index)
                 if self._counting is not None and measurement.outcome == "ok" and measurement.source_hash:
                     self._counting.add(index, self._cases[index], measurement)
@@ -301,7 +299,7 @@ class _Slot:
         fresh = self._worker is None
         worker = self._worker = self._worker or self._transport(self._request)
         opened, died = worker.opened, True
-        request = Measure(case, self._memory_bytes)
+        request = Measure(case, self._session.memory_bytes)
         compile_s = None if case.is_reference else self._request.compile_timeout_s
         try:
             with timeline.span("case", f"{case.name} {case.problem.label}"):

@@ -30,7 +30,7 @@ def test_all_messages_are_covered():
     asked = {"Open", "OpenExecutor", "Size", "Prepare", "Reach", "Measure", "Explain", "Count", "Build"}
     assert set(MESSAGES) == asked | {
         *("Opened", "Sized", "Reached", "Compiled", "Measured", "Explained", "Counted"),
-        *("Refused", "WorkerEnded"),
+        "Raised",
     }
 
 

@@ -24,9 +24,8 @@ from gpuprof.measure.protocol import (
     Open,
     Opened,
     PlaceLost,
-    Refused,
+    Raised,
     WorkerDied,
-    WorkerEnded,
     WorkerTimeout,
     WorkerVanished,
     answer_of,
@@ -63,7 +62,7 @@ class HeldWorker:
         try:
             self._worker = WorkerProcess(request, patience_s)
         except GpuprofError as error:
-            self._first = encode(Refused.by(error))
+            self._first = encode(Raised.by(error))
             return
         weakref.finalize(self, self._worker.close)
         self._first = encode(self._worker.opened)
@@ -78,10 +77,8 @@ class HeldWorker:
             return self._first
         try:
             return encode(self._worker.ask(decode(message), timeout_s, compile_s=compile_s))
-        except GpuprofError as error:
-            return encode(Refused.by(error))
-        except (WorkerDied, WorkerTimeout) as error:
-            return encode(WorkerEnded.by(error))
+        except (GpuprofError, WorkerDied, WorkerTimeout) as error:
+            return encode(Raised.by(error))
 
     def tell(self, message: str) -> None:
         """Pass on a message that has no answer."""
