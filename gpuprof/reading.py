@@ -163,80 +163,43 @@ def _from_version_1(document: Mapping[str, Any]) -> dict[str, Any]:
     Version 1 knew one device a run, one round a case, and of a problem its operation with sizes, scalars and
     options side by side. What an operation declares it did not hold: gpuprof still ships those it could name.
     """
-    cases = _items(document, "cases")
-    new_cases = [_case(case, f"cases[{number}]") for number, case in enumerate(cases)]
-    names = dict.fromkeys(case["problem"]["operation"] for case in new_cases)
-    kernels = [
-        {**record, "operation": record.get("op"), "on_host": record.get("id") == _ON_HOST}
-        for record in _items(document, "kernels")
-    ]
+    try:
+        cases = [_case(case) for case in document["cases"]]
+        kernels = [
+            {**record, "operation": record.get("op"), "on_host": record.get("id") == _ON_HOST}
+            for record in document["kernels"]
+        ]
+        names = dict.fromkeys(case["problem"]["operation"] for case in cases)
+        operations = {name: to_json(shipped_operation(name)) for name in names}
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, InputError) as error:
+        raise SchemaError("", f"it is not of version 1: {type(error).__name__}: {error}") from error
     why = document.get("backend_reason")
     return {
         **document,
         "schema_version": SCHEMA_VERSION,
         "backend_reason": why.partition(_RAN_INSTEAD)[0] if isinstance(why, str) else why,
         "devices": [document["device"]] if "device" in document else [],
-        "operations": {name: to_json(shipped_operation(name)) for name in names},
+        "operations": operations,
         "kernels": kernels,
-        "cases": new_cases,
+        "cases": cases,
     }
 
 
-def _items(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    values = document.get(key)
-    if not isinstance(values, list):
-        raise SchemaError(key, "missing" if values is None else "expected a list")
-    for number, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise SchemaError(f"{key}[{number}]", "expected an object")
-    return values
+def _case(case: Mapping[str, Any]) -> dict[str, Any]:
+    timing = {
+        key: held and {**held, "rounds_us": [held["samples_us"]]}
+        for key, held in (case.get("timing") or {}).items()
+    }
+    return {**case, "problem": _problem(case["problem"]), "timing": timing or None}
 
 
-def _case(case: Mapping[str, Any], path: str) -> dict[str, Any]:
-    new = {**case, "problem": _problem(case.get("problem"), f"{path}.problem")}
-    timing = case.get("timing")
-    if isinstance(timing, dict):
-        new["timing"] = {key: _rounds(value, f"{path}.timing.{key}") for key, value in timing.items()}
-    return new
-
-
-def _rounds(timing: Any, path: str) -> Any:
-    if not isinstance(timing, dict):
-        return timing
-    if "samples_us" not in timing:
-        raise SchemaError(f"{path}.samples_us", "missing")
-    return {**timing, "rounds_us": [timing["samples_us"]]}
-
-
-def _problem(problem: Any, path: str) -> dict[str, Any]:
+def _problem(problem: Mapping[str, Any]) -> Any:
     """A problem by the names that its operation declares; dimensions of one letter were written small."""
-    if not isinstance(problem, dict):
-        raise SchemaError(path, "expected an object")
-    name = problem.get("op")
-    try:
-        operation = shipped_operation(name if isinstance(name, str) else "")
-    except InputError as error:
-        raise SchemaError(path, f"op is {cut(repr(name), 80)}, which is not an operation") from error
-    sizes = []
-    for dimension in operation.dimensions:
-        key = dimension if dimension in problem else dimension.lower()
-        if key not in problem:
-            raise SchemaError(f"{path}.{key}", "missing")
-        extent = problem[key]
-        if not isinstance(extent, int) or isinstance(extent, bool) or not 1 <= extent < 2**31:
-            raise SchemaError(f"{path}.{key}", "is not an extent of an array")
-        sizes.append(extent)
-    scalars = {name: problem.get(name, scalar.default) for name, scalar in operation.scalars.items()}
-    for key, value in scalars.items():
-        if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > _LARGEST:
-            raise SchemaError(f"{path}.{key}", "is not a finite number")
-    options = {name: problem.get(name, option.default) for name, option in operation.options.items()}
-    for key, value in options.items():
-        if not isinstance(value, str) or value not in operation.options[key].values:
-            raise SchemaError(f"{path}.{key}", f"is none of {', '.join(operation.options[key].values)}")
-    dtype = problem.get("dtype", "f32")
-    if dtype not in ("f32", "f64"):
-        raise SchemaError(f"{path}.dtype", "is none of f32, f64")
-    record = Problem.of(operation, tuple(sizes), dtype, scalars, options).record()
-    converted: dict[str, Any] = to_json(record)
-    return converted
+    operation = shipped_operation(problem["op"])
+    sizes = (problem[name] if name in problem else problem[name.lower()] for name in operation.dimensions)
+    scalars = {name: problem[name] for name in operation.scalars if name in problem}
+    options = {name: problem[name] for name in operation.options if name in problem}
+    if unknown := [value for name, value in options.items() if value not in operation.options[name].values]:
+        raise ValueError(f"{operation.name} has no {unknown[0]}")
+    made = Problem.of(operation, tuple(sizes), problem.get("dtype", "f32"), scalars, options)
+    return to_json(made.record())

@@ -294,7 +294,7 @@ def test_sizes_and_scalars_of_version_1_are_those_of_an_array_and_a_double():
     for extent in (1, 2**31 - 1):
         assert problem_of_version_1("transpose", nx=extent).sizes["nx"] == extent
     for extent in (0, -1, 2**31, 1.0, True):
-        with pytest.raises(ResultsError, match=r"cases\[0\]\.problem\.nx: is not an extent of an array"):
+        with pytest.raises(ResultsError, match="does not match the results schema"):
             problem_of_version_1("transpose", nx=extent)
     # Dimensions of one letter were written small.
     assert dict(problem_of_version_1("gemm", m=5, n=6, k=7).sizes) == {"M": 5, "N": 6, "K": 7}
