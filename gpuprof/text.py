@@ -3,6 +3,7 @@
 """Text from files made safe to show: it may not steer a terminal, reorder what is read, or drown it."""
 
 import re
+from collections.abc import Sequence
 
 #: Control characters other than newline and tab, and the Unicode characters that reorder text.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
@@ -32,6 +33,13 @@ def one_line(text: str) -> str:
 def cut(text: str, most: int = MOST_SHOWN) -> str:
     """The beginning of a text that is too long to show, with how much is left out."""
     return text if len(text) <= most else f"{text[:most]} … ({len(text) - most:,} more characters)"
+
+
+def listed(names: Sequence[str], most: int = 0) -> str:
+    """Names in a row: `a, b and c`; of more than `most`, where given, `a, b, c and 2 more`."""
+    if most and len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def format_extent(extent: Extent) -> str:

@@ -14,7 +14,7 @@ from gpuprof.analysis.models import model_interval, modelled_text, too_near
 from gpuprof.analysis.speed import Speed, differ, is_noisy
 from gpuprof.analysis.status import exceeded_limit, status_of
 from gpuprof.results import Measurement, Model, Run
-from gpuprof.text import format_extent
+from gpuprof.text import format_extent, listed
 
 #: Bounds within this factor count as equal.
 _SAME_BOUND = 1.01
@@ -206,7 +206,7 @@ def _doubts(rung: Rung, alike: tuple[str, ...]) -> Iterator[str]:
     if rung.limits is not None and beats_its_bound(rung.limits):
         yield f"faster than its bound ({rung.limits.binding.label}) allows: its counts or the rates are wrong"
     if alike:
-        yield f"within the noise of {numbers.listed(alike, _MOST_NAMED)}"
+        yield f"within the noise of {listed(alike, _MOST_NAMED)}"
 
 
 def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
@@ -241,14 +241,14 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
     cautions = []
     if alike:
         word = "too near to tell" if modelled else "the same bound"
-        cautions.append(f"{word}: {numbers.listed(alike, _MOST_NAMED)}")
+        cautions.append(f"{word}: {listed(alike, _MOST_NAMED)}")
     if others and others[-1][2].kernel.id not in alike:
         most, _, slowest = others[-1]
         time = f"{numbers.time_us(most, 2)} modelled" if modelled else f"at least {numbers.time_us(most)}"
         limiter = f", {slowest.limiter.word}" if slowest.limiter and not modelled else ""
         cautions.append(f"{slowest.kernel.id} {time}{limiter}")
     if without:
-        cautions.append(f"not modelled: {numbers.listed(without, _MOST_NAMED)}")
+        cautions.append(f"not modelled: {listed(without, _MOST_NAMED)}")
     return Answer(
         size=ladder.size.label,
         kind="modelled" if modelled else "bounded",
@@ -296,7 +296,7 @@ def _without(run: Run, ladder: SizeLadder) -> Iterator[str]:
             ended.setdefault(how, []).append(rung.kernel.id)
     for how, kernels in ended.items():
         verb = how.replace("exceeds", "exceed") if len(kernels) > 1 else how
-        yield f"{numbers.listed(kernels, _MOST_NAMED)} {verb}"
+        yield f"{listed(kernels, _MOST_NAMED)} {verb}"
 
 
 _END = {"incorrect": "computed a wrong result", "failed": "failed", "timeout": "timed out"}

@@ -3,7 +3,6 @@
 """How figures are written: significant digits, SI and binary units. Every report formats through here."""
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 #: Units of one figure, each with its size in the unit that results are stored in, ascending.
@@ -142,13 +141,6 @@ def unit_for(largest: float, units: Units) -> tuple[float, str]:
     """The largest unit of which a figure is at least 1: its size and its name, for a whole axis as well."""
     fitting = [unit for unit in units if abs(largest) >= unit[0]]
     return fitting[-1] if fitting else units[0]
-
-
-def listed(names: Sequence[str], most: int = 0) -> str:
-    """Names in a row: `a, b and c`; of more than `most`, where given, `a, b, c and 2 more`."""
-    if most and len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def plural(count: float, what: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpuprof.analysis import numbers
 from gpuprof.analysis.models import modelled_text
 from gpuprof.results import OTHER_REASONS, By, Measurement, Run, Tuned, TunedPoint, Tuning
-from gpuprof.text import format_extent
+from gpuprof.text import format_extent, listed
 
 #: How a point's block is called among its values.
 BLOCK = "block"
@@ -216,8 +216,7 @@ def tie_sentence(size: TunedSize) -> str:
     others = [typed(row, several=size.several) for row in size.ties[1:]]
     if not others:
         return ""
-    rest = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
-    return f"{len(others):,} more {_TIED[size.by]}: {', '.join(others[:_MOST_NAMED])}{rest}"
+    return f"{len(others):,} more {_TIED[size.by]}: {listed(others, _MOST_NAMED)}"
 
 
 def space_sentence(size: TunedSize) -> str:

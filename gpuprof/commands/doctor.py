@@ -21,7 +21,7 @@ from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.results import Condition, ConditionState
-from gpuprof.text import one_line
+from gpuprof.text import listed, one_line
 from gpuprof.toolchain.cache import cache_directory
 
 if TYPE_CHECKING:
@@ -381,10 +381,12 @@ def _software(connection: "Connection", members: "list[Member]") -> Iterator[Con
             held[member.name] = answer
     if mute:
         first = next(iter(mute))
-        yield Condition("Cluster, gpuprof", "broken", f"{_some(list(mute))}: {mute[first]}", SAME_FIX)
+        yield Condition(
+            "Cluster, gpuprof", "broken", f"{listed(list(mute), _SHOWN)}: {mute[first]}", SAME_FIX
+        )
     other = [name for name, found in held.items() if found["gpuprof"] != __version__]
     if other:
-        text = f"{_some(other)}: {held[other[0]]['gpuprof']}, and this is {__version__}"
+        text = f"{listed(other, _SHOWN)}: {held[other[0]]['gpuprof']}, and this is {__version__}"
         yield Condition("Cluster, gpuprof", "broken", text, SAME_FIX)
     elif held and not mute:
         yield Condition("Cluster, gpuprof", "ok", f"{__version__} everywhere")
@@ -394,8 +396,3 @@ def _software(connection: "Connection", members: "list[Member]") -> Iterator[Con
             text = ", ".join(f"{version} on {number}" for version, number in count.most_common())
             fix = "Install the same everywhere: otherwise times and counts may differ."
             yield Condition(f"Cluster, {what}", "disturbs", text, fix)
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

@@ -15,6 +15,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.operation import Operation
 from gpuprof.results import Run
+from gpuprof.text import listed
 from gpuprof.tuning.rewriting import with_defaults
 from gpuprof.tuning.ties import best_everywhere
 
@@ -54,9 +55,8 @@ def write_best(
         tell(f"Nothing was timed: what is written is the best by its {by} only.")
     if behind:
         worst = sorted(behind, key=lambda size: -behind[size])
-        named = ", ".join(f"{size} ({100 * behind[size]:.0f} %)" for size in worst[:_MOST_NAMED])
-        more = f" and {len(worst) - _MOST_NAMED} more" if len(worst) > _MOST_NAMED else ""
-        tell(f"No point is best everywhere. The one that is closest takes longer at {named}{more}.")
+        named = listed([f"{size} ({100 * behind[size]:.0f} %)" for size in worst], _MOST_NAMED)
+        tell(f"No point is best everywhere. The one that is closest takes longer at {named}.")
     path = sources[point.kernel]
     source = read_input(path, "utf-8")
 

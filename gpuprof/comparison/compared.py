@@ -19,6 +19,7 @@ from gpuprof.comparison.matching import match
 from gpuprof.comparison.surroundings import Difference, differences
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run
+from gpuprof.text import listed
 
 #: What a verdict rests on: times by round; where nothing was timed, modelled times, or the exact bound where
 #: nothing was modelled; or how the case ended.
@@ -160,9 +161,7 @@ def case_name(run: Run, case: Measurement) -> str:
 
 
 def _held(run: Run, most: int = 2) -> str:
-    names = [case_name(run, case) for case in run.cases]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most]) or 'none'}{more}"
+    return listed([case_name(run, case) for case in run.cases], most) or "none"
 
 
 def _compared(base: Subject, new: Subject, other_identity: tuple[str, ...]) -> CaseVerdict:

@@ -8,7 +8,7 @@ and other orders of a sum stay within it.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from gpuprof.problems.check import compare
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
+from gpuprof.text import listed
 from gpuprof.toolchain.assembling import Assembler, assemble_with, found_ptxas, target_in
 
 #: The largest size that is looked at, in instructions of single lanes: a few seconds on the executor.
@@ -125,8 +126,8 @@ class _Check:
                 right.append(name)
             else:
                 yield self._told(name, place, found)
-        told = f": {_listed(right)}" if right else ""
-        more = f"; not checked: {_listed(unknown)}" if unknown else ""
+        told = f": {listed(right)}" if right else ""
+        more = f"; not checked: {listed(unknown)}" if unknown else ""
         yield f"Right machine code of its PTX, checked at {place.problem.label}, by {len(right)}{told}{more}"
 
     def _codes(self, place: _SizedCase, only: str = "") -> Iterator[tuple[str, Functions | str]]:
@@ -212,7 +213,7 @@ class _Judged:
         self._buffers, self._witness = traced.written()
         self._expected = problem.reference(executor.references_of(problem).inputs)
         #: Outputs with an element that is wrong here already.
-        self.wrong = _listed([name for name in self._expected if self._wrong_in(name, self._own(name)).any()])
+        self.wrong = listed([name for name in self._expected if self._wrong_in(name, self._own(name)).any()])
 
     def _own(self, output: str) -> Array:
         return self._buffers[output].array()
@@ -245,7 +246,3 @@ def _is_unordered(problem: Problem, output: str) -> bool:
     """Whether an output's elements may stand in any order."""
     check = problem.checks.get(output)
     return check is not None and check.unordered
-
-
-def _listed(items: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1] if items else "")))

@@ -26,6 +26,7 @@ from gpuprof.measure.case import Case, configured
 from gpuprof.measure.protocol import Question, Symptom
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import Cause, Explanation
+from gpuprof.text import listed
 
 
 class OutOfTime(BaseException):
@@ -144,7 +145,7 @@ class _Search:
         self._look(case, whole)
 
     def why_not(self) -> str:
-        at = f" {_listed(self._right)}" if self._right else ""
+        at = f" {listed(self._right)}" if self._right else ""
         if self.ran_out:
             right = f"; it found nothing wrong{at}" if at else ""
             return f"The executor did not finish in the time for explanations{right}"
@@ -202,7 +203,3 @@ def _hanging(traced: TracedCase, samples: Samples) -> Explanation | None:
         return explanation
     more = min(_MANY_INSTRUCTIONS, int(_FEW_INSTRUCTIONS * _SURER_S / (monotonic() - start)))
     return explanation if more < 2 * _FEW_INSTRUCTIONS else traced.explain(samples, budget=more)
-
-
-def _listed(items: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))

@@ -32,6 +32,7 @@ from gpuprof.report.document import (
 from gpuprof.report.shortened import shortened
 from gpuprof.report.tuned_text import search_content
 from gpuprof.results import Measurement, Run
+from gpuprof.text import listed
 
 #: Kernels that a table shows besides the library and the simplest, by how many tables there are: all of a
 #: run fit on a screen of 40 lines. With more sizes the answers stand alone.
@@ -62,7 +63,7 @@ _TIMES = {
 
 def run_title(run: Run) -> str:
     """What ran, on what, and whether that gave times."""
-    what = numbers.listed([*dict.fromkeys(group.short for group in groups(run))]) or "Nothing"
+    what = listed([*dict.fromkeys(group.short for group in groups(run))]) or "Nothing"
     where = names_text(run)
     match run.backend:
         case "gpu":
@@ -107,9 +108,7 @@ def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
     answers = [(_heading(held, *one), answer_of(run, one[1])) for one in held[:_MOST_ANSWERS]]
     found = [answer_content(answer, heading, pending=pending) for heading, answer in answers]
     if unknown := [f"{name} {heading}" for heading, answer in answers for name in answer.unknown]:
-        yield Sentence(
-            f"Not modelled, so not ranked: {numbers.listed(unknown, _MOST_NAMED)}", CAUTION, "warning"
-        )
+        yield Sentence(f"Not modelled, so not ranked: {listed(unknown, _MOST_NAMED)}", CAUTION, "warning")
     tiles = [item for item in found if isinstance(item, AnswerTile)]
     if len(held) in _MOST_KERNELS or not tiles:
         yield from found
@@ -145,12 +144,12 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
         facts.append(("launch", answer.overhead.text))
     if answer.alike:
         word = _TIMES[answer.kind][2]
-        facts.append(("as fast", f"{word} {numbers.listed(answer.alike, 1)}"))
+        facts.append(("as fast", f"{word} {listed(answer.alike, 1)}"))
     said = ", ".join(text for _, text in facts)
     if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
         said = said.replace(answer.time, answer.short_time, 1)
     if answer.unknown:
-        facts.append(("not modelled", f"not modelled: {numbers.listed(answer.unknown, 2)}"))
+        facts.append(("not modelled", f"not modelled: {listed(answer.unknown, 2)}"))
     if answer.alias:
         facts.append(("chosen by", answer.alias))
     return AnswerTile(
@@ -316,7 +315,7 @@ def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sente
     found = []
     for (said, mark, tone), who in told.items():
         names = [f"{kernel} {', '.join(sizes)}" for kernel, sizes in who.items()]
-        found.append(Sentence(f"{numbers.listed(names, most)}{said}", mark, tone))
+        found.append(Sentence(f"{listed(names, most)}{said}", mark, tone))
     return found
 
 

@@ -36,7 +36,7 @@ from gpuprof.report.source import difference
 from gpuprof.report.svg.intervals import change_picture, end_of_table, rounds_picture
 from gpuprof.results import Run, Tool
 from gpuprof.schema import to_json
-from gpuprof.text import cut
+from gpuprof.text import cut, listed
 
 MARKS: dict[Verdict, tuple[Mark, Tone]] = {
     "regressed": (Mark("▲", "^"), "bad"),
@@ -118,7 +118,7 @@ def comparison_report(
         ("new", Mark("+", "+"), comparison.new, comparison.added),
     ):
         if only:
-            names = numbers.listed([case_name(run, case) for case in only], _MOST_NAMES)
+            names = listed([case_name(run, case) for case in only], _MOST_NAMES)
             content.append(Sentence(f"{len(only)} {word}: {names}", mark=mark, tone="muted"))
     content += [Section("", gates_report(gates).content)] if gates else []
     if prefix:
@@ -189,7 +189,7 @@ def sources(comparison: ComparedRuns) -> tuple[tuple[str, str], ...]:
     changed = list(dict.fromkeys(case.new.case.kernel for case in known if not case.same_source))
     if not changed:
         return (("sources", "all the same"),) if known else ()
-    return (("sources that differ", numbers.listed(changed, _MOST_NAMES)),)
+    return (("sources that differ", listed(changed, _MOST_NAMES)),)
 
 
 def _table(cases: Sequence[CaseVerdict], details: dict[int, Section], end: float) -> Table:

@@ -10,13 +10,14 @@ from gpuprof.devices.device import TENSOR_TYPES, Device
 from gpuprof.devices.measured import MEASURED_RATES, theoretical
 from gpuprof.report.document import Cell, Column, Row, Table
 from gpuprof.results import Run
+from gpuprof.text import listed
 
 
 def names_text(run: Run) -> str:
     """The names of a run's devices, those of one name once: `2 x NVIDIA H200 and NVIDIA A100`."""
     count = Counter(device.name for device in run.devices)
     names = [name if number == 1 else f"{number} x {name}" for name, number in count.items()]
-    return numbers.listed(names)
+    return listed(names)
 
 
 def devices_text(run: Run) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-from gpuprof.analysis import numbers
 from gpuprof.analysis.status import Mark
 from gpuprof.comparison.fleet import CARD_LABEL, FleetKind, FleetRuns
 from gpuprof.comparison.outliers import Outlier, far
@@ -23,6 +22,7 @@ from gpuprof.report.document import (
     folded_table,
 )
 from gpuprof.report.document_page import render_page
+from gpuprof.text import listed
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
@@ -77,9 +77,9 @@ def cautions(fleet: FleetRuns) -> Iterator[str]:
             )
     for what, versions in fleet.found.versions.items():
         held = [f"{name} on {count}" for name, count in versions.items()]
-        yield f"several versions of {what}: {numbers.listed(held, _MOST_NAMED)}"
+        yield f"several versions of {what}: {listed(held, _MOST_NAMED)}"
     if fleet.sources:
-        yield f"several sources of {numbers.listed(fleet.sources, _MOST_NAMED)}: each is judged separately"
+        yield f"several sources of {listed(fleet.sources, _MOST_NAMED)}: each is judged separately"
     left_out = list(fleet.found.left_out.items())
     for file, reason in left_out[:_MOST_NAMED]:
         yield f"left out: {reason}" if file in reason else f"left out: {file}: {reason}"

@@ -35,6 +35,7 @@ from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sect
 from gpuprof.report.ladder_table import steps_table
 from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import BackendName, Run
+from gpuprof.text import listed
 
 #: Between what ran and the device's name.
 WHERE: dict[BackendName, str] = {
@@ -134,7 +135,7 @@ def _counted(cautions: tuple[Banner, ...]) -> str:
     tally = Tally(banner.level for banner in cautions)
     words: dict[Level, str] = {"bad": "error", "warning": "warning", "note": "note"}
     counted = {word: tally[level] for level, word in words.items() if tally[level]}
-    return numbers.listed([numbers.plural(count, word) for word, count in counted.items()])
+    return listed([numbers.plural(count, word) for word, count in counted.items()])
 
 
 def _group_view(

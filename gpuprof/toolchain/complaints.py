@@ -12,6 +12,7 @@ from gpuprof.cuda_source.confined import REFUSED
 from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.errors import CompileError
+from gpuprof.text import listed
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX, is_for_device, package_of
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram
 
@@ -95,10 +96,9 @@ def no_such_kernel(
         what = f"{file_name} has a kernel {wanted} in line {near.line}, but {left_out}."
         return CompileError(what, log=log, fix=fix)
     reason = f": {why}" if near.name.rpartition("::")[2] == wanted.rpartition("::")[2] and why else ""
-    listed = ", ".join(map(_described, functions[:_MOST_LISTED]))
-    more = f" and {len(functions) - _MOST_LISTED} more" if len(functions) > _MOST_LISTED else ""
+    known = listed([*map(_described, functions)], _MOST_LISTED)
     return CompileError(
-        f"{file_name} defines no kernel {entry}{reason}. Its __global__ functions: {listed}{more}.",
+        f"{file_name} defines no kernel {entry}{reason}. Its __global__ functions: {known}.",
         log=log,
         fix=f'Set entry in the header, for example entry = "{near.entry}".',
     )

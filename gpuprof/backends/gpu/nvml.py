@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from gpuprof.errors import foreign
 from gpuprof.results import ClockState, Condition, ConditionState
+from gpuprof.text import listed
 
 _IDLE = 0x0001
 #: Share of a moment, in percent, from which on somebody else uses the GPU.
@@ -173,11 +174,8 @@ def _processes(ask: _Asked) -> _Found | None:
     others = [process for process in running if process.pid != os.getpid()]
     if not others:
         return _Found("ok", "none computes")
-    shown = ", ".join(f"process {process.pid}{_memory(process.usedGpuMemory)}" for process in others[:3])
-    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-    return _Found(
-        "disturbs", f"{shown}{more}", "Their kernels and ours slow each other: measure without them."
-    )
+    shown = listed([f"process {each.pid}{_memory(each.usedGpuMemory)}" for each in others], 3)
+    return _Found("disturbs", shown, "Their kernels and ours slow each other: measure without them.")
 
 
 def _load(ask: _Asked) -> _Found | None:
