@@ -33,8 +33,7 @@ from gpuprof.results import Measurement, Model
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
-from gpuprof.tuning.continuing import find_earlier
-from gpuprof.tuning.search_plan import USUAL_POINTS, Plan, Watcher, checked_budget
+from gpuprof.tuning.search_plan import USUAL_POINTS, Plan, Watcher, checked_budget, find_earlier
 from gpuprof.tuning.space import Wanted, make_space
 from gpuprof.tuning.tuner import Tuner
 

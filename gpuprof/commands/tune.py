@@ -2,32 +2,96 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpuprof tune`: search, show what was found, write its files, and the kernel's where asked."""
 
+import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpuprof import signals
-from gpuprof.commands.output import RUNS, link_latest, open_report, print_written, write_report_beside
+from gpuprof.commands.output import (
+    RUNS,
+    link_latest,
+    open_report,
+    print_written,
+    write_file,
+    write_report_beside,
+)
 from gpuprof.commands.progress import watch
 from gpuprof.commands.texts import parse_blocks, parse_values, preprocessing_of, selected
-from gpuprof.commands.tune_writing import check_sources, write_best
-from gpuprof.console import tell
+from gpuprof.console import say_lines, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean
-from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, read_input
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
+from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
-from gpuprof.kernels.shipped import shipped_names
+from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.measure.options import Given, OutputOptions, SelectOptions
+from gpuprof.operation import Operation
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
-from gpuprof.text import KERNEL_ENDINGS
-from gpuprof.tuning.continuing import Continued, find_earlier
-from gpuprof.tuning.search_plan import Plan, read_budget
+from gpuprof.text import KERNEL_ENDINGS, listed
+from gpuprof.tuning.rewriting import best_everywhere, with_defaults
+from gpuprof.tuning.search_plan import Continued, Plan, find_earlier, read_budget
 from gpuprof.tuning.space import SearchSpace, Wanted, make_space
 from gpuprof.tuning.tuner import Tuner
+
+#: Sizes that a sentence names at which another point is better.
+_MOST_NAMED = 4
+
+
+def check_sources(kernels: Sequence[Kernel], sources: Mapping[str, Path]) -> None:
+    """Refuse to write kernels that are not the user's, before anything is measured."""
+    for kernel in kernels:
+        if kernel.id not in sources:
+            raise InputError(
+                f"{kernel.id} comes with gpuprof: --write does not change it.",
+                fix="Copy its file, and tune the copy.",
+            )
+        check_writable(sources[kernel.id], force=True)
+
+
+def write_best(
+    run: Run, kernels: Mapping[str, Kernel], sources: Mapping[str, Path], operation: Operation
+) -> list[Path]:
+    """Make the best point of a search its kernel's default.
+
+    Returns:
+        The files that were written: one, or none where the header says so already.
+
+    Raises:
+        InputError: The header cannot be edited so, or the file cannot be written; nothing was written then.
+    """
+    point, behind = best_everywhere(run, kernels)
+    if point is None:
+        tell("Nothing is written: no point gave a right result.")
+        return []
+    if run.backend != "gpu":
+        modelled = run.tuning and any(tuned.by == "model" for tuned in run.tuning.sizes)
+        by = "modelled time" if modelled else "bound"
+        tell(f"Nothing was timed: what is written is the best by its {by} only.")
+    if behind:
+        worst = sorted(behind, key=lambda size: -behind[size])
+        named = listed([f"{size} ({100 * behind[size]:.0f} %)" for size in worst], _MOST_NAMED)
+        tell(f"No point is best everywhere. The one that is closest takes longer at {named}.")
+    path = sources[point.kernel]
+    source = read_input(path, "utf-8")
+
+    def read(text: str) -> KernelFile:
+        return read_kernels(text, path, shipped_operation, operation)
+
+    # As its file says it, without what the command line adds.
+    kernel = next(kernel for kernel in read(source).kernels if kernel.id == point.kernel)
+    text = with_defaults(source, kernel, point, read)
+    if text == source:
+        tell("The header says so already: nothing is written.")
+        return []
+    lines = source.splitlines(keepends=True), text.splitlines(keepends=True)
+    say_lines("".join(difflib.unified_diff(*lines, str(path), str(path), n=2)).rstrip("\n"))
+    write_file(path, text)
+    return [path]
 
 
 def run_search(given: Given, what: Sequence[str]) -> ExitCode:

@@ -19,7 +19,6 @@ from gpuprof.cuda_source.masking import uncommented
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.built_files import BuiltFile
 from gpuprof.kernels.candidates import read_candidates
-from gpuprof.kernels.compiler_options import ALLOWED_TEXT, joined, refused_option
 from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import (
@@ -29,8 +28,17 @@ from gpuprof.kernels.launch_tables import (
     read_workspace,
     refuse_one_launch,
 )
-from gpuprof.kernels.macros import clash
-from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
+from gpuprof.kernels.preprocessing import (
+    ALLOWED_TEXT,
+    NOTHING,
+    Preprocessing,
+    clash,
+    joined,
+    prepared,
+    read_define,
+    read_preprocessing,
+    refused_option,
+)
 from gpuprof.kernels.symbols import numbers_in, part_complaint, read_symbols, symbol_complaint
 from gpuprof.kernels.tensor_map import read_tensor_maps
 from gpuprof.kernels.texture import clash_among, read_textures

@@ -16,7 +16,7 @@ from types import FrameType
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.suspects import blocks_at_the_ends, blocks_near
+from gpuprof.backends.sim.sampled import blocks_at_the_ends, blocks_near
 from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
 from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
 from gpuprof.executor import Sample

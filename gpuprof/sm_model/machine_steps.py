@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpuprof.devices.card_constants import CardConstants
-from gpuprof.machine_code.pipes import pipe_of
+from gpuprof.machine_code.instruction_counts import pipe_of
 from gpuprof.machine_code.sass import SassInstruction
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.sm import PRODUCTS, Step, StepKind

@@ -13,9 +13,8 @@ from typing import Any
 
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.schema import from_json, to_json
-from gpuprof.toolchain.includes import UnknownInclude, included_files
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, nvrtc_version
-from gpuprof.toolchain.nvrtc_program import make_program
+from gpuprof.toolchain.nvrtc_program import UnknownInclude, included_files, make_program
 
 #: Entries kept; the least recently used go first. More than the cases of any one run, which would otherwise
 #: push out its own beginning each time.

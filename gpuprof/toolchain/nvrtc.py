@@ -17,8 +17,7 @@ from gpuprof.cubin_file import kernels_in
 from gpuprof.cuda_source.functions import split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
-from gpuprof.toolchain.includes import folders_of
-from gpuprof.toolchain.nvrtc_program import NvrtcProgram, make_program
+from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of, make_program
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
 _REGISTERS = re.compile(r"Used (\d+) registers")

@@ -4,12 +4,38 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, ResultsError
 from gpuprof.measure.options import RunOptions, TuneOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request
+from gpuprof.measure.resume import differences
+from gpuprof.reading import read_run
+from gpuprof.results import Measurement, Run
 from gpuprof.tuning.space import SearchSpace
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """Points that were measured, references aside; or why they are of another search, as a clause."""
+
+    cases: tuple[Measurement, ...] = ()
+    why_not: str = ""
+
+
+def find_earlier(path: Path, run: Run) -> Continued:
+    """What an earlier part of a search measured, by a results file that exists."""
+    try:
+        old = read_run(path)
+    except ResultsError:
+        return Continued(why_not="it is not a results file")
+    if old.tuning is None:
+        return Continued(why_not="it holds a run that is not a search")
+    for difference in differences(old, run):
+        return Continued(why_not=f"it holds another search: {difference}")
+    return Continued(tuple(case for case in old.cases if not case.is_reference))
+
 
 #: Points that are timed at each size unless something else is asked for.
 USUAL_POINTS = int(TuneOptions.budget)

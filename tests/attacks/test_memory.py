@@ -16,7 +16,7 @@ from gpuprof.measure import process, starting
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, WorkerDied
 from gpuprof.problems.formulas import evaluate_arrays
-from gpuprof.toolchain.includes import UnknownInclude, included_files
+from gpuprof.toolchain.nvrtc_program import UnknownInclude, included_files
 
 #: What a process may take here: enough to run a kernel, too little for what the files below ask for.
 _ROOM = 1 << 30

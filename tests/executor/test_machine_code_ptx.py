@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lines of PTX say of the machine code made of them."""
 
-from gpuprof.machine_code.ptx_text import PtxText
+from gpuprof.machine_code.linking import PtxText
 
 BRANCHES = """
  @%p1 bra $L_END;

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from problem_support import Gemm, Transpose, problem_id
 
-from gpuprof.backends.gpu.own_code import device_macros, device_source
+from gpuprof.backends.gpu.device_code import device_macros, device_source
 from gpuprof.executor import GlobalMemory, KernelFault, load_program
 from gpuprof.executor import launch as execute
 from gpuprof.problems.behaviour import HostReal, Initial, Pointer

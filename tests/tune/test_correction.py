@@ -7,7 +7,7 @@ import pytest
 from synthetic_times import landscape
 
 from gpuprof.devices.cards import load_card
-from gpuprof.tuning.correction import corrected, features_of
+from gpuprof.tuning.size_search import corrected, features_of
 
 
 def test_what_is_known_is_what_is_expected_and_a_trend_is_carried_on():

@@ -13,9 +13,8 @@ from gpuprof.errors import InputError
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_names, shipped_operation
 from gpuprof.results import Run, Tuned, Tuning
-from gpuprof.tuning.rewriting import with_defaults
+from gpuprof.tuning.rewriting import best_everywhere, with_defaults
 from gpuprof.tuning.space import Point
-from gpuprof.tuning.ties import best_everywhere
 
 TILES = """// mine
 /*gpuprof

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuprof import timeline
 from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext, LoadedModule
-from gpuprof.backends.gpu.own_code import compiled_rates
+from gpuprof.backends.gpu.device_code import compiled_rates
 from gpuprof.backends.gpu.rate_meter import Meter, address_of, ring_of
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device

@@ -2,13 +2,74 @@
 # SPDX-License-Identifier: Apache-2.0
 """The measuring side's own device functions, loaded for one element type when the first is needed."""
 
+import re
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any
 
+from gpuprof import timeline
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import Arguments, GpuContext, LoadedFunction, LoadedModule
-from gpuprof.backends.gpu.own_code import compiled_code, file_name
+from gpuprof.devices.measured import TENSOR_TYPES_MEASURED
+from gpuprof.problems.dtypes import ELEMENT_TYPES, RESULT, RUN_TYPES, of_run
 from gpuprof.text import Extent
+from gpuprof.toolchain.cache import compile_entries_cached
+from gpuprof.toolchain.nvrtc import compiler_options, target_of
+
+#: How the functions of a source begin.
+_FUNCTION = re.compile(r'^extern "C" __global__ void (\w+)\(', re.MULTILINE)
+
+#: The kernels that measure a device's rates, some of which macros declare.
+_RATES = (
+    *("fma_f32", "fma_f64", "alu", "xu", "barriers", "shared_loads", "l1_loads", "l2_loads"),
+    *("dram_reads", "dram_writes", "dram_copies", "atomics_apart", "atomics_together"),
+    *("latency_of_fma", "latency_of_shared", "latency_of_l1", "latency_of_l2", "nothing"),
+)
+#: Types that device code takes as bits: what values.cu calls them.
+_AS_BITS = {"f16": "half_bits", "bf16": "bfloat_bits", "e4m3": "e4m3_bits"}
+
+
+def compiled_code(arch: str, dtype: str, source: str | None) -> bytes:
+    """The machine code of all functions of a source: one by one, each would take nearly as long as all."""
+    text, options = device_source(source), compiler_options(arch, device_macros(dtype))
+    with timeline.span("compile", f"{file_name(source)} {dtype}"):
+        return compile_entries_cached(text, file_name(source), _FUNCTION.findall(text), options)[0].cubin
+
+
+def compiled_rates(arch: str) -> bytes:
+    """The machine code of the kernels that measure a device's rates."""
+    text = rates_source()
+    target = target_of(arch, (text,))
+    names = (*_RATES, *(f"tensor_{kind}" for kind in TENSOR_TYPES_MEASURED if target != arch))
+    with timeline.span("compile", "rates.cu"):
+        return compile_entries_cached(text, "rates.cu", names, compiler_options(target))[0].cubin
+
+
+def file_name(source: str | None) -> str:
+    """What a source of device functions is called; None for the measuring side's own."""
+    return "device_code.cu" if source is None else "reference.cu"
+
+
+def device_source(source: str | None = None) -> str:
+    """The whole text of a source of device functions; None for the measuring side's own."""
+    return _text("values.cu") + (_text("device_code.cu") if source is None else source)
+
+
+def rates_source() -> str:
+    """The text of the kernels that measure a device's rates."""
+    return _text("rates.cu")
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def device_macros(dtype: str) -> list[tuple[str, str]]:
+    """`real` as device code sees it, and the type of what a run of `real` computes."""
+    result = of_run(RESULT, dtype) if dtype in RUN_TYPES else dtype
+    named = (("real", dtype), ("result_type", result))
+    return [(name, _AS_BITS.get(kind) or ELEMENT_TYPES[kind].c_type) for name, kind in named]
+
 
 #: Grid and block of the elementwise device functions; they stride over any length.
 _GRID = (1024, 1, 1)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, LoadedModule
-from gpuprof.backends.gpu.own_code import rates_source
+from gpuprof.backends.gpu.device_code import rates_source
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import MEASURED_RATES, TENSOR_TYPES_MEASURED

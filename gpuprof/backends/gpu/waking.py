@@ -6,8 +6,8 @@ from contextlib import suppress
 from threading import Lock
 
 from gpuprof.backends.gpu.ahead import Ahead
+from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
 from gpuprof.backends.gpu.driver import driver
-from gpuprof.backends.gpu.own_code import compiled_code, compiled_rates
 from gpuprof.errors import BackendUnavailable
 from gpuprof.toolchain.nvrtc import supported_archs
 
