@@ -313,7 +313,6 @@ extern "C" __global__ void k(const unsigned *in, unsigned *out, char *scratch, i
         SET("elemtype.shared::cta.b1024.b32 [%0], 2", "r"(m));
         SET("swizzle_mode.shared::cta.b1024.b32 [%0], SWIZZLE", "r"(m));
     }
-    __syncwarp();
     asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
                  " [%0], [%1], 128;" ::"l"(scratch), "r"(m) : "memory");
     asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(scratch) : "memory");

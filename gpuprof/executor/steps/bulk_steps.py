@@ -415,6 +415,8 @@ def _copied(item: Instruction) -> Iterator[Instruction]:
     to, source = item.operands[:2]
     if not (isinstance(to, Mem) and isinstance(source, Mem)):
         return
+    # `.sync`: the warp's lanes copy what any of them wrote before.
+    yield replace(item, opcode=("bar", "warp", "sync"), operands=(Imm(0xFFFF_FFFF),))
     for offset in range(0, TENSOR_MAP_BYTES, 8):
         through = Reg(_THROUGH[offset // 8 % 2])
         ours, theirs = (Mem(one.base, one.offset + offset) for one in (source, to))
