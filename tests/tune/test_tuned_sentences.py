@@ -60,7 +60,7 @@ def test_the_answer(found, said):
         (2, "time", "1 more cannot be told apart from it: EACH=1"),
         (3, "bound", "2 more with the same bound: EACH=1 and EACH=2"),
         (3, "model", "2 more too near to tell which is faster: EACH=1 and EACH=2"),
-        (6, "time", "5 more cannot be told apart from it: EACH=1 and EACH=2, EACH=3 and 2 more"),
+        (6, "time", "5 more cannot be told apart from it: EACH=1, EACH=2, EACH=3 and 2 more"),
     ],
 )
 def test_who_is_as_good(ties, by, said):
