@@ -58,7 +58,6 @@ def _shipped(name: str, command: "Preprocessing") -> "Ladder":
 
 
 def _add_ladder_commands() -> None:
-    """One command for each operation that comes with gpuprof."""
     for name in shipped_names():
         operation = shipped_operation(name)
         command = measuring_command(partial(_shipped, name), operation.help, operation)

@@ -211,7 +211,6 @@ def _place(temporary: Path, target: Path) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a file's lock."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe may have no end
     try:
         _lock(descriptor)
@@ -221,7 +220,6 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int) -> None:
-    """Take a file's lock, where its file system has locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -165,7 +165,6 @@ def _nvrtc() -> str:
 
 
 def _cuda_headers() -> Condition:
-    """Which of CUDA's headers kernels may include."""
     from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
     from gpuprof.toolchain.nvrtc import nvrtc_version
 

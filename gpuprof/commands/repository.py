@@ -156,7 +156,6 @@ def _stays_within(path: PurePosixPath, targets: Mapping[PurePosixPath, str]) -> 
 
 
 def _contents(root: Path, identities: Iterable[str]) -> Mapping[str, bytes]:
-    """What objects hold, by their names."""
     contents: dict[str, bytes] = {}
     with subprocess.Popen(
         _command(root, "cat-file", "--batch"),

@@ -83,7 +83,6 @@ class GateResult:
 
     @property
     def sentence(self) -> str:
-        """What became of it, with the cases that decided it."""
         match self.outcome:
             case "failed":
                 return f"failed by {_cases(self.of('yes'))}"

@@ -78,7 +78,6 @@ def _same_keys(base: Run, new: Run, key: KeyOf) -> dict[int, int]:
 
 
 def _by_key(run: Run, key: KeyOf) -> dict[Key, list[int]]:
-    """Indices of cases by a key, in order."""
     found: dict[Key, list[int]] = {}
     for index, case in enumerate(run.cases):
         found.setdefault(key(run, case), []).append(index)

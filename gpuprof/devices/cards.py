@@ -104,7 +104,6 @@ def _cards() -> dict[str, Device]:
 
 @cache
 def _spellings() -> dict[str, str]:
-    """Short name by every plain spelling of it."""
     return {
         _plain(spelling): name
         for name, card in _document()["cards"].items()

@@ -117,7 +117,6 @@ class Device:
 
     @property
     def capability(self) -> tuple[int, int]:
-        """Compute capability as (major, minor)."""
         return parse_arch(self.compute_capability)
 
     @property

@@ -59,7 +59,6 @@ class Ladder:
 
     @property
     def _listed(self) -> str:
-        """Where to find the kernels' names."""
         if self.operation.name in shipped_names():
             return f"See `gpuprof list {self.operation.name}`."
         known = ", ".join(kernel.id for kernel in self.kernels)

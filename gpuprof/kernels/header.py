@@ -487,7 +487,6 @@ def _read_compile_options(reader: TableReader, key: str) -> tuple[str, ...]:
 
 
 def _read_options(reader: TableReader, operation: Operation) -> Mapping[str, str]:
-    """The variant of the operation, by the fields that the operation declares."""
     chosen = {}
     for name, option in operation.options.items():
         value = reader.choice(name, tuple(option.values), option.default)

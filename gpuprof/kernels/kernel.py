@@ -4,7 +4,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from gpuprof.kernels.candidates import Candidates
 from gpuprof.kernels.tensor_map import TensorMapSpec
@@ -163,12 +163,10 @@ class Kernel:
 
     @property
     def integers(self) -> Mapping[str, int]:
-        """Its constants and parameters, with their defaults."""
         return {**self.constants, **self.parameters}
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of its functions, each once."""
         return tuple(dict.fromkeys(step.entry for step in self.steps))
 
     @property
@@ -182,26 +180,8 @@ class Kernel:
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def record(self) -> KernelRecord:
-        """The kernel as a results file keeps it."""
-        return KernelRecord(
-            id=self.id,
-            operation=self.operation,
-            title=self.title,
-            rung=self.rung,
-            idea=self.idea,
-            change=self.change,
-            bottleneck=self.bottleneck,
-            study=self.study.name,
-            citation=self.study.citation,
-            citation_url=self.study.url,
-            aliases=self.aliases,
-            reference=self.reference,
-            source=self.source,
-            source_hash=self.source_hash,
-            file_name=self.file_name,
-            published=self.published,
-            moves=self.moves,
-            after=self.after,
-            choices=self.choices,
-            parameters=self.parameters,
-        )
+        own = {
+            each.name: getattr(self, each.name) for each in fields(KernelRecord) if hasattr(self, each.name)
+        }
+        study = {"study": self.study.name, "citation": self.study.citation, "citation_url": self.study.url}
+        return KernelRecord(**{**own, **study})

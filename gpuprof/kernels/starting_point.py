@@ -106,7 +106,6 @@ def _about(operation: Operation, base: Kernel | None) -> Iterator[str]:
 
 
 def _rest(base: Kernel | None) -> Iterator[str]:
-    """Arrays and conditions of the kernel's own."""
     for key, array in (base.workspace if base else {}).items():
         yield from (
             "",

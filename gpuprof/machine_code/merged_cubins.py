@@ -117,7 +117,6 @@ class _Merger:
         return SYMBOL.pack(place, symbol.info, symbol.other, section, symbol.value, symbol.size)
 
     def _merged_lines(self) -> tuple[bytes, bytes]:
-        """Return the tables of lines, one behind the other, and their relocations."""
         lines, places = bytearray(), bytearray()
         for which, cubin in enumerate(self._cubins):
             places += self._relocations(which, cubin.named(f".rela{_LINES}"), len(lines))
@@ -177,7 +176,6 @@ class _Merger:
         )
 
     def _laid_out(self) -> bytes:
-        """Return the header, the sections and their table."""
         body, table = bytearray(HEADER.size), bytearray(SECTION.size)
         for section, content in self._placed:
             body += bytes(-len(body) % max(1, section.align))

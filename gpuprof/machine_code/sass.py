@@ -40,7 +40,6 @@ class SassInstruction:
 
     @property
     def name(self) -> str:
-        """The opcode without modifiers."""
         return self.opcode.partition(".")[0]
 
 

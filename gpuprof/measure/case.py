@@ -44,7 +44,6 @@ class Case:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is of something to compare kernels with."""
         return self.kernel is None
 
 

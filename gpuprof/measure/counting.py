@@ -93,7 +93,6 @@ class Counting:
 
     @property
     def left(self) -> int:
-        """How many of the cases that were measured are not counted yet."""
         return self._open
 
     def wait(self) -> None:

@@ -179,7 +179,6 @@ class ExecutorProcess:
             self._discard()
 
     def close(self) -> None:
-        """End the process; what is asked of it ends too."""
         self._closed = True
         self._discard()
 

@@ -196,7 +196,6 @@ class _Search:
 
 
 def _hanging(traced: TracedCase, samples: Samples) -> Explanation | None:
-    """What keeps a case that hung from ending."""
     start = monotonic()
     explanation = traced.explain(samples, budget=_FEW_INSTRUCTIONS)
     if explanation is None or explanation.cause != "endless loop":

@@ -79,7 +79,6 @@ class WorkerProcess:
         self._listener.start()
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
-        """Send a request and wait for its answer, as any `Worker`."""
         if self._is_asked:
             self._is_asked = False
         else:
@@ -126,7 +125,6 @@ class WorkerProcess:
         self._process.wait()
 
     def close(self) -> None:
-        """End the process and free its files."""
         starting.end(self._process)
 
     def _read(self) -> None:

@@ -70,7 +70,6 @@ class Request:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels to run, in rung order."""
         return tuple(selection.kernel for selection in self.selections)
 
     def problem(self, size: tuple[int, ...], options: Mapping[str, str]) -> Problem:

@@ -316,7 +316,6 @@ class _Keeper:
         return found
 
     def missing(self) -> list[int]:
-        """Which cases are still to be measured."""
         return [index for index, case in enumerate(self._done) if case is None]
 
     def uncounted(self) -> list[int]:

@@ -164,7 +164,6 @@ class Pending:
             return index
 
     def done(self, index: int) -> None:
-        """A case that was taken has ended."""
         with self._lock:
             self._under_way.discard(index)
 

@@ -129,7 +129,6 @@ def free_reports(report: Path, *, goes_on: bool) -> Iterator[Path]:
 
 
 def _journals(report: Path) -> list[Path]:
-    """The journals of a run's reports on one GPU."""
     own = re.compile(rf"{re.escape(report.stem)}(-\d+)?{re.escape(JOURNAL_SUFFIX)}")
     try:
         return sorted(path for path in report.parent.iterdir() if own.fullmatch(path.name))

@@ -39,7 +39,6 @@ class ProfiledGpu:
         self._arrays = ArrayKeeper(self._context, self._device.arch, seed, Ahead())
 
     def run(self, task: Task) -> bool:
-        """Launch one case under the profiler."""
         self._journal.write(JournalEvent("started", task.index))
         try:
             self._launch(task.index, task.case)

@@ -257,7 +257,6 @@ class Behaviour:
         )
 
     def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
-        """A declaration names no program of the host."""
         raise KeyError(reference)
 
 

@@ -143,7 +143,6 @@ class Problem:
         return float(rounded(value, dtype))
 
     def record(self) -> ProblemRecord:
-        """The problem as a results file keeps it."""
         return ProblemRecord(
             operation=self.operation.name,
             sizes=self.dimensions,

@@ -62,7 +62,6 @@ class TransposeBehaviour(Behaviour):
     def reference_at(
         self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
     ) -> Expected:
-        """The rearranged input at some elements of the flat output."""
         nx, ny = problem.sizes
         source = indices if _is_copy(problem) else indices % ny * nx + indices // ny
         return Expected(inputs["in"][source].astype(np.float64), _ONE)

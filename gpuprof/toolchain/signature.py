@@ -43,7 +43,6 @@ class Parameter:
 
     @property
     def is_float(self) -> bool:
-        """Whether it holds a floating-point number."""
         return not self.is_struct and self.type[0] in f"f{_UNTYPED}"
 
     @property

@@ -151,7 +151,6 @@ class CardSearch:
         self._run(self.host_references, measured, self._plan.options.seconds_per_case)
 
     def measure_in_rounds(self) -> None:
-        """Measure the closest in interleaved rounds, each in a process of its own."""
         rounds = self._plan.options.rounds
         places = self.finalists()
         seconds = self._plan.options.seconds_per_case / max(1, rounds)

@@ -71,7 +71,6 @@ def _names(points: Sequence[BuiltPoint]) -> list[str]:
 
 
 def _column(points: Sequence[BuiltPoint], name: str) -> list[float]:
-    """A parameter of all points; 0 for a kernel that lacks it."""
     values = [dict(one.candidate.point.params).get(name) for one in points]
     had = [value for value in values if value is not None]
     wide = min(had) > 0 and max(had) >= _WIDE * min(had)

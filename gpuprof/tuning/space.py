@@ -34,7 +34,6 @@ class Point:
     block: Extent
 
     def record(self, expected_us: float | None = None) -> TunedPoint:
-        """The point as a results file keeps it."""
         return TunedPoint(self.kernel, dict(self.params), self.block, expected_us)
 
 
@@ -68,12 +67,10 @@ class Axes:
 
     @property
     def count(self) -> int:
-        """Combinations of all values and blocks."""
         return math.prod(map(len, self.values.values())) * len(self.blocks)
 
     @property
     def searched(self) -> dict[str, tuple[int, ...]]:
-        """Parameters that have several values."""
         return {name: values for name, values in self.values.items() if len(values) > 1}
 
     @property
@@ -121,7 +118,6 @@ class SearchSpace:
 
     @property
     def count(self) -> int:
-        """Combinations, constraints aside."""
         return sum(each.count for each in self.axes)
 
     def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Counter[str]]:

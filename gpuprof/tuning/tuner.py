@@ -250,7 +250,6 @@ class Tuner:
         self._together(lambda search: search.explore(seconds))
 
     def _left_s(self) -> float | None:
-        """What is left of the seconds that the search may take; None where there is no such limit."""
         seconds = self._plan.budget.seconds
         return None if seconds is None else max(0.0, self._begun_s + seconds - time.monotonic())
 

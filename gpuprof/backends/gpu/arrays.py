@@ -189,7 +189,6 @@ class ProblemArrays:
             self.expected.make(host)
 
     def outputs(self) -> dict[str, Array]:
-        """What a launch has left in the outputs, flat."""
         self._textures.drain()
         return {
             spec.name: self._buffers[spec.name].download(numpy_dtype(spec.dtype), count=spec.elements)
@@ -267,7 +266,6 @@ class ProblemArrays:
         return found
 
     def free(self) -> None:
-        """Give all device memory back."""
         self._textures.free()
         self._fresh.free()
         self.expected.free()

@@ -191,7 +191,6 @@ class GpuBackend(Backend):
         return self.device
 
     def foresee(self, problems: Sequence[Problem]) -> None:
-        """Begin with what the problems need of the host."""
         self._arrays.foresee(problems)
 
     def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
@@ -205,7 +204,6 @@ class GpuBackend(Backend):
                 return self._verify_and_time(arrays, checks, loaded.queue, len(loaded), poison_inout)
 
     def outputs(self, case: ConfiguredCase, compiled: Functions) -> Mapping[str, Array]:
-        """What one launch leaves in a case's outputs."""
         arrays = self._arrays.of(case.problem)
         with LoadedCase(case, compiled, arrays, self.device, self._context.stream) as loaded:
             arrays.prepare()
@@ -214,7 +212,6 @@ class GpuBackend(Backend):
             return arrays.outputs()
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
-        """Verify and time a reference as if it were a kernel."""
         arrays = self._arrays.of(problem)
         reference = next(one for one in problem.operation.references if one.id == name)
         if reference.on_host:

@@ -102,7 +102,6 @@ class DeviceBuffer:
         _settle()
 
     def poison_guards(self) -> None:
-        """Make both guards intact again."""
         for address in self._guards:
             call("filling a guard", driver().cuMemsetD8(address, POISON, GUARD_BYTES))
         _settle()
@@ -121,7 +120,6 @@ class DeviceBuffer:
         call("filling a buffer", driver().cuMemsetD8Async(self.address, byte, self.nbytes, stream))
 
     def download(self, dtype: Any, *, count: int, offset: int = 0) -> Any:
-        """Copy elements to the host."""
         host = np.empty(count, dtype=dtype)
         source = self.address + offset * host.itemsize
         call("copying from the device", driver().cuMemcpyDtoH(host.ctypes.data, source, host.nbytes))
@@ -240,7 +238,6 @@ class GpuContext:
         self.pci_bus_id = pci.split(b"\0")[0].decode()
 
     def synchronize(self) -> None:
-        """Wait for all queued work."""
         call("waiting for the kernel", driver().cuCtxSynchronize())
 
     def free_bytes(self) -> int:

@@ -97,7 +97,6 @@ class DeviceCode:
         self._function(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
 
     def load(self, name: str) -> LoadedFunction:
-        """One of the functions, for a caller that launches it itself."""
         return self._function(name)
 
     def _function(self, name: str) -> LoadedFunction:

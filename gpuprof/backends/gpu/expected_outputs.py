@@ -76,7 +76,6 @@ class ExpectedOutputs:
             return Expected(values, sizes.download(np.float64, count=count, offset=begin))
 
     def free(self) -> None:
-        """Give all device memory back."""
         self._free_buffers()
         self._result.free()
 

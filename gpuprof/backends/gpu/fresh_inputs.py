@@ -74,7 +74,6 @@ class FreshInputs:
         return self._missing
 
     def exchange(self, held: Mapping[str, DeviceBuffer]) -> None:
-        """Exchange them with the content of buffers, by the names of arrays."""
         for name, buffer in self._buffers.items():
             pointers = (ctypes.c_void_p(each.address) for each in (held[name], buffer))
             arguments = [ctypes.c_longlong(buffer.nbytes), *pointers]

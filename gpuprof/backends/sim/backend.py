@@ -162,7 +162,6 @@ class SimBackend(Backend):
         return findings
 
     def _execute_first(self, case: ConfiguredCase, compiled: Functions) -> Findings:
-        """Execute a case that was not executed before; see `run`."""
         try:
             samples = self._samples(case)
             sampled = any(sample is not None for sample in samples)

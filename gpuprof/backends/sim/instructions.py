@@ -99,7 +99,6 @@ class Listings:
             return self._known[cubin]
 
     def _new(self) -> Iterator[bytes]:
-        """Yield what is expected and not known."""
         with suppress(Empty):
             while True:
                 cubin = self._expected.get_nowait()

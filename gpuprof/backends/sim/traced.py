@@ -166,7 +166,6 @@ class TracedCase:
         return replace(explanation, array=output, offset=element * buffer.item_bytes)
 
     def _explanation(self, cause: Cause, text: str, deed: Deed | None) -> Explanation:
-        """An explanation that points at what a thread did, or at nothing."""
         return Explanation(
             cause=cause,
             text=text,
@@ -200,7 +199,6 @@ class TracedCase:
         return self._explanation("wrong store", f"{text}; before that, {self._read_unwritten(read)}", deed)
 
     def _read_unwritten(self, read: UnwrittenRead) -> str:
-        """A read of what nobody had written."""
         name = read.buffer.name
         if name in (spec.name for spec in self._problem.outputs):
             where = self._problem.describe_element(name, read.element)

@@ -68,7 +68,6 @@ class HeldWorker:
         self._first = encode(self._worker.opened)
 
     def opened(self) -> str:
-        """What the process answered to the first message."""
         return self._first
 
     def ask(self, message: str, timeout_s: float, compile_s: float | None) -> str:
