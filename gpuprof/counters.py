@@ -7,7 +7,8 @@ names stand in order of preference, and the one that a report holds is kept besi
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 Better = Literal["higher", "lower", "neither"]
 #: What a kernel may use that has counters of its own: copies that pass those of loads and stores by, and
@@ -87,46 +88,34 @@ def _row(
     short: str = "",
     better: Better | None = None,
     metrics: str = "",
-    executor: bool = False,
-    only_with: Trait | None = None,
-    over: str | None = None,
-    opcode: str | None = None,
-    column: str = "",
-    telling: float = 1.0,
+    **more: Any,
 ) -> CounterInfo:
     """A row; events of `_AVOIDABLE` are better the fewer they are, and a name in capitals stays so."""
     abbreviated = label[1:2].isupper() or label[1:2].isdigit()
     return CounterInfo(
-        name=name,
-        unit=unit,
-        label=label,
-        short=short or (label if abbreviated else label[:1].lower() + label[1:]),
-        better=better or ("lower" if unit in _AVOIDABLE else "neither"),
-        meaning=meaning,
-        metrics=tuple(metrics.split()),
-        executor=executor,
-        only_with=only_with,
-        over=over,
-        opcode=opcode,
-        column=column,
-        telling=telling,
+        *(name, unit, label),
+        short or (label if abbreviated else label[:1].lower() + label[1:]),
+        better or ("lower" if unit in _AVOIDABLE else "neither"),
+        *(meaning, tuple(metrics.split())),
+        **more,
     )
 
 
+#: A row of what the executor counts too.
+_executed = partial(_row, executor=True)
 _GLOBAL = tuple(
     row
     for kind, op, used, sent in (("load", "ld", "used", "served to"), ("store", "st", "wrote", "sent by"))
     for row in (
-        _row(
+        _executed(
             f"global_{kind}_requests",
             "requests",
             f"Global {kind} requests",
             f"Warp-level {kind} instructions sent to the L1 cache.",
             short=f"{kind} requests",
             metrics=f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum",
-            executor=True,
         ),
-        _row(
+        _executed(
             f"global_{kind}_sectors",
             "sectors",
             f"Global {kind} sectors",
@@ -136,9 +125,8 @@ _GLOBAL = tuple(
             # of stores is up to 0.2 % off when it shares its pass with many others.
             metrics=f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{op}.sum"
             f" l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum",
-            executor=True,
         ),
-        _row(
+        _executed(
             f"global_{kind}_efficiency_pct",
             "%",
             f"Global {kind} efficiency",
@@ -146,7 +134,6 @@ _GLOBAL = tuple(
             short=f"{kind} efficiency",
             better="higher",
             metrics=f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
-            executor=True,
             over=f"global_{kind}_sectors",
             column=f"{kind.capitalize()} eff.",
             telling=4.0,
@@ -164,127 +151,115 @@ _GLOBAL = tuple(
 )
 _SHARED = (
     *(
-        _row(
+        _executed(
             f"shared_{kind}_wavefronts",
             "wavefronts",
             f"Shared {kind} wavefronts",
             f"Passes through shared memory that {kind}s took; hardware adds those lost to arbitration.",
             metrics=f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum",
-            executor=True,
         )
         for kind, op in (("load", "ld"), ("store", "st"))
     ),
     *(
-        _row(
+        _executed(
             f"shared_{kind}_bank_conflicts",
             "wavefronts",
             f"Shared {kind} bank conflicts",
             f"Extra passes because lanes of a warp {wanted} different words of one bank.",
             short=f"{kind} bank conflicts",
             metrics=f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum",
-            executor=True,
         )
         for kind, op, wanted in (("load", "ld", "wanted"), ("store", "st", "wrote"))
     ),
 )
 _WORK = (
-    _row(
+    _executed(
         "ffma_thread_instructions",
         "thread instructions",
         "FFMA thread-instructions",
         "Single-precision fused multiply-adds over all threads; each is two floating-point operations.",
         short="FFMAs",
         metrics="smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
-        executor=True,
     ),
-    _row(
+    _executed(
         "dfma_thread_instructions",
         "thread instructions",
         "DFMA thread-instructions",
         "Double-precision fused multiply-adds over all threads.",
         short="DFMAs",
         metrics="smsp__sass_thread_inst_executed_op_dfma_pred_on.sum",
-        executor=True,
     ),
-    _row(
+    _executed(
         "barriers",
         "warps",
         "Barriers",
         "Times a warp reached a block-wide barrier.",
         metrics=OPCODES,
         opcode="BAR",
-        executor=True,
         telling=0.3,
     ),
-    _row(
+    _executed(
         "branch_divergent_warps",
         "warps",
         "Divergent branches",
         "Branches at which lanes of one warp diverged.",
         metrics="smsp__sass_branch_targets_threads_divergent.sum",
-        executor=True,
     ),
 )
 _ASYNC_METRICS = "smsp__sass_l1tex_{}_pipe_lsu_{}_op_ldgsts.sum"
 _ASYNC_COPIES = (
-    _row(
+    _executed(
         "async_copy_requests",
         "requests",
         "Async copy requests",
         "Warp-level cp.async instructions (LDGSTS), from global to shared memory.",
         short="async copies",
         metrics=_ASYNC_METRICS.format("t_requests", "mem_global"),
-        executor=True,
         only_with="async",
     ),
-    _row(
+    _executed(
         "async_copy_sectors",
         "sectors",
         "Async copy sectors",
         "32-byte sectors of global memory that those copies touched.",
         metrics=_ASYNC_METRICS.format("t_sectors", "mem_global"),
-        executor=True,
         only_with="async",
     ),
-    _row(
+    _executed(
         "async_copy_useful_bytes",
         "bytes",
         "Async copy useful bytes",
         "Distinct bytes that those copies moved.",
         short="async copy bytes",
-        executor=True,
     ),
-    _row(
+    _executed(
         "async_copy_shared_wavefronts",
         "wavefronts",
         "Async copy shared wavefronts",
         "Passes through shared memory that those copies took to write.",
         short="async copy wavefronts",
         metrics="smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
-        executor=True,
         only_with="async",
     ),
-    _row(
+    _executed(
         "async_copy_shared_bank_conflicts",
         "wavefronts",
         "Async copy bank conflicts",
         "Extra passes among them.",
         short="async copy conflicts",
         metrics="l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
-        executor=True,
         only_with="async",
     ),
 )
 _TENSOR = (
     *(
-        _row(
+        _executed(
             f"{pipe}_instructions",
             "warp instructions",
             f"{pipe.upper()} instructions",
             f"Warp-level tensor-core instructions that multiply {what}.",
             short=f"{pipe.upper()}s",
             metrics=f"smsp__inst_executed_pipe_tensor_op_{pipe}.sum",
-            executor=True,
             only_with="tensor",
         )
         for pipe, what in (
@@ -294,14 +269,13 @@ _TENSOR = (
         )
     ),
     *(
-        _row(
+        _executed(
             f"tensor_{kind}_operations",
             "operations",
             f"Tensor operations on {kind}",
             f"Multiplications and additions that tensor cores make of {kind} operands, two for each product"
             f"{added}.",
             metrics=f"sm__ops_path_tensor_src_{metric}.sum",
-            executor=True,
             only_with="tensor",
         )
         for kind, metric, added in (
@@ -315,81 +289,71 @@ _TENSOR = (
     ),
 )
 _REQUESTS = (
-    _row(
+    _executed(
         "shared_load_requests",
         "requests",
         "Shared load requests",
         "Warp-level loads from shared memory.",
-        executor=True,
     ),
-    _row(
+    _executed(
         "shared_store_requests",
         "requests",
         "Shared store requests",
         "Warp-level stores to shared memory.",
-        executor=True,
     ),
-    _row(
+    _executed(
         "shared_atomic_requests",
         "requests",
         "Shared atomics",
         "Warp-level atomic operations on shared memory.",
-        executor=True,
     ),
-    _row(
+    _executed(
         "global_atomic_requests",
         "requests",
         "Global atomics",
         "Warp-level atomic operations on global memory.",
-        executor=True,
     ),
-    _row(
+    _executed(
         "global_atomic_sectors",
         "sectors",
         "Global atomic sectors",
         "Sectors that those operations passed on: each as often as its busiest address had lanes of a warp.",
         short="atomic sectors",
-        executor=True,
     ),
-    _row(
+    _executed(
         "local_load_requests",
         "requests",
         "Local load requests",
         "Loads of spilled registers and thread-local arrays.",
         short="local loads",
-        executor=True,
     ),
-    _row(
+    _executed(
         "local_store_requests",
         "requests",
         "Local store requests",
         "Stores of spilled registers and thread-local arrays.",
         short="local stores",
-        executor=True,
     ),
-    _row(
+    _executed(
         "l1_passes",
         "passes",
         "L1 data-path passes",
         "Passes through an SM's L1 data path at least: the wavefronts of shared memory, one for every four"
         " sectors of a global request, and one for any other. Copies to shared memory are left out.",
-        executor=True,
     ),
-    _row(
+    _executed(
         "global_load_useful_bytes",
         "bytes",
         "Global load useful bytes",
         "Distinct bytes that lanes used.",
         short="useful bytes loaded",
-        executor=True,
     ),
-    _row(
+    _executed(
         "global_store_useful_bytes",
         "bytes",
         "Global store useful bytes",
         "Distinct bytes that lanes wrote.",
         short="useful bytes stored",
-        executor=True,
     ),
 )
 #: The pipes of an SM by Nsight Compute's names, and what each executes.
