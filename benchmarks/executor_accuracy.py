@@ -43,7 +43,7 @@ def record_shipped(ncu: str | None, only: str = "*") -> None:
     from asking import Card
 
     from gpuprof.counters import OF_EXECUTOR
-    from gpuprof.ncu.collecting import collect
+    from gpuprof.ncu.collecting import Collector
     from gpuprof.ncu.invocation import NcuOptions
 
     began = time.monotonic()
@@ -55,14 +55,14 @@ def record_shipped(ncu: str | None, only: str = "*") -> None:
             continue
         with tempfile.TemporaryDirectory() as scratch:
             chosen = [shipped for shipped in cases if shipped.ladder == ladder]
-            outcome = collect(
-                [*enumerate(shipped.case for shipped in chosen)],
+            outcome = Collector(
+                cases=dict([*enumerate(shipped.case for shipped in chosen)]),
                 device_ordinal=0,
                 seed=0,
                 options=NcuOptions(path=ncu),
                 report_path=Path(scratch, "accuracy.ncu-rep"),
                 progress=lambda case: None,
-            )
+            ).collect()
         for index, profile in outcome.profiles.items():
             counters = {
                 row.name: profile.counters[row.name].value

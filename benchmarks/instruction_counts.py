@@ -137,21 +137,21 @@ def _record_ladder(record: Record, cases: list[Shipped], ncu: str | None) -> Non
     from gpuprof.backends.compiling import compile_kernel
     from gpuprof.devices.cards import device_for_arch
     from gpuprof.kernels.shape import configure
-    from gpuprof.ncu.collecting import collect
+    from gpuprof.ncu.collecting import Collector
     from gpuprof.ncu.find import find_ncu
     from gpuprof.ncu.invocation import NcuOptions
     from gpuprof.ncu.read import read_report
 
     arch = record.about["arch"]
     with tempfile.TemporaryDirectory() as scratch:
-        outcome = collect(
-            [*enumerate(one.case for one in cases)],
+        outcome = Collector(
+            cases=dict([*enumerate(one.case for one in cases)]),
             device_ordinal=0,
             seed=0,
             options=NcuOptions(path=ncu),
             report_path=Path(scratch, "instructions.ncu-rep"),
             progress=lambda case: None,
-        )
+        ).collect()
         made = [launch for report in outcome.reports for launch in read_report(report, find_ncu(ncu))]
     record.about["ncu"] = outcome.version or ""
     for index, profile in sorted(outcome.profiles.items()):

@@ -257,7 +257,7 @@ def _trial(device_ordinal: int) -> str:
     from gpuprof.kernels.header import read_kernels
     from gpuprof.kernels.shipped import shipped_operation
     from gpuprof.measure.case import Case
-    from gpuprof.ncu.collecting import collect
+    from gpuprof.ncu.collecting import Collector
     from gpuprof.ncu.diagnosis import NcuError
     from gpuprof.ncu.invocation import NcuOptions
     from gpuprof.problems.problem import Problem
@@ -265,14 +265,14 @@ def _trial(device_ordinal: int) -> str:
     file = read_kernels(_TRIAL, Path("trial.cu"), shipped_operation)
     case = Case.of(file.kernels[0], Problem.of(file.operation, (_TRIAL_ELEMENTS,)))
     with tempfile.TemporaryDirectory(prefix="gpuprof-doctor-") as scratch:
-        outcome = collect(
-            [(0, case)],
+        outcome = Collector(
+            cases={0: case},
             device_ordinal=device_ordinal,
             seed=0,
             options=NcuOptions(timeout_s=120.0),
             report_path=Path(scratch, "trial.ncu-rep"),
             progress=lambda case: None,
-        )
+        ).collect()
     if outcome.problem is not None:
         raise outcome.problem
     sectors = outcome.profiles[0].counters["global_load_sectors"]

@@ -36,57 +36,6 @@ _MAX_BARREN = 5
 _DOUBT = "Nsight Compute's report does not hold one profile for one launch"
 
 
-def _forget(_profiles: Mapping[int, CaseProfile], _version: str | None) -> None:
-    """Keep nothing."""
-
-
-def collect(
-    cases: Sequence[tuple[int, Case]],
-    *,
-    device_ordinal: int,
-    seed: int,
-    options: NcuOptions,
-    report_path: Path,
-    progress: Progress,
-    given_arrays: str = "",
-    run: str = "",
-    earlier_version: str | None = None,
-    keep: Keep = _forget,
-) -> NcuOutcome:
-    """Profile each case once.
-
-    Whatever fails, fails for the cases it concerns only: the outcome holds every case, and one that could not
-    be profiled carries the reason. Nothing is raised for a fault of Nsight Compute. What an earlier part of
-    the same run profiled, and could not keep before it was ended, is taken from its reports.
-
-    `cases` run and are correct; each has its index in the run. Should a second report be needed, it stands
-    beside `report_path` with `-2`. Counts of another Nsight Compute than `earlier_version`, which profiled
-    other cases of the run, do not belong beside them.
-
-    Raises:
-        KeyboardInterrupt: The command was asked to end. The reports stay, for a run that goes on.
-    """
-    collector = _Collector(
-        dict(cases), device_ordinal, seed, options, report_path, progress, given_arrays, run, keep
-    )
-    try:
-        if cases:
-            ncu = find_ncu(options.path)
-            if earlier_version not in (None, ncu.version):
-                raise NcuError(
-                    f"Nsight Compute {earlier_version} has profiled the cases before, this is {ncu.version}.",
-                    fix="Name the one before with --ncu-path.",
-                )
-            collector.version = ncu.version
-            collector.take_what_is_left(ncu)
-            collector.run_all(ncu, goes_on=bool(earlier_version or collector.profiles))
-    except NcuError as error:
-        collector.problem = error
-        collector.give_up(str(error))
-    remove_journals(report_path)
-    return NcuOutcome(collector.profiles, tuple(collector.reports), collector.version, collector.problem)
-
-
 def add_counters(
     run: Run,
     cases: Sequence[Case],
@@ -129,8 +78,8 @@ def add_counters(
             # The host's references ran beside the first device only.
             own = profilable(run, [case for case in cases if number == 0 or not on_host(case)], number)
             outcomes.append(
-                collect(
-                    [(index, case) for index, case in own if not is_profiled(run.cases[index])],
+                Collector(
+                    cases={index: case for index, case in own if not is_profiled(run.cases[index])},
                     device_ordinal=int(ordinal) if ordinal.isdecimal() else 0,
                     seed=run.seed,
                     options=options,
@@ -140,7 +89,7 @@ def add_counters(
                     run=run.created_utc,
                     earlier_version=earlier_version,
                     keep=keep,
-                )
+                ).collect()
             )
             if outcomes[-1].problem is not None:
                 break  # what keeps Nsight Compute from one GPU keeps it from the others
@@ -163,19 +112,25 @@ def _copies(case: Case) -> bool:
     return any(map(has_async_copies, kernels))
 
 
-@dataclass
-class _Collector:
-    """The profiles so far, and what is still to do; arguments as of `collect`."""
+@dataclass(kw_only=True)
+class Collector:
+    """Profiles cases once each: the profiles so far, and what is still to do.
 
-    cases: dict[int, Case]
+    `cases` run and are correct; each has its index in the run. Should a second report be needed, it stands
+    beside `report_path` with `-2`. Counts of another Nsight Compute than `earlier_version`, which profiled
+    other cases of the run, do not belong beside them.
+    """
+
+    cases: Mapping[int, Case]
     device_ordinal: int
     seed: int
     options: NcuOptions
     report_path: Path
     progress: Progress
-    given_arrays: str
-    run: str
-    keep: Keep
+    given_arrays: str = ""
+    run: str = ""
+    earlier_version: str | None = None
+    keep: Keep = lambda profiles, version: None
     profiles: dict[int, CaseProfile] = field(default_factory=dict)
     reports: list[Path] = field(default_factory=list)
     version: str | None = None
@@ -183,13 +138,41 @@ class _Collector:
     _barren: int = 0
     _was_killed: bool = False
 
-    def take_what_is_left(self, ncu: Ncu) -> None:
+    def collect(self) -> NcuOutcome:
+        """Profile all.
+
+        Whatever fails, fails for the cases it concerns only: the outcome holds every case, and one that could
+        not be profiled carries the reason. Nothing is raised for a fault of Nsight Compute. What an earlier
+        part of the same run profiled, and could not keep before it was ended, is taken from its reports.
+
+        Raises:
+            KeyboardInterrupt: The command was asked to end. The reports stay, for a run that goes on.
+        """
+        try:
+            if self.cases:
+                ncu = find_ncu(self.options.path)
+                if self.earlier_version not in (None, ncu.version):
+                    raise NcuError(
+                        f"Nsight Compute {self.earlier_version} has profiled the cases before, this is"
+                        f" {ncu.version}.",
+                        fix="Name the one before with --ncu-path.",
+                    )
+                self.version = ncu.version
+                self._take_what_is_left(ncu)
+                self._run_all(ncu, goes_on=bool(self.earlier_version or self.profiles))
+        except NcuError as error:
+            self.problem = error
+            self._give_up(str(error))
+        remove_journals(self.report_path)
+        return NcuOutcome(self.profiles, tuple(self.reports), self.version, self.problem)
+
+    def _take_what_is_left(self, ncu: Ncu) -> None:
         """Take what an earlier part of the run profiled and could not keep."""
         for report, found in profiles_left(self.report_path, self.run, self.cases, ncu):
             self.reports.append(report)
             self._settle(found)
 
-    def run_all(self, ncu: Ncu, *, goes_on: bool) -> None:
+    def _run_all(self, ncu: Ncu, *, goes_on: bool) -> None:
         """Profile everything, in as few ncu processes as the cases allow."""
         alone = False
         reports = free_reports(self.report_path, goes_on=goes_on)
@@ -210,9 +193,9 @@ class _Collector:
             elif settled:
                 self._settle(settled)
             else:
-                self.give_up(f"Nsight Compute ended before any case: {last_words(ended)}.")
+                self._give_up(f"Nsight Compute ended before any case: {last_words(ended)}.")
 
-    def give_up(self, reason: str) -> None:
+    def _give_up(self, reason: str) -> None:
         """Give every case that has no profile yet the same reason."""
         for index in self.cases:
             self.profiles.setdefault(index, unprofiled(reason))
@@ -258,5 +241,5 @@ class _Collector:
             problem = NcuError(f"Nsight Compute profiled nothing: {words}.")
         if problem is not None:
             self.problem = problem if not self.reports else None
-            self.give_up(str(problem))
+            self._give_up(str(problem))
         return problem is not None

@@ -16,7 +16,7 @@ from gpuprof.counters import OPCODES
 from gpuprof.measure.case import Case
 from gpuprof.ncu import collecting as module
 from gpuprof.ncu import invocation
-from gpuprof.ncu.collecting import collect
+from gpuprof.ncu.collecting import Collector
 from gpuprof.ncu.diagnosis import NcuError, diagnose
 from gpuprof.ncu.find import Ncu, find_ncu, run_to_end
 from gpuprof.ncu.invocation import Ended, NcuOptions, ncu_command
@@ -30,14 +30,14 @@ NAMES = ("copy_row", "copy_col", "naive_row")
 def profile(tmp_path, plan, *, timeout_s=300.0, names=NAMES):
     cases = transpose_cases(*names)
     seen = []
-    outcome = collect(
-        cases,
+    outcome = Collector(
+        cases=dict(cases),
         device_ordinal=0,
         seed=0,
         options=NcuOptions(path=install(tmp_path / "bin", plan), timeout_s=timeout_s),
         report_path=tmp_path / "out" / "run.ncu-rep",
         progress=seen.append,
-    )
+    ).collect()
     assert sorted(outcome.profiles) == [index for index, _ in cases]
     return outcome, [case.name for case in seen]
 
@@ -204,14 +204,14 @@ def test_opcodes_are_not_counted_beside_asynchronous_copies(tmp_path, monkeypatc
     kernel = find_kernel("gemm", name)
     ladder = tuple(each for each in shipped_kernels() if each.operation == "gemm")
     case = Case.of(kernel, problem_for(kernel, 64, 64, 64), alternatives=ladder if kernel.choices else ())
-    collect(
-        [(0, case)],
+    Collector(
+        cases={0: case},
         device_ordinal=0,
         seed=0,
         options=NcuOptions(path=install(tmp_path / "bin", "")),
         report_path=tmp_path / "run.ncu-rep",
         progress=lambda _: None,
-    )
+    ).collect()
     assert {options.opcodes for options in asked} == {counted}
     command = ncu_command(Ncu("ncu"), asked[0], tmp_path / "r.ncu-rep", tmp_path / "job")
     assert (OPCODES in command[command.index("--metrics") + 1]) is counted
