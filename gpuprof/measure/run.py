@@ -13,12 +13,11 @@ from gpuprof.errors import BackendUnavailable, OutputError
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import is_uncounted
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.protocol import Open, Opened, PlaceLost
-from gpuprof.measure.request import Request, without_poison
+from gpuprof.measure.protocol import Opened, PlaceLost
+from gpuprof.measure.request import Request
 from gpuprof.measure.resume import asked, by_place
 from gpuprof.measure.session import ended, run_cases
 from gpuprof.measure.side_by_side import Cards, OpenCard
-from gpuprof.measure.sites import sites_of
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Place, Run, Tool
 from gpuprof.statistics import with_round
@@ -116,51 +115,37 @@ class Measuring:
         keep: Keep | None = None,
         on_timed: Callable[[Run], None] | None = None,
     ) -> None:
-        if not options.poison_inout:
-            request = without_poison(request)
         self._progress = progress
         self._on_timed = on_timed
         self._options = options
         self._lock = threading.Lock()
-        first = Open.of(options, request.references)
-        self._sites = sites_of(options.device, options.cluster)
-        self._cards: Cards | None = None
+        with timeline.span("open"):
+            self._cards = cards = Cards(request, options)
+        request = cards.request
         try:
-            with timeline.span("open"):
-                self._cards = cards = Cards(
-                    self._sites.sites, request, first, options.timeout_s, may_lack=self._sites.may_lack
-                )
             wanted = asked(request, options) if keep else {}
-            run = replace(empty_run_on(cards, request, options, argv), asked=wanted)
+            run = replace(empty_run_on(cards, options, argv), asked=wanted)
             cases = [case for card in cards.cards for case in card.cases]
             self._keeper = _Keeper(run, tuple(_choosable(request)), cases, keep)
         except BaseException:
-            self._close()
+            cards.close()
             raise
         opened = cards.cards[0].opened
         # The executor counts the same every time.
         self.rounds = options.rounds if opened.backend == "gpu" else 1
         self._uncounted = self._keeper.uncounted() if options.lines and opened.backend == "gpu" else []
-        labels = tuple(map(run.device_label, range(len(run.devices)))) if len(run.devices) > 1 else ()
-        shown = replace(opened, labels=labels, backend_reason=run.backend_reason)
-        progress.opened(shown, self._keeper.left(self.rounds))
+        progress.opened(cards.shown(run), self._keeper.left(self.rounds))
 
     def __enter__(self) -> "Measuring":
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the workers that no round took, and close the file."""
-        self._close()
+        self._cards.close()
         self._keeper.close()
-
-    def _close(self) -> None:
-        if self._cards is not None:
-            self._cards.close()
-        self._sites.close()
 
     def round(self, number: int) -> None:
         """Measure every case once, or, after the first time, every case that was right so far."""
-        assert self._cards is not None
         uncounted = self._uncounted if number == 0 else []
         if len(self._cards.cards) == 1:
             card = self._cards.cards[0]
@@ -193,7 +178,6 @@ class Measuring:
 
     def _measure(self, card: OpenCard, indices: list[int], number: int, uncounted: list[int]) -> None:
         """Measure some of a card's cases once; a card that is lost costs only its own."""
-        assert self._cards is not None
         if not indices and not uncounted:
             return
         places = [*indices, *uncounted]
@@ -261,12 +245,10 @@ class Measuring:
 
     def _timed(self) -> None:
         """All of one card is measured; of several, another one may still be at it."""
-        assert self._cards is not None
         if self._on_timed is not None and self.rounds == len(self._cards.cards) == 1:
             self._on_timed(self._keeper.so_far())
 
     def _again(self, index: int, measurement: Measurement) -> None:
-        assert self._cards is not None
         if not measurement.lost:  # nothing is known of that round: the others stand
             before = self._keeper.case(index)
             device = self._cards.cards[before.device].opened.device
@@ -274,7 +256,6 @@ class Measuring:
 
     def finish(self, *, complete: bool) -> Run:
         """The run, in its file too."""
-        assert self._cards is not None
         return self._keeper.finish(self._cards.places(), complete=complete)
 
 
@@ -391,28 +372,18 @@ def _choosable(request: Request) -> Iterator[KernelRecord]:
             yield kernel.record()
 
 
-def empty_run_on(cards: Cards, request: Request, options: RunOptions, argv: tuple[str, ...]) -> Run:
+def empty_run_on(cards: Cards, options: RunOptions, argv: tuple[str, ...]) -> Run:
     """A run on all devices that are open, before its first case."""
-    opened = cards.cards[0].opened
-    return replace(
-        _empty_run(request, options, opened, argv),
-        devices=tuple(card.opened.device for card in cards.cards),
-        backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
-        places=cards.places(),
-    )
-
-
-def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
-    """A run on one device before its first case."""
+    opened, request = cards.cards[0].opened, cards.request
     return Run(
         schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", __version__),
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         argv=argv,
         environment=opened.environment,
-        devices=(opened.device,),
+        devices=tuple(card.opened.device for card in cards.cards),
         backend=opened.backend,
-        backend_reason=opened.backend_reason,
+        backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
         complete=False,
         seed=options.seed,
         labels=options.labels or {},
@@ -426,6 +397,7 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
             ),
         ),
         cases=(),
+        places=cards.places(),
     )
 
 

@@ -14,6 +14,7 @@ from threading import BoundedSemaphore
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.options import RunOptions
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.process import HERE
 from gpuprof.measure.protocol import (
@@ -28,9 +29,9 @@ from gpuprof.measure.protocol import (
     WorkerDied,
     WorkerTimeout,
 )
-from gpuprof.measure.request import Request
-from gpuprof.measure.sites import CardSite
-from gpuprof.results import Place
+from gpuprof.measure.request import Request, without_poison
+from gpuprof.measure.sites import CardSite, sites_of
+from gpuprof.results import Place, Run
 
 _POLL_S = 0.1
 #: What an executor needs at all, however many share the machine.
@@ -78,29 +79,23 @@ class OpenCard:
 class Cards:
     """All devices of a run, open; with what they reach where that is wanted before the first case."""
 
-    def __init__(
-        self,
-        sites: Sequence[CardSite],
-        request: Request,
-        open_request: Open,
-        timeout_s: float,
-        *,
-        may_lack: bool = False,
-        reach: bool = False,
-    ) -> None:
-        self._request = request
-        self._timeout_s = timeout_s
-        self._reach = reach
+    def __init__(self, request: Request, options: RunOptions, *, reach: bool = False) -> None:
+        #: What is measured on each of them.
+        self.request = request if options.poison_inout else without_poison(request)
+        self._timeout_s, self._reach = options.timeout_s, reach
+        self._sites = sites_of(options.device, options.cluster)
+        sites, first = self._sites.sites, Open.of(options, request.references)
         # A worker process ends with the thread that started it: these live as long as the cards.
         self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
         self.cards: list[OpenCard] = []
         #: Devices that could not be opened, each with why.
         self.left_out: list[str] = []
-        requests = [replace(open_request, device=site.selector) for site in sites]
-        outcomes = self._each([(self._open, site, one) for site, one in zip(sites, requests, strict=True)])
-        self.cards = [card for card in outcomes if isinstance(card, OpenCard)]
         try:
-            self._judge(sites, outcomes, may_lack=may_lack)
+            outcomes = self._each(
+                [(self._open, site, replace(first, device=site.selector)) for site in sites]
+            )
+            self.cards = [card for card in outcomes if isinstance(card, OpenCard)]
+            self._judge(sites, outcomes, may_lack=self._sites.may_lack)
         except BaseException:
             self.close()
             raise
@@ -147,6 +142,11 @@ class Cards:
         """Where each card is, and why it was lost where it was."""
         return tuple(card.place(self.cards[0].opened.environment) for card in self.cards)
 
+    def shown(self, run: Run) -> Opened:
+        """What a watcher is told of them."""
+        labels = tuple(map(run.device_label, range(len(run.devices)))) if len(run.devices) > 1 else ()
+        return replace(self.cards[0].opened, labels=labels, backend_reason=run.backend_reason)
+
     def together(self, work: Callable[[OpenCard], None]) -> None:
         """Do something for every card, for as many at a time as do not disturb each other."""
         if len(self.cards) == 1:
@@ -166,6 +166,7 @@ class Cards:
         for card in self.cards:
             card.close()
         self._threads.shutdown()
+        self._sites.close()
 
     def _each(self, calls: Sequence[tuple[object, ...]]) -> list[object]:
         """What came of each call, all of them made at the same time: its result, or its error."""
@@ -177,7 +178,7 @@ class Cards:
     def _open(self, site: CardSite, request: Open) -> OpenCard:
         worker = site.transports[0](request)
         try:
-            cases = plan_cases(self._request, references=worker.opened.backend == "gpu")
+            cases = plan_cases(self.request, references=worker.opened.backend == "gpu")
             problems = list(dict.fromkeys(case.problem for case in cases))
             sized = worker.ask(Size(tuple(problems)), self._timeout_s)
             worker.tell(Prepare(tuple(cases)))

@@ -13,12 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpuprof.errors import InputError
-from gpuprof.measure.protocol import Open, OpenExecutor
-from gpuprof.measure.request import without_poison
+from gpuprof.measure.protocol import OpenExecutor
 from gpuprof.measure.resume import asked
 from gpuprof.measure.run import Keep, empty_run_on
 from gpuprof.measure.side_by_side import Cards
-from gpuprof.measure.sites import sites_of
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
@@ -58,25 +56,12 @@ class Tuner:
         earlier: Callable[[Run], Sequence[Measurement]] = lambda run: (),
     ) -> None:
         options, self._plan, self._watcher = plan.options, plan, watcher
-        request = plan.request if options.poison_inout else without_poison(plan.request)
         self._kernels = {axes.kernel.id: axes.kernel for axes in plan.space.axes}
         self._begun_s = time.monotonic()
         self._lock = threading.Lock()
         self._file: ResultsFile | None = None
-        to_open = Open.of(options, request.references)
-        self._sites = sites_of(options.device, options.cluster)
-        try:
-            self._cards = Cards(
-                self._sites.sites,
-                request,
-                to_open,
-                options.timeout_s,
-                may_lack=self._sites.may_lack,
-                reach=True,
-            )
-        except BaseException:
-            self._sites.close()
-            raise
+        self._cards = Cards(plan.request, options, reach=True)
+        request = self._cards.request
         try:
             if self._cards.cards[0].opened.backend == "none":
                 raise InputError(
@@ -96,7 +81,7 @@ class Tuner:
                 )
                 for card in self._cards.cards
             ]
-            run = empty_run_on(self._cards, request, options, argv)
+            run = empty_run_on(self._cards, options, argv)
             records = tuple(one for one in run.kernels if one.id in self._kernels or one.is_reference)
             decides = {name: text for name, text in asked(request, options).items() if name in _DECIDES}
             self._empty = replace(
@@ -105,9 +90,7 @@ class Tuner:
                 tuning=self._tuning(finished=False),
                 asked={"kernel": " ".join(self._kernels), **decides},
             )
-            labels = () if alone else tuple(map(run.device_label, range(len(run.devices))))
-            first = self._cards.cards[0].opened
-            watcher.opened(replace(first, labels=labels, backend_reason=run.backend_reason))
+            watcher.opened(self._cards.shown(run))
             for card in self._cards.cards:
                 card.close()  # compiling comes first, and needs the memory of no device
             #: What was measured earlier and belongs to no point that is searched now: it is kept as it is.
@@ -115,7 +98,7 @@ class Tuner:
             # They are in the new file from its first moment: a kill right after it has lost nothing.
             self._file = keep(replace(self._empty, cases=tuple(self._left_over))) if keep else None
         except BaseException:
-            self._close()
+            self._cards.close()
             raise
 
     def __enter__(self) -> "Tuner":
@@ -125,11 +108,7 @@ class Tuner:
         """Close the file, and give the devices back."""
         if self._file is not None:
             self._file.close()
-        self._close()
-
-    def _close(self) -> None:
         self._cards.close()
-        self._sites.close()
 
     def search(self) -> Run:
         """Go through every stage.
