@@ -14,7 +14,6 @@ from gpuprof.text import Extent
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
-_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _MAGIC = b"\x7fELF\x02\x01"
 _SYMTAB, _NOBITS = 2, 8
 
@@ -160,11 +159,6 @@ def kernels_in(cubin: bytes) -> dict[str, CubinKernel]:
     except (struct.error, LookupError, UnicodeDecodeError) as error:
         raise ValueError("a damaged ELF file") from error
     return found
-
-
-def ptx_entries(ptx: str) -> tuple[str, ...]:
-    """The kernels that a PTX text defines."""
-    return tuple(_ENTRY.findall(ptx))
 
 
 def function_of(symbol: str) -> str:

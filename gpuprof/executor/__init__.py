@@ -52,8 +52,8 @@ The way of a kernel through the rooms:
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
 `sampling`; `divergence`; `scheduler` and `totals`; `observers`, which know only `memory` and `lanes`;
-`interleaving`; `launch_template`; `grid_launch`. Of gpuprof they use its errors, and its facts about the
-copy engine and the units of textures.
+`interleaving`; `launch_template`; `grid_launch`. Of gpuprof they use its errors, its facts about the
+copy engine and the units of textures, and what reads directives of PTX.
 """
 
 from gpuprof.executor.decode import Program, load_program

@@ -4,7 +4,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -104,11 +104,11 @@ class LaunchResult:
     total_blocks: int
     exact_sample: bool
     lane_instructions: int
-    stored: dict[str, Stored]
-    block_warps: NDArray[np.float64]
-    block_threads: NDArray[np.float64]
-    block_parted: NDArray[np.float64]
-    loop_iterations: dict[int, dict[int, float]]
+    stored: dict[str, Stored] = field(default_factory=dict)
+    block_warps: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    block_threads: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    block_parted: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    loop_iterations: dict[int, dict[int, float]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     printed: str = ""
     print_calls: int = 0
@@ -384,6 +384,8 @@ class _Run:
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:
     """Return what several launches counted together, an efficiency from the bytes and sectors of all."""
+    if len(results) == 1:
+        return results[0]
     lines: defaultdict[int, CountedTotals] = defaultdict(CountedTotals)
     counters = CountedTotals()
     for result in results:
@@ -399,17 +401,11 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),
         lane_instructions=sum(result.lane_instructions for result in results),
-        stored=results[0].stored if len(results) == 1 else {},
-        block_warps=results[0].block_warps if len(results) == 1 else np.zeros(0),
-        block_threads=results[0].block_threads if len(results) == 1 else np.zeros(0),
-        block_parted=results[0].block_parted if len(results) == 1 else np.zeros(0),
-        loop_iterations=results[0].loop_iterations if len(results) == 1 else {},
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
         printed="".join(result.printed for result in results),
         print_calls=sum(result.print_calls for result in results),
         steps=sum(result.steps for result in results),
         openness=max(result.openness for result in results),
-        sites=results[0].sites if len(results) == 1 else (),
     )
 
 

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from gpuprof.cubin_file import function_of, kernels_in, ptx_entries
+from gpuprof.cubin_file import function_of, kernels_in
 from gpuprof.errors import PATH_ERRORS, BackendUnavailable, HeaderError, reason
 from gpuprof.files import read_content, read_input
 from gpuprof.kernels.carried import file_below
 from gpuprof.kernels.kernel import Built
+from gpuprof.ptx_directives import ptx_entries
 
 #: The most that is read of machine code; PTX is text, and bounded as every text is.
 _MOST_CUBIN_BYTES = 16 << 20

@@ -12,8 +12,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from gpuprof.cubin_file import architecture_in, function_of, kernels_in, ptx_entries
+from gpuprof.cubin_file import architecture_in, function_of, kernels_in
 from gpuprof.errors import CompileError
+from gpuprof.ptx_directives import ptx_entries, target_of_ptx
 from gpuprof.toolchain.cache import kept
 from gpuprof.toolchain.nvrtc import CompiledKernel, ptxas_report, spilled_bytes
 
@@ -26,7 +27,6 @@ NO_PTXAS = f"no ptxas here takes its PTX: pip install -U {_PACKAGE}"
 _TIMEOUT_S = 300.0
 _RELEASE = re.compile(r"release (\d+)\.(\d+)")
 _VERSION = re.compile(r"^[ \t]*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
-_TARGET = re.compile(r"^[ \t]*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _TOO_NEW = "Unsupported .version"
 
 #: Assembles PTX, of a file of that name: returns the cubin and what was said of it.
@@ -39,14 +39,14 @@ def check_target(ptx: str, arch: str, name: str) -> None:
     Raises:
         CompileError: It can never run there; the message says for what to compile it instead.
     """
-    target = _TARGET.search(ptx)
+    target = target_of_ptx(ptx)
     if target is None or _VERSION.search(ptx) is None:
         raise CompileError(f"{name} is no PTX: it has no .version and .target.", log="")
-    wanted, own = int(target[1]), int(arch.removeprefix("sm_"))
-    if wanted > own or (target[2] and wanted != own):
-        only = "runs on that architecture alone" if target[2] else "is newer"
+    (wanted, letter), own = target, int(arch.removeprefix("sm_"))
+    if wanted > own or (letter and wanted != own):
+        only = "runs on that architecture alone" if letter else "is newer"
         raise CompileError(
-            f"{name} has the target sm_{target[1]}{target[2]}, which {only}; this card is {arch}.",
+            f"{name} has the target sm_{wanted}{letter}, which {only}; this card is {arch}.",
             log="",
             fix=f"Compile it for compute_{own} or lower.",
         )
@@ -164,8 +164,8 @@ def _entry_named(wanted: str, entries: Sequence[str], name: str) -> str:
 
 def target_in(ptx: str, arch: str) -> str:
     """What ptxas is to make of a PTX text: code with the architecture's own instructions if it says so."""
-    target = _TARGET.search(ptx)
-    return f"{arch}{target[2] if target else ''}"
+    _, letter = target_of_ptx(ptx) or (0, "")
+    return f"{arch}{letter}"
 
 
 @cache

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gpuprof.cubin_file import function_of, ptx_entries
+from gpuprof.cubin_file import function_of
 from gpuprof.errors import foreign
+from gpuprof.ptx_directives import ptx_entries
 from gpuprof.toolchain.asking import ask
 
 

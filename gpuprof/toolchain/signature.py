@@ -9,6 +9,7 @@ from math import prod
 
 from gpuprof.cuda_source.brackets import split_list
 from gpuprof.cuda_source.functions import kernel_functions, split_types
+from gpuprof.ptx_directives import launch_limits
 from gpuprof.text import Extent, format_extent
 
 _PARAMETER = re.compile(
@@ -19,7 +20,6 @@ _ADDRESS_SIZE = 8
 #: In the place of a type: machine code has none, only bytes.
 _UNTYPED = "?"
 _VALUE_BYTES = (1, 2, 4, 8)
-_BLOCK_LIMIT = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,8 @@ class BlockLimits:
 def block_limits_of(ptx: str, entry: str) -> BlockLimits:
     """What PTX says of a kernel's blocks, between its parameters and its body."""
     match = re.search(rf"\.entry\s+{re.escape(entry)}\b\s*(?:\([^)]*\))?([^{{]*)\{{", ptx)
-    found = {
-        name: tuple(int(extent or 1) for extent in extents)
-        for name, *extents in _BLOCK_LIMIT.findall(match[1] if match else "")
-    }
-    return BlockLimits(found.get("reqntid"), found.get("maxntid"))  # type: ignore[arg-type]
+    found = launch_limits(match[1] if match else "")
+    return BlockLimits(found.get("reqntid"), found.get("maxntid"))
 
 
 def parameters_of(ptx: str, entry: str) -> tuple[Parameter, ...]:

@@ -36,8 +36,8 @@ ROOMS: dict[str, set[str]] = {
         *("launch_template", "observers"),
     },
 }
-#: Of gpuprof, its errors, and two modules of facts about CUDA.
-OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine", "gpuprof.texture_units"}
+#: Of gpuprof, its errors, two modules of facts about CUDA, and one that reads directives of PTX.
+OUTSIDE = {*map("gpuprof.{}".format, ("errors", "copy_engine", "texture_units", "ptx_directives"))}
 #: llvmlite is optional, and imported where it is used.
 LIBRARIES = {"numpy", "llvmlite"}
 MODULES = sorted(ROOT.rglob("*.py"))

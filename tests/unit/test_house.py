@@ -29,6 +29,7 @@ HOUSE: dict[str, str] = {
     "machine": "Cores and memory of this machine.",
     "copy_engine": "Facts about CUDA's copy engine that both backends and headers need.",
     "texture_units": "Facts about CUDA's textures and surfaces that both backends and headers need.",
+    "ptx_directives": "What a PTX text says of itself: its target, its kernels, how these may be launched.",
     "counters": "The one table of counters.",
     "operation": "What an operation declares, as data.",
     "cubin_file": "Machine code as a file: its sections, and what they say of each kernel.",
@@ -76,7 +77,7 @@ ABOVE_BACKENDS = ("gpuprof.backends.select",)
 #: Rooms that use fewer rooms than stand below them, and of those which.
 FEWER: dict[str, set[str]] = {
     # Whoever takes the executor out of the house finds it whole.
-    "executor": {"errors", "copy_engine", "texture_units"},
+    "executor": {"errors", "copy_engine", "texture_units", "ptx_directives"},
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
     "comparison": {

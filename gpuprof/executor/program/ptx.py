@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.ptx_directives import launch_limits, target_of_ptx
 
 
 @dataclass(frozen=True)
@@ -180,9 +181,7 @@ class Module:
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
 _HEADER = re.compile(r"\.(entry|func)\b")
-_LIMIT = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _VARIABLE = re.compile(
     r"\.(global|const|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?\.(\w+)\s+"
     r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
@@ -207,8 +206,8 @@ def parse(text: str) -> Module:
         UnsupportedInstruction: The text uses syntax that the executor does not model.
     """
     text = _COMMENT.sub(lambda comment: " " + "\n" * comment[0].count("\n"), text)
-    target = _TARGET.search(text)
-    module = Module(int(target[1]) if target else 0)
+    architecture, _ = target_of_ptx(text) or (0, "")
+    module = Module(architecture)
     own_lines = ".loc" not in text
     position = 0
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
@@ -289,11 +288,7 @@ def _function_header(text: str) -> Function:
     if not found:
         raise UnsupportedInstruction("function header", 0)
     returns, name, params = found.groups()
-
-    limits: dict[str, tuple[int, int, int]] = {}
-    for directive, *extents in _LIMIT.findall(after[found.end() :]):
-        x, y, z = (int(extent or 1) for extent in extents)
-        limits[directive] = (x, y, z)
+    limits = launch_limits(after[found.end() :])
     return Function(name, is_entry, _variables(params), _variables(returns), limits=limits)
 
 
