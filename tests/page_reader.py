@@ -11,7 +11,7 @@ from gpuprof import page_data
 
 _SILENT = {"style", "script", "svg"}
 _BREAKS = {
-    *("tr", "p", "li", "h1", "h2", "h3", "h4", "caption", "summary", "dt", "div", "section", "header", "pre"),
+    *("tr", "p", "li", "h1", "h2", "h3", "h4", "caption", "summary", "dt", "div", "section", "header", "pre")
 }
 
 

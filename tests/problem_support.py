@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems and kernels of the shipped ladders in few words."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -70,10 +71,14 @@ class _Unread(Links):
 
 @cache
 def executor(
-    card: str = "h200", blocks: int | None = None, linked: bool = False
+    card: str = "h200", blocks: int | None = None, linked: bool = False, sms: int = 0, seed: int = 0
 ) -> tuple[SimBackend, Compiler]:
-    """The executor as a card, and what compiles for it; one for all files, which decodes a kernel once."""
-    backend = SimBackend(load_card(card), seed=0, blocks=blocks, models=linked)
+    """The executor as a card, or as one of fewer SMs, and what compiles for it; one for all files, which
+    decodes a kernel once.
+    """
+    known = load_card(card)
+    device = replace(known, sm_count=sms or known.sm_count)
+    backend = SimBackend(device, seed, blocks, models=linked)
     if not linked:
         backend._links = _Unread()
     return backend, Compiler(backend.compile_arch)

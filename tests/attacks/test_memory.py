@@ -113,11 +113,7 @@ def test_formula_without_memory_is_no_malformed_one():
 
 
 @pytest.mark.parametrize(
-    "ends",
-    [
-        "MemoryError('Unable to allocate 9 GiB')",
-        "OSError(errno.ENOMEM, 'Unable to allocate 9 GiB')",
-    ],
+    "ends", ["MemoryError('Unable to allocate 9 GiB')", "OSError(errno.ENOMEM, 'Unable to allocate 9 GiB')"]
 )
 def test_worker_without_memory_says_so_and_ends(monkeypatch, ends):
     serving = "import errno, sys, gpuprof.measure.serving as serving"

@@ -6,11 +6,7 @@ import pytest
 
 PHONE = (390, 844)
 #: How readers look at a page.
-LOOKS = {
-    "light": {},
-    "dark": {"color_scheme": "dark"},
-    "phone": {"size": PHONE, "has_touch": True},
-}
+LOOKS = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": {"size": PHONE, "has_touch": True}}
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 

@@ -107,8 +107,7 @@ def test_a_reference_has_a_verdict_that_counts_for_nothing_and_is_told():
 
 def test_a_kernel_that_broke_has_regressed_and_one_that_was_mended_improved():
     broken = with_cases(
-        ladder(1),
-        naive={"outcome": "incorrect", "reason": "All elements are NaN.", "timing": None},
+        ladder(1), naive={"outcome": "incorrect", "reason": "All elements are NaN.", "timing": None}
     )
     there, back = compare_runs(ladder(1), broken), compare_runs(broken, ladder(1))
     assert case_of(there, "naive").verdict == "regressed"

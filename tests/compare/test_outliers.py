@@ -88,10 +88,7 @@ def test_times_of_two_values_make_no_outliers():
     """Where its arrays lie decides which of two times a short kernel takes."""
     rng = random.Random(3)
     series = [
-        CardSeries(
-            f"case{number}",
-            {f"card{card}": [6.0 * rng.choice((1, 1, 1.06))] for card in range(200)},
-        )
+        CardSeries(f"case{number}", {f"card{card}": [6.0 * rng.choice((1, 1, 1.06))] for card in range(200)})
         for number in range(6)
     ]
     assert named(series) == []

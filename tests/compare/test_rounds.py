@@ -37,12 +37,7 @@ def cold_rounds(run):
 
 def test_every_round_is_a_process_of_its_own(workers, request_for, tmp_path):
     watcher, path = Watcher(), tmp_path / "results.json"
-    run = measure(
-        request_for("k0_a", "k1_b"),
-        options(rounds=3),
-        watcher,
-        keep=keeper(path),
-    )
+    run = measure(request_for("k0_a", "k1_b"), options(rounds=3), watcher, keep=keeper(path))
     assert cold_rounds(run) == [3, 3]
     assert len(set(workers())) == 3
     assert os.getpid() not in map(int, workers())
@@ -73,12 +68,7 @@ def test_ctrl_c_keeps_the_rounds_until_then(workers, request_for, tmp_path):
             raise KeyboardInterrupt
 
     path = tmp_path / "results.json"
-    run = measure(
-        request_for("k0_a", "k1_b"),
-        options(rounds=5),
-        Watcher(interrupt),
-        keep=keeper(path),
-    )
+    run = measure(request_for("k0_a", "k1_b"), options(rounds=5), Watcher(interrupt), keep=keeper(path))
     assert not run.complete
     assert read_run(path) == run
     assert sorted(cold_rounds(run)) in ([1, 2], [2, 2])

@@ -26,10 +26,7 @@ ADDRESSES = """extern "C" __global__ void k(unsigned *out) {
 
 def section_bytes(cubin: bytes, name: str) -> int:
     """Return the size of an ELF section, of all memory that it stands for."""
-    start, count, names = (
-        struct.unpack_from("<Q", cubin, 40)[0],
-        *struct.unpack_from("<HH", cubin, 60),
-    )
+    start, count, names = (struct.unpack_from("<Q", cubin, 40)[0], *struct.unpack_from("<HH", cubin, 60))
     headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, start + 64 * i) for i in range(count)]
     strings = cubin[headers[names][4] :]
     sizes = {strings[h[0] : strings.index(0, h[0])].decode(): h[5] for h in headers}

@@ -88,11 +88,7 @@ KERNELS = {
 }}
 {TAIL}""",
         (
-            (
-                "bar[0].arrive_and_wait();\n    sum",
-                "(void)bar[0].arrive();\n    sum",
-                (COPY, UNWRITTEN),
-            ),
+            ("bar[0].arrive_and_wait();\n    sum", "(void)bar[0].arrive();\n    sum", (COPY, UNWRITTEN)),
             (f"{READ}\n    block.sync();", READ, (RACE,)),
             ("block.sync();\nfor", "\nfor", (RACE, WAITED)),
             (READ, f"{READ} tile[i % 2][t].x = 0;", (FaultKind.PROXY, RACE)),
@@ -135,10 +131,7 @@ for (int i = 0; i < n; ++i) {{
     "a pipeline that all leave": Kernel(BLOCK_PIPELINE.replace(TAIL, f"pipe.quit(); {TAIL}"), ()),
     "producers and consumers": Kernel(
         PARTITIONED.replace("ROLE", ROLE),
-        (
-            ("pipe.consumer_wait();", "", (COPY, UNWRITTEN)),
-            ("pipe.producer_acquire();", "", (RACE, COPY)),
-        ),
+        (("pipe.consumer_wait();", "", (COPY, UNWRITTEN)), ("pipe.producer_acquire();", "", (RACE, COPY))),
         threads=96,
     ),
     "so many producers": Kernel(PARTITIONED.replace("ROLE", "32"), (), threads=96),

@@ -19,16 +19,7 @@ from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, encode_tensor
 
 sys.path.insert(0, str(Path(__file__).parent / "copy_engine"))
 
-from copy_corpus import (
-    BOXES,
-    COMBINED,
-    COMBINED_BOXES,
-    MISPLACED_BOXES,
-    NAN_BOXES,
-    Box,
-    cases,
-    source,
-)
+from copy_corpus import BOXES, COMBINED, COMBINED_BOXES, MISPLACED_BOXES, NAN_BOXES, Box, cases, source
 from copy_runs import executed, program
 
 pytestmark = pytest.mark.deep

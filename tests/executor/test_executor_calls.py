@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from executor_harness import compile_cuda, cuda_program, run_cuda, run_ptx
 
-from gpuprof.executor import (
-    FaultKind,
-    GlobalMemory,
-    KernelFault,
-    launch,
-    load_program,
-)
+from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program
 
 THREADS = np.zeros(32, np.int32)
 

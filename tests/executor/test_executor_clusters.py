@@ -7,14 +7,7 @@ import pytest
 from cluster_sources import clustered
 from executor_harness import cuda_program, run_cuda
 
-from gpuprof.executor import (
-    GlobalMemory,
-    Sample,
-    TensorDescriptor,
-    choose_blocks,
-    encode_tensor_map,
-    launch,
-)
+from gpuprof.executor import GlobalMemory, Sample, TensorDescriptor, choose_blocks, encode_tensor_map, launch
 from gpuprof.executor.sampling import Stratum
 
 RNG = np.random.default_rng(12)

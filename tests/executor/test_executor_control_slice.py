@@ -77,13 +77,7 @@ CASES = {
         (40, 1, 1),
         3,
     ),
-    "copy engine": (
-        sources.COPIED,
-        [floats(5 * 64), zeros(5), np.zeros(64, np.float32)],
-        (),
-        (5, 1, 1),
-        2,
-    ),
+    "copy engine": (sources.COPIED, [floats(5 * 64), zeros(5), np.zeros(64, np.float32)], (), (5, 1, 1), 2),
 }
 
 
@@ -221,10 +215,7 @@ def test_what_inputs_decide_is_followed():
 
 @pytest.mark.parametrize(
     ("limits", "statement"),
-    [
-        ("__cluster_dims__(2, 1, 1)", ""),
-        ("", "out[threadIdx.x] += tex1Dfetch<float>(texture, threadIdx.x);"),
-    ],
+    [("__cluster_dims__(2, 1, 1)", ""), ("", "out[threadIdx.x] += tex1Dfetch<float>(texture, threadIdx.x);")],
     ids=["clusters of several blocks", "textures"],
 )
 def test_what_is_not_followed_has_no_control_slice(limits, statement):

@@ -90,10 +90,7 @@ VALUES = {
     "cvt extends": ("cvt.s32.s8 r, w;", "cvt.s64.s32 d, w; shr.u64 d, d, 40; cvt.u32.u64 r, d;"),
     "cvt to float": ("cvt.rn.f32.u16 f, h; mov.b32 r, f;", "cvt.rn.f32.u32 f, w; mov.b32 r, f;"),
     "mov unpacks": ("mov.b32 {h, g}, w; mov.b32 r, {h, h};", "mov.b32 {h, g}, w; mov.b32 r, {h, g};"),
-    "mov packs": (
-        "mov.b64 d, {t, u}; mov.b64 {r, x}, d;",
-        "mov.b64 d, {t, u}; mov.b64 {x, r}, d;",
-    ),
+    "mov packs": ("mov.b64 d, {t, u}; mov.b64 {r, x}, d;", "mov.b64 d, {t, u}; mov.b64 {x, r}, d;"),
     "selp": ("setp.lt.u32 p, t, 99; selp.b32 r, t, u, p;", "setp.lt.u32 p, t, 9; selp.b32 r, t, u, p;"),
     "selp of a constant": (
         "setp.lt.u32 p, t, 99; selp.b32 r, -1, u, p;",
@@ -116,10 +113,7 @@ VALUES = {
         "mov.b32 f, t; fma.rn.f32 e, f, f, f; mov.b32 r, e;",
         "mov.b32 f, u; mul.rn.f32 e, f, 0f00000000; mov.b32 r, e;",
     ),
-    "double": (
-        "cvt.f64.f32 d, 0f3f800000; mov.b64 {x, r}, d;",
-        "cvt.f64.f32 d, u; mov.b64 {x, r}, d;",
-    ),
+    "double": ("cvt.f64.f32 d, 0f3f800000; mov.b64 {x, r}, d;", "cvt.f64.f32 d, u; mov.b64 {x, r}, d;"),
     "narrowing": ("mov.b64 d, {t, t}; popc.b64 r, d;", "mov.b64 d, {t, u}; popc.b64 r, d;"),
     "packed halves": ("add.f16x2 x, w, w; and.b32 r, x, 0xffff;", "add.f16x2 x, w, w; shr.u32 r, x, 16;"),
     "packed bfloats": (
@@ -138,10 +132,7 @@ VALUES = {
         "mov.b32 {h, g}, w; add.f16 h, h, h; cvt.u32.u16 r, h;",
         "mov.b32 {h, g}, w; add.f16 h, h, g; cvt.u32.u16 r, h;",
     ),
-    "carry": (
-        "add.cc.u32 x, t, 1; addc.u32 r, 0, 0;",
-        "add.cc.u32 x, u, 1; addc.u32 r, 0, 0;",
-    ),
+    "carry": ("add.cc.u32 x, t, 1; addc.u32 r, 0, 0;", "add.cc.u32 x, u, 1; addc.u32 r, 0, 0;"),
     "carry after a defined sum": (
         "add.cc.u32 x, u, 1; add.cc.u32 x, t, 1; addc.u32 r, 0, 0;",
         "add.cc.u32 x, t, 1; addc.cc.u32 x, u, 1; addc.u32 r, 0, 0;",
@@ -166,14 +157,8 @@ VALUES = {
         "setp.eq.u32 p|q, t, 0; selp.b32 r, 1, 2, q;",
         "setp.eq.u32 p|q, u, 0; selp.b32 r, 1, 2, q;",
     ),
-    "vectors": (
-        "ld.shared.v2.b32 {x, r}, [buf+8];",
-        "ld.shared.v2.b32 {r, x}, [buf+8];",
-    ),
-    "longer vectors": (
-        "ld.shared.v4.b32 {w, x, y, r}, [buf];",
-        "ld.shared.v4.b32 {w, x, r, y}, [buf];",
-    ),
+    "vectors": ("ld.shared.v2.b32 {x, r}, [buf+8];", "ld.shared.v2.b32 {r, x}, [buf+8];"),
+    "longer vectors": ("ld.shared.v4.b32 {w, x, y, r}, [buf];", "ld.shared.v4.b32 {w, x, r, y}, [buf];"),
     "an element that no register gets": (
         "ld.shared.v4.b32 {_, _, _, r}, [buf];",
         "ld.shared.v4.b32 {_, r, _, _}, [buf];",
@@ -259,10 +244,7 @@ VALUES = {
         "atom.shared.exch.b32 x, [buf+64], 5; BAR; ld.shared.b32 r, [buf+64];",
         "atom.shared.add.u32 x, [buf+64], 5; BAR; ld.shared.b32 r, [buf+64];",
     ),
-    "what atomics return": (
-        "red.shared.add.u32 [buf+64], 5;",
-        "atom.shared.exch.b32 r, [buf+64], 5;",
-    ),
+    "what atomics return": ("red.shared.add.u32 [buf+64], 5;", "atom.shared.exch.b32 r, [buf+64], 5;"),
 }
 
 
@@ -356,10 +338,7 @@ REGISTERS = {
         "@even bra L; mov.b32 y, t; L: selp.b32 r, t, y, even;",
         "@even bra L; mov.b32 y, t; L: mov.b32 r, y;",
     ),
-    "written by an earlier pass": (
-        LOOP.replace("TIMES", "1"),
-        LOOP.replace("TIMES", "0"),
-    ),
+    "written by an earlier pass": (LOOP.replace("TIMES", "1"), LOOP.replace("TIMES", "0")),
 }
 
 

@@ -58,10 +58,7 @@ TOTALS = {
         old = atomicCAS(word, seen = old, (unsigned short)(seen + value));
     while (old != seen);""",
     ),
-    "in a function": (
-        "int",
-        "add(word, value);",
-    ),
+    "in a function": ("int", "add(word, value);"),
 }
 HEAD = """__device__ __noinline__ void add(int *word, int value) {
     int old = *word, seen;

@@ -70,10 +70,7 @@ def test_integer_unary(opcode):
 
 
 WIDE = [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 0x123456789ABCDEF]
-INTEGER_64 = {
-    "add.u64": lambda a, b: a + b,
-    "min.s64": lambda a, b: min(signed(a, 64), signed(b, 64)),
-}
+INTEGER_64 = {"add.u64": lambda a, b: a + b, "min.s64": lambda a, b: min(signed(a, 64), signed(b, 64))}
 
 
 @pytest.mark.parametrize("opcode", INTEGER_64)
@@ -224,12 +221,7 @@ def shuffled(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
     """Which lane is read, and whether it was in range: the pseudo-code of the PTX manual."""
     segment, clamp = c >> 8 & 31, c & 31
     farthest = lane & segment | clamp & ~segment
-    source = {
-        "up": lane - b,
-        "down": lane + b,
-        "bfly": lane ^ b,
-        "idx": lane & segment | b & ~segment,
-    }[mode]
+    source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": lane & segment | b & ~segment}[mode]
     valid = source >= farthest if mode == "up" else source <= farthest
     return source if valid else lane, valid
 

@@ -74,10 +74,7 @@ def again(between: str) -> str:
 
 CASES = {
     "two of four words once more": (again(""), {"LDS.128": 1, "STS": 4}),
-    "once more behind a shuffle": (
-        again("p = __shfl_xor_sync(~0u, p, 0);"),
-        {"LDS.128": 1, "STS": 4},
-    ),
+    "once more behind a shuffle": (again("p = __shfl_xor_sync(~0u, p, 0);"), {"LDS.128": 1, "STS": 4}),
     "once more behind a barrier": (again("__syncthreads();"), {"LDS.128": 1, "LDS.64": 1, "STS": 4}),
     "once more behind a store": (
         again("((volatile float *)rows[t])[0] = p;"),

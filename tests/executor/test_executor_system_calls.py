@@ -64,7 +64,7 @@ def test_lanes_print_one_after_the_other_and_those_elsewhere_do_not():
 }"""
     (out,), result = run_cuda(source, OUT, grid=(2, 1, 1), block=(5, 1, 1))
     assert result.printed.splitlines() == [
-        *("1 of first: 0.5", "3 of first: 1.5", "1 of last: 0.5", "3 of last: 1.5"),
+        *("1 of first: 0.5", "3 of first: 1.5", "1 of last: 0.5", "3 of last: 1.5")
     ]
     assert result.print_calls == 4
     assert out.array()[:5].tolist() == [0, 3, 0, 3, 0]

@@ -17,11 +17,7 @@ from gpuprof.executor import (
     launch,
     load_program,
 )
-from gpuprof.executor.memory.tensor_map_encoding import (
-    TensorDescriptor,
-    decode_tensor_map,
-    encode_tensor_map,
-)
+from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode_tensor_map, encode_tensor_map
 
 pytestmark = pytest.mark.deep
 
@@ -157,10 +153,7 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
     out = memory.allocate(np.zeros(32, np.uint32), "out")
     program = cuda_program(tensor_source(2))
     line = encode_tensor_map(TensorDescriptor(source.address, "f32", (64,), (), (32,)))
-    for argument, text in (
-        (line, "array has 1 dimensions"),
-        (b"\1" * TENSOR_MAP_BYTES, "which holds none"),
-    ):
+    for argument, text in ((line, "array has 1 dimensions"), (b"\1" * TENSOR_MAP_BYTES, "which holds none")):
         with pytest.raises(KernelFault, match=text):
             launch(program, (1, 1, 1), (32, 1, 1), [argument, out, 0, 0, 0, 128], memory, 1024)
 

@@ -63,13 +63,7 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
         for i, value in enumerate(case.arguments)
     ]
     result = launch(
-        program,
-        case.grid,
-        case.block,
-        arguments,
-        memory,
-        case.shared,
-        watched_loops=found.watched_loops,
+        program, case.grid, case.block, arguments, memory, case.shared, watched_loops=found.watched_loops
     )
     ran = Executed(
         result.block_warps.tolist(),

@@ -192,5 +192,5 @@ def test_smaller_sizes_keep_what_is_left_over_behind_full_tiles(row):
     assert found == sorted(found)
     assert (4099, 1 << 20) not in found
     assert [smaller.sizes for smaller in smaller_problems(replace(case.problem, sizes=(7, 200)))] == [
-        *((7, 40), (7, 72)),
+        *((7, 40), (7, 72))
     ]

@@ -102,9 +102,7 @@ def test_correct_at_every_size_and_block(backend, compiler, kernel):
 
 
 @pytest.mark.parametrize(
-    "kernel",
-    [kernel for kernel in shipped_kernels() if not kernel.choices],
-    ids=kernel_id,
+    "kernel", [kernel for kernel in shipped_kernels() if not kernel.choices], ids=kernel_id
 )
 def test_occupancy_equals_the_drivers(backend, compiler, kernel):
     problem = problem_for(kernel, *(128 for _ in shipped_operation(kernel.operation).dimensions))

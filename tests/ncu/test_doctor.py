@@ -141,7 +141,7 @@ def test_a_healthy_gpu_disturbs_nothing(monkeypatch):
     found = looked_at(monkeypatch, **HEALTHY)
     assert {check.state for check in found.values()} == {"ok"}
     assert [*found] == [
-        *("clocks", "power", "compute mode", "other processes", "persistence", "memory errors"),
+        *("clocks", "power", "compute mode", "other processes", "persistence", "memory errors")
     ]
     assert (
         found["clocks"].text

@@ -85,7 +85,7 @@ def test_a_pass_that_was_cut_goes_on_with_what_is_missing(runs, asked, status):
     assert requests(after) == [1000, 1000, 1001]
     assert [case.timing for case in after.cases] == [case.timing for case in before.cases]
     assert sorted(path.name for path in runs.report.parent.iterdir()) == [
-        *("report.html", "results-2.ncu-rep", "results.json", "results.ncu-rep"),
+        *("report.html", "results-2.ncu-rep", "results.json", "results.ncu-rep")
     ]
 
 

@@ -17,9 +17,7 @@ from gpuprof.ncu.journal import (
     read_journal,
     write_job,
 )
-from gpuprof.ncu.journal import (
-    JournalEvent as Event,
-)
+from gpuprof.ncu.journal import JournalEvent as Event
 from gpuprof.ncu.metrics import CopyMetrics
 
 
@@ -34,11 +32,7 @@ def test_a_journal_is_read_up_to_the_line_being_written(tmp_path):
     path = tmp_path / "journal"
     assert read_journal(path) == []
     launched = Launched("k", (32, 1, 1), (1, 1, 1), CopyMetrics(("async",), {"global_load_sectors": "why"}))
-    events = [
-        Event("opened", pid=5),
-        Event("started", 3),
-        Event("launching", 3, launched=launched),
-    ]
+    events = [Event("opened", pid=5), Event("started", 3), Event("launching", 3, launched=launched)]
     writer = JournalWriter(path)
     for event in events:
         writer.write(event)

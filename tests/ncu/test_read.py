@@ -187,7 +187,7 @@ def test_page_of_an_ncu_that_failed_is_no_table(tmp_path, output, status, compla
         ("cp.async.bulk.prefetch.L2.global [a], 16;", (), None),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f1};", ("tensor",), None),
         ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1}, [%rd1], %r2;", ("tensor",), None),
-    ],
+    ]
 )
 def test_copies_past_the_counters_are_found_in_ptx(found):
     code, kinds, hidden = found

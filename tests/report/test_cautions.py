@@ -93,12 +93,7 @@ LIBRARY = run(
         (of(*map(wrong, "abc")), "incorrect", "bad", ("3 cases", f"a {AT}; b {AT}; c {AT}. ")),
         (of(*map(wrong, "abcde")), "incorrect", "bad", ("5 cases", f"c {AT}; and 2 more. ")),
         (of(wrong("a", 0.5), wrong("b", 2.0, 0.125)), "incorrect", "bad", ("2.0e+00 (bound 1.2e-01)",)),
-        (
-            of(replace(wrong("naive"), chosen="reg_2x1")),
-            "incorrect",
-            "bad",
-            ("naive 4096. A wrong",),
-        ),
+        (of(replace(wrong("naive"), chosen="reg_2x1")), "incorrect", "bad", ("naive 4096. A wrong",)),
         (
             of(case("a", outcome="failed"), case("b", outcome="timeout"), case("e", outcome="skipped")),
             "failed",

@@ -185,11 +185,7 @@ ON_CPU = reference_case("numpy", SIZE, 9000.0)
         ("median_us ci95_pct gflops gain pct_of_bound", UNTIMED, "not asked for"),
         ("ci95_pct", FEW, "too few samples for an interval"),
         ("warm_us", FEW, "not timed warm"),
-        (
-            "published_us",
-            replace(CASE, problem=Gemm(8, 8, 8)),
-            "its authors published no time for this size",
-        ),
+        ("published_us", replace(CASE, problem=Gemm(8, 8, 8)), "its authors published no time for this size"),
         ("gflops", MOVED, "this problem has no arithmetic"),
         ("pct_of_peak_compute", MOVED, "this problem has no arithmetic, or the device's peak is unknown"),
         ("bound_by bound_us pct_of_bound", with_bounds(replace(CASE, counters={}), DEVICE), UNBOUND),

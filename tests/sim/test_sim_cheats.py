@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that only look right: the executor calls none of them so that it can tell."""
 
-from functools import cache
-
 import pytest
 from cheat_corpus import cheats, ladder
+from problem_support import executor
 
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.execute import measure_case
 from gpuprof.problems.problem import Problem
 
 pytestmark = pytest.mark.deep
@@ -20,18 +17,10 @@ CHEATS = {cheat.kernel.id: cheat for cheat in cheats()}
 NEEDS_A_GPU = {"kept_by_input", "knows_the_seed", "wrong_at_the_ninth", "by_the_clock", "held_in_l2"}
 
 
-@cache
-def executing(seed):
-    """The executor, and what it compiles with."""
-    backend = SimBackend(load_card("h200"), seed, models=False)
-    return backend, Compiler(backend.compile_arch)
-
-
 def measured(name, seed=0):
-    backend, compiler = executing(seed)
     kernel = CHEATS[name].kernel
     case = Case.of(kernel, Problem.of(ladder().operation, (70, 90)), kernel.launch.block)
-    measurement, lost = measure_case(case, backend, compiler)
+    measurement, lost = measure_case(case, *executor(seed=seed))
     assert not lost
     return measurement
 

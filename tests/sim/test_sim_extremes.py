@@ -5,24 +5,12 @@
 from dataclasses import replace
 
 import pytest
-from problem_support import Gemm, find_kernel
-
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
+from problem_support import Gemm, find_kernel, measured
 
 pytestmark = pytest.mark.deep
 
 F32 = [1e-45, 1e-42, 1e-38, 3e38, -3.4e38]
 F64 = [5e-324, 1e-310, 1.7e308, -1.7e308]
-
-
-def measured(kernel_id, problem):
-    backend = SimBackend(load_card("h200"), 3, models=False)
-    kernel = find_kernel("gemm", kernel_id)
-    case = Case.of(kernel, problem)
-    return measure_case(case, backend, Compiler(backend.compile_arch))[0]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +25,7 @@ def measured(kernel_id, problem):
 @pytest.mark.parametrize("beta", [0.0, 0.5])
 def test_right_kernel_stays_right(kernel, dtype, alpha, beta):
     layout = "col" if kernel.startswith("col") else "row"
-    measurement = measured(kernel, Gemm(40, 36, 48, dtype, layout, alpha, beta))
+    measurement = measured(find_kernel("gemm", kernel), Gemm(40, 36, 48, dtype, layout, alpha, beta))
     assert measurement.outcome == "ok", measurement.reason
 
 
@@ -46,7 +34,4 @@ def test_wrong_kernel_stays_wrong(alpha):
     source = find_kernel("gemm", "naive").source.replace("alpha *", "-alpha *")
     assert "-alpha *" in source
     negated = replace(find_kernel("gemm", "naive"), id="negated", source=source)
-    backend = SimBackend(load_card("h200"), 3, models=False)
-    case = Case.of(negated, Gemm(40, 36, 48, alpha=alpha))
-    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
-    assert measurement.outcome == "incorrect"
+    assert measured(negated, Gemm(40, 36, 48, alpha=alpha)).outcome == "incorrect"

@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fastest GEMM kernels on the executor: right where rows start anywhere and tiles are cut off."""
 
-from dataclasses import replace
-
 import pytest
 from problem_support import executor, find_kernel, problem_for
 
-from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.execute import measure_case
 
 pytestmark = pytest.mark.deep
 
@@ -66,16 +62,8 @@ def case(name, size, params, **options):
     return Case.of(kernel, problem, None, params)
 
 
-def measure(name, size, params, **options):
-    return measure_case(case(name, size, params, **options), *executor(blocks=0))[0]
-
-
-@pytest.fixture(scope="module")
-def measure_small():
-    """On an H200 of five SMs."""
-    backend = SimBackend(replace(load_card("h200"), sm_count=5), seed=0, blocks=0, models=False)
-    compiler = Compiler(backend.compile_arch)
-    return lambda *which, **options: measure_case(case(*which, **options), backend, compiler)[0]
+def measure(name, size, params, sms=0, **options):
+    return measure_case(case(name, size, params, **options), *executor(blocks=0, sms=sms))[0]
 
 
 @pytest.mark.parametrize(("name", "size", "params"), CASES, ids=str)
@@ -85,8 +73,8 @@ def test_right_where_tiles_are_cut_off(name, size, params):
 
 
 @pytest.mark.parametrize(("name", "size", "params"), SHARED, ids=str)
-def test_right_where_blocks_share_tiles(measure_small, name, size, params):
-    measurement = measure_small(name, size, params, **SCALARS)
+def test_right_where_blocks_share_tiles(name, size, params):
+    measurement = measure(name, size, params, sms=5, **SCALARS)
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.counters["global_atomic_requests"].value > 0
 

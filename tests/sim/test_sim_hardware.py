@@ -24,7 +24,7 @@ EXACT = (
 
 #: Where the executor is known to count otherwise, by operation and kernel: at every size, or at one.
 DIFFERS = {
-    ("softmax", "online", 33, 77): "0.6 % more FMAs: some of a warp's lanes have no element in the last step",
+    ("softmax", "online", 33, 77): "0.6 % more FMAs: some of a warp's lanes have no element in the last step"
 }
 #: Rows that take the executor long, by operation and kernel, since one thread does so much: the counts of a
 #: longer loop, or of more rows, follow from those of the kernel's other rows.

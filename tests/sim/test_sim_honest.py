@@ -2,17 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Honest kernels with odd habits: memory of their own, outputs that they look at. None is refused for it."""
 
-from functools import cache
 from pathlib import Path
 
 import pytest
-from problem_support import shipped_kernels
+from problem_support import measured, shipped_kernels
 
 from gpuprof.backends.sim import backend
-from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_ladder
-from gpuprof.measure.case import Case
-from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
 
 pytestmark = pytest.mark.deep
@@ -32,18 +28,6 @@ MAY_KNOW = {
 CANNOT_KNOW = {"plain", "prints", "atomics"}
 
 
-@cache
-def executing():
-    executor = backend.SimBackend(load_card("h200"), seed=0, models=False)
-    return executor, Compiler(executor.compile_arch)
-
-
-def measured(kernel):
-    executor, compiler = executing()
-    case = Case.of(kernel, Problem.of(LADDER.operation, (6, 200)), kernel.launch.block)
-    return measure_case(case, executor, compiler)[0]
-
-
 @pytest.mark.parametrize("name", KERNELS)
 def test_odd_kernel_is_right(name, monkeypatch):
     again, asked = backend.verify_again, []
@@ -53,7 +37,7 @@ def test_odd_kernel_is_right(name, monkeypatch):
         return again(problem, executed, seed)
 
     monkeypatch.setattr(backend, "verify_again", watched)
-    measurement = measured(KERNELS[name])
+    measurement = measured(KERNELS[name], Problem.of(LADDER.operation, (6, 200)))
     assert measurement.outcome == "ok", measurement.reason
     if name in MAY_KNOW | CANNOT_KNOW:
         assert asked == [1] * (name in MAY_KNOW)

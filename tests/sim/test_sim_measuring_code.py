@@ -294,9 +294,7 @@ def matrix(flat: np.ndarray, leading: int, columns: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "problem",
-    [*GEMMS, *NARROW[:4], Gemm(3, 5, 2, layout="col"), Transpose(33, 70)],
-    ids=problem_id,
+    "problem", [*GEMMS, *NARROW[:4], Gemm(3, 5, 2, layout="col"), Transpose(33, 70)], ids=problem_id
 )
 def test_library_is_called_for_what_numpy_computes(problem):
     (output,) = (spec.name for spec in problem.outputs)

@@ -126,10 +126,7 @@ def test_a_kernel_that_also_reads_c_has_both_remarks(tmp_path):
     path = write(tmp_path, "alpha * sum + beta * C[row * N + col]", "false")
     case = measured(path)
     assert case.outcome == "ok", case.reason
-    assert case.remarks == (
-        "Reads C though beta is 0, which BLAS forbids; measured with ones there",
-        REMARK,
-    )
+    assert case.remarks == ("Reads C though beta is 0, which BLAS forbids; measured with ones there", REMARK)
 
 
 def test_a_register_that_nothing_was_written_to_is_refused_where_it_counts(tmp_path):

@@ -27,11 +27,7 @@ SPECIAL = {
     "realigned": "37x133x141",
     **dict.fromkeys(("e4m3", "e4m3_64", "e4m3_split"), "32x144x160"),
 }
-USUAL = {
-    "warp_row": "4096x1024",
-    "few_rows": "4x4096x4096",
-    "realigned": "1001",
-}
+USUAL = {"warp_row": "4096x1024", "few_rows": "4x4096x4096", "realigned": "1001"}
 #: Their values follow from their shape, or they hand over to others.
 FIXED = {
     "gemm": {"reg_2x1", "smem_tiled_16", "float4_4x4", "col_smem", "col_smem_1d", "col_smem_noconflict"}

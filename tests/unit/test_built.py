@@ -202,14 +202,7 @@ def test_every_damaged_cubin_is_refused_or_read(kernel):
             continue
 
 
-TARGETS = {
-    "sm_80": "",
-    "sm_90": "",
-    "sm_90a": "",
-    "sm_80a": "alone",
-    "sm_100": "newer",
-    "sm_100a": "alone",
-}
+TARGETS = {"sm_80": "", "sm_90": "", "sm_90a": "", "sm_80a": "alone", "sm_100": "newer", "sm_100a": "alone"}
 
 
 @pytest.mark.parametrize("target", TARGETS)

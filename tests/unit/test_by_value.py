@@ -51,11 +51,7 @@ def test_roles_shapes_types_and_content(in_folder):
     call = read(in_folder, {"x": X, "y": Y, "z": None}, {"y": 2 * Y, "z": np.arange(5)})
     problem = problem_of(call)
     specs = {spec.name: (spec.role, spec.shape, spec.dtype) for spec in problem.arrays}
-    assert specs == {
-        "x": ("in", (3, 4), "f32"),
-        "y": ("inout", (12,), "f32"),
-        "z": ("out", (5,), "i64"),
-    }
+    assert specs == {"x": ("in", (3, 4), "f32"), "y": ("inout", (12,), "f32"), "z": ("out", (5,), "i64")}
     inputs = problem.inputs(seed=3)
     assert inputs.keys() == {"x", "y"}
     np.testing.assert_array_equal(inputs["x"], X.ravel())

@@ -204,10 +204,7 @@ def case_of(kernel, **fields):
 
 
 def test_case_that_chooses_runs_as_the_chosen_kernels(tmp_path):
-    kernel, chosen = (
-        named_kernel("gemm", write(tmp_path, ("reg_2x1", "1"))),
-        find_kernel("gemm", "reg_2x1"),
-    )
+    kernel, chosen = (named_kernel("gemm", write(tmp_path, ("reg_2x1", "1"))), find_kernel("gemm", "reg_2x1"))
     assert resolve(case_of(kernel), DEVICE) == (case_of(chosen), chosen)
 
 

@@ -330,7 +330,7 @@ def test_devices_as_json_and_as_a_table_tell_what_to_write(tmp_path):
         (["run", "softmx"], "Did you mean `gpuprof softmax`"),
         (["report", "resluts.json"], "Did you mean results.json?"),
         (["import", "x.ncu-re", "results.json"], "Did you mean x.ncu-rep?"),
-    ],
+    ]
 )
 def test_a_slip_of_the_finger_is_answered_with_the_word_that_was_meant(tmp_path, slip):
     arguments, fix = slip

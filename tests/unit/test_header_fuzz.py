@@ -218,12 +218,7 @@ def test_hostile_titles_stay_text_everywhere():
     assert run.record.kernels[0].title == HOSTILE
     file = io.StringIO()
     print_document(run_report(run.record), file=file, width=200)
-    shown = [
-        file.getvalue(),
-        markdown_of(run_report(run.record)),
-        render_html(run.record),
-        run._repr_html_(),
-    ]
+    shown = [file.getvalue(), markdown_of(run_report(run.record)), render_html(run.record), run._repr_html_()]
     for text in shown:
         assert "\x1b[31m" not in text.partition('id="gpuprof-data">')[0]
         assert "\u202e" not in text.partition('id="gpuprof-data">')[0]

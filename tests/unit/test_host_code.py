@@ -114,7 +114,7 @@ def test_what_uses_something_left_out_is_left_out_too():
     )
     parts = device_parts({"": source})
     assert parts.texts[""].split() == [
-        *("struct", "Params", "{", "float", "begin;", "};", "constexpr", "int", "n", "=", "3;"),
+        *("struct", "Params", "{", "float", "begin;", "};", "constexpr", "int", "n", "=", "3;")
     ]
     assert parts.left_out == {"Timer", "timer", "begin", "Bench", "bench"}
 

@@ -238,10 +238,7 @@ TEXT = "word " * (LONG // 5)
         lambda run: with_record(run, title=TEXT, idea=TEXT, study=TEXT, aliases=(TEXT,), reference=TEXT),
         lambda run: with_record(run, after=TEXT, file_name=TEXT, source="/*gpuprof" + TEXT),
         lambda run: dataclasses.replace(
-            run,
-            argv=(TEXT,),
-            environment={TEXT: TEXT},
-            devices=(dataclasses.replace(DEVICE, name=TEXT),),
+            run, argv=(TEXT,), environment={TEXT: TEXT}, devices=(dataclasses.replace(DEVICE, name=TEXT),)
         ),
     ],
 )

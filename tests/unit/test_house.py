@@ -80,9 +80,7 @@ FEWER: dict[str, set[str]] = {
     "executor": {"errors", "copy_engine", "texture_units", "ptx_directives"},
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
-    "comparison": {
-        *("text", "errors", "schema", "devices", "results", "bounds", "statistics", "analysis"),
-    },
+    "comparison": {*("text", "errors", "schema", "devices", "results", "bounds", "statistics", "analysis")},
     "report": {"text", "schema", "page_data", "devices", "results", "analysis", "comparison"},
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
@@ -122,9 +120,7 @@ COMPILER = {"cuda.bindings", "cuda.pathfinder"}
 #: A problem names what it does, which is about problems: loaded when it is asked, as it takes NumPy.
 LATER = {"gpuprof.problems.behaviour", "gpuprof.problems.coded"}
 #: Names that modules of several packages share, each with the role that they play in both backends.
-SHARED_ROLES = {
-    "backend": "What executes a case.",
-}
+SHARED_ROLES = {"backend": "What executes a case."}
 
 
 def module_of(path: Path) -> str:

@@ -6,13 +6,7 @@ import pytest
 
 from gpuprof.cuda_source.functions import kernel_functions, template_names
 from gpuprof.errors import InputError
-from gpuprof.kernels.entries import (
-    default_entry,
-    entry_complaint,
-    function_name,
-    sole_entry,
-    with_values,
-)
+from gpuprof.kernels.entries import default_entry, entry_complaint, function_name, sole_entry, with_values
 
 TILED = """
 namespace linear {

@@ -94,10 +94,7 @@ def test_starting_point_of_every_shipped_operation_is_right(tmp_path, backend, n
 def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
     process = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path)
     assert process.returncode == 0, process.stderr
-    assert process.stdout.splitlines() == [
-        "Wrote my kernel.cu",
-        "Next: gpuprof transpose -k 'my kernel.cu'",
-    ]
+    assert process.stdout.splitlines() == ["Wrote my kernel.cu", "Next: gpuprof transpose -k 'my kernel.cu'"]
     again = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path)
     assert again.returncode == 2
     assert "exists already" in again.stderr

@@ -90,7 +90,7 @@ def test_known_launches(known):
         ("sm_90", 1025, 32, 0, ["1025 threads", "1024 threads"]),
         # 25 warps of 80 registers need 64000, yet are counted as 28 warps: 71680.
         ("sm_90", 800, 80, 0, ["71680 registers"]),
-    ],
+    ]
 )
 def test_a_block_that_never_fits_says_what_it_needs(needed):
     arch, threads, registers, shared, words = needed
@@ -110,10 +110,7 @@ SHARED = st.integers(0, 232448)
 def blocks_or_zero(device, threads, registers, shared):
     try:
         return theoretical_occupancy(
-            device,
-            threads_per_block=threads,
-            registers_per_thread=registers,
-            shared_bytes_per_block=shared,
+            device, threads_per_block=threads, registers_per_thread=registers, shared_bytes_per_block=shared
         ).blocks_per_sm
     except CaseFailure:
         return 0

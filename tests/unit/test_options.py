@@ -15,15 +15,7 @@ from gpuprof.cli import app
 from gpuprof.commands import command_line, settings
 from gpuprof.errors import InputError
 from gpuprof.measure import options
-from gpuprof.measure.options import (
-    COMMANDS,
-    GROUPS,
-    RunOptions,
-    keywords_of,
-    option,
-    options_of,
-    run_options,
-)
+from gpuprof.measure.options import COMMANDS, GROUPS, RunOptions, keywords_of, option, options_of, run_options
 from gpuprof.measure.protocol import Open, decode, encode
 
 TYPED = typer.main.get_command(app).commands

@@ -220,11 +220,7 @@ def is_wrong_from_now_on(device):
     ("verdict", "kernels", "how"),
     [
         ("yes", (honest,), {}),
-        (
-            "at first",
-            (does_nothing, works_from_the_second_on, works_on_first_and_last_rows),
-            {},
-        ),
+        ("at first", (does_nothing, works_from_the_second_on, works_on_first_and_last_rows), {}),
         (
             "later",
             (
@@ -238,11 +234,7 @@ def is_wrong_from_now_on(device):
         ),
         # An output that is read is looked at from its old content.
         ("yes", (honest,), {"reads_output": True}),
-        (
-            "later",
-            (works_once, remembers_where_nobody_clears, is_wrong_from_now_on),
-            {"reads_output": True},
-        ),
+        ("later", (works_once, remembers_where_nobody_clears, is_wrong_from_now_on), {"reads_output": True}),
         # An element that no timed launch happened to spoil is found behind them.
         ("later", (leaves_one_out_that_holds_a_number,), {"timed": 0, "warm": 0}),
     ],

@@ -23,16 +23,7 @@ from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report
-from gpuprof.results import (
-    SCHEMA_VERSION,
-    Counter,
-    Resources,
-    Run,
-    TimingPair,
-    Tool,
-    Verification,
-    dumps,
-)
+from gpuprof.results import SCHEMA_VERSION, Counter, Resources, Run, TimingPair, Tool, Verification, dumps
 from gpuprof.schema import decoded
 from gpuprof.statistics import summarise
 from gpuprof.store import write_run

@@ -83,7 +83,7 @@ kernel = "naive_row"
         ('arch = "sm_80"', ["--device", "none:h200", "-k", "naive_row"]),
         ('ncu-set = "full"', ["-k", "naive_row", "--device", "none"]),
         ('include = ["headers"]', ["-k", "naive_row", "--device", "none"]),
-    ],
+    ]
 )
 def test_a_setting_gives_way_to_what_rules_it_out(tmp_path, both):
     setting, arguments = both

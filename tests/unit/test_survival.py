@@ -72,9 +72,7 @@ def test_no_room_costs_the_last_row_only_and_says_where_the_others_are(tmp_path)
     whole = probe.stat().st_size
     room = whole - 1500  # the last row does not fit
     done = run_in(
-        tmp_path,
-        *("-o", "out"),
-        prepare=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        tmp_path, *("-o", "out"), prepare=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
     )
     results = tmp_path / "out" / "results.json"
     assert done.returncode == 3, done.stderr

@@ -19,16 +19,7 @@ from gpuprof.measure import counting, executors, process, starting
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
-from gpuprof.measure.protocol import (
-    Counted,
-    Measured,
-    Open,
-    Opened,
-    OpenExecutor,
-    Size,
-    WorkerDied,
-    encode,
-)
+from gpuprof.measure.protocol import Counted, Measured, Open, Opened, OpenExecutor, Size, WorkerDied, encode
 from gpuprof.tuning import worker_pool
 from gpuprof.tuning.worker_pool import WorkerPool
 
