@@ -101,11 +101,12 @@ def measured(
 
 
 def measured_file(
-    path: Path, sizes: str = "", dtype: str | None = None, blocks: int | None = None
+    path: Path, sizes: str = "", dtype: str | None = None, blocks: int | None = None, **scalars: float
 ) -> Measurement:
-    """What the executor finds, in this process, of the one kernel of a file that declares its operation."""
+    """What the executor finds, in this process, of the one kernel of a file that names its operation."""
     file = load_kernels(path)
     (kernel,) = file.kernels
     (extents,) = parse_sizes(sizes or file.operation.default_sizes, file.operation.dimensions)
     dtype = dtype or (kernel.dtypes or ("f32",))[0]
-    return measured(kernel, Problem.of(file.operation, extents, dtype, {}, {}), blocks=blocks)
+    problem = Problem.of(file.operation, extents, dtype, scalars, kernel.options)
+    return measured(kernel, problem, blocks=blocks)

@@ -191,19 +191,8 @@ def test_gates_of_a_report(files, tmp_path, gate, status, options):
 
 @pytest.mark.deep
 def test_gates_of_a_measuring_command(tmp_path):
-    common = [
-        "transpose",
-        "-k",
-        "naive_row",
-        "--sizes",
-        "64",
-        "--device",
-        "sim:h200",
-        "-q",
-        "--force",
-        "-o",
-        "out",
-    ]
+    common = ["transpose", "-k", "naive_row", "--sizes", "64", "--device", "sim:h200"]
+    common += ["-q", "--force", "-o", "out"]
     passing = gpuprof(*common, "--fail-on", "spill_bytes > 0", cwd=tmp_path)
     assert passing.returncode == 0, passing.stderr
     assert [line.split("/")[-1] for line in passing.stdout.splitlines()] == ["results.json", "report.html"]

@@ -11,17 +11,8 @@ from gpuprof.reading import read_run
 
 @pytest.mark.parametrize("size", [128, 300])
 def test_the_shipped_bulk_transpose(size, tmp_path):
-    arguments = [
-        "transpose",
-        "--kernel",
-        "bulk_tile",
-        "--device",
-        "sim:h200",
-        "--sizes",
-        str(size),
-        "--quiet",
-    ]
-    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    arguments = f"transpose --kernel bulk_tile --device sim:h200 --sizes {size} --quiet -o"
+    result = CliRunner().invoke(app, [*arguments.split(), str(tmp_path)])
     assert result.exit_code == 0, result.output
     (case,) = read_run(tmp_path / "results.json").cases
     assert case.outcome == "ok"

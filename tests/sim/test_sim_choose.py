@@ -90,17 +90,10 @@ def test_choice_is_named_beside_its_block(executed):
 
 def test_size_without_a_choice_is_a_skipped_row(tmp_path):
     (tmp_path / "mine.cu").write_text(CHOICES)
-    arguments = [
-        "gemm",
-        "-k",
-        str(tmp_path / "mine.cu"),
-        "--sizes",
-        "512x512x4",
-        "--device",
-        "sim:h200",
-        "--table",
-    ]
-    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    arguments = "gemm --sizes 512x512x4 --device sim:h200 --table"
+    result = CliRunner().invoke(
+        app, [*arguments.split(), "-k", str(tmp_path / "mine.cu"), "-o", str(tmp_path)]
+    )
     assert result.exit_code == ExitCode.CASES_FAILED, result.output  # nothing was measured
     (case,) = read_run(tmp_path / "results.json").cases
     assert (case.outcome, case.chosen, case.has_launch) == ("skipped", "", False)

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that are wrong in every way that is told apart, executed: what their row says."""
 
-import subprocess
-import sys
-
 import pytest
 from page_reader import expanded
+from problem_support import measured_file
+from unit_support import gpuprof as command_line
 
 import gpuprof
 
@@ -47,9 +46,8 @@ def write(tmp_path, store, header=""):
     return path
 
 
-def measured(tmp_path, store, header="", sizes=(70, 44, 33), **options):
-    options = {"scalars": {"alpha": 1.5}, **options}
-    return gpuprof.profile(write(tmp_path, store, header), sizes=sizes, device="sim:h200", **options).case()
+def measured(tmp_path, store, header="", sizes="70x44x33", **options):
+    return measured_file(write(tmp_path, store, header), sizes, **{"alpha": 1.5, **options})
 
 
 @pytest.mark.parametrize(
@@ -101,12 +99,12 @@ def test_columns_are_columns_in_column_major_order_too(tmp_path):
         .replace("STORE", "if (column != 5) C[column * M + row] = alpha * sum;")
         .replace("HEADER", 'layout = "col"')
     )
-    case = gpuprof.profile(path, sizes=(70, 44, 33), scalars={"alpha": 1.5}, device="sim:h200").case()
+    case = measured_file(path, "70x44x33", alpha=1.5)
     assert case.reason.startswith("70 of 3080 elements (2.27 %) are wrong: column 5; they were never written")
 
 
 def test_of_a_sample_only_what_was_written_is_looked_at(tmp_path):
-    case = measured(tmp_path, f"{AT} = sum;", sizes=160, sim_blocks=4)
+    case = measured(tmp_path, f"{AT} = sum;", sizes="160", blocks=4)
     assert case.reason.startswith("All 1024 checked elements are wrong: they lack the factor alpha = 1.5")
 
 
@@ -119,30 +117,24 @@ def test_reading_c_where_beta_is_0_is_told(tmp_path):
 
 
 def test_reading_c_is_allowed_with_beta(tmp_path):
-    case = measured(tmp_path, READS_C, scalars={"beta": 0.5})
+    case = measured(tmp_path, READS_C, alpha=1.0, beta=0.5)
     assert (case.outcome, case.remarks) == ("ok", ())
 
 
-@pytest.mark.parametrize(
-    ("header", "options"),
-    [("poison_inout = false", {}), ("", {"poison_inout": False})],
-    ids=["header", "option"],
-)
-def test_a_kernel_that_reads_c_is_measured_with_a_remark(tmp_path, header, options):
-    case = measured(tmp_path, READS_C, header, **options)
-    assert case.ok, case.reason
+def test_a_kernel_whose_header_says_that_it_reads_c_is_measured_with_a_remark(tmp_path):
+    case = measured(tmp_path, READS_C, "poison_inout = false")
+    assert case.outcome == "ok", case.reason
     assert case.remarks == (f"{FORBIDDEN}; measured with ones there",)
     # What the kernel read of C is counted.
-    right = measured(tmp_path, f"{AT} = alpha * sum;", header, **options)
-    assert case.counters["global_load_requests"] > right.counters["global_load_requests"]
-    assert right.ok
-    assert right.remarks == ()
+    right = measured(tmp_path, f"{AT} = alpha * sum;", "poison_inout = false")
+    assert case.counters["global_load_requests"].value > right.counters["global_load_requests"].value
+    assert (right.outcome, right.remarks) == ("ok", ())
 
 
 @pytest.mark.parametrize("header", ["", "poison_inout = false"])
 def test_adding_to_c_is_wrong_whatever_it_holds(tmp_path, header):
     case = measured(tmp_path, f"{AT} += alpha * sum;", header)
-    assert case.reason.startswith("Adds to what was in C though beta is 0, which BLAS forbids. ")
+    assert case.reason.startswith("Adds to what was in C though beta is 0, which BLAS forbids.")
 
 
 def test_another_fault_is_not_taken_for_reading_c(tmp_path):
@@ -180,31 +172,17 @@ extern "C" __global__ void blend(int n, real keep, const real *x, real *y)
     path = tmp_path / "blend.cu"
     path.write_text(source)
     for dtype in ("f32", "f16"):
-        case = gpuprof.profile(path, device="sim:h200", dtype=dtype).case()
-        assert case.reason.startswith("Reads y though nothing is kept: ")
+        assert measured_file(path, dtype=dtype).reason.startswith("Reads y though nothing is kept: ")
         assert gpuprof.profile(path, device="sim:h200", dtype=dtype, poison_inout=False).case().ok
-        assert gpuprof.profile(path, device="sim:h200", dtype=dtype, scalars={"keep": 2}).case().ok
+        assert measured_file(path, dtype=dtype, keep=2).outcome == "ok"
     path.write_text(source.replace(', unread = "nothing is kept"', ""))
-    case = gpuprof.profile(path, device="sim:h200").case()
-    assert case.reason.startswith("Reads y though keep > 0 does not hold: ")
+    assert measured_file(path).reason.startswith("Reads y though keep > 0 does not hold: ")
 
 
 def test_the_command_line_measures_it_and_every_table_says_so(tmp_path):
-    path = write(tmp_path, READS_C)
-    command = [
-        sys.executable,
-        "-m",
-        "gpuprof",
-        "gemm",
-        "-k",
-        str(path),
-        "--sizes",
-        "48",
-        "--device",
-        "sim:h200",
-    ]
-    command += ["--no-poison-inout", "-o", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    write(tmp_path, READS_C)
+    command = "gemm -k mine.cu --sizes 48 --device sim:h200 --no-poison-inout -o ."
+    done = command_line(*command.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"mine 48: {FORBIDDEN}" in done.stdout
     run = gpuprof.load(tmp_path / "results.json")
@@ -248,9 +226,8 @@ extern "C" __global__ void total(int n, const int *x, int *total)
 def test_blocks_that_add_up_get_the_verdict_of_the_whole_grid(tmp_path, add):
     path = tmp_path / "total.cu"
     path.write_text(TOTAL.replace("ADD", add))
-    case = gpuprof.profile(path, sizes=4096, sim_blocks=4, device="sim:h200").case()
-    whole = gpuprof.profile(path, sizes=4096, sim_blocks="all", device="sim:h200").case()
+    case, whole = (measured_file(path, "4096", blocks=blocks) for blocks in (4, 0))
     assert case.outcome == whole.outcome == ("ok" if add.startswith("if (i < n) ") else "incorrect")
-    if whole.ok:
-        assert case.counters.global_atomic_requests == whole.counters.global_atomic_requests
-        assert case.counters.global_load_sectors == whole.counters.global_load_sectors
+    if whole.outcome == "ok":
+        for name in ("global_atomic_requests", "global_load_sectors"):
+            assert case.counters[name].value == whole.counters[name].value
