@@ -22,7 +22,10 @@ from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
 #: What device code may use although its name begins like the runtime's.
-_OF_THE_DEVICE = r"cuda(?:TextureObject_t|SurfaceObject_t|BoundaryMode\w*|RoundMode\w*|ReadMode\w*)\b"
+_OF_THE_DEVICE = (
+    r"(?:cuda(?:TextureObject_t|SurfaceObject_t|BoundaryMode\w*|RoundMode\w*|ReadMode\w*)"
+    r"|curand(?:State|Distribution|Direction|Discrete|Histogram|Method)\w*)\b"
+)
 _HOST = re.compile(
     rf"<<<|\b(?!{_OF_THE_DEVICE})cu(?:da|blas|rand|sparse|solver|fft|dnn)[A-Z]\w*"
     r"|\bFILE\b|\bstd\s*::\s*(?:basic_\w+|c?(?:in|out|err|log)|endl|\w*string\w*|\w*stream\w*|vector|deque|list"
@@ -34,6 +37,16 @@ _HOST = re.compile(
     r"|\bnamespace\s+\w+\s*=\s*(?:::)?\s*(?:boost|thrust|pybind11|torch|cv|nlohmann)\b"
     r"|\b(?:pid_t|pthread_\w+|MPI_\w+|nccl[A-Z]\w*|nvtx\w+|GL(?:enum|uint|int|float)|lrand48)\b"
 )
+#: The same without `std::`, where a file uses that namespace as a whole.
+_OF_STD = {
+    **dict.fromkeys(("cin", "cout", "cerr", "string", "ifstream", "ofstream", "stringstream"), r"\b"),
+    **dict.fromkeys(
+        ("vector", "deque", "list", "map", "set", "unordered_map", "unordered_set", "queue", "priority_queue")
+        + ("stack", "unique_ptr", "shared_ptr", "function"),
+        r"\s*<",
+    ),
+}
+_USES_STD = re.compile(r"\busing\s+namespace\s+std\b")
 #: Macros of other projects that make functions of the host of what follows in braces.
 _HOST_BLOCK = re.compile(r"(?:PYBIND11|TORCH|STABLE_TORCH|BENCHMARK|TEST)(?:_[A-Z0-9_]+)?")
 #: Words in front of a function's name that hide no mark of the device.
@@ -51,10 +64,11 @@ _VARIABLE = re.compile(r"\b(?P<name>\w+)\s*\Z")
 _BEFORE_VALUE = re.compile(r"[=\[{;]")
 #: Declarations of neither a function nor a variable.
 _NO_OBJECT = re.compile(r"\s*(?:using|typedef|namespace|static_assert|enum)\b")
-#: What keeps a declaration from being a variable of the host alone.
+#: What keeps a declaration from being a variable of the host alone; `struct tag name;` declares one.
 _KEPT = re.compile(
     r"\s*(?:(?:extern|static|inline)\b\s*)*"
-    r"(?:template|typedef|using|class|struct|union|enum|namespace|asm|static_assert|friend)\b"
+    r"(?:template|typedef|using|(?:class|struct|union|enum)\b(?!\s+\w+[\s*]+\w+\s*[;=,\[])"
+    r"|namespace|asm|static_assert|friend)\b"
 )
 _CONSTANT = re.compile(r"\bconst(?:expr|init)?\b")
 #: An initial value that calls what is not computed while compiling.
@@ -100,7 +114,7 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
     pending = {name: list(_candidates(text, device, made, left_out[name])) for name, text in texts.items()}
     computed = _computed(one for candidates in pending.values() for one in candidates)
-    known: dict[str, str] = {}
+    known = {name: name + end for name, end in _OF_STD.items()} if _USES_STD.search(code) else {}
     for _ in range(_ROUNDS):
         before = len(known)
         used = re.compile(rf"\b(?:{'|'.join(known.values())})") if known else None
@@ -208,7 +222,7 @@ def _is_of_the_host(declaration: Declaration, used: "re.Pattern[str] | None") ->
             return bool(_HOST.search(declaration.code))
         if not {"constexpr", "consteval"}.intersection(words):
             return True
-    elif not (_KEPT.match(declaration.head) or _CONSTANT.search(declaration.head)):
+    elif not (_KEPT.match(declaration.code) or _CONSTANT.search(declaration.head)):
         before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
         if not _may_be_marked(re.findall(r"\w+", before)[:-1]):
             return True  # a variable, which kernels may use only if it is constant

@@ -119,6 +119,9 @@ def make_program(
     code = [masked(text) for text in texts.values()]
     made = stand_ins(names - carried.keys(), "\n".join(code))
     headers = {**HOST_HEADERS, **made} if names or made else {}
+    # What kernels use of another package is declared in its headers for the host too.
+    used = {package_of(name) for name in names - HOST_HEADERS.keys()} - {""}
+    headers = {name: text for name, text in headers.items() if package_of(name) not in used}
     uses_std = any(re.search(r"\bstd\s*::", text) for text in code)
     if uses_std and names:
         options.append(f"-D{USES_STD}")

@@ -211,6 +211,12 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     assert "nvidia-curand" in refusal(f"#include <curand_kernel.h>\n{KERNEL}").fix
 
 
+def test_host_header_of_a_package_is_empty_unless_kernels_use_the_package():
+    for include, empty in (("curand.h", True), ("curand_kernel.h", False)):
+        program = make_program(f"#include <{include}>\n{KERNEL}", {}, OPTIONS, nvrtc_version()[0])
+        assert ("curand.h" in program.headers) is empty
+
+
 @pytest.mark.parametrize(
     "source",
     [
