@@ -40,11 +40,8 @@ _HOST = re.compile(
 #: The same without `std::`, where a file uses that namespace as a whole.
 _OF_STD = {
     **dict.fromkeys(("cin", "cout", "cerr", "string", "ifstream", "ofstream", "stringstream"), r"\b"),
-    **dict.fromkeys(
-        ("vector", "deque", "list", "map", "set", "unordered_map", "unordered_set", "queue", "priority_queue")
-        + ("stack", "unique_ptr", "shared_ptr", "function"),
-        r"\s*<",
-    ),
+    **dict.fromkeys(("vector", "deque", "list", "map", "set", "unordered_map", "unordered_set"), r"\s*<"),
+    **dict.fromkeys(("queue", "priority_queue", "stack", "unique_ptr", "shared_ptr", "function"), r"\s*<"),
 }
 _USES_STD = re.compile(r"\busing\s+namespace\s+std\b")
 #: Macros of other projects that make functions of the host of what follows in braces.
