@@ -29,10 +29,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from compileall import compile_dir
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+_ROOT = Path(__file__).parents[1]
 _TITLE = "gemm --all --sizes 128,4096"
 _MANY = (
     "64,96,128,131,160,192,256,257,320,384,448,500,512,576,640,704,768,800,896,1000,1021,1024,1152,1280,1400,"
@@ -111,7 +113,7 @@ def run(
     environment = {
         **os.environ,
         **{"GPUPROF_TIMELINE": str(timeline), "XDG_CACHE_HOME": str(folder / "cache")},
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), *_own_path()])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), *_own_path()])),
     }
     environment.pop("GPUPROF_CACHE_DIR", None)
     before = _cpu_s()
@@ -229,6 +231,7 @@ def main() -> None:
     if unknown := set(options.rows) - known.keys():
         parser.error(f"no row {', '.join(sorted(unknown))}: choose from {', '.join(known)}")
     rows: list[Row] = []
+    compile_dir(_ROOT / "gpuprof", quiet=1)  # as pip does: otherwise every process would
     with tempfile.TemporaryDirectory() as temporary:
         for name in options.rows or known:
             folder = Path(temporary, name)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this process may use of the machine: cores and memory, as the system and its control groups allow."""
 
+import ctypes
 import os
 import resource
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ _OWN_CGROUPS = Path("/proc/self/cgroup")
 _MEMORY = Path("/proc/meminfo")
 _EVENTS = Path("/proc/vmstat")
 _OWN_PAGES = Path("/proc/self/statm")
+_LOADED = Path("/proc/self/maps")
 #: The part of the available memory that one process may take: the rest is everybody else's.
 _MOST_SHARE = 0.9
 #: The limit that this process was started with.
@@ -24,6 +26,15 @@ def usable_cores() -> int:
     affinity = len(os.sched_getaffinity(0))
     quotas = [quota for group in _groups("cpu") if (quota := _cpu_quota(group)) is not None]
     return max(1, min([affinity, *(int(quota) for quota in quotas)]))
+
+
+def compute_in_one_thread() -> None:
+    """Let matrix products of NumPy's OpenBLAS, if it is that, take no thread but the caller's."""
+    places = {line.split()[-1] for line in _text(_LOADED).splitlines() if "openblas" in line}
+    for library in map(ctypes.CDLL, places):
+        for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads"):
+            if set_threads := getattr(library, name, None):
+                set_threads(1)
 
 
 def available_memory_bytes() -> int:

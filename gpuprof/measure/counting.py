@@ -66,7 +66,8 @@ class Counting:
         self._pool = ExecutorPool(self._request, processes(expected, cards), ahead=True)
         self.paused = self._pool.paused
         self.close = self._pool.close
-        for case in expected:
+        # What takes long does not begin when other processes have nothing left to do.
+        for case in sorted(expected, key=lambda case: -case.problem.array_bytes):
             if not case.is_reference:
                 with suppress(CaseSkipped):
                     self._job(case)

@@ -39,6 +39,8 @@ OnCase = Callable[[int, Measurement], None]
 #: How soon a request to end the run is noticed, and how long the slots are given to leave.
 _POLL_S = 0.1
 _FAREWELL_S = 5.0
+#: Cases a worker from which on each compiles and reads all code ahead: with few, only its own.
+_WORTH_PREPARING = 8
 #: Instructions of single lanes that the executor gets through in a second on the busiest of machines; a
 #: twentieth of what an idle one does. A case of fewer that does not end is taken to run for ever.
 _EXECUTED_PER_S = 1e6
@@ -93,7 +95,9 @@ def run_cases(
     own, *others = transports[: max(1, len(cases))]
     if first.opened.backend != "gpu":
         on_reached = None
-    session = _Session(cases, request, memory_bytes, Pending(cases, first.opened.device), on_start, on_done)
+    pending = Pending(cases, first.opened.device, largest_first=bool(others))
+    prepares = len(cases) >= _WORTH_PREPARING * len(transports)
+    session = _Session(cases, request, memory_bytes, pending, on_start, on_done, prepares)
     slots = [_Slot(session, own, first, counting, on_reached), *(_Slot(session, each) for each in others)]
     threads = [threading.Thread(target=slot.run, daemon=True) for slot in slots]
     try:
@@ -128,17 +132,20 @@ _Code = tuple[object, ...]
 
 
 class Pending:
-    """The cases that nobody has taken, in the order of the plan; a worker may give one back.
+    """The cases that nobody has taken, in order; a worker may give one back.
 
     A worker keeps what it decoded of a kernel, for the kernel's other sizes, and what it found, for kernels
     that choose this one.
     """
 
-    def __init__(self, cases: Iterable[Case], device: Device) -> None:
+    def __init__(self, cases: Iterable[Case], device: Device, *, largest_first: bool = False) -> None:
         plan = list(cases)
         self._codes = {index: _code(case, device) for index, case in enumerate(plan)}
         self._problems = [case.problem for case in plan]
         self._left = dict(self._codes)
+        if largest_first:  # what takes long does not begin when other workers have nothing left to do
+            order = sorted(self._codes, key=lambda index: -self._problems[index].array_bytes)
+            self._left = {index: self._codes[index] for index in order}
         self._taken_by: dict[_Code, object] = {}
         #: Of code and problem, who knows what comes of them, or will.
         self._known_by: dict[tuple[_Code, Problem], object] = {}
@@ -206,6 +213,7 @@ class _Session:
     pending: Pending
     on_start: Callable[[int], None]
     on_done: OnCase
+    prepares: bool
     #: Held while one of these is called.
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -235,8 +243,9 @@ class _Slot:
         try:
             if self._worker is None:
                 self._worker = self._transport(self._request)
-                with suppress(WorkerDied):
-                    self._worker.tell(Prepare(tuple(self._cases)))
+                if session.prepares:
+                    with suppress(WorkerDied):
+                        self._worker.tell(Prepare(tuple(self._cases)))
             while not self._closed:
                 index = pending.take(self)
                 if index is None:

@@ -3,12 +3,24 @@
 """Cores and memory as affinity, the system and control groups of both versions allow them."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from gpuprof import machine
 
 GIB = 2**30
+#: Prints how many threads OpenBLAS has behind a call, of three.
+_THREADS = """
+import ctypes, os
+os.environ["OPENBLAS_NUM_THREADS"] = "3"
+import numpy
+from gpuprof.machine import compute_in_one_thread
+compute_in_one_thread()
+place = next(line.split()[-1] for line in open("/proc/self/maps") if "openblas" in line)
+print(ctypes.CDLL(place).scipy_openblas_get_num_threads64_())
+"""
 
 
 @pytest.fixture
@@ -67,3 +79,8 @@ def test_memory_limit_leaves_what_is_not_used_and_what_can_be_reclaimed(system):
     assert machine.available_memory_bytes() == 4 * GIB
     system("0::/\n", **{**files, "memory0max": "max"})
     assert machine.available_memory_bytes() == 64 * GIB
+
+
+def test_matrix_products_take_one_thread():
+    told = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["1"]

@@ -22,6 +22,7 @@ from unit_support import DEVICE, parse_kernel, write_transpose_kernel
 from gpuprof.errors import BackendUnavailable
 from gpuprof.measure import process, session
 from gpuprof.measure.case import Case
+from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, Size, WorkerTimeout
 from gpuprof.measure.run import measure
@@ -89,6 +90,12 @@ def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
     assert run.cases[0].throughput_reason is None
     assert run.cases[0].resources.registers_per_thread > 0
     assert run.cases[0].occupancy.theoretical_pct > 0
+
+
+def test_of_several_workers_the_first_take_what_is_large(tmp_path):
+    cases = plan_cases(request_of(tmp_path, ["k0_a", "k1_a"], "32,64"))
+    pending = session.Pending(cases, DEVICE, largest_first=True)
+    assert [cases[pending.take(worker)].problem.label for worker in "aabb"] == ["64", "64", "32", "32"]
 
 
 @pytest.mark.parametrize("last", ["good", "crashes"])
