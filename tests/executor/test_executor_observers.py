@@ -52,21 +52,6 @@ def test_an_observer_of_ones_own_counts_how_often_lines_are_read_again():
     assert alone.counters == result.counters
 
 
-def test_an_observer_forgets_what_it_saw_of_a_launch_that_is_begun_again():
-    source = """extern "C" __global__ void k(const int *x, int *y)
-    {
-        __shared__ volatile int tile[32];
-        tile[threadIdx.x] = x[threadIdx.x];
-        y[threadIdx.x] = tile[31 - threadIdx.x];
-    }"""
-    memory, reuse = GlobalMemory(), LineReuse()
-    x, y = (memory.allocate(np.arange(32, dtype=np.int32), name) for name in "xy")
-    for seen in ({3: 0}, {3: 1}):
-        result = launch(cuda_program(source), (1, 1, 1), (32, 1, 1), [x, y], memory, observers=[reuse])
-        assert any("no __syncwarp" in remark for remark in result.remarks)  # as only a second look tells
-        assert reuse.again == {line + 1: times for line, times in seen.items()}
-
-
 class BackwardLoads(Observer):
     """Counts the lanes that load what lies before what the lane before them loads."""
 
