@@ -20,7 +20,6 @@ from gpuprof.executor.memory.global_flights import LanePlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import (
     COPY_BYTES,
-    LINE_BYTES,
     Landing,
     Pieces,
     cached_copy_cost,
@@ -28,7 +27,6 @@ from gpuprof.executor.memory.landing import (
     moving_landing,
     zeros_conflicts,
 )
-from gpuprof.executor.memory.remembered import Moving
 from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.program.scopes import is_for_its_block
@@ -234,10 +232,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         elif not reading.empty:
             values = from_global.read(batch, start, reading)
         pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
-        moving = batch.memo.landings.get(to_shared.request)
-        if moving is None:
-            moving = batch.memo.landings[to_shared.request] = Moving(LINE_BYTES)
-        cost = moving_landing(moving, pieces, examine)
+        cost = moving_landing(batch.memo.landings[to_shared.request], pieces, examine)
         batch.tally.add(global_site, "sectors", cost.sectors)
         batch.tally.add(shared_site, "bank_conflicts", cost.conflicts)
         batch.tally.add(shared_site, "wavefronts", cost.wavefronts)
