@@ -39,17 +39,14 @@ def too_long(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*SAMPLES, *RUNS])
-def test_no_figure_on_a_page_is_longer_than_five_digits(name: str) -> None:
-    page = VERBATIM.sub("", expanded(render_html(run_of(name))))
+def test_no_figure_on_a_page_or_in_markdown_is_longer_than_five_digits(name: str) -> None:
+    run = run_of(name)
+    assert too_long(markdown_of(run_report(run))) == []
+    page = VERBATIM.sub("", expanded(render_html(run)))
     reader = PageReader(page)
     assert too_long(reader.text) == []
     assert too_long(" | ".join(reader.attributes("title") + reader.attributes("aria-label"))) == []
     assert too_long(" | ".join(text for _, text in DRAWN.findall(page))) == []
-
-
-@pytest.mark.parametrize("name", [*SAMPLES, *RUNS])
-def test_no_figure_in_markdown_is_longer_than_five_digits(name: str) -> None:
-    assert too_long(markdown_of(run_report(run_of(name)))) == []
 
 
 def test_such_a_figure_would_be_found() -> None:

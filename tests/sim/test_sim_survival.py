@@ -45,11 +45,11 @@ def kernel(name, rung, amiss=""):
 
 def test_kernel_that_does_not_end_in_the_compiler_is_a_row_and_the_next_is_measured():
     kernels = [kernel("bomb", 1, BOMB), kernel("good", 2)]
-    run = profile(kernels, sizes=32, device="none", compile_timeout_s=10.0)
+    run = profile(kernels, sizes=32, device="none", compile_timeout_s=5.0)
     bomb, good = run.cases
     assert bomb.outcome == "timeout"
     assert bomb.reason == (
-        "The case did not compile within 10 s and was stopped. Allow more with --compile-timeout."
+        "The case did not compile within 5 s and was stopped. Allow more with --compile-timeout."
     )
     assert good.reason.startswith("Compiled, not run")
 
@@ -60,10 +60,10 @@ def test_kernels_that_do_not_end_are_rows_whatever_they_print_and_the_next_is_me
         "hangs": "while (*(volatile const real *)in == in[0]);",
     }
     kernels = [kernel(name, rung, amiss) for rung, (name, amiss) in enumerate(endless.items())]
-    run = profile([*kernels, kernel("good", 9)], sizes=32, device="sim:h200", timeout_s=8.0, explain=False)
+    run = profile([*kernels, kernel("good", 9)], sizes=32, device="sim:h200", timeout_s=4.0, explain=False)
     prints, hangs, good = run.cases
     assert (prints.outcome, good.outcome) == ("timeout", "ok")
-    assert prints.reason == "The case did not end within 8 s and was stopped. Allow more with --timeout."
+    assert prints.reason == "The case did not end within 4 s and was stopped. Allow more with --timeout."
     assert hangs.outcome in ("failed", "timeout")  # the executor sees that nothing will change
 
 
