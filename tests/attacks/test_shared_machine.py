@@ -244,3 +244,10 @@ def test_without_openssl_a_local_cluster_is_refused_with_its_fix(monkeypatch, tm
     with pytest.raises(ToolError, match="makes a key with openssl") as caught:
         connect("local:1", gpus=False)
     assert "Install OpenSSL's command" in caught.value.fix
+
+
+def test_an_entry_of_no_kernels_is_made_again(cache):
+    code = compiled().ptx
+    (entry,) = cache.iterdir()
+    entry.write_text(json.dumps({"sha256": hashlib.sha256(b"[]").hexdigest(), "kernels": []}))
+    assert compiled().ptx == code

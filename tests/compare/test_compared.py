@@ -21,7 +21,7 @@ from gpuprof.comparison.comparison_document import ComparisonDocument, document,
 from gpuprof.comparison.gates import hold_comparison, read_gates
 from gpuprof.errors import InputError
 from gpuprof.reading import read_run
-from gpuprof.report.compared_text import comparison_page, comparison_report
+from gpuprof.report.compared_text import comparison_page, comparison_report, short_names
 from gpuprof.report.junit import render_junit
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
@@ -336,3 +336,9 @@ def test_any_two_runs_can_be_compared_and_shown(pair):
     base, new = pair
     everything(compare_runs(base, new, force=True), io.StringIO())
     everything(compare_runs(base, base, force=True), io.StringIO())
+
+
+def test_names_are_told_by_what_differs_in_them():
+    assert short_names(("base.json", "new.json")) == ["base.json", "new.json"]
+    assert short_names(("/a/old/x/results.json", "/a/new/results.json")) == ["old/x", "new"]
+    assert short_names(("same.json", "same.json")) == ["same.json", "same.json"]

@@ -232,3 +232,9 @@ def test_a_gate_on_the_time_of_what_nobody_timed_holds_the_modelled_one(text, us
     result = compared(text, modelled(20.0), modelled(us))
     assert result.outcome == outcome
     assert evidence in result.sentence
+
+
+def test_the_binding_part_has_several_names():
+    for word in ("SHARED", "l1", "shared/L1", "Shared memory"):
+        (gate,) = read_gates([f"bound == '{word}'"], with_base=False)
+        assert gate.condition.texts == ("shared/l1",)

@@ -27,6 +27,18 @@ __device__ Other other = wide;
 """
 
 
+def test_each_call_has_its_own_array_and_what_is_known_of_it():
+    """Values are followed; the array is written before the inner call and read after it."""
+    source = """__device__ __noinline__ int digits(int n) {
+    int held[4];
+    for (int i = 0; i < 4; ++i) held[(i + n) & 3] = n + i;
+    const int below = n > 0 ? digits(n - 1) : 0;
+    return below * 3 + held[n & 3] + held[(n + below) & 3];
+}
+extern "C" __global__ void k(int *out) { out[threadIdx.x] = digits(threadIdx.x % 7); }"""
+    assert result_of(source, follow_undefined=True)[:7] == [0, 2, 12, 42, 136, 418, 1268]
+
+
 def test_a_pointer_to_no_function_is_told_and_not_what_is_no_candidate():
     kernel = """extern "C" __global__ void k(int *out, int *index) {
     Operation chosen = index[0] < 4 ? table[index[0]] : (Operation)other;

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from page_reader import PageReader
-from synthetic_runs import HOSTILE, RUNS, many_run, transpose_run, tuned_run
+from synthetic_runs import HOSTILE, RUNS, counted_run, many_run, transpose_run, tuned_run
 
 from gpuprof.api.comparing import compare
 from gpuprof.api.fleets import fleet
@@ -59,3 +59,10 @@ def test_a_comparison_shows_itself_as_a_run_does(name: str) -> None:
     kernels = {case.kernel for case in comparison.cases if not case.new.is_reference} - {HOSTILE}
     assert all(kernel in page.text for kernel in kernels)
     assert PageReader(fleet([run])._repr_html_()).tags
+
+
+def test_a_measured_case_has_its_share_of_the_bound() -> None:
+    (case,) = MeasuredRun(counted_run()).find(kernel="reg_2x1")
+    assert case.bound_by == "l1"
+    assert 92 < case.pct_of_bound < 94
+    assert case.pct_of_bound == pytest.approx(100 * case.bound_us / case.median_us)

@@ -267,3 +267,9 @@ def test_bfloat16_of_pytorch_is_read(monkeypatch, tmp_path):
     given = np.arange(8, dtype=numpy_dtype("bf16"))
     call = read_call("k", {"x": Brain(given), "y": None}, {"y": given}, tmp_path)
     assert [array.dtype for array in call.operation.arrays.values()] == ["bf16", "bf16"]
+
+
+@pytest.mark.parametrize("values", [[0, 255], [0.0, 255.0]])
+def test_what_is_expected_of_integers_may_be_any_that_they_hold(in_folder, values):
+    call = read(in_folder, {"y": np.zeros(2, np.uint8)}, {"y": np.array(values)})
+    assert problem_of(call).reference({})["y"].values.tolist() == [0, 255]

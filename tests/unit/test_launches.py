@@ -8,9 +8,9 @@ import pytest
 from launch_sources import TWO_PASS_SUM
 from unit_support import DEVICE
 
-from gpuprof.errors import CaseSkipped, HeaderError
+from gpuprof.errors import CaseSkipped, HeaderError, InputError
 from gpuprof.kernels.header import read_kernels
-from gpuprof.kernels.shape import configure
+from gpuprof.kernels.shape import check_block, configure
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.problems.problem import ArraySpec, Problem
 
@@ -124,3 +124,10 @@ grid = ["1"]
     shape = configure(kernel, problem, (32, 8, 1), {"TILE": 5}, DEVICE)
     assert shape.launches[0].arguments == (42, "in", "scratch", "out", 5)
     assert shape.workspace == (ArraySpec("scratch", (256, 6), "i64", "out"),)
+
+
+def test_a_block_cannot_be_chosen():
+    kernel, _ = read()
+    check_block(kernel, (128, 1, 1))
+    with pytest.raises(InputError, match="sums takes several launches, each with a block of its own"):
+        check_block(kernel, (64, 1, 1))

@@ -84,3 +84,13 @@ def test_memory_limit_leaves_what_is_not_used_and_what_can_be_reclaimed(system):
 def test_matrix_products_take_one_thread():
     told = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, check=True).stdout
     assert told.split() == ["1"]
+
+
+def test_memory_limit_of_version_1_and_one_that_is_none(system):
+    limits = {"memory__box__memory0usage_in_bytes": GIB, "memory__box__memory0limit_in_bytes": 3 * GIB}
+    system("4:memory:/box\n", **limits)
+    assert machine.available_memory_bytes() == 2 * GIB
+    system("4:memory:/box\n", **{**limits, "memory__box__memory0limit_in_bytes": 2**63 - 4096})
+    assert machine.available_memory_bytes() == 64 * GIB
+    system("0::/\n", memory0max=GIB, memory0current=2 * GIB)
+    assert machine.available_memory_bytes() == 0

@@ -18,6 +18,7 @@ from gpuprof.commands.texts import choose_kernels, parse_blocks
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_operation
+from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.declaration import read_operation
@@ -93,6 +94,12 @@ def test_bad_sizes_and_blocks_say_what_and_how(read, what, fix):
         read()
     assert caught.value.what == what
     assert caught.value.fix.startswith(fix)
+
+
+@pytest.mark.parametrize("parse", [sizes, parse_blocks, read_sim_blocks])
+def test_absurdly_long_number_is_refused(parse):
+    with pytest.raises(InputError):
+        parse("9" * 5000)
 
 
 @given(st.text(alphabet="0123456789xX,- .", max_size=12))

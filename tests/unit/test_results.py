@@ -193,6 +193,22 @@ def test_foreign_json_is_no_results_file(document):
         parse_run(document, "r.json")
 
 
+@each(
+    damaged=[
+        ('{"schema_version": 1,\n "tool": oops}', r"is not valid JSON \(line 2, column 10: "),
+        ('{"schema_version": 1,', "It may be truncated"),
+        ('{"schema_version": NaN}', "is not a gpuprof results file"),
+        ("[" * 100_000, "is nested too deeply"),
+        ('{"schema_version": ' + "9" * 5000 + "}", "a number is too long"),
+    ]
+)
+def test_text_that_is_no_json_is_refused_with_its_place(tmp_path, damaged):
+    text, complaint = damaged
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(ResultsError, match=complaint):
+        read_run(tmp_path / "r.json")
+
+
 @pytest.mark.deep
 def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_path):
     run = dataclasses.replace(run, cases=run.cases[:4])
