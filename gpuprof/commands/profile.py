@@ -237,10 +237,14 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
         )
     held = hold(run, gates, strict=given.gate.strict, quiet=quiet, aside=piped)
     status = exit_code(run) or held
+    words = Counter(status_of(run, case).word for case in run.cases)
+    counts = ", ".join(f"{number} {word}" for word, number in words.items())
+    ended = f"Ended with status {status}, of {len(run.cases)} cases: {counts}."
     if not quiet:
-        words = Counter(status_of(run, case).word for case in run.cases)
-        counts = ", ".join(f"{number} {word}" for word, number in words.items())
-        tell(f"Ended with status {status}, of {len(run.cases)} cases: {counts}.")
+        tell(ended)
+    elif exit_code(run):  # gates have said what failed
+        blamed = next((case for case in run.cases if case.outcome not in ("ok", "skipped")), run.cases[0])
+        tell(f"{ended} {blamed.kernel} {blamed.problem.label}: {blamed.reason}")
     return status
 
 

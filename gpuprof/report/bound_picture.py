@@ -49,11 +49,11 @@ def note(floor: Floor) -> str:
     return f"{floor.bound.formula}.{own}"
 
 
-def picture_of(rung: Rung) -> BoundPicture | None:
-    """The bounds of a rung; None without exact counts."""
+def picture_of(rung: Rung, *, alone: bool = True) -> BoundPicture | None:
+    """The bounds of a rung, beside the steps up to it unless `alone`; None without exact counts."""
     if rung.limits is None:
         return None
-    shifts = f"Against {rung.previous}: {'; '.join(rung.shifts)}." if rung.shifts else ""
+    shifts = f"Against {rung.previous}: {'; '.join(rung.shifts)}." if alone and rung.shifts else ""
     said = _sentence(verdict(rung.limits, rung.limiter))
     return BoundPicture(rung.limits, said, shifts, tuple(_sentence(action.text) for action in rung.actions))
 

@@ -67,7 +67,7 @@ _COLUMNS = (
 )
 _MOST_MOVED = 4
 #: By what a verdict rests on: the figure in a row, what stands before it, and its digits.
-_SHOWN = {"time": ("median_us", "", 4), "model": ("model_us", "", 3)}
+_SHOWN = {"time": ("median_us", "", 4), "model": ("model_us", "", 2)}
 #: Names of sources, or of cases that only one run has, that are written out.
 _MOST_NAMES = 6
 #: Share of the largest count of its unit by which a count must have moved to be worth a word.
@@ -141,7 +141,7 @@ def short_names(names: Sequence[str]) -> list[str]:
         paths = [path[:-1] for path in paths]
     while min(map(len, paths)) > 1 and len({path[0] for path in paths}) == 1:
         paths = [path[1:] for path in paths]
-    return ["/".join(path) for path in paths]
+    return [str(PurePath(*path)) for path in paths]
 
 
 def gates_report(gates: Sequence[GateResult]) -> Document:

@@ -162,7 +162,7 @@ def _group_view(
                 anchor=f"{anchor}-size-{index}",
                 ladder=ladder,
                 answer=answer,
-                bounds=picture_of(winner) if winner else None,
+                bounds=picture_of(winner, alone=False) if winner else None,
                 code=anchors[winner.case.ran] if winner and winner.case.ran in anchors else "",
                 steps=steps_table(run, ladder, winner, anchors) if winner else None,
                 chart=add(chart) if chart["choices"] else None,

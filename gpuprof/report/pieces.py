@@ -18,6 +18,7 @@ from gpuprof.analysis.numbers import bound
 from gpuprof.report.document import (
     Cell,
     CodeBlock,
+    Column,
     Content,
     Drawing,
     Row,
@@ -77,7 +78,7 @@ class ReportPieces:
         hidden = "" if is_named else ' class="visually-hidden"'
         caption = _text(table.caption)
         heads = "".join(
-            f'<th scope="col"{class_of("num" if column.right else "")}>'
+            f'<th scope="col"{class_of(*_classes(column))}>'
             f"{self.term(column.term, column.label) if column.term else _text(column.label)}</th>"
             for column in table.columns
         )
@@ -95,7 +96,7 @@ class ReportPieces:
         cells = []
         head = next((place for place, column in enumerate(table.columns) if column.label), 0)
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
-            classes = ["num" if column.right else "", TONES[cell.tone], "why" if column.folds else ""]
+            classes = [*_classes(column), TONES[cell.tone], "why" if column.folds else ""]
             classes.append("sign" if cell.mark else "")
             sort = "" if cell.sort is None else f' data-sort="{_text(str(cell.sort))}"'
             bar = "" if cell.share is None else f' style="--share:{100 * cell.share:.1f}%"'
@@ -130,6 +131,11 @@ TONES: dict[Tone, str] = {
     "muted": "muted",
     "strong": "fastest",
 }
+
+
+def _classes(column: Column) -> tuple[str, str]:
+    """Of its head and cells: how they are set, and whether there is room for them on a phone."""
+    return "num" if column.right else "", "spare" if column.rank else ""
 
 
 def class_of(*names: str) -> str:

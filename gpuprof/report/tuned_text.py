@@ -102,7 +102,7 @@ def _map(size: TunedSize, caption: str) -> Iterator[Table]:
     yield Table(
         (Column(f"{down} \\ {across}"), *(Column(f"{value:,}") for value in along[across])),
         tuple(
-            Row((Cell(f"{y:,}"), *(_place(found.get((y, x)), best) for x in along[across])))
+            Row((Cell(f"{y:,}"), *(_place(size, found.get((y, x)), best) for x in along[across])))
             for y in along[down]
         ),
         caption,
@@ -117,12 +117,13 @@ def _axes(values: Mapping[str, str]) -> dict[str, int]:
     return {name: int(value) for name, value in {**values, **held}.items() if name != BLOCK}
 
 
-def _place(row: TunedRow | None, best: float) -> Cell:
+def _place(size: TunedSize, row: TunedRow | None, best: float) -> Cell:
     """A point's cell, the fuller the nearer it is to the best."""
     if row is None:
         return Cell("–")
     value = row.value_us or best
-    return Cell(numbers.time_us(value), mark=_mark(row), share=best / value)
+    digits = 2 if size.by == "model" else 3
+    return Cell(numbers.time_us(value, digits), mark=_mark(row), share=best / value)
 
 
 def _mark(row: TunedRow) -> Mark | None:

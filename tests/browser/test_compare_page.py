@@ -24,6 +24,10 @@ def test_nothing_is_wider_than_the_window(visit, name, look):
     assert page.evaluate(OVERFLOW) == 0
     page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
     assert page.evaluate(OVERFLOW) == 0
+    scrolled = (
+        "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    )
+    assert look != "phone" or page.evaluate(scrolled) == 0
 
 
 def test_the_verdict_is_printed(visit, name):

@@ -205,6 +205,7 @@ def test_without_times_modelled_ones_are_compared(before, after, verdict, said):
     texts = everything(comparison, io.StringIO())
     assert ("modelled" in comparison.headline) == bool(after)
     assert all((f"{verdict}, modelled" in texts[kind]) == bool(after) for kind in ("markdown", "html"))
+    assert ("20 µs" in texts["markdown"]) == bool(after)  # no model is good for a third digit
     assert all("modelled" in texts[kind] for kind in ("terminal", "junit"))
 
 

@@ -5,6 +5,7 @@
 import dataclasses
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -329,9 +330,9 @@ def test_kernel_that_does_not_compile_fails_the_command_but_not_the_others(tmp_p
     path = write_transpose_kernel(tmp_path, "broken")
     path.write_text(path.read_text().replace("out[", "out("))
     process = gpuprof(
-        "transpose", "-k", "naive_row,broken.cu", "--sizes", "64", *NONE, "-o", "out", cwd=tmp_path
+        "transpose", "-k", "naive_row,broken.cu", "--sizes", "64", *NONE, "-o", "out", "--quiet", cwd=tmp_path
     )
-    said(process)
+    assert re.search(r"1 failed\. broken 64: .* broken\.cu\(\d+\): error: ", process.stderr)
     assert process.returncode == ExitCode.CASES_FAILED
     cases = read_run(tmp_path / "out" / "results.json").cases
     assert [(case.kernel, case.outcome) for case in cases] == [("naive_row", "skipped"), ("broken", "failed")]
