@@ -19,8 +19,6 @@ from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION
 from gpuprof.schema import SchemaError, decoded, from_json, loads, to_json
 from gpuprof.text import cut
 
-#: The largest double: a larger integer is a number to JSON.
-_LARGEST = 1.7976931348623157e308
 #: The one reference of version 1 that ran on the host; it was known by its name alone.
 _ON_HOST = "numpy"
 #: With which a run without a GPU went on after it had said why there is none.

@@ -44,14 +44,6 @@ def public_kernels() -> dict[str, LaunchCase]:
     return found
 
 
-def family_of(name: str) -> str:
-    """Return the words for the file that a kernel stands in."""
-    for path in FOLDER.glob("*.cu"):
-        if f"[{name}]" in path.read_text():
-            return path.stem.replace("_", " ")
-    raise KeyError(name)
-
-
 def _argument(text: str, numbers: np.random.Generator) -> np.ndarray | np.generic:
     match = _ARGUMENT.fullmatch(text)
     if match is None:
