@@ -180,7 +180,7 @@ def _selection(
         for name, value in meta.items()
         if name in (*function.constants, *_OPTIONS) and isinstance(value, Integral)
     }
-    blocks = _grid(grid, meta)
+    blocks = _grid(grid, meta, code.ctas)
     workspace = {
         f"triton_scratch_{number}": Workspace((str(nbytes * blocks[0] * blocks[1] * blocks[2]),), "u8")
         for number, nbytes in enumerate(code.scratch_bytes)
@@ -208,8 +208,8 @@ def _selection(
     return Selection(kernel, (params,), kernel.id)
 
 
-def _grid(given: LaunchValue, meta: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Blocks in x, y and z: numbers, or a function of all that the kernel is called with, as for Triton."""
+def _grid(given: LaunchValue, meta: Mapping[str, Any], ctas: int) -> tuple[int, int, int]:
+    """Blocks in x, y and z, so many to a program: numbers, or a function of the call, as for Triton."""
     found: Any = given(meta) if callable(given) else given
     extents = tuple(found) if isinstance(found, (tuple, list)) else (found,)
     if not 1 <= len(extents) <= 3 or not all(isinstance(extent, Integral) for extent in extents):
@@ -217,4 +217,4 @@ def _grid(given: LaunchValue, meta: Mapping[str, Any]) -> tuple[int, int, int]:
             f"The grid would be {found!r}.", fix="Give one to three numbers, or a function of meta."
         )
     x, y, z = (*map(int, extents), 1, 1)[:3]
-    return x, y, z
+    return x * ctas, y, z

@@ -81,7 +81,7 @@ from gpuprof.executor.observers.store_trace import StoreTrace, ValueNeeded
 from gpuprof.executor.observers.touches import Touch
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.loops import Loop, loops_of
-from gpuprof.executor.program.ptx import source_name
+from gpuprof.executor.program.ptx import callers, source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.batch import TooMuchWork
 from gpuprof.executor.totals import CountedTotals
@@ -123,6 +123,7 @@ __all__ = [
     "Witness",
     "bind_surface",
     "bind_texture",
+    "callers",
     "choose_blocks",
     "combined",
     "encode_tensor_map",

@@ -49,6 +49,7 @@ class JitCode:
 
     Args:
         taken: The parameters that the machine code takes, in order; others have become part of the code.
+        ctas: Blocks of a program, which are a cluster.
         scratch_bytes: Of a block, for each hidden pointer that Triton adds to them.
     """
 
@@ -58,6 +59,7 @@ class JitCode:
     threads: int = 0
     shared_bytes: int = 0
     taken: tuple[str, ...] = ()
+    ctas: int = 1
     scratch_bytes: tuple[int, ...] = field(default=())
     error: str = ""
 
@@ -141,8 +143,6 @@ def _compiled(call: JitCall, arch: str) -> JitCode:
     }
     kernel = function.warmup(**values, **call.options, grid=(1, 1, 1))
     held = kernel.metadata
-    if getattr(held, "num_ctas", 1) != 1:
-        raise ValueError("num_ctas is not 1, and clusters are launched by Triton alone")
     types = kernel.src.signature
     taken = tuple(name for name, kind in types.items() if kind != "constexpr")
     scratch = [getattr(held, f"{name}_scratch_size", None) for name in ("global", "profile")]
@@ -153,5 +153,6 @@ def _compiled(call: JitCall, arch: str) -> JitCode:
         threads=_WARP * held.num_warps,
         shared_bytes=held.shared,
         taken=taken,
+        ctas=getattr(held, "num_ctas", 1),
         scratch_bytes=tuple(size for size in scratch if size is not None),
     )

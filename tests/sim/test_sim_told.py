@@ -91,6 +91,13 @@ SECOND = FIRST + 1
             (f"line {FIRST + 2}: thread (1, 0, 0)", "accesses 16 bytes at byte 4 of `tile`, which is not a"),
         ),
         (
+            "auto put = [&](int i) {\ny[i] = x[n - 1 - at] + other[t % 4];\n};\nput(at + n);\nput(at);",
+            (
+                f"line {FIRST + 1}: ",
+                f"; line {FIRST + 1} is of a function called in line {FIRST + 3} or {FIRST + 4}",
+            ),
+        ),
+        (
             "*(float2 *)(y + 1 + t) = *(const float2 *)(x + 1 + t);",
             (f"line {FIRST}: ", "accesses 8 bytes at byte 4 of x, which is not a multiple of 8"),
         ),

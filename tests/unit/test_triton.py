@@ -42,7 +42,7 @@ class JITFunction:
         self.device_caches = {}
         self.src = "def scaled(): ..."
 
-    def warmup(self, out, x, n, scale, BLOCK, grid, num_warps=4):
+    def warmup(self, out, x, n, scale, BLOCK, grid, num_warps=4, num_ctas=1):
         if BLOCK == 13:
             raise ValueError("at 2:8:\ndef scaled(…):\n    BLOCK\n    ^\nBLOCK must be even")
         if BLOCK == 14:
@@ -56,7 +56,8 @@ class JITFunction:
             asm={"ptx": made.ptx, "cubin": made.cubin},
             src=SimpleNamespace(signature={**signature, "scale": "constexpr" if constant else "fp32"}),
             metadata=SimpleNamespace(
-                name="scaled", num_warps=num_warps, shared=0, global_scratch_size=1, profile_scratch_size=0
+                **{"name": "scaled", "num_warps": num_warps, "num_ctas": num_ctas, "shared": 0},
+                **{"global_scratch_size": 1, "profile_scratch_size": 0},
             ),
         )
 
@@ -125,6 +126,12 @@ def test_each_configuration_is_a_case_and_heuristics_add_to_it():
         run = profiled(Tuned(heuristics, configs=configs), constexprs={})
     found = [(case.ok, case.block[0], case.params["BLOCK"], case.grid[0]) for case in run.cases]
     assert found == [(True, 32, 32, 32), (True, 64, 64, 16)]
+
+
+def test_a_program_may_be_several_blocks():
+    config = SimpleNamespace(all_kwargs=lambda: {"BLOCK": 128, "num_ctas": 2})
+    (case,) = profiled(Tuned(FUNCTION, configs=[config]), constexprs={}).cases
+    assert (case.outcome, case.grid) == ("ok", (16, 1, 1))
 
 
 @pytest.mark.parametrize(

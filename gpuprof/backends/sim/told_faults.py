@@ -26,6 +26,7 @@ from gpuprof.executor import (
     SharedByte,
     ThreadOrder,
     Touch,
+    callers,
     source_name,
 )
 from gpuprof.text import Extent
@@ -131,10 +132,14 @@ def told(
     """
     program, waits = programs.get(fault.kernel), fault.waits
     fault = _told(fault, program, buffers, run_again)
-    if waits and program is not None:
+    if program is None:
+        return fault
+    if waits:
         names = [wait.sentence(partial(_element, program, buffers)) for wait in waits]
-        fault = fault.hanging(()).told(f"{fault.detail}. Waiting: {'; '.join(names)}")
-    return fault
+        return fault.hanging(()).told(f"{fault.detail}. Waiting: {'; '.join(names)}")
+    called = callers(program.interface.module, fault.source_line)
+    where = f"line {fault.source_line} is of a function called in line {' or '.join(map(str, called))}"
+    return fault.told(f"{fault.detail}; {where}") if called else fault
 
 
 def _element(program: Program, buffers: Sequence[Buffer], place: MemoryPlace) -> str:

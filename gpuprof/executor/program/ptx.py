@@ -301,6 +301,16 @@ def call_line(text: str, ptx_line: int) -> int:
     return 0
 
 
+def callers(text: str, line: int) -> list[int]:
+    """Return the lines where the function was called that a line of the source stands in.
+
+    A text says so of what is inlined; none where the line stands in the kernel itself too.
+    """
+    found = [match[3] for match in _LOC.finditer(text) if int(match[2]) == line]
+    called = [_INLINED.findall(rest) for rest in found]
+    return sorted({int(one[-1][1]) for one in called} - {line}) if all(called) else []
+
+
 def _variables(listing: str | None) -> list[Variable]:
     return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
 
