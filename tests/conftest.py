@@ -45,7 +45,10 @@ def compile_cache(tmp_path_factory):
 
 
 #: Files whose tests share what takes long to make: one process runs each of them.
-TOGETHER = ("test_cli.py", "test_paths.py", "test_sim_choose.py", "test_sim_moves.py", "test_streams.py")
+TOGETHER = {
+    *("test_cli.py", "test_explaining_process.py", "test_instruction_counts.py", "test_paths.py"),
+    *("test_sim_choose.py", "test_sim_moves.py", "test_streams.py", "test_tune_command.py"),
+}
 
 
 #: What pyproject.toml has `-m` be.
@@ -88,9 +91,9 @@ def pytest_xdist_make_scheduler(config, log):
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             path = Path(nodeid.partition("::")[0])
-            # They share one device, whose times another test beside them would change.
-            if path.parent.name == "gpu":
-                return "gpu"
+            # They share one device, whose times another test beside them would change; or one browser.
+            if path.parent.name in ("gpu", "browser"):
+                return path.parent.name
             return path.name if path.name in TOGETHER else nodeid
 
     return Groups(config, log) if config.getoption("dist") == "loadgroup" else None

@@ -63,13 +63,6 @@ PAGES = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker takes all of them: a browser and the pages are made once."""
-    for item in items:
-        if Path(item.path).parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """A browser without a window."""
