@@ -21,6 +21,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.modelling import played
 from gpuprof.devices.cards import load_card
 from gpuprof.devices.device import Device
-from gpuprof.errors import GpuprofError
+from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import choose, configure
@@ -59,7 +60,8 @@ def _cases(device: Device) -> Iterator[tuple[str, Kernel, Kernel, Problem]]:
             for rung in ladder.rungs:
                 extents = (sizes_of(name)[number],) * len(ladder.operation.dimensions)
                 problem = Problem.of(ladder.operation, extents, "f32", options=rung.options)
-                yield name, rung, choose(rung, ladder.kernels, problem, device), problem
+                with suppress(CaseSkipped):
+                    yield name, rung, choose(rung, ladder.kernels, problem, device), problem
 
 
 def _file(folder: Path, operation: str, rung: Kernel, problem: Problem) -> Path:
@@ -103,6 +105,7 @@ def _counted(kernel: Kernel, problem: Problem) -> tuple[Any, ...]:
     else:
         found = _backend.count(shape, compiled)
     (play,) = found.model.args  # type: ignore[attr-defined]
+    play.args[-1].begin(None)  # it keeps what names the blocks of a launch, which cannot be pickled
     return tuple(play.args[1:])
 
 
@@ -140,9 +143,9 @@ def predict(folder: Path, output: Path) -> None:
                 except NotModelled as why:
                     rows.writerow((*where, *[""] * (len(_SHARES) + 4), str(why)))
                     continue
-                parts = Counter({"tail": found.tail, "launch": found.launch})
+                parts = defaultdict(float, tail=found.tail, launch=found.launch)
                 for (_, name), share in found.lines.items():
-                    parts[name] += share  # type: ignore[assignment]
+                    parts[name] += share
                 shares = [f"{parts[name]:.3f}" for name in _SHARES]
                 ends = [f"{us:.4g}" for us in (found.us, found.low_us, found.high_us)]
                 rows.writerow((*where, *ends, *shares, f"{time.process_time() - began:.1f}", ""))

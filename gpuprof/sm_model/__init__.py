@@ -3,6 +3,15 @@
 """A modelled time, from exact counts, machine code and measured rates; nothing is fitted to a kernel."""
 
 from gpuprof.sm_model.modelled import Modelled, NotModelled, PlayedLaunch, modelled
-from gpuprof.sm_model.traffic import Traffic, TrafficSites, traffic_of
+from gpuprof.sm_model.traffic import Place, Traffic, TrafficSites, traffic_of
 
-__all__ = ["Modelled", "NotModelled", "PlayedLaunch", "Traffic", "TrafficSites", "modelled", "traffic_of"]
+__all__ = [
+    "Modelled",
+    "NotModelled",
+    "Place",
+    "PlayedLaunch",
+    "Traffic",
+    "TrafficSites",
+    "modelled",
+    "traffic_of",
+]

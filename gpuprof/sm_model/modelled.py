@@ -132,13 +132,14 @@ def modelled(launches: Sequence[PlayedLaunch], device: Device) -> Modelled:
         _fetch_cycles(launch, values) for launch in launches
     )
     cycles, tail, most = 0.0, 0.0, 1.0
-    spent: Counter[tuple[int, str]] = Counter()
+    spent: defaultdict[tuple[int, str], float] = defaultdict(float)
     for launch in launches:
         most = max(most, _check(launch))
         taken, last, where = _cycles(launch, device, constants)
         cycles, tail = cycles + taken, tail + last
         whole = max(1e-9, sum(where.values()))
-        spent.update({key: each / whole * (taken - last) for key, each in where.items()})
+        for key, each in where.items():
+            spent[key] += each / whole * (taken - last)
     empty = device.measured_rates.get("event_floor_us", values["empty_block_cold_us"])
     between = empty + (len(launches) - 1) * rates["launch_floor_us"] + cold / device.sm_clock_mhz
     us = between + cycles / device.sm_clock_mhz
@@ -286,20 +287,25 @@ def _cycles(
     rates = surroundings_of(device, constants, launch)
     each = math.ceil(launch.blocks / device.sm_count)
     resident = min(launch.resident, each)
-    fed = None
+    fed, copies = None, _executed(StepKind.BULK, steps, times) * warps
+    copies /= max(1.0, _executed(StepKind.PHASE, steps, times))
     workers = [path for path in paths if _hottest(blocks, times) in path]
     if not workers:
         raise NotModelled("No usual way of a warp goes through what is executed most.")
     idle = {number for path in paths if path not in workers for number in path}
     if any(one.name in _COPYING for number in idle for one in blocks[number].instructions):
-        fed, times, warps = _fed(launch, paths, workers, steps, times)
+        fed, copies, times, warps = _fed(launch, paths, workers, steps, times)
         paths = workers
 
     def play(count: int) -> Played:
-        return StreamingMultiprocessor(steps, paths, warps, min(resident, count), rates, fed).play(count)
+        most = min(resident, count)
+        return StreamingMultiprocessor(steps, paths, warps, most, rates, copies, fed).play(count)
 
     alone = _done_last(
-        launch, paths, times, lambda ways: StreamingMultiprocessor(steps, ways, warps, 1, rates).play(1)
+        launch,
+        paths,
+        times,
+        lambda ways: StreamingMultiprocessor(steps, ways, warps, 1, rates, copies).play(1),
     )
     lengths = [len(block.instructions) for block in blocks]
     whole = sum(count * length for count, length in zip(times, lengths, strict=True))
@@ -324,17 +330,23 @@ def _cycles(
 
 def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmSurroundings) -> float:
     """Return the cycles that a warp takes of what all share: data path, L2 each way, or DRAM."""
-    of: Counter[str] = Counter()
+    of: defaultdict[str, float] = defaultdict(float)
     writes = rates.l2_write_cycles or rates.l2_cycles
     for block, count in zip(steps, times, strict=True):
         for step in block:
             stored = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
-            of["data"] += count * step.passes  # type: ignore[assignment]
-            of["stores" if stored else "loads"] += (  # type: ignore[assignment]
-                count * step.sectors * step.effort * (writes if stored else rates.l2_cycles)
-            )
-            of["dram"] += count * step.sectors * step.distant * rates.dram_cycles  # type: ignore[assignment]
+            each = writes if stored else rates.l2_cycles
+            of["data"] += count * step.passes
+            of["stores" if stored else "loads"] += count * step.sectors * step.effort * each
+            of["dram"] += count * step.sectors * step.distant * rates.dram_cycles
     return max(of.values(), default=0.0)
+
+
+def _executed(kind: StepKind, steps: Sequence[Sequence[Step]], times: Sequence[float]) -> float:
+    """Return how often a warp executes steps of a kind."""
+    return sum(
+        count * sum(step.kind == kind for step in block) for block, count in zip(steps, times, strict=True)
+    )
 
 
 def _paths(
@@ -373,8 +385,10 @@ def _fed(
     workers: Sequence[Sequence[int]],
     steps: Sequence[Sequence[Step]],
     times: Sequence[float],
-) -> tuple[Fed, list[float], int]:
-    """Return what warps that only copy bring to others, how often these execute each block, and their number.
+) -> tuple[Fed, float, list[float], int]:
+    """Return what warps that only copy bring to others, for each wait of theirs, and who these are.
+
+    Of them: how often they execute each block, and their number.
 
     Copies are taken to begin as soon as there is room in shared memory.
     """
@@ -394,7 +408,7 @@ def _fed(
         raise NotModelled("Some of its warps work for others in a way that is not modelled.")
     sectors = sum(count * step.sectors for count, step in copies) / begun
     ahead = int(launch.shared_bytes / max(1.0, _SECTOR_BYTES * sectors * begun / waits))
-    return Fed(begun / waits, replace(copies[0][1], sectors=sectors), max(1, ahead)), own, warps
+    return Fed(replace(copies[0][1], sectors=sectors), max(1, ahead)), begun / waits, own, warps
 
 
 def _hottest(blocks: Sequence[Block], times: Sequence[float]) -> int:
@@ -406,14 +420,14 @@ def _spent(
     steps: Sequence[Sequence[Step]], times: Sequence[float], plays: Sequence[Played]
 ) -> Mapping[tuple[int, str], float]:
     """Return what the passes of all blocks take, by source line and reason, from those that were played."""
-    found: Counter[tuple[int, str]] = Counter()
+    found: defaultdict[tuple[int, str], float] = defaultdict(float)
     for number, block in enumerate(steps):
         passed = [each for played in plays for (one, _), each in played.spent.items() if one == number]
         if passes := sum(map(len, passed)):
             for step in block:
                 for name, cycles in zip(REASONS, step.spent, strict=True):
                     if cycles:
-                        found[step.line, name] += cycles * times[number] / passes  # type: ignore[assignment]
+                        found[step.line, name] += cycles * times[number] / passes
     return found
 
 

@@ -155,12 +155,10 @@ class Fed:
     """What warps that only copy bring to the others, who wait for it.
 
     Args:
-        copies: For each wait.
-        step: One of them.
+        step: One of the copies.
         ahead: For how many waits shared memory has room.
     """
 
-    copies: float
     step: Step
     ahead: int
 
@@ -230,6 +228,7 @@ class StreamingMultiprocessor:
         warps: Of a block of threads.
         resident: Such blocks at once.
         rates: Of what surrounds it.
+        copies: Bulk copies of a block for each wait of a warp.
         fed: What other warps of each block copy for these.
     """
 
@@ -240,11 +239,11 @@ class StreamingMultiprocessor:
         warps: int,
         resident: int,
         rates: SmSurroundings,
+        copies: float = 0.0,
         fed: Fed | None = None,
     ) -> None:
         self._steps, self._paths, self._warps = steps, paths, warps
-        self._fed = fed
-        self._copies_a_wait = self._shares() if fed is None else [fed.copies] * len(paths)
+        self._fed, self._copies = fed, copies
         self._resident, self._rates = resident, rates
         self._held: list[list[_Warp]] = [[] for _ in range(SCHEDULERS)]
         self._last: list[_Warp | None] = [None] * SCHEDULERS
@@ -272,12 +271,6 @@ class StreamingMultiprocessor:
             resumed = [self._resume(block, _ALL) for block in stuck.values()]
             if not any(resumed):
                 return self._played
-
-    def _shares(self) -> list[float]:
-        """Of each path, how many of its block's copies a wait adds."""
-        kinds = [[step.kind for number in path for step in self._steps[number]] for path in self._paths]
-        each = sum(kind.count(StepKind.BULK) for kind in kinds) * self._warps / len(kinds)
-        return [each / max(1, kind.count(StepKind.PHASE)) for kind in kinds]
 
     def _launch(self, now: float) -> None:
         self._left -= 1
@@ -475,7 +468,7 @@ class StreamingMultiprocessor:
         arrived[warp.phases] = arrived.get(warp.phases, 0) + 1
         if arrived[warp.phases] == self._warps:
             self._feed(warp.block, warp.phases - 1, warp.issued)
-        needed, block = ceil(self._copies_a_wait[warp.role] * warp.phases - _ROUNDING), warp.block
+        needed, block = ceil(self._copies * warp.phases - _ROUNDING), warp.block
         if needed > len(block.copies):
             warp.resumes, warp.ready = warp.ready, _NEVER
             block.waiting.append((needed, warp))
@@ -485,7 +478,7 @@ class StreamingMultiprocessor:
     def _feed(self, block: _Block, done: int, now: float) -> None:
         """Let copies begin for which there is room once all warps are done with so many waits' copies."""
         if self._fed is not None:
-            begun = ceil(self._fed.copies * (done + self._fed.ahead) - _ROUNDING)
+            begun = ceil(self._copies * (done + self._fed.ahead) - _ROUNDING)
             for _ in range(begun - len(block.copies)):
                 self._begin_copy(block, self._fed.step, now)
 

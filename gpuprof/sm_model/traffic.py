@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one executed memory instruction asks for: exact counts of its source line, over its executions."""
 
-from collections import Counter
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,10 @@ _BULK = {
     "bulk_store": ("UTMASTG", "UTMAREDG", "UBLKCP.G.S", "UBLKRED"),
 }
 _READS = ("global_load", "async_copy", "bulk_load")
+#: Either half of L2 holds what the SMs beside it read: what many read is there twice.
+_COPIES = 2
+#: Where traffic is counted: line of the PTX text, of bulk copies of the source, and family.
+Place = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +60,34 @@ class TrafficSites:
         code: Machine code.
         times: How often warps execute each of its blocks.
         sources: The source line of each line of the PTX text.
-        requests: By line of the PTX text, of bulk copies by that of the source, and family what was counted:
-            requests, sectors, wavefronts; and of some of them was seen: sectors, lines, which of them L1 did
-            not hold, which of these another warp asked for, and which the block had not asked for before.
-        blocks: Of the grid.
+        requests: What was counted: requests, sectors, wavefronts; and of some of them was seen: sectors,
+            lines, which of them L1 did not hold, which of these another warp asked for, and which the block
+            had not asked for before.
+        moving: Along which axes of the grid blocks read something else; None where it is not known.
+        grid: Of blocks.
         at_once: Blocks that the device holds.
     """
 
     code: MachineCode
     times: Sequence[float]
     sources: Mapping[int, int]
-    requests: Mapping[tuple[int, str], Mapping[str, float]]
-    blocks: int
+    requests: Mapping[Place, Mapping[str, float]]
+    moving: Mapping[Place, tuple[bool, ...] | None]
+    grid: tuple[int, int, int]
     at_once: int
 
-    def place(self, one: SassInstruction) -> tuple[int, str]:
+    def place(self, one: SassInstruction) -> Place:
         """Where an instruction's traffic is counted; no family for one without."""
         family = _family(one)
         return (self.sources.get(one.line, 0) if family in _BULK else one.line), family
 
-    def executed(self) -> Counter[tuple[int, str]]:
+    def executed(self) -> Mapping[Place, float]:
         """Return how often memory instructions execute, by the place where they are counted."""
-        found: Counter[tuple[int, str]] = Counter()
+        found: defaultdict[Place, float] = defaultdict(float)
         for block, times in zip(self.code.blocks, self.times, strict=True):
             for one in block.instructions:
                 if (place := self.place(one))[1]:
-                    found[place] += times  # type: ignore[assignment]
+                    found[place] += times
         return found
 
 
@@ -104,56 +111,96 @@ def traffic_of(
         written_bytes: What it writes in the end.
         l2_bytes: That L2 holds.
     """
-    found: list[dict[tuple[int, str], Traffic]] = []
-    moved: list[dict[bool, float]] = []
+    found: list[dict[Place, Traffic]] = []
+    moved: list[dict[Place, float]] = []
     for one in launches:
-        found.append({})
-        moved.append(dict.fromkeys((True, False), 0.0))
-        for place, times in one.executed().items():
-            if times:
-                found[-1][place] = asked = _of_place(place[1], one.requests.get(place, {}), times)
-                moved[-1][place[1] in _READS] += asked.sectors * times * _SECTOR_BYTES
-    all_read, all_written = (max(1.0, sum(each[reads] for each in moved)) for reads in (True, False))
+        times = {place: count for place, count in one.executed().items() if count}
+        found.append({p: _of_place(p[1], one.requests.get(p, {}), count) for p, count in times.items()})
+        moved.append({p: found[-1][p].sectors * count * _SECTOR_BYTES for p, count in times.items()})
+    read, written = (
+        max(1.0, sum(n for each in moved for (_, family), n in each.items() if (family in _READS) == reads))
+        for reads in (True, False)
+    )
     traffic: list[dict[int, Traffic]] = []
     for one, asked_for, each in zip(launches, found, moved, strict=True):
-        least = each[True] * min(1.0, read_bytes / all_read)
-        share, late = _from_dram(one, each[True], least, l2_bytes)
-        stored = min(1.0, written_bytes / all_written)
+        reads = {place: nbytes for place, nbytes in each.items() if place[1] in _READS}
+        least = sum(reads.values()) * min(1.0, read_bytes / read)
+        far = _from_dram(one, reads, least, l2_bytes)
+        stored = min(1.0, written_bytes / written), 0.0
         traffic.append({})
         for block in one.code.blocks:
             for instruction in block.instructions:
                 place = one.place(instruction)
                 if known := asked_for.get(place):
-                    reads = place[1] in _READS
-                    traffic[-1][instruction.address] = replace(
-                        known, distant=share if reads else stored, late=late if reads else 0.0
-                    )
+                    distant, late = far.get(place, stored)
+                    traffic[-1][instruction.address] = replace(known, distant=distant, late=late)
     return traffic
 
 
-def _from_dram(sites: TrafficSites, read: float, least: float, l2_bytes: float) -> tuple[float, float]:
-    """Return the shares of what a launch reads from L2 that this reads from DRAM, and that come as late.
+def _from_dram(
+    sites: TrafficSites, read: Mapping[Place, float], least: float, l2_bytes: float
+) -> dict[Place, tuple[float, float]]:
+    """Return the shares of what each place reads from L2 that come from DRAM, and that come as late.
 
     L2 keeps what was read last. Until a block reads the same again, those beside it have read as much as it;
-    and until the blocks that follow do, all that the blocks at once read has come by. What blocks read
-    together comes from DRAM once, and all of them wait for it.
+    and until later blocks do, all that those between have read. What blocks read together comes from DRAM
+    once, and all of them wait for it.
     """
-    seen = [each for (_, family), each in sites.requests.items() if family in _READS]
-    missed = sum(each.get("seen_missed", 0.0) for each in seen)
-    fresh = sum(each.get("seen_fresh", 0.0) for each in seen) / missed if missed else 1.0
-    at_once = min(sites.blocks, sites.at_once)
-    of_all = fresh * read / sites.blocks * at_once
-    waves = sites.blocks / at_once
-    again = read * (1 - fresh) * _dropped(of_all, l2_bytes)
-    later = max(0.0, waves * min(least, of_all) - least) * _dropped(least, l2_bytes)
-    first = fresh * (1 + (waves - 1) * _dropped(least, l2_bytes)) / waves
-    share = min(1.0, (least + again + later) / max(1.0, read))
-    return share, max(share, min(1.0, first + again / max(1.0, read)))
+    blocks = math.prod(sites.grid)
+    at_once = min(blocks, sites.at_once)
+    fresh, moving = {}, {}
+    for place in read:
+        seen = sites.requests.get(place, {})
+        missed = seen.get("seen_missed", 0.0)
+        fresh[place] = seen.get("seen_fresh", 0.0) / missed if missed else 1.0
+        # Where all blocks are there at once, each may go on to other places later.
+        moving[place] = (blocks > at_once and sites.moving.get(place)) or (True, True, True)
+
+    def of(place: Place, following: float) -> float:
+        """What so many blocks, one after the other, read at a place, each byte once."""
+        return fresh[place] * read[place] / blocks * _different(sites.grid, moving[place], following)
+
+    # Blocks that move unevenly, or by less than they read, read the same in a way that is not known.
+    shared = min(1.0, least / max(1.0, sum(of(place, blocks) for place in read)))
+    most = {place: shared * of(place, blocks) for place in read}
+
+    def footprint(following: float) -> float:
+        return sum(min(most[place], of(place, following)) for place in read)
+
+    again = _dropped(footprint(at_once), l2_bytes)
+    far = {}
+    for place, nbytes in read.items():
+        each = min(most[place], of(place, at_once)) * blocks / at_once
+        new = min(1.0, most[place] / max(1.0, each))
+        until = max(at_once, _period(sites.grid, moving[place]))
+        late = new + (1 - new) * _dropped(footprint(until), l2_bytes)
+        more = (1 - fresh[place]) * again
+        far[place] = min(1.0, each * late / max(1.0, nbytes) + more), min(1.0, fresh[place] * late + more)
+    return far
+
+
+def _different(grid: Sequence[int], moves: Sequence[bool], following: float) -> float:
+    """How many different places so many blocks in a row read at, which move along some axes of the grid."""
+    count, covered = 1.0, following
+    for extent, moving in zip(grid, moves, strict=True):
+        count *= min(covered, extent) if moving else 1
+        covered = math.ceil(covered / extent)
+    return min(count, following)
+
+
+def _period(grid: Sequence[int], moves: Sequence[bool]) -> int:
+    """After how many blocks one reads the same again."""
+    period = 1
+    for extent, moving in zip(grid, moves, strict=True):
+        if not moving and extent > 1:
+            break
+        period *= extent
+    return period
 
 
 def _dropped(nbytes: float, l2_bytes: float) -> float:
     """Share of so many bytes, read in turn over and over, that L2 does not keep."""
-    return max(0.0, 1 - l2_bytes / nbytes) if nbytes else 0.0
+    return max(0.0, 1 - l2_bytes / _COPIES / nbytes) if nbytes else 0.0
 
 
 def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic:

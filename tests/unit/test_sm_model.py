@@ -101,7 +101,7 @@ def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
     rates = replace(RATES, bulk_latency=400.0)
 
     def ends(ahead: int) -> float:
-        sm = StreamingMultiprocessor([working, [END]], [[0] * 10 + [1]], 1, 1, rates, Fed(1.0, copy, ahead))
+        sm = StreamingMultiprocessor([working, [END]], [[0] * 10 + [1]], 1, 1, rates, 1.0, Fed(copy, ahead))
         return sm.play(1).ends[0]
 
     # Alone each copy takes its latency and is then worked on; with room enough only the first one does.
@@ -158,7 +158,7 @@ def test_dram_answers_later_the_more_it_has_to_do() -> None:
 def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
     copying = [Step(StepKind.PLAIN, stall=500), Step(StepKind.BULK, sectors=4)]
     steps, path = [[*copying, END], [Step(StepKind.PHASE), Step(StepKind.PLAIN), END]], [[0], [1]]
-    sm = StreamingMultiprocessor(steps, path, 2, 1, replace(RATES, bulk_latency=400.0))
+    sm = StreamingMultiprocessor(steps, path, 2, 1, replace(RATES, bulk_latency=400.0), 1.0)
     # The copy begins at 500, and takes its four sectors' time and its latency.
     assert sm.play(1).ends == [pytest.approx(500 + 4 + 400 + 1)]
 
@@ -316,7 +316,7 @@ def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
 def test_traffic_is_what_an_execution_asks_for() -> None:
     seen = {"seen_sectors": 40, "seen_lines": 40, "seen_missed": 20, "seen_fresh": 20}
     requests = {(1, "global_load"): {"requests": 80.0, "sectors": 320.0, **seen}}
-    sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, requests, blocks=8, at_once=8)
+    sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, requests, {}, grid=(8, 1, 1), at_once=8)
     (found,) = traffic_of([sites], read_bytes=160 * 32 / 4, written_bytes=0, l2_bytes=1 << 20)
     # A line for each sector, half of the sectors in L1, a quarter of the others for the first time; and all
     # blocks at once, who wait for these together.
@@ -330,7 +330,7 @@ def test_l2_keeps_what_it_has_room_for() -> None:
     def shares(l2_bytes: float, blocks: int = 80, fresh: int = 20) -> tuple[float, float]:
         seen = {"seen_sectors": 40, "seen_missed": 40, "seen_fresh": fresh}
         requests = {(1, "global_load"): {"requests": 8000.0, "sectors": 32000.0, **seen}}
-        sites = TrafficSites(LOOP, [80, 8000, 80], {1: 7}, requests, blocks, at_once=8)
+        sites = TrafficSites(LOOP, [80, 8000, 80], {1: 7}, requests, {}, (blocks, 1, 1), at_once=8)
         (found,) = traffic_of([sites], read_bytes=2000 * 32, written_bytes=0, l2_bytes=l2_bytes)
         return found[16].distant, found[16].late
 
@@ -341,6 +341,30 @@ def test_l2_keeps_what_it_has_room_for() -> None:
     # What a block reads again, half of all, is dropped too before it does.
     assert shares(1)[0] > shares(1, fresh=40)[0]
     assert shares(1 << 20)[0] == pytest.approx(2000 / 32000)
+
+
+@pytest.mark.parametrize(
+    ("moves", "at_once", "l2_sectors", "distant", "late"),
+    [
+        # Four rows of four blocks, a row at once: all of it reads the same, and the next row something else.
+        ((False, True, True), 4, 1 << 20, 1 / 4, 1),
+        # Each of a row reads something else, and the next row the same again: from L2, if that has room.
+        ((True, False, True), 4, 1 << 20, 1 / 4, 1 / 4),
+        ((True, False, True), 4, 4000, 1 / 4 + 3 / 4 / 2, 1 / 4 + 3 / 4 / 2),
+        # Half a row at once: the other half comes in between.
+        ((True, False, True), 2, 4000, 1 / 4 + 3 / 4 / 2, 1 / 4 + 3 / 4 / 2),
+        # Not known, or all at once: what they read at least comes from DRAM.
+        (None, 4, 1 << 20, 1 / 4, 1 / 4),
+        ((True, False, True), 16, 1 << 20, 1 / 4, 1),
+    ],
+)
+def test_what_blocks_share_decides_what_comes_from_dram(
+    moves: tuple[bool, ...] | None, at_once: int, l2_sectors: int, distant: float, late: float
+) -> None:
+    requests = {(1, "global_load"): {"requests": 4000.0, "sectors": 16000.0}}
+    sites = TrafficSites(LOOP, [16, 4000, 16], {}, requests, {(1, "global_load"): moves}, (4, 4, 1), at_once)
+    (found,) = traffic_of([sites], read_bytes=4000 * 32, written_bytes=0, l2_bytes=l2_sectors * 32)
+    assert (found[16].distant, found[16].late) == pytest.approx((distant, late))
 
 
 def test_control_words_say_who_waits_for_a_load() -> None:

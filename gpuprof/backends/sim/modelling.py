@@ -3,7 +3,7 @@
 """The modelled time of a case that was counted."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from gpuprof.backends.base import Functions
@@ -15,7 +15,7 @@ from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.weighing import Executed, weigh
 from gpuprof.results import Model, ModelLine, SourceLine
-from gpuprof.sm_model import Modelled, NotModelled, PlayedLaunch, TrafficSites, modelled, traffic_of
+from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
 
 #: Shares of a modelled time that are worth keeping, by reason and of a line.
@@ -30,10 +30,10 @@ def model_of(play: Callable[[], Modelled]) -> tuple[Model | None, str | None]:
         return None, str(why)
     except (ArithmeticError, LookupError, ValueError) as error:
         return None, f"the model could not play it: {type(error).__name__}: {error}"
-    reasons = Counter({"tail": found.tail, "launch": found.launch})
+    reasons = defaultdict(float, tail=found.tail, launch=found.launch)
     lines: dict[int, dict[str, float]] = defaultdict(dict)
     for (line, name), share in found.lines.items():
-        reasons[name] += share  # type: ignore[assignment]
+        reasons[name] += share
         if share >= _LEAST_SHARE:
             lines[line][name] = round(share, 4)
     return Model(
@@ -77,8 +77,8 @@ def played(
             link.code,
             [low for low, _ in times],
             link.sources,
-            _requests_of(result, watch, number),
-            math.prod(one.grid),
+            *_requests_of(result, watch, number),
+            one.grid,
             device.sm_count * resident_blocks(device, one, compiled),
         )
         for number, (one, (link, times), result) in enumerate(
@@ -105,9 +105,10 @@ def played(
 
 def _requests_of(
     result: LaunchResult, watch: CacheWatch, launch: int
-) -> Mapping[tuple[int, str], Mapping[str, float]]:
-    """What was counted and seen of a launch's requests, by the places of `TrafficSites`."""
-    found: dict[tuple[int, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+) -> tuple[Mapping[Place, Mapping[str, float]], Mapping[Place, tuple[bool, ...] | None]]:
+    """What was counted and seen of a launch's requests, and how blocks move, by place."""
+    found: dict[Place, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    moving: dict[Place, tuple[bool, ...] | None] = {}
     for site, counted in result.sites:
         for name, times in counted.items():
             found[site.ptx_line, site.family][name] += times
@@ -119,4 +120,5 @@ def _requests_of(
                 place = site.ptx_line, site.family
             for name, times in seen.items():
                 found[place][f"seen_{name}"] += times
-    return found
+            moving[place] = watch.moving[number, where, reads]
+    return found, moving

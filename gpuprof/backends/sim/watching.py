@@ -40,6 +40,8 @@ class CacheWatch(Observer):
             `fresh`; of bulk copies how many `copies` there were.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
+        moving: By the same key as `seen`, along which axes of the grid the place moves that blocks first
+            access, where it moves by as much from each block to the next; None where it does otherwise.
     """
 
     def __init__(self, sectors: int) -> None:
@@ -56,9 +58,10 @@ class CacheWatch(Observer):
         self._after: dict[int, int] = {}
         self._written: dict[int, tuple[int, int]] = {}
         self.handed_on: Counter[int] = Counter()
+        self.moving: dict[tuple[int, int, bool], tuple[bool, ...] | None] = {}
 
     def begin(self, named: Any) -> None:
-        self._launch += 1
+        self._launch, self._named = self._launch + 1, named
         self._after, self._written = {}, {}
 
     def read(self, buffer: Buffer, one: MemoryOperation) -> None:
@@ -112,7 +115,10 @@ class CacheWatch(Observer):
 
     def _look(self, buffer: Buffer, one: MemoryOperation, *, reads: bool) -> tuple[Counter[str], list[int]]:
         """Note an access of the first block; return what was seen and its sectors, once for each warp."""
-        seen = self.seen[self._launch, one.line if one.site is None else one.site, reads]
+        key = self._launch, one.line if one.site is None else one.site, reads
+        seen = self.seen[key]
+        if key not in self.moving:
+            self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
             seen["copies"] += len(np.unique(one.by))
             seen["sectors"] += len(one.by) * one.size >> _SECTOR
@@ -137,6 +143,22 @@ class CacheWatch(Observer):
         self._left -= len(found)
         sectors: list[int] = (found & ((1 << 42) - 1)).tolist()
         return seen, sectors
+
+    def _movement(self, buffer: Buffer, one: MemoryOperation) -> tuple[bool, ...] | None:
+        """Along which axes the lowest place that each block of the batch accesses moves, if evenly.
+
+        Where no two blocks of the batch differ along an axis, it counts as moving.
+        """
+        blocks, inverse = np.unique(one.who // one.order.block_threads, return_inverse=True)
+        lowest = np.full(len(blocks), np.iinfo(np.int64).max)
+        np.minimum.at(lowest, inverse, buffer.address + one.place.astype(np.int64) * one.size)
+        indices = np.array([self._named(int(block) * one.order.block_threads)[1] for block in blocks])
+        steps, moved = indices - indices[:1], lowest - lowest[:1]
+        found, _, rank, _ = np.linalg.lstsq(steps, moved.astype(np.float64), rcond=None)
+        unseen = ~steps.any(axis=0)
+        if rank + unseen.sum() < steps.shape[1] or (steps @ np.rint(found) != moved).any():
+            return None
+        return tuple(((found.round() != 0) | unseen).tolist())
 
 
 def watching(device: Device, case: ConfiguredCase, compiled: Functions) -> tuple[CacheWatch, list[Observer]]:
