@@ -120,5 +120,5 @@ def _requests_of(
                 place = site.ptx_line, site.family
             for name, times in seen.items():
                 found[place][f"seen_{name}"] += times
-            moving[place] = watch.moving[number, where, reads]
+            moving[place] = watch.moving.get((number, where, reads))
     return found, moving

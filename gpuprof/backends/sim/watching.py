@@ -26,7 +26,8 @@ _WATCHED = 400_000
 _MOST_LOOKS = 1500
 #: Sectors of an instruction that are looked at.
 _MOST_SECTORS = 12_000
-#: Accesses of blocks that may tell each other something are by few threads.
+#: Accesses of blocks that may tell each other something are by few threads; and so many threads tell how
+#: blocks move.
 _FEW = 4096
 
 
@@ -115,15 +116,17 @@ class CacheWatch(Observer):
 
     def _look(self, buffer: Buffer, one: MemoryOperation, *, reads: bool) -> tuple[Counter[str], list[int]]:
         """Note an access of the first block; return what was seen and its sectors, once for each warp."""
+        if one.site is None and one.by is None:  # textures go through a cache that is not followed
+            return Counter(), []
         key = self._launch, one.line if one.site is None else one.site, reads
         seen = self.seen[key]
-        if key not in self.moving:
+        if key not in self.moving and len(one.who):
             self.moving[key] = self._movement(buffer, one)
         if one.mask is None and one.by is not None:  # the copy engine passes L1 by
             seen["copies"] += len(np.unique(one.by))
             seen["sectors"] += len(one.by) * one.size >> _SECTOR
             return seen, []
-        if one.mask is None or one.site is None or self._left <= 0:
+        if one.mask is None or self._left <= 0:
             return seen, []
         shape = (one.mask.warps, 32)
         lanes = np.broadcast_to(one.mask.lanes[0], shape)
@@ -149,9 +152,10 @@ class CacheWatch(Observer):
 
         Where no two blocks of the batch differ along an axis, it counts as moving.
         """
-        blocks, inverse = np.unique(one.who // one.order.block_threads, return_inverse=True)
+        who, place = one.who[:_FEW] // one.order.block_threads, one.place[:_FEW].astype(np.int64) * one.size
+        blocks, inverse = np.unique(who, return_inverse=True)
         lowest = np.full(len(blocks), np.iinfo(np.int64).max)
-        np.minimum.at(lowest, inverse, buffer.address + one.place.astype(np.int64) * one.size)
+        np.minimum.at(lowest, inverse, buffer.address + place)
         indices = np.array([self._named(int(block) * one.order.block_threads)[1] for block in blocks])
         steps, moved = indices - indices[:1], lowest - lowest[:1]
         found, _, rank, _ = np.linalg.lstsq(steps, moved.astype(np.float64), rcond=None)
