@@ -125,8 +125,9 @@ def traffic_of(
     for one, asked_for, each in zip(launches, found, moved, strict=True):
         reads = {place: nbytes for place, nbytes in each.items() if place[1] in _READS}
         least = sum(reads.values()) * min(1.0, read_bytes / read)
-        far = _from_dram(one, reads, least, l2_bytes)
         stored = min(1.0, written_bytes / written), 0.0
+        wrote = stored[0] * sum(nbytes for place, nbytes in each.items() if place not in reads)
+        far = _from_dram(one, reads, least, wrote, l2_bytes)
         traffic.append({})
         for block in one.code.blocks:
             for instruction in block.instructions:
@@ -138,13 +139,13 @@ def traffic_of(
 
 
 def _from_dram(
-    sites: TrafficSites, read: Mapping[Place, float], least: float, l2_bytes: float
+    sites: TrafficSites, read: Mapping[Place, float], least: float, wrote: float, l2_bytes: float
 ) -> dict[Place, tuple[float, float]]:
     """Return the shares of what each place reads from L2 that come from DRAM, and that come as late.
 
-    L2 keeps what was read last. Until a block reads the same again, those beside it have read as much as it;
-    and until later blocks do, all that those between have read. What blocks read together comes from DRAM
-    once, and all of them wait for it.
+    L2 keeps what was read or written last. Until a block reads the same again, those beside it have moved as
+    much as it; and until later blocks do, all those between. What blocks read together comes from DRAM once,
+    and all of them wait for it.
     """
     blocks = math.prod(sites.grid)
     at_once = min(blocks, sites.at_once)
@@ -165,7 +166,7 @@ def _from_dram(
     most = {place: shared * of(place, blocks) for place in read}
 
     def footprint(following: float) -> float:
-        return sum(min(most[place], of(place, following)) for place in read)
+        return wrote * following / blocks + sum(min(most[place], of(place, following)) for place in read)
 
     again = _dropped(footprint(at_once), l2_bytes)
     far = {}

@@ -170,7 +170,8 @@ def watching(device: Device, case: ConfiguredCase, compiled: Functions) -> tuple
     one = case.largest
     resident = min(resident_blocks(device, one, compiled), math.ceil(math.prod(one.grid) / device.sm_count))
     shared = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
-    watch = CacheWatch((_L1_BYTES // max(1, resident) - shared) // _SECTOR_BYTES)
+    kept = shared + device.reserved_shared_bytes_per_block
+    watch = CacheWatch((_L1_BYTES // max(1, resident) - kept) // _SECTOR_BYTES)
     return watch, [watch]
 
 
