@@ -26,10 +26,13 @@ _OF_THE_DEVICE = (
     r"(?:cuda(?:TextureObject_t|SurfaceObject_t|BoundaryMode\w*|RoundMode\w*|ReadMode\w*)"
     r"|curand(?:State|Distribution|Direction|Discrete|Histogram|Method)\w*)\b"
 )
+_CONTAINERS = (
+    r"vector|deque|list|(?:unordered_)?(?:multi)?(?:map|set)|\w*queue|stack|(?:unique|shared|weak)_ptr"
+)
 _HOST = re.compile(
     rf"<<<|\b(?!{_OF_THE_DEVICE})cu(?:da|blas|rand|sparse|solver|fft|dnn)[A-Z]\w*"
-    r"|\bFILE\b|\bstd\s*::\s*(?:basic_\w+|c?(?:in|out|err|log)|endl|\w*string\w*|\w*stream\w*|vector|deque|list"
-    r"|(?:unordered_)?(?:multi)?(?:map|set)|queue|stack|(?:unique|shared|weak)_ptr|make_(?:unique|shared)"
+    rf"|\bFILE\b|\bstd\s*::\s*(?:basic_\w+|c?(?:in|out|err|log)|endl|\w*string\w*|\w*stream\w*|{_CONTAINERS}"
+    r"|make_(?:unique|shared)"
     r"|function|thread|mutex|atomic|future|chrono|random\w*|mt19937\w*|\w*_distribution|\w*exception|\w*_error"
     r"|filesystem|any|variant|optional|regex)\b"
     # Of tensors, all but the element types, which `toolchain.host_headers` knows.
@@ -38,11 +41,7 @@ _HOST = re.compile(
     r"|\b(?:pid_t|pthread_\w+|MPI_\w+|nccl[A-Z]\w*|nvtx\w+|GL(?:enum|uint|int|float)|lrand48)\b"
 )
 #: The same without `std::`, where a file uses that namespace as a whole.
-_OF_STD = {
-    **dict.fromkeys(("cin", "cout", "cerr", "string", "ifstream", "ofstream", "stringstream"), r"\b"),
-    **dict.fromkeys(("vector", "deque", "list", "map", "set", "unordered_map", "unordered_set"), r"\s*<"),
-    **dict.fromkeys(("queue", "priority_queue", "stack", "unique_ptr", "shared_ptr", "function"), r"\s*<"),
-}
+_OF_STD = rf"(?:{_CONTAINERS}|function)\s*<|(?:string|[io]?fstream|\w*stringstream|c(?:in|out|err))\b"
 _USES_STD = re.compile(r"\busing\s+namespace\s+std\b")
 #: Macros of other projects that make functions of the host of what follows in braces.
 _HOST_BLOCK = re.compile(r"(?:PYBIND11|TORCH|STABLE_TORCH|BENCHMARK|TEST)(?:_[A-Z0-9_]+)?")
@@ -111,10 +110,12 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
     pending = {name: list(_candidates(text, device, made, left_out[name])) for name, text in texts.items()}
     computed = _computed(one for candidates in pending.values() for one in candidates)
-    known = {name: name + end for name, end in _OF_STD.items()} if _USES_STD.search(code) else {}
+    known: dict[str, str] = {}
+    of_std = [_OF_STD] if _USES_STD.search(code) else []
     for _ in range(_ROUNDS):
         before = len(known)
-        used = re.compile(rf"\b(?:{'|'.join(known.values())})") if known else None
+        uses = [*of_std, *known.values()]
+        used = re.compile(rf"\b(?:{'|'.join(uses)})") if uses else None
         for name, candidates in pending.items():
             found, pending[name] = _split(candidates, used, computed)
             left_out[name] += found
