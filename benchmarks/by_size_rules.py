@@ -53,12 +53,17 @@ TARGETS_OF_HALVES = {
     ("wgmma_producer_64x128",): (64, 128),
     ("wgmma_split",): (64, 64),
     ("wgmma_store_64",): (64, 128),
+    ("wgmma_store_192",): (192, 192),
+    ("wgmma_gathered",): (64, 64),
     ("wgmma_store_fit",): (128, 256),
     ("wgmma_store_panels",): (128, 256),
     ("wgmma_streamk",): (128, 256),
 }
-TARGETS_OF_TF32 = {("tf32_split",): (64, 64), ("tf32_64",): (64, 64), ("tf32",): (128, 256)}
-TARGETS_OF_E4M3 = {("e4m3_split",): (64, 64), ("e4m3_64",): (64, 128)}
+TARGETS_OF_TF32 = {
+    **{(name,): (64, 64) for name in ("tf32_split", "tf32_64", "tf32_gathered")},
+    ("tf32",): (128, 256),
+}
+TARGETS_OF_E4M3 = {("e4m3_split",): (64, 64), ("e4m3_64",): (64, 128), ("e4m3_192",): (192, 192)}
 #: With long k the copy engine's kernels keep all SMs at work, unless their tiles are half empty.
 _SHORT = ("(K <= 2048 or N <= 64)",)
 #: What a rule for some asks in any case: where few sizes were timed, no rule shall reach far beyond them.

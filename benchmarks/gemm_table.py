@@ -71,16 +71,16 @@ SIZES_OF_TENSOR_CORES = {
     "skinny": "256x256x8192 512x512x4096 1024x1024x4096 4096x8192x2048 8192x128x8192 16x4096x4096",
 }
 RAGGED = {"e4m3": "264x264x272 776x776x784 1000x1000x1008 2056x2056x2064"}
-RAGGED_OF_OTHERS = "257 777 1001 2049"
+RAGGED_OF_OTHERS = "257 777 1001 2049 2056"
 RUNGS_OF_HALVES = (
     *("wgmma_producer_64x64", "wgmma_producer_64x128", "wgmma_split", "wgmma_store_64", "wgmma_store_fit"),
-    *("wgmma_store_panels", "wgmma_streamk", "wgmma_packed", "mma_async"),
+    *("wgmma_store_192", "wgmma_store_panels", "wgmma_streamk", "wgmma_packed", "wgmma_gathered"),
 )
 RUNGS = {
     "bf16": RUNGS_OF_HALVES,
     "f16": RUNGS_OF_HALVES,
-    "tf32": ("tf32", "tf32_64", "tf32_split", "tf32_packed"),
-    "e4m3": ("e4m3", "e4m3_64", "e4m3_split"),
+    "tf32": ("tf32", "tf32_64", "tf32_split", "tf32_packed", "tf32_gathered"),
+    "e4m3": ("e4m3", "e4m3_64", "e4m3_192", "e4m3_split"),
 }
 #: Options of the operation that a type asks for.
 LAYOUTS = {"e4m3": "tn"}

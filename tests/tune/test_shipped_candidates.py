@@ -25,7 +25,7 @@ HALVES = {"gemm": "36x136x136", "attention": "1x1x200x64"}
 SPECIAL = {
     "few_rows": "3x132x1037",
     "realigned": "37x133x141",
-    **dict.fromkeys(("e4m3", "e4m3_64", "e4m3_split"), "32x144x160"),
+    **dict.fromkeys(("e4m3", "e4m3_64", "e4m3_192", "e4m3_split"), "32x144x160"),
 }
 USUAL = {"warp_row": "4096x1024", "few_rows": "4x4096x4096", "realigned": "1001"}
 #: Their values follow from their shape, or they hand over to others.

@@ -31,47 +31,57 @@ because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 45 us 
 [[choose]]
 kernel = "wgmma_store_64"
 when = "real_bytes == 2 and M * N > 2000 * sm_count and M * N <= 12000 * sm_count"
-because = "Taken at 8 of 44 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
-
-[[choose]]
-kernel = "wgmma_producer_64x64"
-when = "real_bytes == 2 and K <= 512"
-because = "Taken at 3 of 44 sizes timed on an NVIDIA H200; without this rule they would take 7 % longer."
+because = "Taken at 9 of 52 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
 
 [[choose]]
 kernel = "wgmma_split"
 when = "real_bytes == 2 and M * N <= 3900 * sm_count"
-because = "Taken at 5 of 44 sizes timed on an NVIDIA H200; without this rule they would take 123 % longer."
+because = "Taken at 9 of 52 sizes timed on an NVIDIA H200; without this rule they would take 58 % longer."
+
+[[choose]]
+kernel = "wgmma_store_192"
+when = "real_bytes == 2 and cdiv(M, 192) * cdiv(N, 192) * 36864 < cdiv(M, 128) * cdiv(N, 256) * 32768"
+because = "Taken at 2 of 52 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
+
+[[choose]]
+kernel = "wgmma_gathered"
+when = "real_bytes == 2 and M * N <= 3900 * sm_count and K <= 1024"
+because = "Taken at 6 of 52 sizes timed on an NVIDIA H200; without this rule they would take 47 % longer."
 
 [[choose]]
 kernel = "wgmma_store_fit"
 when = "real_bytes == 2"
-because = "Taken at 18 of 44 sizes timed on an NVIDIA H200."
+because = "Taken at 19 of 52 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = ["wgmma_packed", "mma_async"]
 when = "real_bytes == 2"
-because = "Taken at 10 of 44 sizes timed on an NVIDIA H200."
+because = "Taken at 7 of 52 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = "tf32_split"
-when = "real_bytes == 4 and M * N <= 2000 * sm_count"
-because = "Taken at 7 of 28 sizes timed on an NVIDIA H200; without this rule they would take 20 % longer."
+when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count"
+because = "Taken at 7 of 36 sizes timed on an NVIDIA H200; without this rule they would take 34 % longer."
 
 [[choose]]
 kernel = "tf32_64"
 when = "real_bytes == 4 and M * N <= 12000 * sm_count"
-because = "Taken at 6 of 28 sizes timed on an NVIDIA H200; without this rule they would take 16 % longer."
+because = "Taken at 7 of 36 sizes timed on an NVIDIA H200; without this rule they would take 16 % longer."
+
+[[choose]]
+kernel = "tf32_gathered"
+when = "real_bytes == 4 and M * N <= 1500 * sm_count"
+because = "Taken at 5 of 36 sizes timed on an NVIDIA H200; without this rule they would take 77 % longer."
 
 [[choose]]
 kernel = "tf32"
 when = "real_bytes == 4"
-because = "Taken at 11 of 28 sizes timed on an NVIDIA H200."
+because = "Taken at 12 of 36 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = "tf32_packed"
 when = "real_bytes == 4"
-because = "Taken at 4 of 28 sizes timed on an NVIDIA H200."
+because = "Taken at 5 of 36 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = "splitk"

@@ -42,9 +42,23 @@ launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map
 [variants.moves]
 grid_blocks = "rises"
 
+[[variants]]
+id = "e4m3_192"
+rung = 698.3
+shape_of = "e4m3"
+title = "192 rows of 8-bit floats"
+idea = "wgmma_store_192 for 8-bit floats."
+after = "e4m3"
+change = "Three warpgroups that multiply: block_threads rise."
+bottleneck = "Shared memory, from which three warpgroups read the same columns of B."
+parameters = { BM = 192, WIDEST = 192, PIECES = 1 }
+
+[variants.moves]
+block_threads = "rises"
+
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "BM"]
+box = ["BK", "A_ROWS"]
 swizzle_bytes = 128
 
 [tensor_maps.B_map]
@@ -65,8 +79,8 @@ grid = ["min(sm_count // CLUSTER, cdiv(N, BN) * cdiv(M, BM * CLUSTER)) * CLUSTER
 dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + PIECES * BM)"
 
 [constants]
-BK = 128   # k per tile
-PIECES = 2 # of C in shared memory, for each warp
+A_ROWS = "min(BM, cdiv(M, 8) * 8)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
+BK = 128 # k per tile
 ROWS = "cdiv(M, BM * SHARING)" # of clusters
 ACROSS = "cdiv(ROWS * cdiv(N, WIDEST), sm_count // SHARING) * (sm_count // SHARING) // ROWS" # tiles in a row, in no more waves
 BN = "(64 if 2 * ROWS * cdiv(N, 64) <= sm_count else WIDEST) if SPLIT else max(64, GRAIN * cdiv(N, GRAIN * ACROSS))" # columns of C per block
@@ -80,20 +94,26 @@ GRAIN = 16   # by so many fewer where that fills the last wave
 SHARING = 2  # blocks of a cluster that share columns of B
 SPLIT = 0    # whether those of a cluster share out the k of a tile instead
 PANEL = 8    # rows of clusters whose tiles run together
+PIECES = 2   # of C in shared memory, for each warp
 
 [candidates]
-BM = [64, 128]
+BM = [64, 128, 192]
 WIDEST = [64, 128, 192, 256]
 GRAIN = [16, 32, 64]
 PANEL = [2, 4, 8]
+PIECES = [1, 2]
 
 [[require]]
-condition = "BM == 64 or BM == 128"
-because = "{id} has room for the sums of one warpgroup of 64 rows or of two"
+condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192 and not SPLIT"
+because = "{id} has room for the sums of one warpgroup of 64 rows or of two, or of three with 192 columns"
 
 [[require]]
-condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % GRAIN == 0 and GRAIN % 16 == 0 and (SHARING == 1 or not SPLIT)"
+condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % GRAIN == 0 and GRAIN % 16 == 0 and BN % (8 * SHARING) == 0 and (SHARING == 1 or not SPLIT)"
 because = "{id} has products of 64, 80, 96, … 256 columns"
+
+[[require]]
+condition = "PIECES == 2 or PIECES == 1 and not SPLIT"
+because = "{id} writes C by way of one piece in shared memory or two, and of shared sums by two"
 
 [[require]]
 condition = "N % 8 == 0 and K % 16 == 0"

@@ -7,6 +7,9 @@
 #include "tma.cuh"
 #include "wgmma.cuh"
 
+#ifndef A_ROWS
+#define A_ROWS BM // that are fetched
+#endif
 #define A_BYTES (128 * BM)
 #define B_BYTES (128 * (BK == 128 ? BN : (BN + ROW - 1) / ROW * ROW)) // halves come in boxes of ROW columns
 #define STAGE (A_BYTES + B_BYTES)
@@ -16,7 +19,7 @@ template <int BLOCKS>
 static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorMap *A_map, const TensorMap *B_map, int k,
                                                    int m, int n, int rank, unsigned barrier)
 {
-    expect_bytes(barrier, STAGE);
+    expect_bytes(barrier, 128 * A_ROWS + B_BYTES);
     copy_box(stage, A_map, k, m, barrier);
     if (BK == 128) {
         const int first = rank * (BN / BLOCKS);

@@ -47,7 +47,7 @@ grid_blocks = "rises"
 
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "BM // SHARING"]
+box = ["BK", "A_ROWS // SHARING"]
 swizzle_bytes = 128
 
 [tensor_maps.B_map]
@@ -67,6 +67,7 @@ BK = 32 # k per tile
 COLUMNS = "cdiv(N, BN * SHARING)" # of clusters
 DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), sm_count // SHARING) * (sm_count // SHARING) // COLUMNS" # tiles in a column, in no more waves
 BM = "TALLEST if SPLIT else max(64, 16 * cdiv(M, 16 * DOWN))" # rows of C per block
+A_ROWS = "min(BM, cdiv(M, 8 * SHARING) * 8 * SHARING)" # of a tile of A that are fetched
 CLUSTER = "max(2, min(8, 3 * sm_count // (4 * COLUMNS * cdiv(M, BM)))) if SPLIT else SHARING"
 STAGES = "min(8, 1808 // (BM + BN))" # tiles in shared memory, of 226 KiB
 
@@ -112,8 +113,20 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #define B_BYTES (BN * ROW_BYTES)
 #define STAGE (A_BYTES + B_BYTES)
 
+#ifndef A_ROWS
+#define A_ROWS BM // that are fetched
+#endif
+
 #include "tma.cuh"
 #include "wgmma.cuh"
+
+#ifdef GATHERED
+#include "gather_tiles.cuh"
+#define OPERANDS const float *A, const float *B
+#else
+#define FETCHING 1 // thread that fetches, and arrives
+#define OPERANDS const __grid_constant__ TensorMap A_map, const __grid_constant__ TensorMap B_map
+#endif
 
 // 64 columns by BM rows of C are the products of 8 k, or these are added to them.
 #define PRODUCTS(...) PRODUCTS_1(__VA_ARGS__)
@@ -152,8 +165,7 @@ static __device__ __forceinline__ float4 exchange(const float *values, int lane)
 }
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
-    tf32(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-         const __grid_constant__ TensorMap B_map, float beta, float *C TO_PACK)
+    tf32(int M, int N, int K, float alpha, OPERANDS, float beta, float *C TO_PACK)
 {
 #ifdef PACKED
     pack_rows(M, N, K, A, B, A_packed, B_packed);
@@ -184,10 +196,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
     const unsigned empty = full + 8 * STAGES;
     if (t == 0) {
+#ifndef GATHERED
         prefetch(&A_map);
         prefetch(&B_map);
+#endif
         for (int stage = 0; stage < STAGES; ++stage) {
-            init_barrier(full + 8 * stage, 1);
+            init_barrier(full + 8 * stage, FETCHING);
             init_barrier(empty + 8 * stage, BN / 64 * 4 * SHARING);
         }
         publish_barriers();
@@ -197,9 +211,14 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
     int turn = 0;
     if (t < 128) {
-        // The warpgroup that fetches: one thread of it.
+        // The warpgroup that fetches: one thread of it, or all where they gather.
         if (BN > 64)
             shrink_to<40>();
+#ifdef GATHERED
+        int m0, n0;
+        find(blockIdx.x / CLUSTER, m0, n0);
+        gather_tiles(stages, full, empty, A, B, first * BK, last - first, m0, n0, M, N, K);
+#else
         for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
             find(tile, m0, n0);
@@ -207,15 +226,18 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
-                expect_bytes(barrier, STAGE);
-                const int m = rank % SHARING * (BM / SHARING);
+                expect_bytes(barrier, A_ROWS * ROW_BYTES + B_BYTES);
+                const int m = rank % SHARING * (A_ROWS / SHARING);
                 copy_box_to_all<SHARING>(stage + m * ROW_BYTES, &A_map, k0, m0 + m, barrier);
                 for (int n = 0; n < BN; n += BK)
                     copy_box(stage + A_BYTES + n * ROW_BYTES, &B_map, n0 + n, k0, barrier);
             }
         }
-        if (SPLIT)
+#endif
+        if (SPLIT) {
+            __syncwarp();
             meet_cluster_in_order();
+        }
     } else {
         // The warpgroups that multiply: of 64 columns of C each. A lane's columns are such that a warp's loads of B meet
         // no bank twice, as the copy engine permutes 16-byte pieces of a row of B by the row's number.
@@ -270,7 +292,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                         continue;
                     float *c = C + (size_t)row * N + column;
                     v = make_float4(alpha * v.x, alpha * v.y, alpha * v.z, alpha * v.w);
-#ifdef PACKED
+#if defined(PACKED) || defined(GATHERED)
                     const float values[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
                     for (int j = 0; j < 4; ++j)

@@ -16,7 +16,7 @@ grid_blocks = "rises"
 
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "BM"]
+box = ["BK", "A_ROWS"]
 swizzle_bytes = 128
 
 [tensor_maps.B_map]
@@ -37,6 +37,7 @@ grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
 
 [constants]
+A_ROWS = "min(BM, cdiv(M, 8) * 8)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 64 # k per tile
 BN = "64 if 2 * cdiv(M, BM) * cdiv(N, 64) <= sm_count else WIDEST" # columns of C per block
 CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
@@ -77,10 +78,20 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 
 #include "store_sums.cuh"
 
+#ifdef GATHERED
+#include "gather_tiles.cuh"
+#define OPERANDS const real *A, const real *B
+#define C_TARGET
+#define STORE_SUMS(...) store_sums_anywhere(total, pieces, __VA_ARGS__)
+#else
+#define FETCHING 1 // thread that fetches, and arrives
+#define OPERANDS const __grid_constant__ TensorMap A_map, const __grid_constant__ TensorMap B_map
+#define C_TARGET , const __grid_constant__ TensorMap C_map
+#define STORE_SUMS(...) store_sums<2>(total, pieces, &C_map, __VA_ARGS__)
+#endif
+
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
-    wgmma_split(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-                const __grid_constant__ TensorMap B_map, float beta, real *C,
-                const __grid_constant__ TensorMap C_map)
+    wgmma_split(int M, int N, int K, float alpha, OPERANDS, float beta, real *C C_TARGET)
 {
     // Coordinates.
     const int t = threadIdx.x;
@@ -100,10 +111,12 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
     const unsigned empty = full + 8 * STAGES;
     if (t == 0) {
+#ifndef GATHERED
         prefetch(&A_map);
         prefetch(&B_map);
+#endif
         for (int stage = 0; stage < STAGES; ++stage) {
-            init_barrier(full + 8 * stage, 1);
+            init_barrier(full + 8 * stage, FETCHING);
             init_barrier(empty + 8 * stage, BM / 64 * 4);
         }
         publish_barriers();
@@ -111,16 +124,18 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     __syncthreads();
 
     if (t < 128) {
-        // The warpgroup that fetches: one thread of it.
+        // The warpgroup that fetches: one thread of it, or all where they gather.
         if (BM > 64)
             shrink_to<40>();
+#ifdef GATHERED
+        gather_tiles(stages, full, empty, A, B, first * BK, tiles, m0, n0, M, N, K);
+#else
         for (int tile = 0; t == 0 && tile < tiles; ++tile) {
-            const unsigned stage = stages + tile % STAGES * STAGE;
-            const unsigned barrier = full + 8 * (tile % STAGES);
-            const int k0 = (first + tile) * BK;
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
-            fetch_tiles<1>(stage, &A_map, &B_map, k0, m0, n0, 0, barrier);
+            fetch_tiles<1>(stages + tile % STAGES * STAGE, &A_map, &B_map, (first + tile) * BK, m0, n0, 0,
+                           full + 8 * (tile % STAGES));
         }
+#endif
         __syncwarp();
         meet_cluster_in_order();
         meet_cluster();
@@ -151,6 +166,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // in the same place of all blocks, four of a thread side by side.
     const int warp = t / 32 - 4;
     const unsigned mine = stages + (t - 128) * 16; // + 32 * BM for the next eight columns
+    const unsigned pieces = stages + STAGES * STAGE + warp * 2 * PIECE;
     meet_threads<2 * BM>(); // all of the block's warps have multiplied
     const auto owner = [&](int piece) { return (warp * (BN / ROW) + piece) % CLUSTER; };
 #pragma unroll
@@ -175,8 +191,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     total[4 * i + 2] += theirs.z;
                     total[4 * i + 3] += theirs.w;
                 }
-            store_sums<2>(total, stages + STAGES * STAGE + warp * 2 * PIECE, &C_map, m0 + m_group,
-                       n0 + piece * ROW, M, N, alpha, beta, C);
+            STORE_SUMS(m0 + m_group, n0 + piece * ROW, M, N, alpha, beta, C);
         }
     wait_for_stores<0>();
     meet_cluster(); // no block may end while others read its sums

@@ -40,7 +40,7 @@ idea = "Tensor cores take any multiple of 16 columns. So that as many tiles as t
 after = "wgmma_store_panels"
 change = "More tiles of fewer columns, and as many waves: grid_blocks rise where one wave had room."
 bottleneck = "Shared memory, which narrower tiles fill and read for as long as tensor cores multiply."
-parameters = { PANEL = 4, GRAIN = 32 }
+parameters = { PANEL = 8, GRAIN = 32 }
 
 [variants.moves]
 pipe_tensor_instructions = "rises"
@@ -59,9 +59,23 @@ parameters = { BM = 64, CLUSTER = 1, PANEL = 4, GRAIN = 64 }
 [variants.moves]
 block_threads = "falls"
 
+[[variants]]
+id = "wgmma_store_192"
+rung = 683.7
+shape_of = "wgmma_store_panels"
+title = "192 rows, as wide as fills the waves"
+idea = "Three warpgroups that multiply: where tiles of 128 rows begin another wave, as at 2056, those of 192 need not."
+after = "wgmma_store_fit"
+change = "Another split of C: block_threads rise. Each element of B is read three times from shared memory for one that is fetched."
+bottleneck = "Shared memory, from which three warpgroups read the same columns of B."
+parameters = { BM = 192, WIDEST = 192, GRAIN = 32, PIECES = 1, PANEL = 8 }
+
+[variants.moves]
+block_threads = "rises"
+
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "BM"]
+box = ["BK", "A_ROWS"]
 swizzle_bytes = 128
 
 [tensor_maps.B_map]
@@ -82,6 +96,7 @@ grid = ["min(sm_count // CLUSTER, cdiv(N, BN) * cdiv(M, BM * CLUSTER)) * CLUSTER
 dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + PIECES * BM)"
 
 [constants]
+A_ROWS = "min(BM, cdiv(M, 8) * 8)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 64 # k per tile
 ROWS = "cdiv(M, BM * CLUSTER)" # of clusters
 ACROSS = "cdiv(ROWS * cdiv(N, WIDEST), sm_count // CLUSTER) * (sm_count // CLUSTER) // ROWS" # tiles in a row, in no more waves
@@ -98,15 +113,15 @@ PANEL = 1    # rows of clusters whose tiles run together
 
 [candidates]
 PIECES = [1, 2, 4]
-BM = [64, 128]
+BM = [64, 128, 192]
 CLUSTER = [1, 2, 4]
 WIDEST = [64, 96, 128, 160, 192, 224, 256]
 GRAIN = [0, 16, 32, 64]
 PANEL = [1, 2, 4, 8, 16]
 
 [[require]]
-condition = "BM == 64 or BM == 128"
-because = "{id} has room for the sums of one warpgroup of 64 rows or of two"
+condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192"
+because = "{id} has room for the sums of one warpgroup of 64 rows or of two, or of three with 192 columns"
 
 [[require]]
 condition = "PIECES >= 1"
@@ -185,7 +200,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (t < 128) {
         // The warpgroup that fetches: one thread of it.
         if (BM > 64)
-            shrink_to<40>();
+            shrink_to<BM == 128 ? 40 : 32>();
         int turn = 0;
         for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
@@ -200,7 +215,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     } else {
         // The warpgroups that multiply.
         if (BM > 64) // a single one has registers enough
-            grow_to<232>();
+            grow_to<BM == 128 ? 232 : 160>();
         const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
         const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * PIECES * PIECE;
         const auto release = [&](int turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };

@@ -145,6 +145,10 @@ static __device__ __forceinline__ unsigned load_word(unsigned address)
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
     return word;
 }
+static __device__ __forceinline__ void store_word(unsigned address, unsigned word)
+{
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
 static __device__ __forceinline__ void store(unsigned address, float value)
 {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+problem = "gemm"
+dtypes = ["tf32"]
+title = "TF32, rows of any length, gathered"
+rung = 696.3
+shape_of = "tf32"
+idea = "As wgmma_gathered: for a C of few tiles whose rows the copy engine does not take, the warpgroup that fetches loads them element by element."
+after = "tf32_split"
+change = "128 threads fetch, not one: pipe_lsu_instructions rise. No block waits for all others, as where rows are packed first."
+bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
+entry = "tf32"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+pipe_lsu_instructions = "rises"
+
+[launch]
+block = [256]
+grid = ["CLUSTER * cdiv(M, BM) * cdiv(N, BN)"]
+dynamic_shared_bytes = "128 * STAGES * (BM + BN)"
+
+[constants]
+BM = 64 # rows of C per block
+BN = 64 # columns
+BK = 32 # k per tile
+CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
+SHARING = 1
+SPLIT = 1
+PANEL = 8
+
+[parameters]
+STAGES = 4 # tiles in shared memory
+WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
+
+[candidates]
+STAGES = [4, 6]
+WAYS = [0, 2, 3, 4, 6, 8]
+
+[[require]]
+condition = "STAGES >= 2 and (WAYS == 0 or 2 <= WAYS and WAYS <= 8)"
+because = "{id} shares a tile's k among 2 to 8 blocks"
+
+[[require]]
+condition = "90 <= arch < 100"
+because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
+*/
+
+#define GATHERED
+#include "tf32.cu"

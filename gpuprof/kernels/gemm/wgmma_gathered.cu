@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+problem = "gemm"
+dtypes = ["bf16", "f16"]
+title = "Rows of any length, gathered"
+rung = 675.8
+shape_of = "wgmma_producer"
+idea = "For a C of few tiles whose rows the copy engine does not take: the warpgroup that fetches loads them element by element, and writes them to shared memory as the copy engine would."
+after = "wgmma_split"
+change = "128 threads fetch, not one: pipe_lsu_instructions rise. No block waits for all others, as where rows are packed first."
+bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
+entry = "wgmma_split"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+pipe_lsu_instructions = "rises"
+
+[launch]
+block = [256]
+grid = ["CLUSTER * cdiv(N, BN)", "cdiv(M, BM)"]
+dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + 2 * BM)"
+
+[constants]
+BM = 64 # rows of C per block
+BN = 64 # columns
+BK = 64 # k per tile
+CLUSTER = "WAYS if WAYS else max(2, min(8, 3 * sm_count // (4 * cdiv(M, BM) * cdiv(N, BN))))"
+
+[parameters]
+STAGES = 4 # tiles in shared memory
+WAYS = 0   # that share the k of a tile; 0 for as many as there are SMs for
+
+[candidates]
+STAGES = [3, 4, 6]
+WAYS = [0, 2, 3, 4, 6, 8]
+
+[[require]]
+condition = "STAGES >= 1 and (WAYS == 0 or 2 <= WAYS and WAYS <= 8)"
+because = "{id} shares a tile's k among 2 to 8 blocks"
+
+[[require]]
+condition = "90 <= arch < 100"
+because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
+*/
+
+#define GATHERED
+#include "wgmma_split.cu"
