@@ -101,6 +101,16 @@ def test_the_answer_comes_first_and_gates_last(files):
     assert "spills 0 B → 16 B" in process.stdout
 
 
+def test_quiet_says_why_it_does_not_end_with_0(files):
+    for new, options, said in (
+        ("empty.json", ["--force", "--strict"], "nothing to compare; 10 missing"),
+        ("slower.json", ["--fail-on", "regressed"], "regressed: failed by"),
+    ):
+        process = compare(files, "base.json", new, *options, "-q")
+        assert process.returncode, said
+        assert said in process.stdout
+
+
 def test_every_file_is_written_and_named(files, tmp_path):
     names = {"--html": "c.html", "--json": "c.json", "--markdown": "c.md", "--junit": "c.xml"}
     options = [text for option, name in names.items() for text in (option, str(tmp_path / name))]
