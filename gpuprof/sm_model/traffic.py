@@ -18,6 +18,7 @@ _FAMILIES = {
     "LDGSTS": "async_copy",
     **dict.fromkeys(("REDG", "ATOMG", "RED", "ATOM"), "global_atomic"),
 }
+_GENERIC = {"LD": "shared_load", "ST": "shared_store"}
 _BULK = {
     "bulk_load": ("UTMALDG", "UBLKCP.S.G"),
     "bulk_store": ("UTMASTG", "UTMAREDG", "UBLKCP.G.S", "UBLKRED"),
@@ -77,8 +78,13 @@ class TrafficSites:
     at_once: int
 
     def place(self, one: SassInstruction) -> Place:
-        """Where an instruction's traffic is counted; no family for one without."""
+        """Where an instruction's traffic is counted; no family for one without.
+
+        Generic ones are counted by the memory that they turn out to access.
+        """
         family = _family(one)
+        if one.name in _GENERIC and (shared := (one.line, _GENERIC[one.name])) in self.requests:
+            return shared
         return (self.sources.get(one.line, 0) if family in _BULK else one.line), family
 
     def executed(self) -> Mapping[Place, float]:

@@ -326,6 +326,15 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
     assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
 
 
+def test_generic_accesses_are_those_of_the_memory_that_they_turn_out_to_access() -> None:
+    generic = code_of((["LD.E R0, [R2]", "ST.E [R2], R0", "EXIT"], ()))
+    requests = {
+        (1, f"shared_{kind}"): {"wavefronts": 8.0 * each} for kind, each in (("load", 4), ("store", 2))
+    }
+    sites = TrafficSites(generic, [8], {}, requests, {}, (1, 1, 1), at_once=1)
+    assert traffic_of([sites], 0, 0, 1 << 20) == [{0: Traffic(4.0), 16: Traffic(2.0)}]
+
+
 def test_l2_keeps_what_it_has_room_for() -> None:
     def shares(l2_bytes: float, blocks: int = 80, fresh: int = 20) -> tuple[float, float]:
         seen = {"seen_sectors": 40, "seen_missed": 40, "seen_fresh": fresh}
