@@ -37,10 +37,11 @@ GEMM = KERNEL_ROOT / "gemm"
 #: without a copy engine.
 TARGETS = {
     ("few_rows",): (1, 128),
+    ("short_k",): (128, 128),
     ("splitk_8x32",): (8, 32),
     ("splitk_16x32",): (16, 32),
     ("splitk",): (32, 64),
-    ("splitk_44x64",): (44, 64),
+    ("splitk_fit",): (44, 64),
     ("splitk_64x64",): (64, 64),
     ("streamk_64x256", "realigned"): (64, 256),
     ("streamk_128x128", "realigned", "splitk_64x64"): (128, 128),
@@ -70,7 +71,6 @@ _SHORT = ("(K <= 2048 or N <= 64)",)
 ALWAYS = {
     ("few_rows",): ("M <= 3", "N * K >= 262144"),
     ("splitk",): _SHORT,
-    ("splitk_44x64",): _SHORT,
     ("splitk_64x64",): _SHORT,
 }
 #: What is taken where no rule holds.

@@ -43,27 +43,29 @@ SIZES = {
     " 1x1024x1024 2x4096x4096 4x8192x2048 8192x64x8192",
     "held out": "67x1000x3 223 295x1999x77 577 641 705 801 897 961 1153x640x2050 3333 7777",
     "held out later": "521 545 737 833 865 929 1057 1201 900x701x1501 301x301x3001 65x4097x4097 301x1777x97",
+    "short and long k": "6143x513x7 4099x4097x15 1000x1001x3 4096x4096x8 20001x31x15 512x2000x16"
+    " 100x100x10001 201x203x1001 4097x9x2000 2000x77x333 777 304x304x3000 128x4096x64 296x2000x76",
 }
 #: Rungs worth trying, by the most elements of C up to which they are.
 CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
-    (30_000, ("few_rows", "splitk_8x32", "splitk_16x32")),
-    (120_000, ("splitk_8x32", "splitk_16x32", "splitk", "streamk_64x256", "realigned")),
+    (30_000, ("few_rows", "splitk_8x32", "splitk_16x32", "splitk_fit")),
+    (120_000, ("splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_64x256", "realigned")),
     (
         700_000,
         (
-            *("splitk_16x32", "splitk", "splitk_44x64", "splitk_64x64"),
-            *("streamk_64x256", "streamk_128x128", "realigned"),
+            *("splitk_16x32", "splitk", "splitk_fit", "splitk_64x64"),
+            *("streamk_64x256", "streamk_128x128", "realigned", "short_k"),
         ),
     ),
     (
         1_700_000,
         (
-            *("splitk_44x64", "splitk_64x64", "streamk_64x256", "streamk_128x128"),
-            *("streamk", "realigned", "packed"),
+            *("splitk_fit", "splitk_64x64", "streamk_64x256", "streamk_128x128"),
+            *("streamk", "realigned", "packed", "short_k"),
         ),
     ),
-    (5_000_000, ("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed")),
-    (sys.maxsize, ("streamk", "realigned", "packed")),
+    (5_000_000, ("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed", "short_k")),
+    (sys.maxsize, ("streamk", "realigned", "packed", "short_k")),
 )
 #: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
 SIZES_OF_TENSOR_CORES = {

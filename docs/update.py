@@ -6,6 +6,7 @@ Usage: python docs/update.py
 """
 
 import importlib.util
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -196,10 +197,11 @@ PUBLISHED = {
 def attention_beside_others() -> str:
     """What `by_size` reaches in FP16, beside PyTorch in the same run and what others published."""
     rows = [
-        "| size | mask | kernel | `by_size` | over PyTorch | FlashAttention-3, H100 |",
-        "|:--|:--|:--|--:|--:|--:|",
+        "| card | size | mask | kernel | `by_size` | over PyTorch | FlashAttention-3, H100 |",
+        "|:--|:--|:--|:--|--:|--:|--:|",
     ]
-    for name, causal in (("attention-f16-h200", False), ("attention-f16-causal-h200", True)):
+    for card, causal in itertools.product(("H200", "H100"), (False, True)):
+        name = f"attention-f16{'-causal' if causal else ''}-{card.lower()}"
         run = gpuprof.load(ROOT / "samples" / f"{name}.json")
         for case in (one for one in run.cases if one.kernel == "by_size" and one.ok):
             beside = run.case("torch_sdpa", size=case.size)
@@ -207,7 +209,7 @@ def attention_beside_others() -> str:
             share = f"{known}, {case.figures.gflops / 1000 / known:.2f}x" if known else "–"
             rate = numbers.gflops(case.figures.gflops)
             rows.append(
-                f"| {case.size} | {'causal' if causal else '–'} | `{case.record.chosen}` | {rate}"
+                f"| {card} | {case.size} | {'causal' if causal else '–'} | `{case.record.chosen}` | {rate}"
                 f" | {beside.median_us / case.median_us:.2f}x | {share} |"
             )
     return "\n".join(rows)

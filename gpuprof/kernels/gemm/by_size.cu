@@ -15,8 +15,13 @@ because = "Its tiles are to fill whole waves but for a tenth. On an H200 (132 SM
 
 [[choose]]
 kernel = "dmma_split_four"
-when = "real_bytes == 8 and 90 <= arch < 120 and 8 * cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count"
-because = "Where there are a third as many tiles of 64x64 as SMs: on an H200 it is 13 % faster than dmma_split at 256, 2 % at 448 (49 tiles), and 19 % slower at 512 (64)."
+when = "real_bytes == 8 and 90 <= arch < 120 and 5 * cdiv(M, 32) * cdiv(N, 32) <= 4 * sm_count"
+because = "Where tiles of 32x32 are at most four fifths of the SMs: on an H200 it is 9 % faster than dmma_split_32x64 at 256 and 12 % at 128; at 333 (121 tiles) that one is 15 % faster."
+
+[[choose]]
+kernel = "dmma_split_32x64"
+when = "real_bytes == 8 and 90 <= arch < 120 and cdiv(M, 32) * cdiv(N, 64) <= sm_count"
+because = "Where there are fewer tiles of 32x64 than SMs: on an H200 it is 20 % faster than 64x64 split over four blocks at 333, 10 % at 448, and 9 % faster than dmma_split at 500."
 
 [[choose]]
 kernel = "dmma_split"
@@ -84,47 +89,52 @@ when = "real_bytes == 4"
 because = "Taken at 5 of 36 sizes timed on an NVIDIA H200."
 
 [[choose]]
-kernel = "splitk"
-when = "(K <= 2048 or N <= 64) and M * N > 1000 * sm_count and M * N <= 2000 * sm_count"
-because = "Taken at 6 of 101 sizes timed on an NVIDIA H200; without this rule they would take 23 % longer."
-
-[[choose]]
-kernel = "splitk_64x64"
-when = "(K <= 2048 or N <= 64) and M * N <= 5000 * sm_count and cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count) * 4096 < cdiv(cdiv(M, 44) * cdiv(N, 64), sm_count) * 2816"
-because = "Taken at 5 of 101 sizes timed on an NVIDIA H200; without this rule they would take 19 % longer."
+kernel = "splitk_8x32"
+when = "M * N <= 166 * sm_count and K <= 256"
+because = "Taken at 6 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 5 % longer."
 
 [[choose]]
 kernel = "few_rows"
 when = "M <= 3 and N * K >= 262144"
-because = "Taken at 3 of 101 sizes timed on an NVIDIA H200; without this rule they would take 53 % longer."
-
-[[choose]]
-kernel = "splitk_8x32"
-when = "M * N <= 250 * sm_count"
-because = "Taken at 8 of 101 sizes timed on an NVIDIA H200; without this rule they would take 6 % longer."
-
-[[choose]]
-kernel = ["streamk_64x256", "realigned"]
-when = "M * N <= 5000 * sm_count and M * N * K >= 2000000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 16384 * 10 <= M * N * 12"
-because = "Taken at 8 of 101 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
-
-[[choose]]
-kernel = "splitk_44x64"
-when = "(K <= 2048 or N <= 64) and M * N <= 5000 * sm_count and cdiv(cdiv(M, 44) * cdiv(N, 64), sm_count) * 2816 < cdiv(cdiv(M, 32) * cdiv(N, 64), sm_count) * 2048"
-because = "Taken at 10 of 101 sizes timed on an NVIDIA H200; without this rule they would take 24 % longer."
-
-[[choose]]
-kernel = ["streamk_128x128", "realigned", "splitk_64x64"]
-when = "M * N <= 24000 * sm_count and M * N * K >= 1000000 * sm_count"
-because = "Taken at 29 of 101 sizes timed on an NVIDIA H200; without this rule they would take 26 % longer."
+because = "Taken at 3 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 68 % longer."
 
 [[choose]]
 kernel = "splitk_16x32"
-when = "M * N <= 5000 * sm_count"
-because = "Taken at 8 of 101 sizes timed on an NVIDIA H200."
+when = "M * N <= 1000 * sm_count and K <= 2048"
+because = "Taken at 12 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 33 % longer."
+
+[[choose]]
+kernel = "splitk"
+when = "(K <= 2048 or N <= 64) and M * N <= 2000 * sm_count"
+because = "Taken at 7 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 28 % longer."
+
+[[choose]]
+kernel = "splitk_fit"
+when = "M * N <= 6500 * sm_count and K > 64 and K <= 1024"
+because = "Taken at 23 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 23 % longer."
+
+[[choose]]
+kernel = ["streamk_64x256", "realigned"]
+when = "M * N <= 24000 * sm_count and K > 64 and cdiv(M, 64) * cdiv(N, 256) * 16384 * 10 <= M * N * 15"
+because = "Taken at 27 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 9 % longer."
+
+[[choose]]
+kernel = "short_k"
+when = "1"
+because = "Taken at 6 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 53 % longer."
+
+[[choose]]
+kernel = ["streamk_128x128", "realigned", "splitk_64x64"]
+when = "M * N > 5000 * sm_count and M * N <= 8500 * sm_count"
+because = "Taken at 1 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 31 % longer."
+
+[[choose]]
+kernel = "splitk_fit"
+when = "M * N <= 12000 * sm_count"
+because = "Taken at 6 of 115 sizes timed on an NVIDIA H100 80GB HBM3."
 
 [[choose]]
 kernel = ["streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1"]
 when = "1"
-because = "Taken at 24 of 101 sizes timed on an NVIDIA H200."
+because = "Taken at 24 of 115 sizes timed on an NVIDIA H100 80GB HBM3."
 */

@@ -52,16 +52,31 @@ parameters = { BM = 64, BN = 64, WM = 32, CLUSTER = 2 }
 grid_blocks = "rises"
 
 [[variants]]
+id = "dmma_split_32x64"
+rung = 652
+shape_of = "dmma_split"
+title = "32x64 tiles on FP64 tensor cores, k split over two blocks"
+idea = "The same for a C of fewer tiles than SMs: half the rows, and warps of 16 columns."
+after = "dmma_split"
+change = "Twice as many blocks with half the sums a lane: grid_blocks rise, registers_per_thread fall."
+bottleneck = "Memory latency: each block has little k and waits for its first tiles."
+parameters = { BM = 32, BN = 64, WM = 32, WN = 16, CLUSTER = 2 }
+
+[variants.moves]
+grid_blocks = "rises"
+registers_per_thread = "falls"
+
+[[variants]]
 id = "dmma_split_four"
 aliases = ["dmma_64x64_split_four"]
 rung = 655
-title = "64x64 tiles on FP64 tensor cores, k split over four blocks"
 shape_of = "dmma_split"
-idea = "The same with four blocks a cluster, for a C of a third as many tiles as there are SMs, or fewer."
+title = "32x32 tiles on FP64 tensor cores, k split over four blocks"
+idea = "The same with four blocks a cluster, for a C of fewer tiles of 32x32 than SMs."
 after = "dmma_split"
-change = "Four blocks share a tile: grid_blocks rise once more."
+change = "Eight times as many blocks, of two warps each: grid_blocks rise once more."
 bottleneck = "Memory latency: at 256 a block has four tiles of k."
-parameters = { BM = 64, BN = 64, WM = 32, CLUSTER = 4 }
+parameters = { BM = 32, BN = 32, WM = 32, WN = 16, CLUSTER = 4 }
 
 [variants.moves]
 grid_blocks = "rises"
@@ -85,8 +100,8 @@ PANEL = 8  # tile rows whose blocks run together
 CLUSTER = 1 # blocks that share the k of a tile
 
 [candidates]
-BM = [64, 128]
-BN = [64, 128]
+BM = [32, 64, 128]
+BN = [32, 64, 128]
 WM = [32, 64]
 WN = [16, 32, 64]
 BK = [16, 32]

@@ -54,21 +54,21 @@ async_copy_sectors = "falls"
 grid_blocks = "falls"
 
 [[variants]]
-id = "splitk_44x64"
+id = "splitk_fit"
+aliases = ["splitk_44x64"]
 rung = 606
 shape_of = "splitk"
-title = "44x64 tiles, k split over four warps"
-idea = "For wide C of few rows and little k, whose rows start anywhere: eleven rows a thread fit 129 to 132 rows of C in three tiles, and blocks of four warps hide each other's waits for the copies of four bytes that such rows need."
+title = "24x64, 32x64 or 44x64 tiles, k split over four warps"
+idea = "For rows that start anywhere: blocks of four warps hide each other's waits for the copies of four bytes that such rows need, and a tile has as many rows as leave least to do for the SM that has most."
 after = "splitk"
-change = "More of C per block, and half the warps that have a sum to add at the end: shared_load_wavefronts and async_copy_sectors fall, registers rise."
+change = "More of C per block where it fits, and half the warps that have a sum to add at the end: shared_load_wavefronts and async_copy_sectors fall."
 bottleneck = "The copies: one for each element, and each waits for L2."
-parameters = { TM = 11 }
+parameters = { TM = 0, BK = 32, STAGES = 0 }
 launch = { block = [128] }
 
 [variants.moves]
 shared_load_wavefronts = "falls"
 async_copy_sectors = "falls"
-registers_per_thread = "rises"
 grid_blocks = "falls"
 
 [[variants]]
@@ -89,25 +89,32 @@ grid_blocks = "falls"
 [launch]
 block = [256]
 any_block = true
-grid = ["cdiv(N, LANES_N * TN)", "cdiv(M, LANES_M * TM * WARPS_M)"]
-dynamic_shared_bytes = "max(STAGES * (LANES_M * TM * WARPS_M * (BK + 4) + LANES_N * TN * BK), block_x // 32 * LANES_M * TM * (LANES_N * TN + 8)) * real_bytes"
+grid = ["cdiv(N, BN) * CLUSTER", "cdiv(M, BM)"]
+dynamic_shared_bytes = "max(DEEP * (BM * (BK + 4) + BN * BK), block_x // 32 * BM // WARPS_M * (BN + 8)) * real_bytes"
 
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
 LANES_N = 8
+BN = "LANES_N * TN" # columns of C per block
+ROWS = "TM if TM else 11 if cdiv(M, 44) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32) * cdiv(N, BN), sm_count) * 1040 + 8, cdiv(cdiv(M, 24) * cdiv(N, BN), sm_count) * 784 + 6) % 16" # of C per thread
+BM = "LANES_M * ROWS * WARPS_M" # rows of C per block
+DEEP = "STAGES if STAGES else 3 if ROWS > 8 else 2" # tiles in flight
+CLUSTER = "WAYS if WAYS else max(1, min(8, 8 * sm_count // (5 * cdiv(M, BM) * cdiv(N, BN)), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile
 
 [parameters]
-TM = 8        # rows of C per thread
+TM = 8        # rows of C per thread; 0: as many as fit
 TN = 8        # columns of C per thread
 WARPS_M = 1   # warps along the rows of a tile; the others share out k
 BK = 64       # k per tile
-STAGES = 2    # tiles in flight
+STAGES = 2    # tiles in flight; 0: as TM needs them
+WAYS = 0      # blocks that share the k of a tile; 0: as many as fill the GPU
 
 [candidates]
-TM = [1, 2, 4, 8, 11]
+TM = [0, 1, 2, 4, 8, 11]
 TN = [4, 8]
 BK = [32, 64, 80, 128, 256]
 STAGES = [2, 3, 4]
+WAYS = [0, 1, 2, 4, 8]
 block = [[64], [128], [256], [512]]
 
 [[require]]
@@ -119,8 +126,12 @@ condition = "WARPS_M > 0 and block_x % (32 * WARPS_M) == 0"
 because = "{id} has as many warps for each share of k"
 
 [[require]]
-condition = "TM > 0 and TN > 0 and TN % 4 == 0 and STAGES >= 2 and BK > 0 and BK * 8 * WARPS_M % block_x == 0"
+condition = "ROWS > 0 and TN > 0 and TN % 4 == 0 and DEEP >= 2 and BK > 0 and BK * 8 * WARPS_M % block_x == 0"
 because = "{id} needs TN a multiple of 4, two STAGES or more, and BK a multiple of 4 per warp"
+
+[[require]]
+condition = "WAYS >= 0 and WAYS <= 8 and (WAYS <= 1 or arch >= 90)"
+because = "{id} has 1 to 8 blocks that share k (WAYS; 0: as many as fit), and needs compute capability 9.0 for more than one"
 
 [[require]]
 condition = "arch >= 80"
@@ -129,8 +140,6 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 
 #define THREADS BLOCK_X
 #define WARPS_K (THREADS / 32 / WARPS_M) // each takes its own k
-#define BM (LANES_M * TM * WARPS_M)      // rows of C per block
-#define BN (LANES_N * TN)                // columns of C per block
 #define WARP_K (BK / WARPS_K)            // k of a tile that one warp takes
 #define A_PITCH (BK + 4)                 // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
@@ -138,9 +147,25 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 #define SUM_PITCH (BN + 8) // padded: a warp's partial sums of four rows lie in different banks
 
 #include "cp_async.cuh"
+#include "tma.cuh"
+#if CLUSTER > 1
+static __device__ __forceinline__ float load1_of_block(unsigned address, unsigned rank)
+{
+    float v;
+    asm volatile("{\n"
+                 ".reg .b32 theirs;\n"
+                 "mapa.shared::cluster.u32 theirs, %1, %2;\n"
+                 "ld.shared::cluster.f32 %0, [theirs];\n"
+                 "}"
+                 : "=f"(v)
+                 : "r"(address), "r"(rank)
+                 : "memory");
+    return v;
+}
+#endif
 
-// Start the copy of a tile of `ROWS` rows of COLUMNS elements, of which `rows` and `columns` exist.
-template <int WIDTH, int ROWS, int COLUMNS, int PITCH>
+// Start the copy of a tile of `COUNT` rows of COLUMNS elements, of which `rows` and `columns` exist.
+template <int WIDTH, int COUNT, int COLUMNS, int PITCH>
 static __device__ __forceinline__ void copy_tile(float *target, const float *source, int pitch, int rows, int columns)
 {
     constexpr int ACROSS = COLUMNS / WIDTH; // copies of a row
@@ -153,23 +178,24 @@ static __device__ __forceinline__ void copy_tile(float *target, const float *sou
         source += (size_t)(t / ACROSS) * pitch + column;
         rows = column < columns ? rows - t / ACROSS : 0;
 #pragma unroll
-        for (int row = 0; row < ROWS; row += STEP, source += (size_t)STEP * pitch)
-            if (ROWS % STEP == 0 || row + t / ACROSS < ROWS)
+        for (int row = 0; row < COUNT; row += STEP, source += (size_t)STEP * pitch)
+            if (COUNT % STEP == 0 || row + t / ACROSS < COUNT)
                 copy<4 * WIDTH>(target + row * PITCH, source, row < rows);
     } else {
 #pragma unroll
-        for (int start = 0; start < ROWS * ACROSS; start += THREADS) {
+        for (int start = 0; start < COUNT * ACROSS; start += THREADS) {
             const int row = (start + t) / ACROSS;
             const int column = (start + t) % ACROSS * WIDTH;
-            if (ROWS * ACROSS % THREADS == 0 || row < ROWS)
+            if (COUNT * ACROSS % THREADS == 0 || row < COUNT)
                 copy<4 * WIDTH>(target + row * PITCH + column, source + (size_t)row * pitch + column,
                             row < rows && column < columns);
         }
     }
 }
 
-// The kernel, with copies of WIDTH elements: four where rows start at multiples of 16 bytes, else one.
-template <int WIDTH>
+// The kernel, with copies of so many elements: four where rows start at multiples of 16 bytes, those of A and those of B and
+// C, else one.
+template <int A_WIDTH, int WIDTH>
 static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha, const real *A, const real *B, real beta,
                                                 real *C)
 {
@@ -178,49 +204,51 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     const float one = M > 0 ? 1 : 2; // which the compiler does not know
     const int warp = t / 32;
     const int warp_k = warp / WARPS_M;
-    const int m_thread = warp % WARPS_M * LANES_M * TM + t / 2 % LANES_M;
+    const int m_thread = warp % WARPS_M * LANES_M * ROWS + t / 2 % LANES_M;
     const int n_thread = (t % 2 + t % 32 / 8 * 2) * 4; // + 4 * LANES_N per group of columns
 
-    // Shared memory: STAGES tiles in flight, later the warps' partial sums.
+    // Shared memory: DEEP tiles in flight, later the warps' partial sums.
     extern __shared__ __align__(16) float shared[];
     float *As = shared;                    // (stage, row of C, k)
-    float *Bs = shared + STAGES * A_STAGE; // (stage, k, column of C)
+    float *Bs = shared + DEEP * A_STAGE; // (stage, k, column of C)
 
     const int m0 = blockIdx.y * BM;
-    const int n0 = blockIdx.x * BN;
-    const int depth = (K + BK - 1) / BK;
+    const int n0 = blockIdx.x / CLUSTER * BN;
+    const int rank = blockIdx.x % CLUSTER;
+    const int first = (K + BK - 1) / BK * rank / CLUSTER; // tiles of k of the blocks before
+    const int depth = (K + BK - 1) / BK * (rank + 1) / CLUSTER - first;
 
     // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
     const auto load = [&](int tile) {
         if (tile < depth) {
-            const int stage = tile % STAGES;
-            const int k0 = tile * BK;
-            copy_tile<WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
+            const int stage = tile % DEEP;
+            const int k0 = (first + tile) * BK;
+            copy_tile<A_WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
             copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
         }
         close_group();
     };
 #pragma unroll 1
-    for (int i = 0; i < STAGES - 1; ++i)
+    for (int i = 0; i < DEEP - 1; ++i)
         load(i);
 
-    float sum[TM][TN] = {};
+    float sum[ROWS][TN] = {};
 #pragma unroll 1
     for (int tile = 0; tile < depth; ++tile) {
         // Sync: this tile is complete, and nobody reads the stage that is filled next.
-        wait_for_groups<STAGES - 2>();
+        wait_for_groups<DEEP - 2>();
         __syncthreads();
-        load(tile + STAGES - 1);
+        load(tile + DEEP - 1);
 
         // Compute this warp's k: four at a time of A, whose rows lie along k.
-        const int stage = tile % STAGES;
+        const int stage = tile % DEEP;
         const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * WARP_K;
         const float *b_rows = Bs + stage * B_STAGE + warp_k * WARP_K * BN + n_thread;
 #pragma unroll 16
         for (int k0 = 0; k0 < WARP_K; k0 += 4) {
-            float a[TM][4];
+            float a[ROWS][4];
 #pragma unroll
-            for (int i = 0; i < TM; ++i)
+            for (int i = 0; i < ROWS; ++i)
                 *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
@@ -231,12 +259,12 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #pragma unroll
                 // Walk the products like a snake, down the columns where these are long: two neighbours share an operand,
                 // which the register file then need not deliver twice.
-                for (int step = 0; step < TM * TN; ++step) {
-                    constexpr int LENGTH = TM < 8 ? TN : TM;
+                for (int step = 0; step < ROWS * TN; ++step) {
+                    constexpr int LENGTH = ROWS < 8 ? TN : ROWS;
                     const int turn = step / LENGTH;
                     const int place = turn % 2 ? LENGTH - 1 - step % LENGTH : step % LENGTH;
-                    const int i = TM < 8 ? turn : place;
-                    const int j = TM < 8 ? place : turn;
+                    const int i = ROWS < 8 ? turn : place;
+                    const int j = ROWS < 8 ? place : turn;
                     sum[i][j] += a[i][k] * b[j];
                 }
             }
@@ -246,7 +274,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     // Sync, then put the partial sums where the tiles were: (share of k, row, column).
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < TM; ++i)
+    for (int i = 0; i < ROWS; ++i)
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
             // Times one: a sum stored as it is must lie in a row of registers, which the loop pays for.
@@ -254,9 +282,12 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
                 make_float4(one * sum[i][j], one * sum[i][j + 1], one * sum[i][j + 2], one * sum[i][j + 3]);
     __syncthreads();
 
-    // Write back: each thread adds up all warps' sums of WIDTH neighbours.
+    // Write back: each thread adds up all warps' sums of WIDTH neighbours, of a cluster those of all blocks for its part.
+#if CLUSTER > 1
+    meet_cluster_in_order();
+#endif
 #pragma unroll 4
-    for (int start = 0; start < BM * BN / WIDTH; start += THREADS) {
+    for (int start = rank * THREADS; start < BM * BN / WIDTH; start += CLUSTER * THREADS) {
         const int m = (start + t) / (BN / WIDTH);
         const int n = (start + t) % (BN / WIDTH) * WIDTH;
         if (m >= BM || m0 + m >= M)
@@ -265,12 +296,21 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             continue;
         float total[WIDTH] = {};
 #pragma unroll
-        for (int w = 0; w < WARPS_K; ++w) {
+        for (int w = 0; w < WARPS_K * CLUSTER; ++w) {
+            const float *place = &shared[(w % WARPS_K * BM + m) * SUM_PITCH + n];
             float part[WIDTH];
+#if CLUSTER > 1
+            const unsigned address = (unsigned)__cvta_generic_to_shared(place);
             if constexpr (WIDTH == 4)
-                *(float4 *)part = *(const float4 *)&shared[(w * BM + m) * SUM_PITCH + n];
+                *(float4 *)part = load_of_block(address, w / WARPS_K);
             else
-                part[0] = shared[(w * BM + m) * SUM_PITCH + n];
+                part[0] = load1_of_block(address, w / WARPS_K);
+#else
+            if constexpr (WIDTH == 4)
+                *(float4 *)part = *(const float4 *)place;
+            else
+                part[0] = *place;
+#endif
 #pragma unroll
             for (int q = 0; q < WIDTH; ++q)
                 total[q] += part[q];
@@ -289,13 +329,27 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         } else
             c[0] = beta == 0 ? total[0] : total[0] + beta * c[0];
     }
+#if CLUSTER > 1
+    meet_cluster(); // no block may end while others read its sums
+#endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+#if CLUSTER > 1
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, 1)
     splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
-    if (K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
-        multiply<4>(M, N, K, alpha, A, B, beta, C);
+    const bool a_aligned = K % 4 == 0 && (size_t)A % 16 == 0;
+    if (N % 4 == 0 && ((size_t)B | (size_t)C) % 16 == 0) {
+        if (a_aligned)
+            multiply<4, 4>(M, N, K, alpha, A, B, beta, C);
+        else
+            multiply<1, 4>(M, N, K, alpha, A, B, beta, C);
+    } else if (a_aligned)
+        multiply<4, 1>(M, N, K, alpha, A, B, beta, C);
     else
-        multiply<1>(M, N, K, alpha, A, B, beta, C);
+        multiply<1, 1>(M, N, K, alpha, A, B, beta, C);
 }

@@ -15,7 +15,7 @@ global_atomic_requests = "falls"
 global_load_sectors = "stays"
 
 [launch]
-block = [256]
+block = [512]
 any_block = true
 grid = ["min(cdiv(n, 4 * LOADS * block_x), BLOCKS_PER_SM * sm_count)"]
 
