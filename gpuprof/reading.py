@@ -197,7 +197,9 @@ def _problem(problem: Mapping[str, Any]) -> Any:
     sizes = (problem[name] if name in problem else problem[name.lower()] for name in operation.dimensions)
     scalars = {name: problem[name] for name in operation.scalars if name in problem}
     options = {name: problem[name] for name in operation.options if name in problem}
-    if unknown := [value for name, value in options.items() if value not in operation.options[name].values]:
+    unknown = [value for name, value in options.items() if value not in operation.options[name].values]
+    unknown += [value for value in scalars.values() if type(value) not in (int, float)]
+    if unknown:
         raise ValueError(f"{operation.name} has no {unknown[0]}")
     made = Problem.of(operation, tuple(sizes), problem.get("dtype", "f32"), scalars, options)
     return to_json(made.record())

@@ -43,7 +43,7 @@ from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
 from gpuprof.measure.run import Progress, measure
 from gpuprof.reading import read_run
-from gpuprof.results import Run
+from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     if not quiet:
         tell(ended)
     elif exit_code(run):  # gates have said what failed
-        blamed = next((case for case in run.cases if case.outcome not in ("ok", "skipped")), run.cases[0])
-        tell(f"{ended} {blamed.kernel} {blamed.problem.label}: {blamed.reason}")
+        blamed = failing_case(run) or next((case for case in run.cases if case.reason), None)
+        tell(f"{ended} {blamed.kernel} {blamed.problem.label}: {blamed.reason}" if blamed else ended)
     return status
 
 
@@ -295,10 +295,17 @@ def exit_code(run: Run) -> ExitCode:
     Asking for more than the device has is no fault as long as another case could be measured. Where nothing
     is executed, a kernel that compiled is done.
     """
+    if failing_case(run) is not None:
+        return ExitCode.CASES_FAILED
+    done = any(status_of(run, case).usable and not case.is_reference for case in run.cases)
+    return ExitCode.OK if done else ExitCode.CASES_FAILED
+
+
+def failing_case(run: Run) -> Measurement | None:
+    """The first case that makes a run fail; None where none does by itself."""
     measured = any(case.outcome == "ok" for case in run.cases)
     for case in run.cases:
         excused = case.over_limit and measured
         if case.outcome in ("incorrect", "timeout") or (case.outcome == "failed" and not excused):
-            return ExitCode.CASES_FAILED
-    done = any(status_of(run, case).usable and not case.is_reference for case in run.cases)
-    return ExitCode.OK if done else ExitCode.CASES_FAILED
+            return case
+    return None

@@ -72,6 +72,7 @@ class Device:
     """Limits and peaks of one GPU.
 
     Args:
+        sm_clock_mhz: Boost clock of the SMs.
         max_threads_per_sm: Most resident threads of an SM.
         registers_per_block: Most registers of a block.
         shared_bytes_per_block: Most static shared memory of a block.

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of headers and macros that a kernel file is compiled with, from its header and the command line.
+"""What a kernel file is compiled with, from its header and the command line: options, folders, macros.
 
-Which of the compiler's options a kernel file may ask for: those that only decide over its own code.
-
-NVRTC also writes files (`--create-pch`, `--time`, `--fdevice-time-trace`), reads them (`-I`, `--pre-include`)
-and passes options on (`--ptxas-options`). A kernel file may come from anybody, so that what is not known here
-is refused, spelt as it may be.
+Of the compiler's options a kernel file may ask for those that only decide over its own code. NVRTC also
+writes files (`--create-pch`, `--time`, `--fdevice-time-trace`), reads them (`-I`, `--pre-include`) and passes
+options on (`--ptxas-options`). A kernel file may come from anybody, so that what is not known here is
+refused, spelt as it may be.
 """
 
 import re

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The executor beside what is measured: processes that count, explain or compile for it.
 
-The parent's side of an explanation: which cases get one, who looks for it, and what it adds to their row.
-
-A case that a GPU ran is explained by a worker process of its own, which opens the executor for that GPU; one
-that the executor ran, by the worker that ran it. Either is killed when its time is over: the row then stays
-as it was measured.
+Also which cases get an explanation, who looks for it, and what it adds to their row. A case that a GPU ran is
+explained by a worker process of its own, which opens the executor for that GPU; one that the executor ran, by
+the worker that ran it. Either is killed when its time is over: the row then stays as it was measured.
 """
 
 import itertools
@@ -38,6 +36,8 @@ from gpuprof.results import BackendName, Measurement
 #: The longest that one explanation may take, and how long before that its worker ends the search by itself.
 MOST_SECONDS = 20.0
 _MARGIN_S = 2.0
+_POLL_S = 0.1
+_FAREWELL_S = 5.0
 TURNED_OFF = "explaining was turned off"
 
 
@@ -112,10 +112,6 @@ class Explainer:
             self._process.close()
         answer = self._process.ask(request, end)
         return answer
-
-
-_POLL_S = 0.1
-_FAREWELL_S = 5.0
 
 
 class ExecutorProcess:

@@ -64,7 +64,7 @@ def run_cases(
     cards: int = 1,
     uncounted: Sequence[tuple[int, Case, Measurement]] = (),
 ) -> None:
-    """Measure every case, in order.
+    """Measure every case: one after the other, or with several workers the largest first.
 
     Args:
         first: A worker that the first transport opened already; it is closed at the end.

@@ -83,8 +83,9 @@ class Cards:
         #: What is measured on each of them.
         self.request = request if options.poison_inout else without_poison(request)
         self._timeout_s, self._reach = options.timeout_s, reach
+        first = Open.of(options, request.references)
         self._sites = sites_of(options.device, options.cluster)
-        sites, first = self._sites.sites, Open.of(options, request.references)
+        sites = self._sites.sites
         # A worker process ends with the thread that started it: these live as long as the cards.
         self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
         self.cards: list[OpenCard] = []

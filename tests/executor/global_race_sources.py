@@ -157,6 +157,16 @@ PAIRS: dict[str, Pair] = {
         grid=1,
         block=128,
     ),
+    "what several warps read, and one barrier is of some": Pair(
+        """
+    c[t] = «t < 96¦t < 64» ? *(volatile int *)b : 0; // meets
+    if (t / 32 != 2)
+        asm volatile("bar.sync 1, 96;" ::: "memory");
+    if (t == 96)
+        b[0] = 7; // meets""",
+        grid=1,
+        block=128,
+    ),
     # Blocks that signal to each other.
     "last block without a fence": Pair(
         """

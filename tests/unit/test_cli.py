@@ -14,7 +14,7 @@ from loaded_packages import loaded
 from problem_support import ladder
 from unit_support import build_request, gpuprof, write_transpose_kernel
 
-from gpuprof.commands.profile import Destination, exit_code
+from gpuprof.commands.profile import Destination, exit_code, failing_case
 from gpuprof.errors import ExitCode
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shipped import shipped_names
@@ -360,6 +360,15 @@ def test_exit_status_follows_the_outcomes(compiled, ends):
     cases = [dataclasses.replace(case, outcome=others) for case in run.cases]
     cases[2] = dataclasses.replace(cases[2], outcome=outcome, over_limit=over_limit)
     assert exit_code(dataclasses.replace(run, cases=tuple(cases))) == code
+
+
+def test_who_is_excused_is_not_blamed(compiled):
+    run = read_run(compiled[0] / "out" / "results.json")
+    fine, excused, wrong = (dataclasses.replace(case, outcome="ok") for case in run.cases[:3])
+    excused = dataclasses.replace(excused, outcome="failed", over_limit=True)
+    wrong = dataclasses.replace(wrong, outcome="incorrect")
+    assert failing_case(dataclasses.replace(run, cases=(fine, excused, wrong))) is wrong
+    assert failing_case(dataclasses.replace(run, cases=(fine, excused))) is None
 
 
 def test_kernel_that_compiled_is_done_where_nothing_is_executed(compiled):

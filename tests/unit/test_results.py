@@ -307,3 +307,6 @@ def test_sizes_and_scalars_of_version_1_are_those_of_an_array_and_a_double():
     assert dict(problem_of_version_1("gemm", m=5, n=6, k=7).sizes) == {"M": 5, "N": 6, "K": 7}
     for value in (1.7976931348623157e308, -1.7976931348623157e308, 0, 3):
         assert problem_of_version_1("gemm", alpha=value).scalars["alpha"] == value
+    for value in ("3", True, None):
+        with pytest.raises(ResultsError, match="does not match the results schema"):
+            problem_of_version_1("gemm", alpha=value)
