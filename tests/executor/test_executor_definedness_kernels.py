@@ -305,6 +305,30 @@ def test_a_tile_that_nobody_filled_is_not_stored_by_the_copy_engine():
     assert (fault.kind, fault.address) == (FaultKind.UNINITIALISED_SHARED, 256)
 
 
+@pytest.mark.parametrize(("writes", "told"), [("t >= 16", 0), ("t < 16", 16), ("true", None)])
+def test_lanes_that_wait_keep_what_they_read_while_others_read_by_the_same_line(writes, told):
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[32];
+    const int t = threadIdx.x;
+    if (WRITES)
+        tile[t] = t;
+    #pragma unroll 1
+    for (int i = t < 16; i < 2; ++i) // lanes from 16 on come a turn later
+        if (i) {
+            int v;
+            asm volatile("ld.shared.u32 %0, [%1];"
+                         : "=r"(v) : "r"((int)__cvta_generic_to_shared(tile + t)));
+            out[t] = v + __shfl_xor_sync(~0u, t, 1);
+        }
+}""".replace("WRITES", writes)
+    out = np.zeros(32, np.int32)
+    if told is None:
+        run_cuda(source, out, follow_undefined=True)
+    else:
+        fault = caught(source, out, follow_undefined=True)
+        assert (fault.kind, fault.thread) == (FaultKind.UNINITIALISED_SHARED, (told, 0, 0))
+
+
 def test_an_atomic_operation_on_what_nobody_wrote():
     source = """extern "C" __global__ void k(unsigned *out) {
     __shared__ unsigned bins[4];
