@@ -2,12 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages between a run and its worker: one line each, the same on both sides."""
 
+import threading
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import DEVICE, values_of
 
-from gpuprof.measure.protocol import MESSAGES, Open, Opened, decode, encode
+from gpuprof.measure.cluster.workers import ClusterWorker
+from gpuprof.measure.protocol import (
+    MESSAGES,
+    Open,
+    Opened,
+    Raised,
+    WorkerDied,
+    WorkerVanished,
+    decode,
+    encode,
+)
 
 pytestmark = pytest.mark.deep
 
@@ -63,3 +77,26 @@ def test_garbage_is_a_value_error(line):
 def test_infinite_time_is_never_sent():
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode(Open(device="auto", arch=None, seed=0, seconds_per_case=float("inf")))
+
+
+@pytest.mark.parametrize(
+    ("late", "there", "closed", "kind", "told"),
+    [
+        (2, True, False, WorkerDied, "it was killed"),
+        (9, False, False, WorkerVanished, "w0 at tcp://there:1 was lost"),
+        (9, True, True, WorkerDied, "the run ends"),
+    ],
+)
+def test_a_clusters_reply_is_waited_for_as_long_as_it_can_come(late, there, closed, kind, told):
+    """It is done, and asked for again where it is late: the worker that has it may be slow, or lost."""
+    answers = [*[TimeoutError()] * late, encode(Raised.by(WorkerDied("it was killed")))]
+    future = Mock(status="finished", result=Mock(side_effect=answers))
+    future.add_done_callback.side_effect = lambda call: call(future)
+    worker = ClusterWorker.__new__(ClusterWorker)
+    connection = SimpleNamespace(is_there=lambda address: there, lost=None)
+    worker._slot = SimpleNamespace(connection=connection, member=SimpleNamespace(name="w0"))
+    worker._address, worker._closed = "tcp://there:1", threading.Event()
+    if closed:
+        worker._closed.set()
+    with pytest.raises(kind, match=told):
+        worker._answer(future)
