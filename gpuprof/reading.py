@@ -67,7 +67,7 @@ def read_run(path: Path) -> Run:
         ) from error
     except (ValueError, RecursionError) as error:
         raise ResultsError(
-            f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long."
+            f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long or NaN."
         ) from error
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 What = str | Path | Source | Any
 #: One extent for all dimensions, or one for each: a tuple is one thing, a list is several.
 Extents = int | tuple[int, ...]
+Sizes = Extents | list[Extents] | str
 Values = Mapping[str, int | Sequence[int]]
 Which = Literal["vendor", "cpu"]
 
@@ -62,7 +63,7 @@ def profile(
     operation: str | Path | None = None,
     kernels: str | Path | Sequence[str | Path] | Mapping[str, Values] = (),
     params: Values | None = None,
-    sizes: Extents | list[Extents] | None = None,
+    sizes: Sizes | None = None,
     block: LaunchValue | list[LaunchValue] | None = None,
     dtype: str = SelectOptions.dtype,
     scalars: Mapping[str, float] | None = None,
@@ -94,8 +95,8 @@ def profile(
         params: Values for parameters of all of these, one or several each: `{"BM": [64, 128]}`. Every
             combination is a case. Of a kernel without a header they are its parameters, and the first value
             of each is its default.
-        sizes: One problem size or a list: `4096`, `(512, 1024, 256)`, `[128, 4096]`. The operation's own when
-            None.
+        sizes: One problem size or a list: `4096`, `(512, 1024, 256)`, `[128, 4096]`, or text as on the
+            command line, `"128,512x1024x256"`. The operation's own when None.
         block: Threads of a block in place of each kernel's own: `256`, `(8, 32)`. With `grid` also a formula,
             or a function of sizes and parameters. A list, `[128, 256]`, is one case each.
         dtype: Element type of the run; of a call, its arrays tell.
@@ -258,7 +259,7 @@ def declared_request(
     what: What | Sequence[What],
     operation: str | Path | None,
     kernels: str | Path | Sequence[str | Path] | Mapping[str, Values],
-    sizes: Extents | list[Extents] | None,
+    sizes: Sizes | None,
     dtype: str,
     scalars: Mapping[str, float] | None,
     references: Collection[Which] | None,
@@ -354,9 +355,10 @@ def _values(values: int | Sequence[int]) -> Sequence[int]:
     return [values] if isinstance(values, int) else values
 
 
-def _sizes(operation: Operation, sizes: Extents | list[Extents] | None) -> list[tuple[int, ...]]:
-    if sizes is None:
-        return list(parse_sizes(operation.default_sizes, operation.dimensions))
+def _sizes(operation: Operation, sizes: Sizes | None) -> list[tuple[int, ...]]:
+    if sizes is None or isinstance(sizes, str):
+        written = operation.default_sizes if sizes is None else sizes
+        return list(parse_sizes(written, operation.dimensions, "sizes"))
     listed = sizes if isinstance(sizes, list) else [sizes]
     if not listed:
         raise InputError("There is no size in the list.", fix="Leave sizes out for the operation's own.")

@@ -21,6 +21,7 @@ from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.api.measuring import (
     Extents,
     Interrupted,
+    Sizes,
     Values,
     What,
     Which,
@@ -143,7 +144,7 @@ def tune(
     operation: str | Path | None = None,
     kernels: str | Path | Sequence[str | Path] | Mapping[str, Values] = (),
     values: Values | None = None,
-    sizes: Extents | list[Extents] | None = None,
+    sizes: Sizes | None = None,
     block: Extents | list[Extents] | None = None,
     dtype: str = SelectOptions.dtype,
     scalars: Mapping[str, float] | None = None,

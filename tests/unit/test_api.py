@@ -22,7 +22,7 @@ NAMES = [name for name in gpuprof.__all__ if name != "__version__"]
 @pytest.fixture(scope="module")
 def run():
     kernels = {"naive": {}, "reg_8x8": {"BK": [8, 16, 8]}}
-    return gpuprof.profile("gemm", kernels=kernels, sizes=[32, (48, 32, 16)], device="sim:H200")
+    return gpuprof.profile("gemm", kernels=kernels, sizes="32,48x32x16", device="sim:H200")
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +246,7 @@ def test_ctrl_c_hands_over_what_was_measured():
         ({"what": "gemm", "sizes": 0}, "Size 0 has a zero extent"),
         ({"what": "gemm", "sizes": -4}, "negative"),
         ({"what": "gemm", "sizes": []}, "no size in the list"),
+        ({"what": "gemm", "sizes": "64x"}, "sizes '64x' is not a size"),
         ({"what": "gemm", "sizes": (1, 2)}, "2 extents; this problem has 3"),
         ({"what": "gemm", "block": (64, 64)}, "4096 threads"),
         ({"what": "gemm", "block": (0, 64)}, "empty"),
