@@ -165,7 +165,8 @@ def test_a_relative_cache_home_is_ignored(monkeypatch, tmp_path, relative):
 
 @pytest.mark.parametrize("limit", [resource.RLIMIT_AS, resource.RLIMIT_DATA])
 def test_without_the_memory_to_load_anything_there_is_a_sentence(tmp_path, limit):
-    for room in (20, 28, 40, 80):
+    # With 20 MB one start in ten spins in Python's own import of a module, for ever.
+    for room in (28, 40, 80):
         done = subprocess.run(
             [sys.executable, "-m", "gpuprof", *TINY, "--device", "none"],
             cwd=tmp_path,
