@@ -356,9 +356,10 @@ def _values(values: int | Sequence[int]) -> Sequence[int]:
 
 
 def _sizes(operation: Operation, sizes: Sizes | None) -> list[tuple[int, ...]]:
-    if sizes is None or isinstance(sizes, str):
-        written = operation.default_sizes if sizes is None else sizes
-        return list(parse_sizes(written, operation.dimensions, "sizes"))
+    if sizes is None:
+        sizes = operation.default_sizes
+    if isinstance(sizes, str):
+        return list(parse_sizes(sizes, operation.dimensions, "sizes"))
     listed = sizes if isinstance(sizes, list) else [sizes]
     if not listed:
         raise InputError("There is no size in the list.", fix="Leave sizes out for the operation's own.")
