@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuprof import __version__, console, signals, timeline
-from gpuprof.commands import completion
 from gpuprof.commands.command_line import Parameter, command_of, measuring_command, parameter
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.errors import ExitCode, GpuprofError, InputError, ToolError, reason, refused_start
@@ -94,7 +93,6 @@ def new(
         str,
         typer.Argument(
             metavar="OPERATION",
-            autocompletion=completion.operations,
             help="One that comes with gpuprof, or a folder with operation.toml.",
         ),
     ],
@@ -135,8 +133,8 @@ def _tune(given: Given, what: list[str]) -> int:
     return run_search(given, what)
 
 
-def _argument(kind: Any, metavar: str, text: str, default: Any = ..., **more: Any) -> Parameter:
-    return Annotated[kind, typer.Argument(metavar=metavar, help=text, **more)], default
+def _argument(kind: Any, metavar: str, text: str, default: Any = ...) -> Parameter:
+    return Annotated[kind, typer.Argument(metavar=metavar, help=text)], default
 
 
 _MARKDOWN = typer.Option(
@@ -192,7 +190,6 @@ _OF_THE_TABLE: dict[str, tuple[Callable[..., int], str, dict[str, Parameter], di
                 "KERNEL…",
                 "A .cu file, a folder with operation.toml, or an operation or kernel that comes with"
                 " gpuprof.",
-                autocompletion=completion.tunable,
             )
         },
         {},
@@ -240,7 +237,6 @@ def list_kernels(
         str | None,
         typer.Argument(
             metavar="|".join(shipped_names()),
-            autocompletion=completion.operations,
             help="One ladder only.",
         ),
     ] = None,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuprof.commands import completion
 from gpuprof.commands.gating import read_gates
 from gpuprof.commands.settings import settings_as_arguments
 from gpuprof.errors import InputError
@@ -46,14 +45,12 @@ def parameter(name: str, command: str = "profile", **changes: Any) -> Any:
 
 def _info(row: Option) -> Any:
     names = [f"{row.long}/--no-{row.long.removeprefix('--')}" if row.either else row.long, row.short]
-    offers = getattr(completion, row.offers) if row.offers else None
     least, most = row.within or (None, None)
     return typer.Option(
         *filter(None, names),
         metavar=row.metavar,
         min=least,
         max=most,
-        autocompletion=completion.words(*row.words) if row.words else offers,
         help=row.help,
         rich_help_panel=row.group,
     )

@@ -5,7 +5,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,93 +17,20 @@ from gpuprof.commands.output import RUNS, Outputs, print_written
 from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
 from gpuprof.commands.repository import Repository
-from gpuprof.commands.resuming import finished_run, go_on, refuse_what_was_stopped, tell_stopped
 from gpuprof.commands.texts import preprocessing_of, selected
+from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError
 from gpuprof.files import check_writable
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import Preprocessing
 from gpuprof.measure.case import Case
-from gpuprof.measure.options import Given, RunOptions, SelectOptions
+from gpuprof.measure.options import Given, SelectOptions
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
 from gpuprof.measure.run import Keep, Progress, measure_in_turns
 from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
-
-
-@dataclass(frozen=True, slots=True)
-class ComparePlace:
-    """Where both results files of a comparison stand, and whether it goes on."""
-
-    folder: Path
-    goes_on: bool = False
-
-    @classmethod
-    def named(cls, output: Path | None, resume: Path | None) -> "ComparePlace":
-        """The folder of `--output` or `--resume`, or a new one."""
-        if resume is None:
-            return cls(output or RUNS / f"compare-{datetime.now():%Y%m%d-%H%M%S}")
-        if output is not None:
-            raise InputError(
-                "--resume names the folder of the comparison: --output does not go with it.",
-                fix="Leave one of them out.",
-            )
-        place = cls(resume, goes_on=True)
-        if not place.base.is_file():
-            raise InputError(
-                f"There is no comparison to resume: {place.base} does not exist.",
-                fix="Begin one with -o.",
-            )
-        return place
-
-    @property
-    def base(self) -> Path:
-        return self.folder / "base.json"
-
-    @property
-    def new(self) -> Path:
-        """The results file of the working tree."""
-        return self.folder / "new.json"
-
-    def check(self, outputs: Outputs) -> Outputs:
-        """Refuse what cannot be written, before any work is done.
-
-        Returns:
-            What to write: the page stands beside the results files unless it is named.
-        """
-        if not (self.goes_on or outputs.force):
-            for file in (self.base, self.new):
-                refuse_what_was_stopped(file, self.folder)
-        page = self.folder / "comparison.html"
-        outputs = replace(outputs, named={"html": page, **outputs.named})
-        own_page = self.goes_on and outputs.named["html"] == page
-        (replace(outputs, force=True) if own_page else outputs).check([self.base, self.new])
-        for file in () if self.goes_on else (self.base, self.new):
-            check_writable(file, outputs.force)
-        return outputs
-
-    def finished(self, requests: tuple[Request, Request], options: RunOptions) -> tuple[Run, Run] | None:
-        """Both runs where nothing is left to measure; None for those that go on."""
-        if not (self.goes_on and self.new.is_file()):
-            return None
-        base, new = (
-            finished_run(file, request, options, counters=False)
-            for file, request in zip((self.base, self.new), requests, strict=True)
-        )
-        return (base, new) if base and new else None
-
-    def keeper(self, path: Path, replace_it: bool) -> Keep:
-        """Opens one of the files: that of the run which goes on, or a new one."""
-
-        def keep(run: Run) -> ResultsFile:
-            if self.goes_on and path.exists():
-                return go_on(path, run)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return ResultsFile(path, run, replace=replace_it)
-
-        return keep
 
 
 def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
@@ -117,36 +44,47 @@ def compare_against(given: Given, paths: Sequence[Path]) -> ExitCode:
     outputs = Outputs.of(given.output)
     gates = read_gates(given.gate.fail_on, with_base=True)
     select, revision = given.select, str(given.select.against)
-    place = ComparePlace.named(given.output.output, given.output.resume)
+    folder = given.output.output or RUNS / f"compare-{datetime.now():%Y%m%d-%H%M%S}"
+    base, new = folder / "base.json", folder / "new.json"
     signals.postpone()
     repository = Repository.around(tuple(paths))
-    outputs = place.check(outputs)
+    # The page stands beside the results files unless it is named.
+    outputs = replace(outputs, named={"html": folder / "comparison.html", **outputs.named})
+    outputs.check([base, new])
+    for file in (base, new):
+        check_writable(file, outputs.force)
     commit = repository.commit(revision)
     command = preprocessing_of(select)
     folders = _typed_within(repository, command)
-    with repository.version(commit, folders.values()) as checkout:
-        requests = _requests(repository, select, command, checkout, revision)
-        runs = place.finished(requests, given.run) or _measured(requests, given, place, outputs.force)
-    name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
-    compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
-    status = show([compared], gates, outputs, given.gate, quiet=given.output.quiet)
-    print_written(place.base, place.new, aside=bool(outputs.printed))
-    if not runs[1].complete:
-        return tell_stopped(place.folder)
-    return exit_code(runs[1]) or status
-
-
-def _measured(
-    requests: tuple[Request, Request], given: Given, place: ComparePlace, replace_them: bool
-) -> tuple[Run, Run]:
-    with watch(quiet=given.output.quiet) as progress:
-        return measure_in_turns(
-            requests,
+    with (
+        repository.version(commit, folders.values()) as checkout,
+        watch(quiet=given.output.quiet) as progress,
+    ):
+        runs = measure_in_turns(
+            _requests(repository, select, command, checkout, revision),
             given.run,
             _Both(progress),
             argv=tuple(sys.argv[1:]),
-            keep=(place.keeper(place.base, replace_them), place.keeper(place.new, replace_them)),
+            keep=(_keeper(base, outputs.force), _keeper(new, outputs.force)),
         )
+    name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
+    compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
+    status = show([compared], gates, outputs, given.gate, quiet=given.output.quiet)
+    print_written(base, new, aside=bool(outputs.printed))
+    if not runs[1].complete:
+        tell("Stopped early: the files hold what was measured until then.")
+        return ExitCode.INTERRUPTED
+    return exit_code(runs[1]) or status
+
+
+def _keeper(path: Path, replace_it: bool) -> Keep:
+    """Opens one of the files."""
+
+    def keep(run: Run) -> ResultsFile:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return ResultsFile(path, run, replace=replace_it)
+
+    return keep
 
 
 def _requests(

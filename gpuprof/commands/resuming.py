@@ -50,7 +50,7 @@ def finished_run(
     return run
 
 
-def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
+def refuse_what_was_stopped(path: Path) -> None:
     """Name `--resume` where a new run would stand in the place of one that was stopped."""
     try:
         run = read_run(path)
@@ -60,7 +60,7 @@ def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
         return
     raise InputError(
         f"{path} holds {_cases(len(run.cases))} of a run that was stopped.",
-        fix=f"{how_to_go_on(named or path)}. Or name another path, or add --force to replace it.",
+        fix=f"{how_to_go_on(path)}. Or name another path, or add --force to replace it.",
     )
 
 

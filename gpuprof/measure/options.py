@@ -77,7 +77,6 @@ class Option:
     """One option: its default, its text in `--help`, and what stands there for its value.
 
     Args:
-        offers: What the shell completes: a function of `commands.completion`.
         either: Whether `--no-…` switches it off.
         told: Its text where a program gives other values than a command line.
         read: Makes the field's value of what was typed, or of what a program gave.
@@ -90,8 +89,6 @@ class Option:
     short: str | None = None
     group: str = ""
     within: tuple[float, float] | None = None
-    words: tuple[str, ...] = ()
-    offers: str = ""
     either: bool = False
     told: str = ""
     typed: Any = None
@@ -158,21 +155,19 @@ class SelectOptions:
     """What to run, as it is typed."""
 
     against: str | None = option(None, _AGAINST, "REVISION", of=("compare",))
-    kernel: list[str] | None = option(None, _KERNEL, "ID[:P=V][,…]", short="-k", offers="kernels")
+    kernel: list[str] | None = option(None, _KERNEL, "ID[:P=V][,…]", short="-k")
     everything: bool = option(False, _ALL, flag="--all", of=_PROFILE)
     include: list[Path] | None = option(
         None, "A folder of headers that your own kernels include.", "DIR", short="-I"
     )
     define: list[str] | None = option(None, "A macro for your own kernels.", "NAME[=VALUE]", short="-D")
-    sizes: str | None = option(None, "Problem sizes.", "N|NxM[,…]", offers="sizes")
-    block: str | None = option(
-        None, "Block or list of blocks, e.g. 8x32 or 8x32,16x16.", "XxY[,…]", offers="blocks"
-    )
-    dtype: str = option("auto", _DTYPE, "|".join(_TYPES), words=_TYPES)
+    sizes: str | None = option(None, "Problem sizes.", "N|NxM[,…]")
+    block: str | None = option(None, "Block or list of blocks, e.g. 8x32 or 8x32,16x16.", "XxY[,…]")
+    dtype: str = option("auto", _DTYPE, "|".join(_TYPES))
     set_: list[str] | None = option(
         None, "A number that the operation takes besides its sizes.", "NAME=VALUE"
     )
-    reference: str = option("vendor", _REFERENCE, "|".join(_REFERENCES), words=_REFERENCES, of=_MEASURED)
+    reference: str = option("vendor", _REFERENCE, "|".join(_REFERENCES), of=_MEASURED)
 
 
 _DEVICE = (
@@ -222,7 +217,6 @@ class RunOptions:
         _DEVICE,
         "auto|N|all|sim|none",
         group=DEVICE,
-        offers="devices",
         read=read_devices,
         given=str | int | Sequence[str | int],
         told=_DEVICE_TOLD,
@@ -292,7 +286,7 @@ class OutputOptions:
     output: Path | None = option(
         None, "Directory for results.json and report.html.", "DIR", short="-o", of=(*_MEASURING, "report")
     )
-    resume: Path | None = option(None, "Go on with the run in there that was stopped.", "DIR", of=_GATED)
+    resume: Path | None = option(None, "Go on with the run in there that was stopped.", "DIR", of=_PROFILE)
     json: Path | None = option(None, "Results file; - prints it too.", "FILE|-", of=(*_GATED, "fleet"))
     html: Path | None = option(None, "Report file; - prints it too.", "FILE|-", of=(*_GATED, "fleet"))
     csv: Path | None = option(None, _CSV, "FILE|-", of=("profile", "report"))
@@ -313,7 +307,7 @@ class CounterOptions:
 
     ncu: bool = option(False, "Then profile each kernel with Nsight Compute.", of=_PROFILE)
     ncu_set: str | None = option(None, "Metrics of one of ncu's sets too, e.g. full.", "SET", of=_PROFILE)
-    ncu_clocks: str = option("none", _CLOCKS, "none|base", words=("none", "base"), of=_PROFILE)
+    ncu_clocks: str = option("none", _CLOCKS, "none|base", of=_PROFILE)
     ncu_path: str | None = option(None, "The ncu to use.", "FILE", of=_PROFILE)
 
 

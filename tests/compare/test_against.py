@@ -5,14 +5,10 @@
 import json
 import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
 from compared_runs import TESTS
 from unit_support import gpuprof
-
-from gpuprof.reading import read_run
-from gpuprof.store import write_run
 
 pytestmark = pytest.mark.deep
 
@@ -118,48 +114,6 @@ def test_kernels_that_were_at_fault_then(repository):
     process = gpuprof("compare", "--against", "HEAD", "ops/histogram", *QUICK, cwd=repository)
     assert process.returncode == 2
     assert process.stderr.startswith("gpuprof: At HEAD: ops/histogram/shared_atomics.cu")
-
-
-def test_one_that_was_stopped_goes_on(repository):
-    wanted = ["compare", "--against", "HEAD", "ops/histogram", "--device", "sim:h200", "--sizes", "4096"]
-    assert gpuprof(*wanted, "-o", "out", cwd=repository).returncode == 0
-    out = repository / "out"
-    new = read_run(out / "new.json")
-    for name, kept in (("base.json", 2), ("new.json", 1)):
-        run = read_run(out / name)
-        write_run(replace(run, complete=False, cases=run.cases[:kept]), out / name)
-
-    process = gpuprof(*wanted, "-o", "out", cwd=repository)
-    assert process.returncode == 2
-    assert "holds 2 cases of a run that was stopped" in process.stderr
-    assert "--resume out in the place of -o" in process.stderr
-    process = gpuprof(*wanted, "-o", "elsewhere", "--resume", "out", cwd=repository)
-    assert process.returncode == 2
-    process = gpuprof(*wanted, "--seed", "7", "--resume", "out", cwd=repository)
-    assert process.returncode == 2
-    assert "--seed was 0, now it is 7" in process.stderr
-
-    process = gpuprof(*wanted, "--resume", "out", cwd=repository)
-    assert process.returncode == 0, process.stderr
-    assert process.stderr.count(": ok") == 1
-    assert "Wrote out/comparison.html" in process.stdout
-    whole = read_run(out / "new.json")
-    assert whole.complete
-    assert [case.kernel for case in whole.cases] == [case.kernel for case in new.cases]
-    assert whole.cases[0] == new.cases[0]
-
-    process = gpuprof(*wanted, "--resume", "out", cwd=repository)
-    assert process.returncode == 0, process.stderr
-    assert process.stderr.count("nothing is left to measure") == 2
-
-
-def test_there_must_be_one_to_go_on_with(repository):
-    process = gpuprof("compare", "--against", "HEAD", "ops/histogram", "--resume", "out", cwd=repository)
-    assert process.returncode == 2
-    assert "There is no comparison to resume" in process.stderr
-    process = gpuprof("compare", "a.json", "b.json", "--resume", "out", cwd=repository)
-    assert process.returncode == 2
-    assert "--resume has no effect on results files" in process.stderr
 
 
 def test_within_a_hook_of_another_repository(repository, tmp_path):
