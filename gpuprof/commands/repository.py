@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A git repository of anybody, of which objects are read and nothing of its configuration runs."""
 
+import io
 import os
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path, PurePosixPath
-from threading import Timer
-from typing import IO
 
 from gpuprof.errors import PATH_ERRORS, InputError, ToolError
 from gpuprof.kernels.shipped import shipped_names
@@ -25,8 +25,6 @@ _GIT_TIMEOUT_S = 120.0
 #: Files of one version, and their bytes, that are no longer a folder of kernels.
 _MOST_FILES = 20_000
 _MOST_BYTES = 256 << 20
-#: As much of a path as systems follow.
-_MOST_LINKS, _LONGEST_PATH = 40, 4096
 _NOT_IN_ONE = "--against needs a git repository."
 
 
@@ -86,118 +84,66 @@ class Repository:
     def version(self, commit: str, folders: Iterable[Path]) -> Iterator[Path]:
         """The kernels' folders as a commit has them, for the length of a comparison.
 
-        Files are as git keeps them: no filter runs. Links that lead out of the version are left out. The
-        repository knows nothing of it: a kill leaves nothing behind there.
+        Files are as git keeps them: no filter runs. A link stands as the file that it names in the same
+        version; any other is left out. The repository knows nothing of it: a kill leaves nothing behind.
         """
         kernels = (path.parent if path.suffix in KERNEL_ENDINGS else path for path in self.paths)
         wanted = [PurePosixPath(path) for path in (*kernels, *folders)]
         with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
-            _write_version(self.root, commit, wanted, Path(scratch))
+            try:
+                for path, content in _files(self.root, commit, wanted).items():
+                    place = Path(scratch) / path
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(content)
+            except PATH_ERRORS as error:
+                raise InputError(f"That version cannot be written here: {error}.") from error
             yield Path(scratch)
 
 
-def _write_version(root: Path, commit: str, wanted: Sequence[PurePosixPath], folder: Path) -> None:
-    files: dict[PurePosixPath, str] = {}
-    links: dict[PurePosixPath, str] = {}
-    for entry in _git(root, "ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
-        if not entry:
-            continue
+def _files(root: Path, commit: str, wanted: Sequence[PurePosixPath]) -> dict[PurePosixPath, bytes]:
+    """The files of some folders of a commit."""
+    identities: dict[PurePosixPath, str] = {}
+    links = set()
+    total = 0
+    for entry in filter(None, _git(root, "ls-tree", "-r", "-z", "-l", "--full-tree", commit).split(b"\0")):
         head, _, name = entry.partition(b"\t")
-        mode, _, identity = head.decode().split(" ")
+        mode, kind, identity, size = head.decode().split()
         path = PurePosixPath(os.fsdecode(name))
-        if path.is_absolute() or ".." in path.parts or not any(map(path.is_relative_to, wanted)):
-            continue
-        if stat.S_ISREG(int(mode, 8)):
-            files[path] = identity
-        elif stat.S_ISLNK(int(mode, 8)):
-            links[path] = identity
-    if len(files) + len(links) > _MOST_FILES:
+        is_within = (
+            not path.is_absolute() and ".." not in path.parts and any(map(path.is_relative_to, wanted))
+        )
+        if kind == "blob" and is_within:
+            identities[path] = identity
+            total += int(size) if size.isdecimal() else 0
+            if stat.S_ISLNK(int(mode, 8)):
+                links.add(path)
+    if len(identities) > _MOST_FILES or total > _MOST_BYTES:
         raise InputError(
-            f"That version of these folders holds more than {_MOST_FILES} files.",
+            f"That version of these folders holds more than {_MOST_FILES} files or {_MOST_BYTES >> 20} MiB.",
             fix="Name the folder of the kernels alone.",
         )
-    contents = _contents(root, {*files.values(), *links.values()})
-    try:
-        for path, identity in files.items():
-            place = folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(contents[identity])
-        targets = {path: os.fsdecode(contents[identity]) for path, identity in links.items()}
-        inward = [path for path in targets if _stays_within(path, targets)]
-        for path in inward:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        for path in inward:  # last: nothing is written through one
-            (folder / path).symlink_to(targets[path])
-    except PATH_ERRORS as error:
-        raise InputError(f"That version cannot be written here: {error}.") from error
+    contents = _contents(root, sorted(set(identities.values())))
+    files = {path: contents[identity] for path, identity in identities.items() if path not in links}
+    for path in links:
+        named = PurePosixPath(normpath(path.parent / os.fsdecode(contents[identities[path]])))
+        if named in identities and named not in links:
+            files[path] = contents[identities[named]]
+    return files
 
 
-def _stays_within(path: PurePosixPath, targets: Mapping[PurePosixPath, str]) -> bool:
-    """Whether a path never leaves a tree, through however many of its links it leads."""
-    left = [*reversed(path.parts)]
-    place = PurePosixPath()
-    links = 0
-    while left:
-        part = left.pop()
-        if part == "..":
-            if not place.parts:
-                return False
-            place = place.parent
-            continue
-        target = targets.get(place / part)
-        if target is None:
-            place /= part
-            continue
-        links += 1
-        if links > _MOST_LINKS or len(target) > _LONGEST_PATH or target.startswith("/"):
-            return False
-        left += reversed(PurePosixPath(target).parts)
-    return True
-
-
-def _contents(root: Path, identities: Iterable[str]) -> Mapping[str, bytes]:
-    contents: dict[str, bytes] = {}
-    with subprocess.Popen(
-        _command(root, "cat-file", "--batch"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=_environment(),
-    ) as process:
-        patience = Timer(_GIT_TIMEOUT_S, process.kill)
-        patience.daemon = True
-        patience.start()
-        try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            left = _MOST_BYTES
-            for identity in identities:
-                process.stdin.write(f"{identity}\n".encode())
-                process.stdin.flush()
-                contents[identity] = _content(process.stdout, left)
-                left -= len(contents[identity])
-            process.stdin.close()
-        except OSError as error:
-            raise InputError(f"git cat-file failed: {error}.", fix="Look at the repository.") from error
-        finally:
-            patience.cancel()
-            process.kill()
+def _contents(root: Path, identities: Sequence[str]) -> dict[str, bytes]:
+    """Objects by their names."""
+    answers = io.BytesIO(_git(root, "cat-file", "--batch", given="".join(f"{one}\n" for one in identities)))
+    contents = {}
+    for identity in identities:
+        _, kind, *size = answers.readline().split()
+        if kind != b"blob":
+            raise InputError(
+                "The repository lacks a file of that version.",
+                fix="Fetch it first: a partial clone has not all.",
+            )
+        contents[identity] = answers.read(int(size[0]) + 1)[:-1]
     return contents
-
-
-def _content(answers: IO[bytes], most: int) -> bytes:
-    """The object of one answer."""
-    head = answers.readline(1 << 12).split()
-    if len(head) != 3 or head[1] != b"blob":
-        raise InputError(
-            "The repository lacks a file of that version.", fix="Fetch it first: a partial clone has not all."
-        )
-    if int(head[2]) > most:
-        raise InputError(
-            f"That version of these folders is larger than {_MOST_BYTES >> 20} MiB.",
-            fix="Name the folder of the kernels alone.",
-        )
-    return answers.read(int(head[2]) + 1)[:-1]
 
 
 def _root_of(folder: Path) -> Path:
@@ -222,12 +168,12 @@ def _environment() -> dict[str, str]:
     return {**kept, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
 
 
-def _git(where: Path, *arguments: str) -> bytes:
-    """What a git command prints."""
+def _git(where: Path, *arguments: str, given: str = "") -> bytes:
+    """What a git command prints, `given` that on its standard input."""
     try:
         done = subprocess.run(
             _command(where, *arguments),
-            stdin=subprocess.DEVNULL,
+            input=given.encode(),
             capture_output=True,
             timeout=_GIT_TIMEOUT_S,
             env=_environment(),
