@@ -119,34 +119,28 @@ extern "C" __global__ void instructions(int kind, int chains, int rounds, float 
     // Of each lane another, so that nothing is reckoned once for a whole warp.
     const unsigned first = threadIdx.x % 16 * 4;
     switch (kind) {
-        ONE(0, float, "f", "fma.rn.f32 %0, %0, %1, %1;")
-        ONE(1, unsigned, "r", "mad.lo.u32 %0, %0, %1, %1;")
-        ONE(2, unsigned, "r", "lop3.b32 %0, %0, %1, 0x55aa77, 0xe8;")
-        ONE(3, unsigned, "r", "shf.l.wrap.b32 %0, %0, %1, 7;")
-        ONE(4, unsigned, "r", "mul.hi.u32 %0, %0, %1;")
-        ONE(5, float, "f", "ex2.approx.ftz.f32 %0, %0;")
-        ONE(6, float, "f", "{ .reg .s32 t; cvt.rni.s32.f32 t, %0; cvt.rn.f32.s32 %0, t; }")
-        ONE(7, double, "d", "fma.rn.f64 %0, %0, %1, %1;")
-        ONE(8, unsigned, "r", "shfl.sync.bfly.b32 %0, %0, 1, 31, -1;")
-        ONE(9, unsigned, "r", "popc.b32 %0, %0;")
-        ONE(10, unsigned, "r", "{ .reg .pred p; setp.lt.u32 p, %0, %1; selp.u32 %0, 5, %0, p; }")
-        ONE(11, unsigned, "r", "{ .reg .u64 a, b; cvt.u64.u32 b, %0; mov.u64 a, constants; add.u64 a, a, b;"
+        ONE(0, unsigned, "r", "lop3.b32 %0, %0, %1, 0x55aa77, 0xe8;")
+        ONE(1, unsigned, "r", "mul.hi.u32 %0, %0, %1;")
+        ONE(2, float, "f", "ex2.approx.ftz.f32 %0, %0;")
+        ONE(3, float, "f", "{ .reg .s32 t; cvt.rni.s32.f32 t, %0; cvt.rn.f32.s32 %0, t; }")
+        ONE(4, double, "d", "fma.rn.f64 %0, %0, %1, %1;")
+        ONE(5, unsigned, "r", "shfl.sync.bfly.b32 %0, %0, 1, 31, -1;")
+        ONE(6, unsigned, "r", "popc.b32 %0, %0;")
+        ONE(7, unsigned, "r", "{ .reg .u64 a, b; cvt.u64.u32 b, %0; mov.u64 a, constants; add.u64 a, a, b;"
                                " ld.const.u32 %0, [a]; }")
-        ONE(12, unsigned, "r", "{ .reg .pred p; setp.ne.u32 p, %0, %1; vote.sync.ballot.b32 %0, p, -1; }")
-        ONE(13, unsigned, "r", "fma.rn.f16x2 %0, %0, %1, %1;")
-        ONE(14, float, "f", "bar.sync 0;")
-        ONE(15, float, "f", "membar.gl;")
+        ONE(8, float, "f", "membar.gl;")
+        ONE(9, float, "f", "bar.sync 0;")
 #if __CUDA_ARCH__ >= 800
-        ONE(16, unsigned, "r", "redux.sync.add.u32 %0, %0, -1;")
-        TENSOR(17, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4},"
+        ONE(10, unsigned, "r", "redux.sync.add.u32 %0, %0, -1;")
+        TENSOR(11, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4},"
                    " {%0, %1, %2, %3};")
-        TENSOR(18, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4}, {%4},"
+        TENSOR(12, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4}, {%4},"
                    " {%0, %1, %2, %3};")
-        TENSOR(19, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4},"
+        TENSOR(13, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4},"
                    " {%0, %1, %2, %3};")
-        TENSOR(20, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %4}, {%4},"
+        TENSOR(14, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %4}, {%4},"
                    " {%0, %1, %2, %3};")
-    case 21: {
+    case 15: {
         auto one = [](Pair &sum, unsigned a) {
             asm volatile("{ .reg .f64 a; cvt.rn.f64.u32 a, %2;"
                          " mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {a}, {a}, {%0, %1}; }"
@@ -156,7 +150,7 @@ extern "C" __global__ void instructions(int kind, int chains, int rounds, float 
         chains == 1 ? multiplied<1, Pair>(rounds, one, sink, out) : multiplied<4, Pair>(rounds, one, sink, out);
         break;
     }
-    case 22: {
+    case 16: {
         // A barrier in shared memory that every thread of the block arrives at.
         const unsigned at = shared_address(&barrier);
         if (threadIdx.x == 0)
@@ -172,92 +166,49 @@ extern "C" __global__ void instructions(int kind, int chains, int rounds, float 
     }
 }
 
-enum Space { SHARED_LOAD, SHARED_STORE, L1_LOAD, L2_LOAD, STORE, ADD, FETCH_ADD };
+enum Space { L2_LOAD, STORE, WIDE_STORE, FETCH_ADD };
 
-#define LOADED(space, mark, address)                                                                                   \
-    if (WORDS == 1)                                                                                                    \
-        asm volatile("ld." space ".u32 %0, [%1];" : "=r"(got.x) : mark(address));                                      \
-    else if (WORDS == 2)                                                                                               \
-        asm volatile("ld." space ".v2.u32 {%0, %1}, [%2];" : "=r"(got.x), "=r"(got.y) : mark(address));                \
-    else                                                                                                               \
-        asm volatile("ld." space ".v4.u32 {%0, %1, %2, %3}, [%4];"                                                     \
-                     : "=r"(got.x), "=r"(got.y), "=r"(got.z), "=r"(got.w)                                              \
-                     : mark(address));
-#define STORED(space, mark, address)                                                                                   \
-    if (WORDS == 1)                                                                                                    \
-        asm volatile("st." space ".u32 [%0], %1;" ::mark(address), "r"(zero));                                         \
-    else if (WORDS == 2)                                                                                               \
-        asm volatile("st." space ".v2.u32 [%0], {%1, %1};" ::mark(address), "r"(zero));                                \
-    else                                                                                                               \
-        asm volatile("st." space ".v4.u32 [%0], {%1, %1, %1, %1};" ::mark(address), "r"(zero));
-
-template <int SPACE, int WORDS, bool DEPENDENT>
+template <int SPACE, bool DEPENDENT>
 static __device__ void requested(int rounds, unsigned zero, char *data, unsigned mask, unsigned at, unsigned apart,
-                                 unsigned tile, float *sink, long long *out)
+                                 float *sink, long long *out)
 {
     unsigned total = zero;
-    unsigned address = tile + (at & (ARRAY_BYTES - 1));
     u64 place = (u64)data + (at & mask);
     TIMED(
-        rounds, uint4 got = make_uint4(zero, zero, zero, zero);
-        if (SPACE == SHARED_LOAD) { LOADED("volatile.shared", "r", address) } else if (SPACE == SHARED_STORE) {
-            STORED("volatile.shared", "r", address)
-        } else if (SPACE == L1_LOAD) { LOADED("global.ca", "l", place + (DEPENDENT ? 0 : step * 2048)) } else if (SPACE == L2_LOAD) {
-            LOADED("global.cg", "l", place)
-        } else if (SPACE == STORE) { STORED("global", "l", place) } else if (SPACE == ADD) {
-            asm volatile("red.global.add.u32 [%0], %1;" ::"l"(place), "r"(zero));
-        } else asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(got.x) : "l"(place), "r"(zero));
-        if (DEPENDENT) {
-            address += got.x;
-            place += got.x;
-        } else {
-            total += got.x;
-            if (SPACE >= L2_LOAD || (SPACE == L1_LOAD && step == STEPS - 1)) {
-                at += apart;
-                place = (u64)data + (at & mask);
-            }
+        rounds, unsigned got = zero;
+        if (SPACE == L2_LOAD) asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(got) : "l"(place));
+        else if (SPACE == STORE) asm volatile("st.global.u32 [%0], %1;" ::"l"(place), "r"(zero));
+        else if (SPACE == WIDE_STORE)
+            asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(place), "r"(zero));
+        else asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(got) : "l"(place), "r"(zero));
+        if (DEPENDENT) place += got;
+        else {
+            total += got;
+            at += apart;
+            place = (u64)data + (at & mask);
         });
-    if (total + address + (unsigned)place == 123456789u)
+    if (total + (unsigned)place == 123456789u)
         *sink = (float)total;
 }
 
-#define REQUEST(space, words)                                                                                          \
-    case (space) * 8 + (words):                                                                                        \
-        dependent                                                                                                      \
-            ? requested<space, words, true>(rounds, zero, data, mask, at, apart, tile, sink, out)                      \
-            : requested<space, words, false>(rounds, zero, data, mask, at, apart, tile, sink, out);                    \
+#define REQUEST(space)                                                                                                 \
+    case space:                                                                                                        \
+        dependent ? requested<space, true>(rounds, zero, data, mask, at, apart, sink, out)                             \
+                  : requested<space, false>(rounds, zero, data, mask, at, apart, sink, out);                           \
         break;
 
-// Requests of warps whose lanes are `lane_bytes` apart and that are `warp_bytes` apart, STEPS a round: of shared memory,
-// and of a power of two of bytes in global memory, `mask` and one. Dependent ones wait for the answer of the one before.
-// Loads from L1 also go 2048 bytes further at each step of a round.
-extern "C" __global__ void requests(int space, int words, int dependent, int rounds, unsigned zero, unsigned lane_bytes,
+// Requests of warps whose lanes are `lane_bytes` apart and that are `warp_bytes` apart, STEPS a round, in a power of two
+// of bytes of global memory, `mask` and one. Dependent ones wait for the answer of the one before.
+extern "C" __global__ void requests(int space, int dependent, int rounds, unsigned zero, unsigned lane_bytes,
                                     unsigned warp_bytes, char *data, unsigned mask, float *sink, long long *out)
 {
-    __shared__ float4 array[ARRAY_BYTES / 16];
-    for (int i = threadIdx.x; i < ARRAY_BYTES / 16; i += blockDim.x)
-        array[i] = make_float4(zero, zero, zero, zero);
-    const unsigned tile = shared_address(array);
     const unsigned at = THREAD / 32 * warp_bytes + threadIdx.x % 32 * lane_bytes;
     const unsigned apart = gridDim.x * blockDim.x / 32 * warp_bytes;
-    switch (space * 8 + words) {
-        REQUEST(SHARED_LOAD, 1)
-        REQUEST(SHARED_LOAD, 2)
-        REQUEST(SHARED_LOAD, 4)
-        REQUEST(SHARED_STORE, 1)
-        REQUEST(SHARED_STORE, 2)
-        REQUEST(SHARED_STORE, 4)
-        REQUEST(L1_LOAD, 1)
-        REQUEST(L1_LOAD, 2)
-        REQUEST(L1_LOAD, 4)
-        REQUEST(L2_LOAD, 1)
-        REQUEST(L2_LOAD, 2)
-        REQUEST(L2_LOAD, 4)
-        REQUEST(STORE, 1)
-        REQUEST(STORE, 2)
-        REQUEST(STORE, 4)
-        REQUEST(ADD, 1)
-        REQUEST(FETCH_ADD, 1)
+    switch (space) {
+        REQUEST(L2_LOAD)
+        REQUEST(STORE)
+        REQUEST(WIDE_STORE)
+        REQUEST(FETCH_ADD)
     }
 }
 
@@ -301,25 +252,6 @@ extern "C" __global__ void straight_code(int passes, float *sink, long long *out
         *sink = value[0];
 }
 
-// The first steps of a cold kernel: a constant, then a word of global memory, then its code's next line.
-extern "C" __global__ void first_steps(const unsigned *data, float *sink, long long *out)
-{
-    __shared__ volatile unsigned kept[32];
-    const long long begin = clock64();
-    kept[threadIdx.x] = constants[threadIdx.x];
-    const long long constant = clock64();
-    unsigned got;
-    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(got) : "l"(data + threadIdx.x));
-    kept[threadIdx.x] = got;
-    const long long loaded = clock64();
-    if (threadIdx.x == 0) {
-        out[0] = constant - begin;
-        out[1] = loaded - constant;
-    }
-    if (kept[threadIdx.x] == 123456789u)
-        *sink = got;
-}
-
 // One thread chases pointers through `ring`, while the other blocks read a power of two `quads` of 16 bytes over and
 // over until it is done, and copy them where that is asked for: they note rounds of 32 accesses for clock cycles.
 extern "C" __global__ void loaded_latency(int copying, int steps, const char *ring, float4 *data, u64 quads,
@@ -361,24 +293,20 @@ extern "C" __global__ void loaded_latency(int copying, int steps, const char *ri
     stamp(out, 0, rounds, from, nanoseconds());
 }
 
-#if __CUDA_ARCH__ >= 800
-// Asynchronous copies, `depth` of them at a time that are then waited for: of 4 and 16 bytes by each thread, of `bytes` by
-// one thread of the block, and of as many back from shared memory.
-extern "C" __global__ void copies(int kind, int rounds, int depth, unsigned bytes, char *data, unsigned mask,
-                                  long long *out)
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// Bulk copies of `bytes` by one thread, each of which is waited for.
+extern "C" __global__ void bulk_copies(int rounds, unsigned bytes, char *data, unsigned mask, long long *out)
 {
     __shared__ __align__(128) char array[ARRAY_BYTES];
     __shared__ u64 barrier;
     const unsigned tile = shared_address(array), barred = shared_address(&barrier);
-    const unsigned apart = (kind < 2 ? gridDim.x * blockDim.x : gridDim.x) * bytes;
-    unsigned at = (kind < 2 ? THREAD : blockIdx.x) * bytes;
+    const unsigned apart = gridDim.x * bytes;
+    unsigned at = blockIdx.x * bytes;
     for (int i = threadIdx.x; i < ARRAY_BYTES / 16; i += blockDim.x)
         ((float4 *)array)[i] = make_float4(0, 0, 0, 0);
     if (threadIdx.x == 0)
         asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(barred));
-#if __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async;" ::: "memory");
-#endif
     __syncthreads();
     long long begin = 0, end = 0;
     u64 from = 0, to = 0;
@@ -388,45 +316,23 @@ extern "C" __global__ void copies(int kind, int rounds, int depth, unsigned byte
         from = nanoseconds();
         begin = clock64();
 #pragma unroll 1
-        for (int round = 0; round < rounds; ++round) {
-            if (kind < 2) {
-                for (int i = 0; i < depth; ++i, at += apart) {
-                    const unsigned target = tile + ((i * blockDim.x + threadIdx.x) * bytes & (ARRAY_BYTES - 1));
-                    if (kind == 0)
-                        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(target), "l"(data + (at & mask)));
-                    else
-                        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(data + (at & mask)));
-                }
-                asm volatile("cp.async.wait_all;" ::: "memory");
-            }
-#if __CUDA_ARCH__ >= 900
-            else if (kind == 2 && threadIdx.x == 0) {
-                asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barred), "r"(bytes * depth));
-                for (int i = 0; i < depth; ++i, at += apart)
-                    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                                 ::"r"(tile + (i * bytes & (ARRAY_BYTES - 1))), "l"(data + (at & mask)), "r"(bytes),
-                                 "r"(barred) : "memory");
+        for (int round = 0; round < rounds; ++round, at += apart)
+            if (threadIdx.x == 0) {
+                asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barred), "r"(bytes));
+                asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                             ::"r"(tile), "l"(data + (at & mask)), "r"(bytes), "r"(barred) : "memory");
                 unsigned ready = 0;
                 while (!ready)
                     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                                  : "=r"(ready) : "r"(barred), "r"(phase) : "memory");
                 phase ^= 1;
-            } else if (kind == 3 && threadIdx.x == 0) {
-                for (int i = 0; i < depth; ++i, at += apart)
-                    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(data + (at & mask)),
-                                 "r"(tile + (i * bytes & (ARRAY_BYTES - 1))), "r"(bytes) : "memory");
-                asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::: "memory");
             }
-#endif
-        }
         end = clock64();
         to = nanoseconds();
     }
     stamp(out, begin, end, from, to);
 }
-#endif
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Sums of a product, as operands, and by their numbers in its text.
 #define SUMS_4(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
 #define SUMS_16(i) SUMS_4(i), SUMS_4(i + 4), SUMS_4(i + 8), SUMS_4(i + 12)
@@ -454,7 +360,6 @@ extern "C" __global__ void copies(int kind, int rounds, int depth, unsigned byte
 PRODUCT(f16_64, 32, "m64n64k16.f32.f16.f16", "%32, %33, 1, 1, 1, 0, 0")
 PRODUCT(f16_128, 64, "m64n128k16.f32.f16.f16", "%64, %65, 1, 1, 1, 0, 0")
 PRODUCT(f16_256, 128, "m64n256k16.f32.f16.f16", "%128, %129, 1, 1, 1, 0, 0")
-PRODUCT(tf32_128, 64, "m64n128k8.f32.tf32.tf32", "%64, %65, 1, 1, 1")
 
 #define GROUP(number, form, registers)                                                                                 \
     case number: {                                                                                                     \
@@ -496,7 +401,6 @@ extern "C" __global__ void group_products(int kind, int rounds, int depth, float
         GROUP(0, f16_64, 32)
         GROUP(1, f16_128, 64)
         GROUP(2, f16_256, 128)
-        GROUP(3, tf32_128, 64)
     }
 }
 #endif
