@@ -18,7 +18,7 @@ from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.entries import sole_entry
 from gpuprof.kernels.header import LAUNCH_VARIABLES
-from gpuprof.kernels.kernel import Kernel, Launch
+from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.kernels.paths import Source
 from gpuprof.kernels.preprocessing import joined
 from gpuprof.kernels.shape import check_block
@@ -64,19 +64,45 @@ def given_call(
     said: HeaderKeywords,
     folder: Path,
 ) -> "Call":
-    """A call by its arguments, with what the keywords say of its work and bounds."""
+    """A call by its arguments, with what the keywords say of its work and bounds.
+
+    A list of arrays is an array of their addresses: each is an array of the operation under a number.
+    """
     from gpuprof.problems.by_value import read_call
 
-    return read_call(
+    lists = {
+        key: tuple(f"{key}_{number}" for number in range(len(value)))
+        for key, value in args.items()
+        if isinstance(value, list) and value
+    }
+    read = read_call(
         name,
-        args,
-        expect,
+        _without_lists(args, lists),
+        _without_lists(expect, lists),
         folder,
         relative=said.get("relative"),
         absolute=said.get("absolute"),
         flops=said.get("flops"),
         nbytes=said.get("bytes"),
     )
+    return replace(read, lists=lists)
+
+
+def _without_lists(given: Mapping[str, Any], lists: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """What is given by name, each of a list by its own."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        names = lists.get(name, (name,))
+        values = value if name in lists else [value]
+        if not isinstance(values, list) or len(values) != len(names):
+            raise InputError(f"{name} is a list of {len(names)} arrays.", fix="Expect a list of as many.")
+        found |= zip(names, values, strict=True)
+    return found
+
+
+def address_tables(call: "Call") -> dict[str, Workspace]:
+    """The arrays of addresses among a call's arguments."""
+    return {name: Workspace((str(len(of)),), "i64", of) for name, of in call.lists.items()}
 
 
 def call_request(
@@ -92,7 +118,7 @@ def call_request(
         raise InputError("A call has no launch.", fix="Give grid and block.")
     files = _read(sources)
     read = given_call(next(iter(files)).stem, _without_views(args, launch), expect, said, folder)
-    ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(args))
+    ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(args), address_tables(read))
     request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
     return replace(request, selections=launched(ladder, launch, read.integers))
 
@@ -122,7 +148,7 @@ def bare_ladder(
         if name not in operation.argument_names:
             known = ", ".join(operation.argument_names)
             raise InputError(f"{operation.name} has no argument {name!r}.", fix=f"It has {known}.")
-    return _bare_ladder(_read(sources), launch, operation, dtype, names)
+    return _bare_ladder(_read(sources), launch, operation, dtype, names, {})
 
 
 def launched(
@@ -145,9 +171,10 @@ def _bare_ladder(
     operation: Operation,
     dtype: str,
     arguments: tuple[str, ...],
+    workspace: Mapping[str, Workspace],
 ) -> Ladder:
     made = [
-        _bare(path, content, rung, launch, operation, dtype, arguments)
+        replace(_bare(path, content, rung, launch, operation, dtype, arguments), workspace=workspace)
         for rung, (path, content) in enumerate(files.items())
     ]
     return Ladder(operation, tuple(made))

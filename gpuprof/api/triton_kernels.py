@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import LaunchValue, given_call
+from gpuprof.api.calling import LaunchValue, address_tables, given_call
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
@@ -136,6 +136,8 @@ class _Given:
         for name in (*function.arguments, *function.constants):
             if name in arrays:
                 values[name] = ArrayOf(ELEMENT_TYPES[arrays[name].dtype].numpy)
+            elif name in self.call.lists:
+                values[name] = ArrayOf("int64")
             elif name in meta:
                 value = meta[name]
                 values[name] = value.item() if hasattr(value, "item") else value  # a number of NumPy's
@@ -185,7 +187,7 @@ def _selection(
         f"triton_scratch_{number}": Workspace((str(nbytes * blocks[0] * blocks[1] * blocks[2]),), "u8")
         for number, nbytes in enumerate(code.scratch_bytes)
         if nbytes
-    }
+    } | address_tables(read)
     names = (f"triton_scratch_{number}" for number in range(len(code.scratch_bytes)))
     hidden = [name if name in workspace else "0" for name in names]
     x, y, z = map(str, blocks)

@@ -52,11 +52,12 @@ class LaunchStep:
 class Workspace:
     """An array that belongs to the kernel and not to the operation: what one launch leaves for the next.
 
-    Nobody initialises it.
+    Nobody initialises it, unless it holds `addresses`: of these arrays, of each as many, evenly spaced.
     """
 
     shape: tuple[str, ...]
     dtype: str
+    addresses: tuple[str, ...] = ()
 
 
 #: In the place of a launch where the chosen kernel has one.

@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 #: More launches than anybody writes down one by one; the driver queues a case's as a whole.
 MOST_LAUNCHES = 64
+#: What an array of addresses may be called to hold.
+ADDRESS_TYPES = ("u64", "i64")
 #: Fields of a header that say of one launch what each of several says of itself.
 _OF_ONE_LAUNCH = ("launch", "entry", "arguments")
 
@@ -92,16 +94,21 @@ def placeholder(reader: TableReader, steps: Sequence[LaunchStep], integers: Mapp
 
 def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Workspace]:
     """The tables `[workspace.NAME]`."""
-    arrays = {}
+    arrays: dict[str, Workspace] = {}
     for name, entry in reader.named_sections("workspace"):
         if name in operation.argument_names:
             raise reader.error(f"workspace.{name}", f"is the name of something that {operation.name} has")
-        shape = entry.strings("shape")
+        addresses = entry.strings("addresses", [])
+        for array in addresses:
+            if array not in (*operation.arrays, *arrays):
+                raise entry.error("addresses", f"names {array!r}, which is no array of {operation.name}")
+        shape = entry.strings("shape", [str(len(addresses))] if addresses else None)
         if not shape:
             raise entry.error("shape", "must be one or more formulas")
-        dtype = entry.choice("dtype", (*OF_RUN, *ELEMENT_TYPES), REAL)
+        kinds = ADDRESS_TYPES if addresses else (*OF_RUN, *ELEMENT_TYPES)
+        dtype = entry.choice("dtype", kinds, ADDRESS_TYPES[0] if addresses else REAL)
         entry.finish()
-        arrays[name] = Workspace(shape, dtype)
+        arrays[name] = Workspace(shape, dtype, addresses)
     return arrays
 
 

@@ -131,14 +131,14 @@ def configure(
             }
             for name, spec in kernel.tensor_maps.items()
         }
-        workspace = tuple(
-            _array_of(name, array, shared, kernel, problem) for name, array in kernel.workspace.items()
-        )
+        arrays = {spec.name: spec for spec in problem.arrays}
+        for name, array in kernel.workspace.items():
+            arrays[name] = _array_of(name, array, shared, kernel, problem, arrays)
+        workspace = tuple(arrays[name] for name in kernel.workspace)
     except ExpressionError as error:
         raise CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.") from error
     for launch in launches:
         _check_limits(launch, kernel, device)
-    arrays = {spec.name: spec for spec in (*problem.arrays, *workspace)}
     tensor_maps = tuple(
         make_tensor_map(name, spec, lists[name], arrays.__getitem__)
         for name, spec in kernel.tensor_maps.items()
@@ -190,12 +190,28 @@ def _launch_of(
 
 
 def _array_of(
-    name: str, array: Workspace, values: Mapping[str, int], kernel: Kernel, problem: Problem
+    name: str,
+    array: Workspace,
+    values: Mapping[str, int],
+    kernel: Kernel,
+    problem: Problem,
+    others: Mapping[str, ArraySpec],
 ) -> ArraySpec:
     shape = tuple(evaluate(text, values) for text in array.shape)
     if min(shape) < 1:
         raise CaseSkipped(f"The workspace {name} of {kernel.id} would have the shape {shape}.")
-    return ArraySpec(name, shape, of_run(array.dtype, problem.dtype), "out")
+    made = ArraySpec(name, shape, of_run(array.dtype, problem.dtype), "in" if array.addresses else "out")
+    if not array.addresses:
+        return made
+    each = made.elements // len(array.addresses)
+    held = [others[other] for other in array.addresses]
+    if each * len(held) != made.elements or any(other.elements % each for other in held):
+        raise CaseSkipped(
+            f"{name} of {kernel.id} has {made.elements} elements, which are no addresses of equal parts of"
+            f" {', '.join(array.addresses)}."
+        )
+    steps = [(other.name, part * (other.nbytes // each)) for other in held for part in range(each)]
+    return replace(made, addresses=tuple(steps))
 
 
 def _check_limits(launch: OneLaunch, kernel: Kernel, device: Device) -> None:

@@ -37,6 +37,7 @@ class ModuleSymbol:
 
     Args:
         dtype: Element type of a scalar of the operation; empty for an integer, as wide as the variable.
+        is_output: Whether the variable stands for an array that kernels write, and that no argument names.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ModuleSymbol:
     is_address: bool = False
     number: int | float = 0
     dtype: str = ""
+    is_output: bool = False
 
     def content(self, nbytes: int, read: Callable[[str], bytes], address: Callable[[str], int]) -> bytes:
         """What the host would copy to a variable of so many bytes.
@@ -67,7 +69,7 @@ class ModuleSymbol:
             if not -(2 ** (bits - 1)) <= self.number < 2**bits:
                 raise ExpressionError(f"{self.number} needs more than the {nbytes} bytes of {self.name}")
             content = (int(self.number) % 2**bits).to_bytes(nbytes, "little")
-        if len(content) > nbytes:
+        if len(content) > nbytes or (self.is_output and len(content) < nbytes):
             raise ExpressionError(f"{self.array} has {len(content)} bytes, and {self.name} {nbytes}")
         return content
 
@@ -128,8 +130,10 @@ def symbol_complaint(kernel: Kernel, operation_arrays: Mapping[str, str], known:
             if array not in (*operation_arrays, *kernel.workspace):
                 return f"{name} is {value!r}, and no array is called {array!r}"
         elif value in operation_arrays:
-            if operation_arrays[value] == "out":
-                return f"{name} is {value!r}, which holds nothing before a kernel runs"
+            if operation_arrays[value] == "out" and _is_argument(value, kernel):
+                return (
+                    f"{name} is {value!r}, which is an argument too, and holds nothing before a kernel runs"
+                )
         elif value not in known:
             try:
                 unknown = sorted(variables(value) - set(known))
@@ -147,13 +151,18 @@ def symbols_of(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> t
         if value.startswith("&"):
             made.append(ModuleSymbol(name, value.removeprefix("&").strip(), is_address=True))
         elif value in problem.operation.arrays:
-            made.append(ModuleSymbol(name, value))
+            writes = problem.array(value).is_output and not _is_argument(value, kernel)
+            made.append(ModuleSymbol(name, value, is_output=writes))
         elif value in problem.operation.scalars:
             number = problem.rounded(value)
             made.append(ModuleSymbol(name, number=number, dtype=problem.scalar_type(value)))
         else:
             made.append(ModuleSymbol(name, number=evaluate(value, values)))
     return tuple(made)
+
+
+def _is_argument(array: str, kernel: Kernel) -> bool:
+    return any(re.search(rf"\b{array}\b", text) for step in kernel.steps for text in step.arguments)
 
 
 def variable_named(name: str, variables_of_module: Iterable[str]) -> str | None:

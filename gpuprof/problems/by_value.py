@@ -5,7 +5,7 @@
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
@@ -37,13 +37,18 @@ Tolerance = float | Mapping[str, float] | None
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One computation, told by its arguments."""
+    """One computation, told by its arguments.
+
+    Args:
+        lists: Arguments that are arrays of addresses, with the arrays that these are of.
+    """
 
     operation: Operation
     sizes: tuple[int, ...]
     dtype: str
     scalars: Mapping[str, float]
     integers: Mapping[str, int]
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_call(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A problem: an operation with its sizes, element type, scalars and options."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ class ArraySpec:
         shape: Extents as stored: elements along the last one are neighbours.
         unread: Of one that kernels may read for other scalars, why not for these, as the rest of a sentence
             after `though`; empty for any other.
+        addresses: Of one that holds addresses, of which array each is, and how many bytes behind its start.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ArraySpec:
     dtype: str
     role: Role = "in"
     unread: str = ""
+    addresses: tuple[tuple[str, int], ...] = ()
 
     @property
     def elements(self) -> int:
@@ -46,6 +48,12 @@ class ArraySpec:
     @property
     def nbytes(self) -> int:
         return self.elements * ELEMENT_TYPES[self.dtype].nbytes
+
+    def table(self, address: Callable[[str], int]) -> "Array":
+        """The addresses that it holds, by where each array starts."""
+        import numpy as np
+
+        return np.array([address(name) + offset for name, offset in self.addresses], np.uint64)
 
     @property
     def is_read(self) -> bool:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from declared_sources import COMPACTION, ROWS, SYMBOLS
+from declared_sources import ADDRESSES, COMPACTION, ROWS, SYMBOLS
 from module_sources import KERNEL, OPERATION, write_modules
 from unit_support import gpuprof
 
@@ -168,13 +168,17 @@ def test_two_gpus_are_searched_side_by_side(tmp_path):
     [
         (COMPACTION, ("] = x[i]", "] = max(x[i], 3)"), "incorrect", "of y, in whatever order, are wrong: 3"),
         (ROWS, ("", ""), "ok", ""),
+        (ADDRESSES, ("", ""), "ok", ""),
+        (ADDRESSES, ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),
+        (ADDRESSES, ("ends[0][row]", "ends[0][row / 2]"), "incorrect", "elements of sums"),
         (SYMBOLS, ("", ""), "ok", ""),
         (SYMBOLS, ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
     ],
 )
 def test_what_a_header_says_of_results_and_variables(tmp_path, source, change, outcome, words):
     (tmp_path / "k.cu").write_text(source.replace(*change) if change[0] else source)
-    _, run = emulated(tmp_path, "run", "k.cu", "--sizes", "4096")
+    sizes = ("--sizes", "4096") if 'dimensions = ["n"]' in source else ()
+    _, run = emulated(tmp_path, "run", "k.cu", *sizes)
     (case,) = run.cases
     assert case.outcome == outcome, case.reason
     assert words in (case.reason or "")

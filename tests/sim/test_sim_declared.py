@@ -3,7 +3,7 @@
 """What a header can say of inputs, checks and arguments, executed: one file a row."""
 
 import pytest
-from declared_sources import COMPACTION, ROWS, SPMV, SYMBOLS
+from declared_sources import ADDRESSES, COMPACTION, ROWS, SPMV, SYMBOLS
 from problem_support import measured_file
 
 
@@ -28,6 +28,11 @@ from problem_support import measured_file
             "uint *words`, a pointer, and bytes is an array of",
         ),
         (SYMBOLS, ("count =", "nothing ="), "failed", "sets nothing, and k.cu has no such variable"),
+        (ADDRESSES, ("", ""), "ok", ""),
+        (ADDRESSES, ("ends[0][row]", "ends[0][row / 2]"), "incorrect", "elements of sums"),
+        (ADDRESSES, ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),
+        (ADDRESSES, ("each[9]", "each[10]"), "failed", "sums has 36 bytes, and of::each 40"),
+        (ADDRESSES, ('["rows"], addr', '["rows + 1"], addr'), "skipped", "no addresses of equal parts of x"),
         (ROWS, ("i - 1, 0", "i - 2, 0"), "incorrect", "of 600 elements of y are wrong: in ascending order"),
         (
             ROWS,

@@ -53,6 +53,24 @@ def axpy(**changed):
     return gpuprof.profile(**given)
 
 
+@pytest.mark.parametrize(("other", "outcome"), [(1, "ok"), (0, "incorrect")])
+def test_a_list_of_arrays_is_an_array_of_their_addresses(other, outcome):
+    code = """__global__ void twice(float *const *y, const float *const *x, int n) {
+        y[blockIdx.x][threadIdx.x] = 2 * x[blockIdx.x ? OTHER : 0][threadIdx.x]; }"""
+    parts = [X[:64], X[100:164]]
+    run = gpuprof.profile(
+        gpuprof.Source(code.replace("OTHER", str(other)), "twice"),
+        args={"y": [None, None], "x": parts, "n": 64},
+        expect={"y": [2 * part for part in parts]},
+        grid=2,
+        block="n",
+        device="sim:h200",
+    )
+    assert run.case().outcome == outcome
+    with pytest.raises(gpuprof.InputError, match="y is a list of 2 arrays"):
+        axpy(args={"n": 1000, "a": 2.0, "x": X, "y": [X, X]}, expect={"y": X})
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where arrays lie while they are measured."""

@@ -71,6 +71,8 @@ class ProblemArrays:
         for name, array in host.items():
             self._initial.get(name, self._buffers[name]).upload(array)
         self._workspace: dict[str, DeviceBuffer] = {}
+        #: Those of it that hold addresses.
+        self._tables: dict[str, ArraySpec] = {}
         self._textures = CaseTextures((), self.address)
         self._inputs = [spec.name for spec in problem.arrays if not spec.is_output]
         self.expected = ExpectedOutputs(code_for, problem, self._key, self._buffers, self._initial)
@@ -104,6 +106,7 @@ class ProblemArrays:
             self._workspace.popitem()[1].free()
         for spec in specs:
             self._workspace[spec.name] = DeviceBuffer(spec.nbytes)
+        self._tables = {spec.name: spec for spec in specs if spec.addresses}
 
     def make_textures(self, textures: Sequence[Texture]) -> None:
         self._textures.free()
@@ -112,7 +115,8 @@ class ProblemArrays:
 
     @property
     def workspace(self) -> tuple[DeviceBuffer, ...]:
-        return tuple(self._workspace.values())
+        """Arrays of the kernel that it may write."""
+        return tuple(buffer for name, buffer in self._workspace.items() if name not in self._tables)
 
     @property
     def given(self) -> tuple[DeviceBuffer, ...]:
@@ -130,6 +134,8 @@ class ProblemArrays:
     def content(self, name: str) -> bytes:
         """What an array holds before a kernel runs."""
         spec = self.problem.array(name)
+        if not spec.is_read:
+            return bytes([POISON]) * spec.nbytes
         held = self._initial.get(name) or self._buffers[name]
         return bytes(held.download(numpy_dtype(spec.dtype), count=spec.elements).tobytes())
 
@@ -164,8 +170,10 @@ class ProblemArrays:
         self._mend()
         for buffer in self.given:
             buffer.poison_guards()
-        for buffer in self._workspace.values():
+        for buffer in self.workspace:
             buffer.fill(POISON)
+        for name, spec in self._tables.items():
+            self._workspace[name].upload(spec.table(self.address))
         for spec in self.problem.outputs:
             if spec.is_read:
                 self._buffers[spec.name].copy_from(self._initial[spec.name])

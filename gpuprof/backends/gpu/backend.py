@@ -208,6 +208,7 @@ class GpuBackend(Backend):
         with LoadedCase(case, compiled, arrays, self.device, self._context.stream) as loaded:
             arrays.prepare()
             loaded.queue()
+            loaded.deliver()
             self._context.synchronize()
             return arrays.outputs()
 

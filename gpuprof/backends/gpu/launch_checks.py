@@ -80,11 +80,12 @@ class LaunchChecks:
         device: Device | None = None,
         deliver: Callable[[], None] | None = None,
     ) -> None:
-        #: Queues that a library's result is copied to the output, where it lies elsewhere.
-        self.deliver = deliver or _nothing
+        #: Queues that a result is copied to the output, where it lies elsewhere.
+        self.deliver = deliver or (case.deliver if case else _nothing)
         self._arrays = arrays
         self._stream = stream
         self._variables = case.variables if case else None
+        self._delivered: frozenset[str] = case.delivered if case else frozenset()
         self._code = code_for("f32", None)
         self._shared: KeptSharedMemory | None = None
         if case and device and case.uses_shared:
@@ -134,12 +135,15 @@ class LaunchChecks:
         So it is with lists that launches append to.
         """
         checks = self._arrays.problem.checks.values()
-        return bool(self._restored) and any(check.unordered for check in checks)
+        appends = any(check.unordered for check in checks) or self._delivered.intersection(self._restored)
+        return bool(self._restored and appends)
 
     def restore(self) -> None:
         """Queue that arrays which are read and written hold what they held at first."""
         for name in self._restored:
             self._arrays.restore(name, self._stream)
+        if self._delivered and self._variables:
+            self._variables.queue_restore(self._code)
 
     @property
     def around(self) -> Around:

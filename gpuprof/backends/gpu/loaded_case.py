@@ -14,7 +14,14 @@ import numpy as np
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, LoadedModule, copy_on_device, upload
+from gpuprof.backends.gpu.context import (
+    Arguments,
+    DeviceBuffer,
+    LoadedModule,
+    copy_on_device,
+    queue_copy,
+    upload,
+)
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
@@ -176,6 +183,17 @@ class LoadedCase:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._release()
+
+    @property
+    def delivered(self) -> frozenset[str]:
+        """Arrays that it writes, and for which variables of the module stand."""
+        return frozenset(symbol.array for symbol, _, _ in self._symbols if symbol.is_output)
+
+    def deliver(self) -> None:
+        """Queue that they hold what these variables do."""
+        for symbol, address, nbytes in self._symbols:
+            if symbol.is_output:
+                queue_copy(self._arrays.address(symbol.array), address, nbytes, self._stream)
 
     @property
     def variables(self) -> ModuleVariables | None:

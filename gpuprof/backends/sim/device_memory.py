@@ -49,9 +49,12 @@ def device_memory(
     that is None. Arrays lie as the driver places them where no memory is given.
     """
     memory = memory or GlobalMemory()
-    buffers = {}
+    buffers: dict[str, Buffer] = {}
     for spec in (*case.problem.arrays, *case.workspace):
-        content = initial_content(spec, inputs, unread)
+        if spec.addresses:
+            content = spec.table(lambda array: buffers[array].address)
+        else:
+            content = initial_content(spec, inputs, unread)
         is_input = content is inputs.get(spec.name)
         buffers[spec.name] = memory.allocate(
             content, spec.name, read_only=not spec.is_output, adopts=not is_input

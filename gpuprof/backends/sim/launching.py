@@ -45,6 +45,9 @@ def run_launch(
 ) -> LaunchResult:
     """Run one launch of a case; `how` are other arguments of `launch`."""
     contents = symbol_contents(program, one, memory, buffers)
+    for symbol in one.symbols:
+        if symbol.is_output and (name := variable_named(symbol.name, contents)):
+            memory.variables[program.interface.module, name] = buffers[symbol.array]
     return launch(
         with_symbols(program, contents),
         one.grid,

@@ -95,7 +95,8 @@ class TracedCase:
         inputs = self._backend.references_of(self._problem).inputs
         # A kernel that may read what its operation forbids is judged with numbers there.
         unread = None if self._case.kernel.poison_inout else 1.0
-        specs = {spec.name: spec for spec in (*self._problem.arrays, *self._case.workspace)}
+        every = (*self._problem.arrays, *self._case.workspace)
+        specs = {spec.name: spec for spec in every if not spec.addresses}
         memory, buffers = device_memory(self._case, inputs, unread, GlobalMemory(_APART))
         whole = all(sample is None for sample in samples)
         builds_on = any(spec.is_read for spec in self._problem.outputs)
