@@ -12,9 +12,10 @@ from functools import cached_property
 from math import ceil, prod
 
 from gpuprof.analysis import counts, numbers
+from gpuprof.analysis.in_flight import flight, resident
 from gpuprof.analysis.kinds import blocks_of, is_reference, waves
 from gpuprof.analysis.limiter import Limiter, launch_overhead, limiter_of
-from gpuprof.analysis.limits import Floor, Limits, flight, limits_of, resident
+from gpuprof.analysis.limits import Floor, Limits, limits_of
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import status_of

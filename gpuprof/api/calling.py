@@ -16,11 +16,11 @@ from gpuprof.files import read_input
 from gpuprof.kernels.built_files import BuiltFile, built_of_ptx, read_built
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.compiler_options import joined
 from gpuprof.kernels.entries import sole_entry
-from gpuprof.kernels.header import LAUNCH_VARIABLES
+from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch, Workspace
 from gpuprof.kernels.paths import Source
-from gpuprof.kernels.preprocessing import joined
 from gpuprof.kernels.shape import check_block
 from gpuprof.kernels.texture import texture_specs
 from gpuprof.measure.request import Request, Selection, make_request, select

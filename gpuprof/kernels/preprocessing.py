@@ -1,135 +1,17 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel file is compiled with, from its header and the command line: options, folders, macros.
-
-Of the compiler's options a kernel file may ask for those that only decide over its own code. NVRTC also
-writes files (`--create-pch`, `--time`, `--fdevice-time-trace`), reads them (`-I`, `--pre-include`) and passes
-options on (`--ptxas-options`). A kernel file may come from anybody, so that what is not known here is
-refused, spelt as it may be.
-"""
+"""What a kernel file is preprocessed with, from its header and the command line: folders and macros."""
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
-from gpuprof.cuda_source.brackets import without_template_lists
-from gpuprof.cuda_source.functions import template_names
-from gpuprof.cuda_source.masking import DIRECTIVE, line_of, masked
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.tables import TableReader, is_identifier, is_integer
-
-_NAME = r"[A-Za-z_]\w*"
-_BOOL = "=(?:true|false)"
-_NUMBERS = r"=\d{1,6}(?:,\d{1,6}){0,99}"
-#: Long names, behind one dash or two, by what may follow.
-_LONG = {
-    "": (
-        *("use_fast_math", "extra-device-vectorization", "restrict", "device-as-default-execution-space"),
-        *("default-device", "device-int128", "device-float128", "device-debug", "generate-line-info"),
-        *("lineinfo", "disable-warnings", "Wreorder", "display-error-number", "err-no"),
-        *("no-display-error-number", "no-err-no"),
-    ),
-    _BOOL: (
-        *("ftz", "prec-div", "prec-sqrt", "fmad", "builtin-move-forward", "builtin-initializer-list"),
-        *("brief-diagnostics", "brief-diag", "modify-stack-limit", "device-stack-protector"),
-    ),
-    _NUMBERS: ("diag-suppress", "diag-warn", "diag-error"),
-    r"=\d{1,3}": ("maxrregcount",),
-    r"=c\+\+\d\d": ("std",),
-    "=on": ("dopt",),
-    "=inline": ("optimization-info", "opt-info"),
-    "=reorder": ("Werror", "warning-as-error"),
-}
-_ALLOWED = re.compile(
-    "|".join(
-        (
-            *(f"--?(?:{'|'.join(map(re.escape, names))}){value}" for value, names in _LONG.items()),
-            rf"(?:-D ?|--define-macro=){_NAME}(?:=[^\r\n\0]*)?",
-            rf"(?:-U ?|--undefine-macro=){_NAME}",
-            "-[Gw]",
-        )
-    ),
-    re.ASCII,
-)
-#: Those whose value may be the next entry of the list, and what joins the two.
-_SEPARATE = {
-    **dict.fromkeys(("-D", "-U"), ""),
-    **dict.fromkeys(("--define-macro", "--undefine-macro", "--maxrregcount", "-maxrregcount"), "="),
-}
-#: For the message: what the allowed ones are for.
-ALLOWED_TEXT = (
-    "A header may set macros (-D, -U), mathematics (--use_fast_math, --ftz, --prec-div, --prec-sqrt, --fmad),"
-    " --maxrregcount=N, --std=c++NN, -G, -lineinfo, --restrict, --extra-device-vectorization,"
-    " -default-device and which warnings show. Others may read or write files; folders of"
-    " headers are typed: -I DIR."
-)
-
-
-def refused_option(options: Sequence[str]) -> str | None:
-    """The first of joined options that a kernel file may not ask for; None where all are fine."""
-    return next((option for option in options if _ALLOWED.fullmatch(option) is None), None)
-
-
-def joined(options: Sequence[str]) -> tuple[str, ...]:
-    """Options, each with its value where that is an entry of its own."""
-    entries = iter(options)
-    return tuple(
-        option if (joint := _SEPARATE.get(option)) is None else option + joint + next(entries, "")
-        for option in entries
-    )
-
-
-#: Words that a declaration of an integer begins with, in front of its name.
-_INTEGER = r"(?:int|unsigned|long|short|char|bool|auto|size_t|u?int(?:8|16|32|64)?(?:_t)?|uint)"
-_DECLARED = re.compile(rf"\b{_INTEGER}\s+(?:const\s+)?(?P<name>\w+)\s*[=,;)({{\[]")
-
-
-@lru_cache(maxsize=16)
-def own_names(source: str) -> frozenset[str]:
-    """Names that a source gives a meaning of its own: its templates' parameters, types, and macros.
-
-    Such a name is not made a macro: `template <int BM>` could not be read, and `#define real float` wins.
-    """
-    code = masked(source)
-    defined = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", code, re.MULTILINE)
-    unless = re.findall(r"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*)(\w+)", code, re.MULTILINE)
-    types = re.findall(r"\busing\s+(\w+)\s*=", code)
-    types += re.findall(r"\btypedef\b[^;{}()]{0,200}?\b(\w+)\s*;", code)
-    return frozenset((*types, *(set(defined) - set(unless)))) | template_names(source)
-
-
-def clash(source: str, names: Iterable[str]) -> tuple[str, int] | None:
-    """A parameter of the header's that the source gives a value itself, and on which line; None for none.
-
-    Both cannot be: the source's value would win over the one that the launch is worked out with. What stands
-    between `#ifndef NAME` and `#endif` is a default, and fine.
-    """
-    code = masked(source)
-    plain, _ = without_template_lists(code)
-    # What a hundred names are looked for in is short.
-    directives = "\n".join(match[0] for match in DIRECTIVE.finditer(code))
-    declared = {match["name"] for match in _DECLARED.finditer(plain)}
-    templates = template_names(source)
-    for name in names:
-        if re.search(
-            rf"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*){name}\b", directives, re.MULTILINE
-        ):
-            continue
-        macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}\b"
-        if re.search(macro, directives, re.MULTILINE):
-            found = re.search(macro, code, re.MULTILINE)
-        elif name in declared and name not in templates:
-            found = next((match for match in _DECLARED.finditer(code) if match["name"] == name), None)
-        else:
-            continue
-        return name, line_of(code, found.start()) if found else 1
-    return None
-
 
 #: Macros that every kernel gets.
 OWN_MACROS = ("real", "BLOCK_X", "BLOCK_Y", "BLOCK_Z")

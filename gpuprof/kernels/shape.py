@@ -13,7 +13,7 @@ from gpuprof.errors import CaseSkipped, InputError
 from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
-from gpuprof.kernels.preprocessing import own_names
+from gpuprof.kernels.own_names import own_names
 from gpuprof.kernels.symbols import ArrayPart, ModuleSymbol, part_of, symbols_of
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.kernels.texture import Texture, make_texture

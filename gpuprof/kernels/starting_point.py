@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from gpuprof.cuda_source.masking import masked
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.entries import base_name
-from gpuprof.kernels.header import LAUNCH_VARIABLES, header_end
+from gpuprof.kernels.header import header_end
+from gpuprof.kernels.header_checks import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch, LaunchStep
 from gpuprof.kernels.preprocessing import OWN_MACROS
 from gpuprof.operation import Operation

@@ -15,7 +15,7 @@ from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
-from gpuprof.measure.executors import TURNED_OFF, Explainer, question_of
+from gpuprof.measure.explaining import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.process import HERE, worth_another_try
 from gpuprof.measure.protocol import (
     Measure,

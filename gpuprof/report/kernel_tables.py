@@ -3,6 +3,7 @@
 """What a kernel's card folds away, a column a size: figures, counters, shares, and what its header claims."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.figure import Figure, Subject
@@ -10,6 +11,7 @@ from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import blocks_of
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.models import REASONS, reasons_text, stalled
+from gpuprof.devices.occupancy import occupancy_limits
 from gpuprof.report.case_table import cell_of, format_block, missing, modelled_cell, outcome_of
 from gpuprof.report.document import (
     Cell,
@@ -59,6 +61,7 @@ def kernel_figures(
     cases = [rung.case for _, rung in found]
     yield from _claims(found, record.after or before or "")
     yield _figures(run, found)
+    yield from _occupancy(run, *found[-1])
     for ladder, rung in reversed(found):
         size = ladder.size.heading
         yield from _modelled(rung.case, size)
@@ -125,6 +128,26 @@ def _figures(run: Run, found: Found) -> Table:
     others = sum(len(rung.cases) - 1 for _, rung in found)
     note = f", best block of each size; {others} more in the tables of all cases" if others else ""
     return Table((Column("Size", right=False), *_sizes(found)), tuple(rows), f"Figures{note}")
+
+
+def _occupancy(run: Run, ladder: SizeLadder, rung: Rung) -> Iterator[Table]:
+    """How the theoretical occupancy of the largest size follows from what a block takes."""
+    case = rung.case
+    if case.resources is None or case.occupancy is None:
+        return
+    limits = occupancy_limits(
+        run.devices[case.device],
+        threads_per_block=prod(case.block),
+        registers_per_thread=case.resources.registers_per_thread,
+        shared_bytes_per_block=case.resources.shared_bytes,
+    )
+    rows = (
+        Row((Cell(one.name), Cell("any" if one.blocks is None else f"{one.blocks}"), Cell(one.reckoned)))
+        for one in limits
+    )
+    held = f"{numbers.percent(case.occupancy.theoretical_pct)}, limited by {case.occupancy.limiter}"
+    columns = (Column("Limit", right=False), Column("Blocks an SM"), Column("Because", right=False, folds=30))
+    yield Table(columns, tuple(rows), f"Theoretical occupancy at {ladder.size.heading}: {held}")
 
 
 def _row(cases: Sequence[Measurement], label: str, term: str, read: Callable[[Measurement], Cell]) -> Row:

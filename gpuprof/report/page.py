@@ -14,7 +14,7 @@ from gpuprof.analysis.banner import Banner, Level
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limits import rate_sources
-from gpuprof.analysis.roofline import Roofline, build_roofline
+from gpuprof.analysis.roofline import build_roofline
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.report.answer_text import reasons
@@ -69,7 +69,6 @@ class GroupView:
     sizes: tuple[SizeView, ...]
     opened: int
     scaling_chart: ChartView | None
-    roofline: Roofline | None
     roofline_chart: ChartView | None
     parameters: tuple[Content, ...]
 
@@ -180,7 +179,6 @@ def _group_view(
         sizes=tuple(sizes),
         opened=fast[-1] if fast else len(sizes) - 1,
         scaling_chart=add(scaling) if scaling else None,
-        roofline=roofline,
         roofline_chart=add(roofline_chart(run, group, roofline, anchors, telling)) if roofline else None,
         parameters=tuple(sweep_content(run, group, briefly=False)),
     )

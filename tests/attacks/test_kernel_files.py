@@ -13,7 +13,8 @@ from hurried_clock import soon
 from gpuprof.cuda_source.confined import confined
 from gpuprof.errors import CompileError, ExitCode, HeaderError
 from gpuprof.kernels.catalog import load_kernels
-from gpuprof.kernels.preprocessing import joined, parse_preprocessing
+from gpuprof.kernels.compiler_options import joined
+from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.toolchain.complaints import without_foreign_lines
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 from gpuprof.toolchain.nvrtc_program import make_program

@@ -17,8 +17,8 @@ from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.smaller_sizes import smaller_problems
 from gpuprof.measure import executors
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.executors import Explainer, question_of
 from gpuprof.measure.explain import OutOfTime, time_limit
+from gpuprof.measure.explaining import Explainer, question_of
 from gpuprof.measure.protocol import Explained, Open, Opened, Question, WorkerDied
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification

@@ -52,6 +52,9 @@ def test_every_caution_kernel_and_reason_is_told(name: str) -> None:
     for case in run.cases:
         assert case.kernel in text
         assert status_of(run, case).usable or (case.reason or "") in text
+    # What a block takes, and how many of it an SM holds, in figures.
+    counted = any(case.occupancy and case.resources for case in run.cases)
+    assert ("warps; an SM holds 64 warps" in text) == counted
 
 
 @ALL
