@@ -80,6 +80,7 @@ class Option:
         either: Whether `--no-…` switches it off.
         told: Its text where a program gives other values than a command line.
         read: Makes the field's value of what was typed, or of what a program gave.
+        decides: How its value is told, where a run with another one has other figures; else None.
     """
 
     default: Any
@@ -94,6 +95,7 @@ class Option:
     typed: Any = None
     given: Any = None
     read: Callable[[Any], Any] = lambda given: given
+    decides: Callable[[Any], str] | None = None
     of: tuple[str, ...] = _MEASURING
     name: str = ""
     kind: Any = None
@@ -120,6 +122,10 @@ def read_devices(given: str | int | Sequence[str | int]) -> str:
     if not given:
         raise InputError("There is no device in the list.", fix='Name one, or leave device out for "auto".')
     return ",".join(map(str, given))
+
+
+def _switch(value: bool) -> str:
+    return str(value).lower()
 
 
 def read_sim_blocks(given: str | int | None) -> int | None:
@@ -225,11 +231,16 @@ class RunOptions:
         None, _CLUSTER, "ADDRESS|local:N", group=DEVICE, told=_CLUSTER_TOLD, of=_MEASURED
     )
     arch: str | None = option(None, "Without a GPU: the architecture to stand in for.", "sm_XX", group=DEVICE)
-    seed: int = option(0, "Seed of the random inputs.", "N", within=(0, 2**32 - 1))
+    seed: int = option(0, "Seed of the random inputs.", "N", within=(0, 2**32 - 1), decides=str)
     timeout_s: float = option(60.0, "Longest one case may take.", "SECONDS", "--timeout", within=(1, 86_400))
     compile_timeout_s: float = option(120.0, _COMPILE, "SECONDS", "--compile-timeout", within=(1, 86_400))
     seconds_per_case: float = option(
-        0.25, "Kernel time to spend sampling one case.", "SECONDS", "--seconds", within=(0.01, 3600)
+        0.25,
+        "Kernel time to spend sampling one case.",
+        "SECONDS",
+        "--seconds",
+        within=(0.01, 3600),
+        decides=repr,
     )
     sim_blocks: int | None = option(
         None,
@@ -239,14 +250,19 @@ class RunOptions:
         given=str | int | None,
         read=read_sim_blocks,
         told=_SIM_BLOCKS_TOLD,
+        decides=lambda blocks: "" if blocks is None else str(blocks or "all"),
     )
     lines: bool = option(
-        True, "On a GPU, count with sim too: bounds, and counts by source line.", either=True, of=_GATED
+        True,
+        "On a GPU, count with sim too: bounds, and counts by source line.",
+        either=True,
+        decides=_switch,
+        of=_GATED,
     )
-    poison_inout: bool = option(True, _POISON, either=True)
+    poison_inout: bool = option(True, _POISON, either=True, decides=_switch)
     explain: bool = option(True, _EXPLAIN, either=True)
     check_compiler: bool = option(False, _CHECK_COMPILER, of=_PROFILE)
-    rounds: int = option(1, _ROUNDS, "N", within=(1, 200), told=_ROUNDS_TOLD)
+    rounds: int = option(1, _ROUNDS, "N", within=(1, 200), told=_ROUNDS_TOLD, decides=str)
     labels: Mapping[str, str] | None = option(
         None,
         _LABELS,
@@ -416,13 +432,21 @@ def run_options(command: str, given: Mapping[str, Any]) -> RunOptions:
 
 def _value(row: Option, given: Any) -> Any:
     value = row.read(given)
-    if row.within is not None:
+    if row.within is not None and (value is not None or row.default is not None):
         number = isinstance(value, int if row.kind is int else (int, float)) and not isinstance(value, bool)
         least, most = row.within
         if not number or not least <= value <= most:
             what = "a whole number" if row.kind is int else "a number"
             raise InputError(f"{row.name} is {value!r}.", fix=f"Give {what} from {least} to {most}.")
     return value
+
+
+def decisive(options: RunOptions) -> dict[str, str]:
+    """The values of options with which a run's figures would be others, by their long names."""
+    rows = keywords_of("profile").values()
+    return {
+        row.long.removeprefix("--"): row.decides(getattr(options, row.name)) for row in rows if row.decides
+    }
 
 
 def only_measuring(command: str) -> list[Option]:

@@ -13,6 +13,7 @@ from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernel
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shape import MAX_THREADS_PER_BLOCK, check_block
+from gpuprof.measure.options import RunOptions
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.dtypes import RUN_TYPES, largest, of_run, run_type
 from gpuprof.problems.formulas import ExpressionError
@@ -206,19 +207,21 @@ def _type_for(selections: Sequence[Selection], ladder: Ladder) -> str:
     return _USUAL if _USUAL in written else next(iter(written), _USUAL)
 
 
-def without_poison(request: Request) -> Request:
-    """The same, with numbers in arrays that kernels must not read, for those that read them all the same."""
-    ladder = request.ladder
-    return replace(
-        request,
-        ladder=replace(
-            ladder, kernels=tuple(replace(kernel, poison_inout=False) for kernel in ladder.kernels)
-        ),
-        selections=tuple(
-            replace(selection, kernel=replace(selection.kernel, poison_inout=False))
-            for selection in request.selections
-        ),
-    )
+def as_asked(request: Request, options: RunOptions) -> Request:
+    """The same, with what options say of every kernel.
+
+    Without poison there are numbers in arrays that kernels must not read, for those that read them all the
+    same.
+    """
+    if options.poison_inout:
+        return request
+
+    def changed(kernel: Kernel) -> Kernel:
+        return replace(kernel, poison_inout=False)
+
+    ladder = replace(request.ladder, kernels=tuple(map(changed, request.ladder.kernels)))
+    selections = (replace(each, kernel=changed(each.kernel)) for each in request.selections)
+    return replace(request, ladder=ladder, selections=tuple(selections))
 
 
 def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:

@@ -12,19 +12,16 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuprof import __version__
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError
 from gpuprof.measure.case import Case
+from gpuprof.measure.options import RunOptions, decisive
 from gpuprof.measure.request import Request
 from gpuprof.operation import Operation
 from gpuprof.results import Measurement, Run, size_label
 from gpuprof.text import cut, format_extent
-
-if TYPE_CHECKING:
-    from gpuprof.measure.options import RunOptions
 
 #: Differences that a message names, and characters of a value that it quotes.
 _MOST_NAMED = 4
@@ -35,7 +32,7 @@ _COUNTED_WITH = "ncu"
 _ANEW = "Measure what has changed in a run of its own: name another place with -o."
 
 
-def asked(request: Request, options: "RunOptions") -> dict[str, str]:
+def asked(request: Request, options: RunOptions) -> dict[str, str]:
     """What decides a run's figures, by the option that says it; time limits do not, and may change."""
     return {
         "kernel": " ".join(_named(request)),
@@ -44,12 +41,7 @@ def asked(request: Request, options: "RunOptions") -> dict[str, str]:
         "dtype": request.dtype,
         "set": " ".join(f"{name}={value!r}" for name, value in sorted(request.scalars.items())),
         "reference": " ".join(reference.id for reference in request.references),
-        "seed": str(options.seed),
-        "seconds": repr(options.seconds_per_case),
-        "rounds": str(options.rounds),
-        "sim-blocks": "" if options.sim_blocks is None else str(options.sim_blocks or "all"),
-        "lines": str(options.lines).lower(),
-        "poison-inout": str(options.poison_inout).lower(),
+        **decisive(options),
         **({"arrays": _digest(Path(options.given_arrays))} if options.given_arrays else {}),
     }
 
@@ -81,7 +73,7 @@ class _Wanted:
     sources: Mapping[str, str]
 
 
-def check_same_request(before: Run, request: Request, options: "RunOptions", path: Path) -> None:
+def check_same_request(before: Run, request: Request, options: RunOptions, path: Path) -> None:
     """Refuse a run that was asked for otherwise, or by another version of gpuprof."""
     wanted = _Wanted(
         __version__,

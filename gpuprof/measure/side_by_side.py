@@ -29,7 +29,7 @@ from gpuprof.measure.protocol import (
     WorkerDied,
     WorkerTimeout,
 )
-from gpuprof.measure.request import Request, without_poison
+from gpuprof.measure.request import Request, as_asked
 from gpuprof.measure.sites import CardSite, sites_of
 from gpuprof.results import Place, Run
 
@@ -81,7 +81,7 @@ class Cards:
 
     def __init__(self, request: Request, options: RunOptions, *, reach: bool = False) -> None:
         #: What is measured on each of them.
-        self.request = request if options.poison_inout else without_poison(request)
+        self.request = as_asked(request, options)
         self._timeout_s, self._reach = options.timeout_s, reach
         first = Open.of(options, request.references)
         self._sites = sites_of(options.device, options.cluster)

@@ -30,8 +30,8 @@ COMPILE_SECONDS = 240.0
 COUNTED, COUNT_SECONDS = 24, 60.0
 #: Time in which as many of the others are counted as can be.
 COUNT_MORE_SECONDS = 60.0
-#: Besides its kernels, what decides a search's figures; sizes, values and budget may change.
-_DECIDES = ("dtype", "set", "seed", "poison-inout")
+#: What was asked for that may be otherwise when a search goes on; its kernels stand in the place of points.
+_MAY_CHANGE = ("kernel", "sizes", "block", "reference", "seconds", "rounds", "sim-blocks", "lines", "arrays")
 
 
 class Tuner:
@@ -83,7 +83,9 @@ class Tuner:
             ]
             run = empty_run_on(self._cards, options, argv)
             records = tuple(one for one in run.kernels if one.id in self._kernels or one.is_reference)
-            decides = {name: text for name, text in asked(request, options).items() if name in _DECIDES}
+            decides = {
+                name: text for name, text in asked(request, options).items() if name not in _MAY_CHANGE
+            }
             self._empty = replace(
                 run,
                 kernels=records,
