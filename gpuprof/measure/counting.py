@@ -18,7 +18,8 @@ from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.errors import CaseSkipped
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
-from gpuprof.measure.executors import ExecutorPool, ExecutorProcess
+from gpuprof.measure.executors import ExecutorProcess
+from gpuprof.measure.pool import Pool
 from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
@@ -63,7 +64,8 @@ class Counting:
         self._seconds = seconds
         self._jobs: dict[Hashable, _Job] = {}
         self._open = 0  # cases that were measured and are not counted yet
-        self._pool = ExecutorPool(self._request, processes(expected, cards), ahead=True)
+        seats = [ExecutorProcess(self._request) for _ in range(processes(expected, cards))]
+        self._pool = Pool(seats, ahead=True)
         self.paused = self._pool.paused
         self.close = self._pool.close
         # What takes long does not begin when other processes have nothing left to do.

@@ -3,19 +3,20 @@
 """Run a plan: hand its cases to workers, keep each result the moment it exists, survive what kernels do."""
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 
-from gpuprof import signals, timeline
+from gpuprof import timeline
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, GpuprofError
 from gpuprof.kernels.smaller_sizes import expected_instructions, smaller_cases
 from gpuprof.measure.case import Case, configured, credited, on_host, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explaining import TURNED_OFF, Explainer, question_of
+from gpuprof.measure.pool import Pool
 from gpuprof.measure.process import HERE, worth_another_try
 from gpuprof.measure.protocol import (
     Measure,
@@ -32,13 +33,9 @@ from gpuprof.measure.protocol import (
     WorkerVanished,
 )
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
-#: How soon a request to end the run is noticed, and how long the slots are given to leave.
-_POLL_S = 0.1
-_FAREWELL_S = 5.0
 #: Cases a worker from which on each compiles and reads all code ahead: with few, only its own.
 _WORTH_PREPARING = 8
 #: Instructions of single lanes that the executor gets through in a second on the busiest of machines; a
@@ -93,107 +90,42 @@ def run_cases(
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
     own, *others = transports[: max(1, len(cases))]
-    if first.opened.backend != "gpu":
-        on_reached = None
-    pending = Pending(cases, first.opened.device, largest_first=bool(others))
     prepares = len(cases) >= _WORTH_PREPARING * len(transports)
-    session = _Session(cases, request, memory_bytes, pending, on_start, on_done, prepares)
-    slots = [_Slot(session, own, first, counting, on_reached), *(_Slot(session, each) for each in others)]
-    threads = [threading.Thread(target=slot.run, daemon=True) for slot in slots]
+    session = _Session(cases, request, memory_bytes, on_start, on_done, prepares, counting)
+    pool = Pool([_Slot(session, own, first), *(_Slot(session, each) for each in others)], ahead=True)
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            while thread.is_alive():
-                signals.check()
-                thread.join(_POLL_S)  # a timed wait keeps Ctrl-C deliverable
-        if counting is not None and all(slot.error is None for slot in slots):
+        for code, indices in _in_order(cases, first.opened.device, beside=bool(others)):
+            pool.add(code, partial(_measure_each, indices))
+        pool.settle()
+        if on_reached is not None and first.opened.backend == "gpu":
+            pool.add(None, lambda slot: slot.reach(on_reached))
+            pool.settle()
+        if counting is not None:
             if counting.left:
                 on_timed()
             counting.wait()
     finally:
         if counting is not None:
             counting.close()
-        for slot in slots:
-            slot.close()
-        for thread in threads:
-            if thread.is_alive():  # a slot may be starting a worker, or saving a case, at this moment
-                thread.join(_FAREWELL_S)
-    for slot in slots:
-        if slot.error is not None:
-            signals.check()
-            raise slot.error
-    if session.pending.left():
-        raise PlaceLost("; ".join(dict.fromkeys(filter(None, (slot.lost for slot in slots)))))
+        pool.close()
 
 
 #: What decides a kernel's code.
 _Code = tuple[object, ...]
 
 
-class Pending:
-    """The cases that nobody has taken, in order; a worker may give one back.
+def _in_order(cases: list[Case], device: Device, *, beside: bool) -> Iterator[tuple[_Code, list[int]]]:
+    """Yield indices of the cases that are measured together, with what decides their code.
 
-    A worker keeps what it decoded of a kernel, for the kernel's other sizes, and what it found, for kernels
-    that choose this one.
+    Of several workers beside each other one takes all cases of the same code and problem, as it knows what
+    they do after the first; and what takes long does not begin when others have nothing left to do.
     """
-
-    def __init__(self, cases: Iterable[Case], device: Device, *, largest_first: bool = False) -> None:
-        plan = list(cases)
-        self._codes = {index: _code(case, device) for index, case in enumerate(plan)}
-        self._problems = [case.problem for case in plan]
-        self._left = dict(self._codes)
-        if largest_first:  # what takes long does not begin when other workers have nothing left to do
-            order = sorted(self._codes, key=lambda index: -self._problems[index].array_bytes)
-            self._left = {index: self._codes[index] for index in order}
-        self._taken_by: dict[_Code, object] = {}
-        #: Of code and problem, who knows what comes of them, or will.
-        self._known_by: dict[tuple[_Code, Problem], object] = {}
-        self._under_way: set[int] = set()
-        self._lock = threading.Lock()
-
-    def take(self, worker: object) -> int | None:
-        """Take the first case whose kernel no other worker has, or else the first.
-
-        Cases with the same code and problem as one that a worker took are left to it: it knows what they do.
-
-        Returns:
-            Its index in the plan; None if there is none to take at present.
-        """
-        with self._lock:
-            free = [i for i in self._left if self._known_by.get(self._key(i), worker) is worker]
-            own = (i for i in free if self._taken_by.get(self._codes[i], worker) is worker)
-            index = next(own, free[0] if free else None)
-            if index is not None:
-                self._known_by[self._key(index)] = worker
-                self._taken_by.setdefault(self._left.pop(index), worker)
-                self._under_way.add(index)
-            return index
-
-    def done(self, index: int) -> None:
-        with self._lock:
-            self._under_way.discard(index)
-
-    def give_back(self, index: int) -> None:
-        """Leave a case to any other worker: the one that took it is lost, with what it knew."""
-        with self._lock:
-            lost = self._known_by[self._key(index)]
-            self._known_by = {key: one for key, one in self._known_by.items() if one is not lost}
-            self._taken_by = {code: one for code, one in self._taken_by.items() if one is not lost}
-            self._under_way.discard(index)
-            self._left = {index: self._codes[index], **self._left}
-
-    def _key(self, index: int) -> tuple[_Code, Problem]:
-        return self._codes[index], self._problems[index]
-
-    def settled(self) -> bool:
-        """Whether no case is left, and none under way that might be given back."""
-        with self._lock:
-            return not self._left and not self._under_way
-
-    def left(self) -> list[int]:
-        with self._lock:
-            return sorted(self._left)
+    found: dict[object, tuple[_Code, list[int]]] = {}
+    for index, case in enumerate(cases):
+        code = _code(case, device)
+        found.setdefault((code, case.problem) if beside else index, (code, []))[1].append(index)
+    groups = list(found.values())
+    yield from sorted(groups, key=lambda one: -cases[one[1][0]].problem.array_bytes) if beside else groups
 
 
 def _code(case: Case, device: Device) -> _Code:
@@ -210,95 +142,71 @@ class _Session:
     cases: list[Case]
     request: Open
     memory_bytes: int
-    pending: Pending
     on_start: Callable[[int], None]
     on_done: OnCase
     prepares: bool
+    counting: Counting | None
     #: Held while one of these is called.
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class _Slot:
-    """One worker at a time, and the thread that feeds it; `lost` says why none can be had any more."""
+def _measure_each(left: list[int], slot: "_Slot") -> None:
+    """Measure cases one after the other; what is left when the slot loses its place is any other's."""
+    while left and not slot.closed:
+        slot.take(left[0])
+        del left[0]
 
-    def __init__(
-        self,
-        session: _Session,
-        transport: Transport,
-        worker: Worker | None = None,
-        counting: Counting | None = None,
-        on_reached: Callable[[Device], None] | None = None,
-    ) -> None:
+
+class _Slot:
+    """One worker at a time, for the thread that feeds it."""
+
+    def __init__(self, session: _Session, transport: Transport, worker: Worker | None = None) -> None:
         self._session, self._transport, self._worker = session, transport, worker
         self._cases, self._request = session.cases, session.request
-        self._counting, self._on_reached = counting, on_reached
         self._explainer = Explainer(session.request)
-        self._closed = False
+        self.closed = False
         self._attempts: dict[int, str] = {}
-        self.error: BaseException | None = None
-        self.lost = ""
 
-    def run(self) -> None:
-        session, pending = self._session, self._session.pending
-        try:
-            if self._worker is None:
-                self._worker = self._transport(self._request)
-                if session.prepares:
-                    with suppress(WorkerDied):
-                        self._worker.tell(Prepare(tuple(self._cases)))
-            while not self._closed:
-                index = pending.take(self)
-                if index is None:
-                    if pending.settled():
-                        self._reach()
-                        return
-                    time.sleep(_POLL_S)  # another slot may lose its place, and leave its case to this one
-                    continue
-                with session.lock:
-                    session.on_start(index)
-                try:
-                    with self._undisturbed(index):
-                        measurement, question, opened = self._measure(index)
-                except PlaceLost:
-                    pending.give_back(index)
-                    raise
-                if self._closed:
-                    return
-                if question is not None:
-                    measurement = self._explained(index, measurement, question, opened)
-                with session.lock:
-                    session.on_done(index, measurement)
-                pending.done(index)
-                if self._counting is not None and measurement.outcome == "ok" and measurement.source_hash:
-                    self._counting.add(index, self._cases[index], measurement)
-        except PlaceLost as lost:
-            self.lost = str(lost)
-        except BaseException as error:
-            self.error = error
-        finally:
-            if self._closed:  # perhaps while the worker was being started
-                self._discard()
+    def open(self) -> None:
+        """Have a worker there, and let it compile ahead."""
+        if self._worker is None:
+            self._worker = self._transport(self._request)
+            if self._session.prepares:
+                with suppress(WorkerDied):
+                    self._worker.tell(Prepare(tuple(self._cases)))
 
-    def _reach(self) -> None:
-        """Have measured what the device reaches; where that fails it has not been measured."""
-        if self._on_reached is None or self._closed:
+    def take(self, index: int) -> None:
+        """Measure a case, and tell what came of it."""
+        session = self._session
+        with session.lock:
+            session.on_start(index)
+        with self._undisturbed(index):
+            measurement, question, opened = self._measure(index)
+        if question is not None and not self.closed:
+            measurement = self._explained(index, measurement, question, opened)
+        if self.closed:
             return
-        with suppress(WorkerDied, WorkerTimeout, GpuprofError):
+        with session.lock:
+            session.on_done(index, measurement)
+        if session.counting is not None and measurement.outcome == "ok" and measurement.source_hash:
+            session.counting.add(index, self._cases[index], measurement)
+
+    def reach(self, on_reached: Callable[[Device], None]) -> None:
+        """Have measured what the device reaches; where that fails it has not been measured."""
+        with suppress(WorkerDied, WorkerTimeout, PlaceLost, GpuprofError):
             worker = self._worker = self._worker or self._transport(self._request)
-            self._on_reached(worker.ask(Reach(), self._request.timeout_s).device)
+            on_reached(worker.ask(Reach(), self._request.timeout_s).device)
 
     def close(self) -> None:
         """End the worker, and the thread after its present case."""
-        self._closed = True
+        self.closed = True
         self._explainer.close()
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+        self._discard()
 
     def _undisturbed(self, index: int) -> AbstractContextManager[None]:
         """While the CPU itself is timed, nothing else may run on it."""
-        if self._counting is not None and on_host(self._cases[index]):
-            return self._counting.paused()
+        if self._session.counting is not None and on_host(self._cases[index]):
+            return self._session.counting.paused()
         return nullcontext()
 
     def _measure(self, index: int, tries: int = 1) -> tuple[Measurement, Question | None, Opened]:
@@ -321,7 +229,7 @@ class _Slot:
             self._discard()
             vanished = isinstance(death, WorkerVanished) and index not in self._attempts
             again = vanished or not fresh or worth_another_try(death, tries)
-            if again and not self._closed:
+            if again and not self.closed:
                 # An earlier case, the compilation of a later one, the machine or somebody else may be to
                 # blame: once more.
                 if vanished:

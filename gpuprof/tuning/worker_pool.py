@@ -12,7 +12,8 @@ from typing import Any
 from gpuprof.bounds import with_bounds
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.executors import ExecutorPool, ExecutorProcess
+from gpuprof.measure.executors import ExecutorProcess
+from gpuprof.measure.pool import Pool
 from gpuprof.measure.protocol import (
     Build,
     Count,
@@ -41,7 +42,7 @@ class WorkerPool:
     def __init__(self, request: OpenExecutor, workers: int | None = None) -> None:
         self._request = request
         self._count = min(_MOST_WORKERS, workers or usable_cores())
-        self._pool = ExecutorPool(request, self._count, ahead=False)
+        self._pool = Pool([ExecutorProcess(request) for _ in range(self._count)], ahead=False)
 
     def __enter__(self) -> "WorkerPool":
         return self

@@ -94,8 +94,12 @@ def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
 
 def test_of_several_workers_the_first_take_what_is_large(tmp_path):
     cases = plan_cases(request_of(tmp_path, ["k0_a", "k1_a"], "32,64"))
-    pending = session.Pending(cases, DEVICE, largest_first=True)
-    assert [cases[pending.take(worker)].problem.label for worker in "aabb"] == ["64", "64", "32", "32"]
+    order = [
+        cases[index].problem.label
+        for _, one in session._in_order(cases, DEVICE, beside=True)
+        for index in one
+    ]
+    assert order == ["64", "64", "32", "32"]
 
 
 @pytest.mark.parametrize("last", ["good", "crashes"])
