@@ -4,7 +4,7 @@
 
 import re
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
@@ -12,7 +12,7 @@ from gpuprof.errors import CaseFailure
 from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.shape import ConfiguredCase, OneLaunch
-from gpuprof.kernels.symbols import ArrayPart
+from gpuprof.kernels.symbols import ArrayPart, Members
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, ElementType, rounded
@@ -83,6 +83,8 @@ _SIZE_BYTES = 4
 _FLOATS = {4: "<f", 8: "<d"}
 _HALF_BYTES = 2
 _HANDLE_BYTES = 8
+#: A member of a struct, of which nothing is known but what the header says.
+_POINTER, _UNKNOWN = Parameter("u", _HANDLE_BYTES, is_pointer=True, is_struct=False), Declared("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,26 @@ class ValueArgument:
     content: bytes
 
 
-Argument = ArrayArgument | ValueArgument | TensorMap | Texture
+@dataclass(frozen=True, slots=True)
+class StructArgument:
+    """A struct by value: its members, each with its first byte."""
+
+    nbytes: int
+    members: tuple[tuple[int, ArrayArgument | ValueArgument], ...]
+
+    def content(self, address: Callable[[str], int]) -> bytes:
+        """Its bytes, by where each array starts."""
+        made = bytearray(self.nbytes)
+        for start, member in self.members:
+            if isinstance(member, ArrayArgument):
+                content = (address(member.name) + member.offset_bytes).to_bytes(8, "little")
+            else:
+                content = member.content
+            made[start : start + len(content)] = content
+        return bytes(made)
+
+
+Argument = ArrayArgument | ValueArgument | StructArgument | TensorMap | Texture
 
 
 def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKernel) -> tuple[Argument, ...]:
@@ -140,7 +161,9 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
     given = zip(launch.arguments, parameters, declared, strict=True)
     for index, (name, parameter, written) in enumerate(given, 1):
         argument: Argument | None
-        if isinstance(name, ArrayPart):
+        if isinstance(name, Members):
+            argument, wanted = _struct(name, problem, workspace, parameter)
+        elif isinstance(name, ArrayPart):
             spec = workspace.get(name.name) or problem.array(name.name)
             argument, wanted = _array(spec, parameter, written, name)
         elif isinstance(name, int):
@@ -178,6 +201,7 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
             f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
             fix=reordering(names, declared)
             or _naming_views(names, declared, textures)
+            or _naming_members(launch.arguments, parameters)
             or "Fix the kernel's parameters, or the order of arguments in its header.",
         )
     return tuple(bound)
@@ -208,6 +232,13 @@ def _naming_views(names: Sequence[str], declared: Sequence[Declared], known: Col
     return f"Say how they are read, in a table each: {', '.join(tables)}." if tables else ""
 
 
+def _naming_members(arguments: Sequence[object], parameters: Sequence[Parameter]) -> str:
+    """What the header should say of structs by value, where it does not."""
+    pairs = zip(arguments, parameters, strict=True)
+    plain = any(taken.is_struct and not isinstance(given, Members) for given, taken in pairs)
+    return 'The members of a struct stand in braces, in order: "{x, n}".' if plain else ""
+
+
 def _takes_map(parameter: Parameter) -> bool:
     return parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
 
@@ -228,6 +259,47 @@ def _array(
         return None, f"an array of {spec.elements} elements, which has none at {offset}"
     offset *= ELEMENT_TYPES[spec.dtype].nbytes
     return (ArrayArgument(spec.name, offset) if fits else None), f"an array of {element.c_type}"
+
+
+def _struct(
+    members: Members, problem: Problem, workspace: Mapping[str, ArraySpec], parameter: Parameter
+) -> tuple[Argument | None, str]:
+    """A struct whose members lie as in C: each at a multiple of its own size."""
+    placed: list[tuple[int, ArrayArgument | ValueArgument]] = []
+    end, widest = 0, 1
+    for item, dtype in zip(members.items, members.dtypes, strict=True):
+        if isinstance(item, str) and item in problem.scalars:
+            dtype = problem.scalar_type(item)
+        number = problem.dimensions.get(item, item) if isinstance(item, str) else item
+        member: Argument | None
+        if isinstance(number, int):
+            member, wanted = _size(str(number), number, _value_of(dtype), _UNKNOWN)
+        elif isinstance(item, str) and item in problem.scalars:
+            member, wanted = _number(item, problem, _value_of(dtype), _UNKNOWN)
+        else:
+            spec = workspace.get(str(item)) or problem.array(str(item))
+            part = item if isinstance(item, ArrayPart) else None
+            member, wanted = _array(spec, _POINTER, _UNKNOWN, part)
+        if not isinstance(member, ArrayArgument | ValueArgument):
+            return None, f"a struct, whose {item} is {wanted}"
+        nbytes = _HANDLE_BYTES if isinstance(member, ArrayArgument) else len(member.content)
+        start = -(-end // nbytes) * nbytes
+        placed.append((start, member))
+        end, widest = start + nbytes, max(widest, nbytes)
+    end = -(-end // widest) * widest
+    return (
+        StructArgument(end, tuple(placed)) if end == parameter.nbytes else None
+    ), f"a struct of {end} bytes"
+
+
+def _value_of(dtype: str) -> Parameter:
+    kind = ELEMENT_TYPES[dtype]
+    return Parameter(
+        "f" if kind.roundoff else "s",
+        kind.nbytes,
+        is_pointer=False,
+        is_struct=kind.nbytes == _HALF_BYTES and bool(kind.roundoff),
+    )
 
 
 def _is_pointer(parameter: Parameter, written: Declared) -> bool:

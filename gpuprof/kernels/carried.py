@@ -21,6 +21,8 @@ from gpuprof.kernels.shipped import KERNEL_ROOT
 _SHARED = KERNEL_ROOT / "shared"
 #: What may travel with each case; a library larger than this is better installed where the cases run.
 MOST_BYTES = 32 << 20
+#: Endings of no header of a system: in angle brackets too they may stand beside the file.
+_NO_SYSTEMS = (".cuh", ".cu", ".hpp", ".inl")
 
 #: Files by the name that a directive uses, and by whether it stands in quotes.
 Places = dict[tuple[str, bool], Path]
@@ -90,7 +92,8 @@ class _Finder:
             if (found := self._find(name, (folder, *self._folders))) is not None:
                 places[name, True] = found
         for name in includes.angled:
-            if (found := self._find(name, self._folders)) is not None:
+            beside = (folder,) if name.endswith(_NO_SYSTEMS) else ()
+            if (found := self._find(name, (*self._folders, *beside))) is not None:
                 places[name, False] = found
         return places
 

@@ -10,7 +10,7 @@ from gpuprof.errors import HeaderError
 from gpuprof.kernels.entries import entry_complaint
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.own_names import clash
-from gpuprof.kernels.symbols import numbers_in, part_complaint, symbol_complaint
+from gpuprof.kernels.symbols import members_in, numbers_in, part_complaint, symbol_complaint
 from gpuprof.kernels.texture import clash_among
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import RUN_TYPES
@@ -45,11 +45,11 @@ def check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> N
         *kernel.textures,
         *kernel.workspace,
     )
-    for argument in (name for step in kernel.steps for name in step.arguments):
+    arrays = (*operation.arrays, *kernel.workspace)
+    for argument in (text for step in kernel.steps for text in members_in(step.arguments, arrays)):
         if is_identifier(argument) and argument not in (*known_arguments, *kernel.integers, *kernel.derived):
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
-    for argument in (text for step in kernel.steps for text in step.arguments):
-        if complaint := part_complaint(argument, (*operation.arrays, *kernel.workspace)):
+        if complaint := part_complaint(argument, arrays):
             raise reader.error("arguments", complaint)
     roles = {name: array.role for name, array in operation.arrays.items()}
     integers_known = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers, *kernel.derived}
@@ -106,7 +106,8 @@ def check_formulas(kernel: Kernel, header: Header, operation: Operation) -> None
     names = {*operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
     for step in kernel.steps:
         arrays = {*operation.arrays, *kernel.workspace}
-        numbers = numbers_in((text for text in step.arguments if text not in names), arrays)
+        given = members_in(step.arguments, arrays)
+        numbers = numbers_in((text for text in given if text not in names), arrays)
         _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, header)
 
 

@@ -14,7 +14,7 @@ from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
 from gpuprof.kernels.own_names import own_names
-from gpuprof.kernels.symbols import ArrayPart, ModuleSymbol, part_of, symbols_of
+from gpuprof.kernels.symbols import Argument, ModuleSymbol, argument_of, members_in, symbols_of
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.kernels.texture import Texture, make_texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, of_run
@@ -32,12 +32,12 @@ class OneLaunch:
 
     Args:
         entry: The function, values in the place of macros: `sgemm<64, 64>`.
-        arguments: What it takes, in order: names, parts of arrays, or the numbers that formulas came to.
+        arguments: What it takes, in order.
         symbols: Variables of its module that are set before the first launch of the case.
     """
 
     entry: str
-    arguments: tuple[str | int | ArrayPart, ...]
+    arguments: tuple[Argument, ...]
     block: Extent
     grid: Extent
     dynamic_shared_bytes: int
@@ -177,10 +177,7 @@ def _launch_of(
     grid_x, grid_y, grid_z = (evaluate(text, values) for text in step.grid)
     return OneLaunch(
         entry=step.entry,
-        arguments=tuple(
-            text if text in names else part_of(text, arrays, values) or evaluate(text, values)
-            for text in step.arguments
-        ),
+        arguments=tuple(argument_of(text, names, arrays, values) for text in step.arguments),
         block=(x, y, z),
         grid=(grid_x, grid_y, grid_z),
         dynamic_shared_bytes=evaluate(step.dynamic_shared_bytes, values),
@@ -258,7 +255,10 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
             known = ", ".join(kernel.parameters) or "none"
             raise CaseSkipped(f"{kernel.id} has no parameter {name}; those that it has: {known}.")
     for name, scalar in problem.operation.scalars.items():
-        taken = (*(text for step in kernel.steps for text in step.arguments), *kernel.symbols.values())
+        taken = (
+            *(text for step in kernel.steps for text in members_in(step.arguments, problem.operation.arrays)),
+            *kernel.symbols.values(),
+        )
         if name in taken or problem.scalars[name] == scalar.neutral:
             continue
         if scalar.neutral is None:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from gpuprof.cuda_source.brackets import split_list
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.problems.dtypes import ELEMENT_TYPES, rounded
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
@@ -16,6 +17,8 @@ from gpuprof.tables import TableReader, is_identifier
 _PART = re.compile(
     r"(?P<name>[A-Za-z_]\w*)(?:\s+as\s+(?P<dtype>\w+))?(?:\s*\+\s*(?P<offset>\S.*))?", re.ASCII
 )
+#: An integer of a struct, with its type.
+_TYPED = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<dtype>[iu](?:8|16|32|64))")
 _FLOATS = {4: "<f", 8: "<d"}
 
 
@@ -29,6 +32,22 @@ class ArrayPart:
 
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A struct that is passed by value: its members in order, and the types of integers among them."""
+
+    text: str
+    items: tuple["Argument", ...]
+    dtypes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+#: What a launch takes: a name, a part of an array, the number that a formula came to, or several of these.
+Argument = str | int | ArrayPart | Members
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +107,42 @@ def part_complaint(text: str, arrays: Collection[str]) -> str:
     return f"has {text!r}, whose type is not one of {known}" if wrong else ""
 
 
-def part_of(text: str, arrays: Collection[str], values: Mapping[str, int]) -> ArrayPart | None:
-    """An argument that is a part of an array, at a size."""
+def members_in(arguments: Iterable[str], arrays: Collection[str]) -> list[str]:
+    """Arguments, of structs the members without their types."""
+    return [
+        name
+        for text in arguments
+        for name in [_typed(one, arrays)[0] for one in _struct(text) or ()] or [text]
+    ]
+
+
+def argument_of(
+    text: str, names: Collection[str], arrays: Collection[str], values: Mapping[str, int]
+) -> Argument:
+    """An argument at a size: `names` stand for themselves."""
+    if (members := _struct(text)) is not None:
+        typed = [_typed(member, arrays) for member in members]
+        items = [argument_of(member, names, arrays, values) for member, _ in typed]
+        return Members(text, tuple(items), tuple(dtype for _, dtype in typed))
+    if text in names:
+        return text
     match = array_part(text, arrays)
     if match is None:
-        return None
+        return evaluate(text, values)
     offset = evaluate(match["offset"], values) if match["offset"] else 0
     return ArrayPart(match["name"], match["dtype"] or "", offset)
+
+
+def _struct(text: str) -> list[str] | None:
+    """The members of a struct; None of what is none."""
+    whole = text.strip()
+    return split_list(whole[1:-1]) if whole.startswith("{") and whole.endswith("}") else None
+
+
+def _typed(member: str, arrays: Collection[str]) -> tuple[str, str]:
+    """A member of a struct and, of an integer, the type that it is passed as."""
+    match = None if array_part(member, arrays) else _TYPED.fullmatch(member)
+    return (match["value"], match["dtype"]) if match else (member, "i32")
 
 
 def numbers_in(arguments: Iterable[str], arrays: Collection[str]) -> list[str]:

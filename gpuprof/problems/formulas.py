@@ -186,7 +186,9 @@ _ARRAYS = _Grammar(
         "ravel": lambda array: np.ravel(array),
         "reshape": lambda array, shape: np.reshape(array, _shape(shape)),
         "broadcast_to": lambda array, shape: np.broadcast_to(array, _shape(shape)),
-        "bincount": lambda array, minlength=0: np.bincount(np.ravel(array), minlength=int(minlength)),
+        "bincount": lambda array, minlength=0, weights=None: np.bincount(
+            np.ravel(array), None if weights is None else np.ravel(weights), int(minlength)
+        ),
         "arange": lambda count: np.arange(int(count), dtype=np.int64),
         "roll": lambda array, shift, axis=None: np.roll(array, int(shift), axis),
         # Zeros around an array, or what stands at its edge: so many on each side of each axis.
@@ -382,7 +384,8 @@ class _Formula:
         for keyword in node.keywords:
             if keyword.arg is None or keyword.arg in named or not self._grammar.arrays:
                 raise self._not_allowed(node)
-            named[keyword.arg] = self._option(keyword.value)
+            option = self._term if keyword.arg == "weights" else self._option
+            named[keyword.arg] = option(keyword.value)
         positional = self._terms(node.args)
         function = self._grammar.functions.get(name)
         if function is None:

@@ -60,6 +60,10 @@ _LAUNCH_DEPENDENCES = {
 #: Of tensors: the headers and, for kernels, the marks and element types that they bring.
 _OF_TENSORS = ("torch/", "ATen/", "c10/")
 _TENSORS, _MARKS = "gpuprof_of_tensors.h", "tensor_marks.h"
+#: Of OpenCV: its short names of integers, and how kernels are given images.
+_OF_IMAGES = ("opencv2/", "opencv/")
+#: What CUB had for the host's reductions too, and what stands for it since.
+_OF_REDUCTIONS = {"Max": "::cuda::maximum<>", "Min": "::cuda::minimum<>", "Sum": "::cuda::std::plus<>"}
 #: Headers that bring CUDA's halves along, and the names by which a source uses them.
 _BRING_HALVES = ("cublas", "cusparse", "cudnn", "nccl", *_OF_TENSORS)
 _HALVES = {
@@ -155,9 +159,13 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     }
     halves = [header for header, pattern in _HALVES.items() if any(map(pattern.fullmatch, words))]
     bring_halves = halves if any(name.startswith(_BRING_HALVES) for name in names) else []
+    images = [name for name in names if name.startswith(_OF_IMAGES)]
+    made |= dict.fromkeys(images, '#pragma once\n#include "opencv_types.h"\n')
     if tensors:
         made |= dict.fromkeys(tensors, f'#pragma once\n#include "{_TENSORS}"\n')
         made[_TENSORS] = _of_tensors(halves)
+        if any(word.startswith("PackedTensorAccessor") for word in words):
+            made[_TENSORS] += '#include "tensor_accessors.h"\n'
     if "cub/cub.cuh" in names:
         made["cub/cub.cuh"] = "#pragma once\n" + "".join(sorted(_of_cub(words)))
     given = [_GIVEN] if GIVEN_NAMES & words else []
@@ -165,6 +173,7 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     given += ['#include "stdint.h"\n'] if used else []
     given += [f"#include <{header}>\n" for header in bring_halves]
     given += _namespaces(code)
+    given += _reductions(code)
     given += ["#define __extension__\n"] if "__extension__" in words else []
     given += [
         f"__device__ inline void {name}()\n{{\n#if __CUDA_ARCH__ >= 900\n"
@@ -182,6 +191,14 @@ def _namespaces(code: str) -> list[str]:
     used = set(_USED.findall(code))
     known = {*_OF_DEVICE, *re.findall(r"\bnamespace\s+(\w+)", _USED.sub("", code))}
     return [f"namespace {name} {{}}\n" for name in sorted(used) if re.split(r"\W", name)[0] not in known]
+
+
+def _reductions(code: str) -> list[str]:
+    """Functors of CUB that its newest versions lack."""
+    used = sorted({*re.findall(r"\bcub\s*::\s*(\w+)\b", code)} & _OF_REDUCTIONS.keys())
+    made = "".join(f"using {name} = {_OF_REDUCTIONS[name]};\n" for name in used)
+    lacks = "#include <cub/version.cuh>\n#if CUB_VERSION >= 300000\n#include <cuda/functional>\n"
+    return [f"{lacks}namespace cub {{\n{made}}}\n#endif\n"] if used else []
 
 
 def _owners(code: str) -> set[str]:

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
 from gpuprof.cubin_file import kernels_in
-from gpuprof.cuda_source.functions import split_types
+from gpuprof.cuda_source.functions import kernel_functions, split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of, make_program
@@ -192,6 +192,9 @@ def compile_entries(
             status == nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION and not _names_error(log)
         ):
             raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
+        typed = tuple(_with_types(entry, program.source) for entry in entries)
+        if typed != entries and "instance of overloaded function" in log:
+            return compile_entries(program, file_name, typed)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise explain(program, file_name, entries, status.name, log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
@@ -213,6 +216,17 @@ def _expression(entry: str) -> bytes:
     """What names a kernel; one of an overloaded function by the types of its parameters."""
     name, types = split_types(entry)
     return (name if types is None else f"(void (*)({types})){name}").encode()
+
+
+def _with_types(entry: str, source: str) -> str:
+    """A kernel that is called like a function of CUDA's mathematics, with the types of its parameters."""
+    function = next((one for one in kernel_functions(source) if one.name == entry), None)
+    if function is None or function.template is not None:
+        return entry
+    if len(re.findall(rf"\b__global__\b[^;{{}}()]*\b{entry}\s*\(", source)) != 1:
+        return entry  # of several the header says which
+    types = (re.sub(r"\s*\b[A-Za-z_]\w*\Z", "", parameter) for parameter in function.parameters)
+    return f"{entry}({', '.join(types)})"
 
 
 def _name(name: str) -> bytes:

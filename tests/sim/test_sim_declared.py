@@ -3,7 +3,7 @@
 """What a header can say of inputs, checks and arguments, executed: one file a row."""
 
 import pytest
-from declared_sources import ADDRESSES, COMPACTION, ROWS, SPMV, SYMBOLS
+from declared_sources import ADDRESSES, COMPACTION, ROWS, SPMV, STRUCTS, SYMBOLS
 from problem_support import measured_file
 
 
@@ -33,6 +33,15 @@ from problem_support import measured_file
         (ADDRESSES, ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),
         (ADDRESSES, ("each[9]", "each[10]"), "failed", "sums has 36 bytes, and of::each 40"),
         (ADDRESSES, ('["rows"], addr', '["rows + 1"], addr'), "skipped", "no addresses of equal parts of x"),
+        (STRUCTS, ("", ""), "ok", ""),
+        (STRUCTS, ("fy, one}", "one, fy}"), "incorrect", "960 elements"),
+        (STRUCTS, ("w as u64, w, h}", "w as u64}"), "failed", "w as u64} is a struct of 16 bytes"),
+        (
+            STRUCTS,
+            ('"{fx, fy, one}", "h"', '"h", "{fx, fy, one}"'),
+            "failed",
+            "a struct of 12 bytes, and h is",
+        ),
         (ROWS, ("i - 1, 0", "i - 2, 0"), "incorrect", "of 600 elements of y are wrong: in ascending order"),
         (
             ROWS,

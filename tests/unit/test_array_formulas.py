@@ -81,6 +81,7 @@ FUNCTIONS = {
     "broadcast_to(v, (2, n))": np.broadcast_to(V, (2, 4)),
     "bincount(i, 8)": np.bincount(I, minlength=8),
     "bincount(reshape(i, (3, 4)))": np.bincount(I),
+    "bincount(i, weights=2 * i, minlength=8)": np.bincount(I, 2 * I, 8),
     "arange(n)": np.arange(4),
     "roll(v, 1)": np.roll(V, 1),
     "roll(x, -1, axis=0)": np.roll(X, -1, 0),

@@ -95,6 +95,7 @@ FOUND = {
         '#define NAME "inner.h"\n#include NAME',
         "DEEP",
     ),
+    "in angle brackets beside it": ({"mine.cuh": "#define MINE 1234\n"}, "#include <mine.cuh>", "MINE"),
     "with code for the host": (
         {
             "helper.h": "#pragma once\n#include <iostream>\n"

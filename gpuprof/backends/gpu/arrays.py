@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof import timeline
-from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
+from gpuprof.backends.arguments import Argument, ArrayArgument, StructArgument, ValueArgument
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, GpuContext, queue_copy
 from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
@@ -152,6 +152,9 @@ class ProblemArrays:
             match argument:
                 case ArrayArgument(name, offset):
                     packed.append(_POINTER(self.address(name) + offset))
+                case StructArgument() as struct:
+                    content = struct.content(self.address)
+                    packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
                 case ValueArgument(content=content):
                     packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
                 case TensorMap(array=array):

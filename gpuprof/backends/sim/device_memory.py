@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from gpuprof.backends.arguments import Argument as BoundArgument
-from gpuprof.backends.arguments import ArrayArgument, ValueArgument
+from gpuprof.backends.arguments import ArrayArgument, StructArgument, ValueArgument
 from gpuprof.executor import (
     Argument,
     Buffer,
@@ -122,6 +122,8 @@ def arguments_of(
                 arguments.append((buffers[name].address + offset).to_bytes(8, "little"))
             case ValueArgument(content=number):
                 arguments.append(number)
+            case StructArgument() as struct:
+                arguments.append(struct.content(lambda array: buffers[array].address))
             case TensorMap() as made:
                 arguments.append(encode_tensor_map(descriptor_of(made, buffers[made.array].address)))
             case Texture(array=array, texels=texels, sampling=sampling):

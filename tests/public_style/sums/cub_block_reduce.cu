@@ -19,7 +19,7 @@ __global__ void sum_rows(int columns, const float *x, float *y)
     float v = 0;
     for (int i = threadIdx.x; i < columns; i += BLOCK_THREADS)
         v += x[blockIdx.x * columns + i];
-    const float aggregate = BlockReduce(temp_storage).Sum(v);
+    const float aggregate = BlockReduce(temp_storage).Reduce(v, cub::Sum());
     if (threadIdx.x == 0)
         y[blockIdx.x] = aggregate;
 }
