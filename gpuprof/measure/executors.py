@@ -12,9 +12,6 @@ from gpuprof.errors import GpuprofError
 from gpuprof.measure.process import OPEN_TIMEOUT_S, WorkerProcess, worth_another_try
 from gpuprof.measure.protocol import OpenExecutor, WorkerDied, WorkerTimeout
 
-_POLL_S = 0.1
-_FAREWELL_S = 5.0
-
 
 class ExecutorProcess:
     """One process, started when it is needed. It ends with the thread that starts it."""

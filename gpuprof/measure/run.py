@@ -80,7 +80,6 @@ def measure_in_turns(
     *,
     argv: tuple[str, ...] = (),
     keep: tuple[Keep | None, Keep | None] = (None, None),
-    on_turn: Callable[[int, int], None] = lambda version, number: None,
 ) -> tuple[Run, Run]:
     """Measure two requests round by round: first, second, second, first, and so on."""
     with (
@@ -91,7 +90,6 @@ def measure_in_turns(
         try:
             for number in range(base.rounds):
                 for version in (0, 1) if number % 2 == 0 else (1, 0):
-                    on_turn(version, number)
                     (base, new)[version].round(number)
         except KeyboardInterrupt:
             complete = False

@@ -86,11 +86,11 @@ class CaseRow:
 Filled = tuple[Column, Callable[[CaseRow], Cell]]
 
 
-def of_figure(key: str, rank: int = 0, meaning: str = "", label: str = "", right: bool = True) -> Filled:
+def of_figure(key: str, rank: int = 0, meaning: str = "", label: str = "") -> Filled:
     """A column of one figure."""
     figure = FIGURES[key]
     return Column(
-        label or heading(key), right, rank, meaning or figure.meaning, key
+        label or heading(key), True, rank, meaning or figure.meaning, key
     ), lambda row: _figure_cell(figure, row)
 
 

@@ -234,14 +234,15 @@ def _row(case: CaseVerdict, several: bool, anchor: str, end: float) -> Row:
     return Row(cells, tone, (Sentence(why),) if why else ())
 
 
-def moved_texts(case: CaseVerdict, most: int = _MOST_MOVED) -> tuple[str, ...]:
+def moved_texts(case: CaseVerdict) -> tuple[str, ...]:
     """What of source, launch, resources and counts is not what it was, in short."""
     found = [*(["source"] if case.same_source is False else []), *case.other_identity]
     moved = [item for item in case.moved if item.figure.key != "bound_us" or case.basis != "bound"]
     weighed = [(weight, item) for item, weight in zip(moved, _weights(moved), strict=True) if weight]
     weighed.sort(key=lambda pair: -pair[0])
-    found += [item.text for _, item in weighed[:most]]
-    return (*found, f"{len(weighed) - most} more") if len(weighed) > most else tuple(found)
+    found += [item.text for _, item in weighed[:_MOST_MOVED]]
+    more = len(weighed) - _MOST_MOVED
+    return (*found, f"{more} more") if more > 0 else tuple(found)
 
 
 def _weights(moved: Sequence[FigureChange]) -> Iterator[float]:

@@ -31,23 +31,12 @@ class References:
         #: Those of some elements, by output and elements: kernels of one tile shape are sampled alike.
         self._some: dict[tuple[str, bytes], Expected] = {}
 
-    def verify(
-        self,
-        buffers: Mapping[str, Buffer],
-        *,
-        whole: bool,
-        judged: Mapping[str, NDArray[np.bool_]] | None = None,
-    ) -> Verification:
+    def verify(self, buffers: Mapping[str, Buffer], *, whole: bool) -> Verification:
         """Compare every output.
 
         If not `whole`, only the elements that were written are looked at.
         """
-        looked_at = judged or {}
-        found = [
-            self._verify(spec, buffers[spec.name], whole, looked_at.get(spec.name))
-            for spec in self.problem.outputs
-        ]
-        return worst(found)
+        return worst([self._verify(spec, buffers[spec.name], whole) for spec in self.problem.outputs])
 
     def expected(self, output: str, element: int, *, whole: bool) -> Any:
         """What one element of an output must be; `whole` as for `verify`, whose reference it then is."""
@@ -67,10 +56,8 @@ class References:
                 else values.astype(numpy_dtype(spec.dtype))
             )
 
-    def _verify(
-        self, spec: ArraySpec, buffer: Buffer, whole: bool, judged: NDArray[np.bool_] | None
-    ) -> Verification:
-        written = buffer.written_mask() if judged is None else judged
+    def _verify(self, spec: ArraySpec, buffer: Buffer, whole: bool) -> Verification:
+        written = buffer.written_mask()
         indices = np.arange(spec.elements) if whole else np.flatnonzero(written)
         bound = self.problem.bound(spec.name)
         if not len(indices):
