@@ -3,6 +3,7 @@
 """The `gpuprof` command, also as `python -m gpuprof`: takes over the signals, then loads everything else."""
 
 import errno
+import os
 import sys
 
 
@@ -12,7 +13,10 @@ def main() -> None:
         from gpuprof import signals
 
         signals.install()
+        from gpuprof.machine import ONE_THREAD
         from gpuprof.measure.starting import start_for
+
+        os.environ.update(ONE_THREAD | os.environ)
 
         start_for(sys.argv[1:])
         from gpuprof.cli import main as run_command_line

@@ -15,6 +15,9 @@ _MEMORY = Path("/proc/meminfo")
 _EVENTS = Path("/proc/vmstat")
 _OWN_PAGES = Path("/proc/self/statm")
 _LOADED = Path("/proc/self/maps")
+#: Lets NumPy's OpenBLAS begin with no thread but the caller's where a user says nothing else. It makes one for
+#: each core when it is loaded, and they wait for work by spinning: with 64 cores for 8 s of processor time.
+ONE_THREAD = {"OPENBLAS_DEFAULT_NUM_THREADS": "1"}
 #: The part of the available memory that one process may take: the rest is everybody else's.
 _MOST_SHARE = 0.9
 #: The limit that this process was started with.
@@ -28,13 +31,16 @@ def usable_cores() -> int:
     return max(1, min([affinity, *(int(quota) for quota in quotas)]))
 
 
-def compute_in_one_thread() -> None:
-    """Let matrix products of NumPy's OpenBLAS, if it is that, take no thread but the caller's."""
+def compute_in_all_threads() -> None:
+    """Let matrix products of NumPy's OpenBLAS, if it is that, take all cores, or as many as a user says."""
+    if "OPENBLAS_NUM_THREADS" in os.environ:
+        return
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
     places = {line.split()[-1] for line in _text(_LOADED).splitlines() if "openblas" in line}
     for library in map(ctypes.CDLL, places):
         for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads"):
             if set_threads := getattr(library, name, None):
-                set_threads(1)
+                set_threads(int(wanted) if wanted.isdecimal() else usable_cores())
 
 
 def available_memory_bytes() -> int:

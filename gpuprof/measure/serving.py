@@ -19,7 +19,6 @@ from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine import (
-    compute_in_one_thread,
     held_memory_bytes,
     limit_memory,
     memory_left_bytes,
@@ -147,8 +146,6 @@ class WorkerSide:
             limit_memory(self._held_bytes + min(self._most_bytes, most_bytes))
 
     def _opened(self, reason: str | None) -> Opened:
-        if self._backend.name == "sim":  # as many executors as cores, whose threads would wait for each other
-            compute_in_one_thread()
         self._held_bytes, self._most_bytes = held_memory_bytes(), most_memory_bytes()
         self._limit_memory(self._most_bytes)
         self._compile = Compiler(self._backend.compile_arch, self._backend.expect, self._backend.assemble)

@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuprof.machine import ONE_THREAD
+
 if TYPE_CHECKING:
     from gpuprof.measure.protocol import Open
 
@@ -52,7 +54,7 @@ def child_environment() -> dict[str, str]:
     directory is gone.
     """
     path = os.pathsep.join(filter(os.path.exists, sys.path))
-    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}
+    return {**ONE_THREAD, **os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}
 
 
 def end(process: Process) -> None:

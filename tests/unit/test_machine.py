@@ -11,15 +11,18 @@ import pytest
 from gpuprof import machine
 
 GIB = 2**30
-#: Prints how many threads OpenBLAS has behind a call, of three.
+#: Prints how many threads OpenBLAS has in a process of gpuprof, and where products may take more.
 _THREADS = """
 import ctypes, os
-os.environ["OPENBLAS_NUM_THREADS"] = "3"
+from gpuprof import machine
+machine.usable_cores = lambda: 3
+os.environ.update(machine.ONE_THREAD | os.environ)
 import numpy
-from gpuprof.machine import compute_in_one_thread
-compute_in_one_thread()
 place = next(line.split()[-1] for line in open("/proc/self/maps") if "openblas" in line)
-print(ctypes.CDLL(place).scipy_openblas_get_num_threads64_())
+threads = ctypes.CDLL(place).scipy_openblas_get_num_threads64_
+print(threads())
+machine.compute_in_all_threads()
+print(threads())
 """
 
 
@@ -81,9 +84,13 @@ def test_memory_limit_leaves_what_is_not_used_and_what_can_be_reclaimed(system):
     assert machine.available_memory_bytes() == 64 * GIB
 
 
-def test_matrix_products_take_one_thread():
-    told = subprocess.run([sys.executable, "-c", _THREADS], capture_output=True, text=True, check=True).stdout
-    assert told.split() == ["1"]
+def test_matrix_products_take_one_thread_until_they_may_take_all_or_what_a_user_says():
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+    others = {name: text for name, text in os.environ.items() if name not in names}
+    said = [{}, {"OMP_NUM_THREADS": "4"}, {"OPENBLAS_NUM_THREADS": "2"}]
+    for own, expected in zip(said, (["1", "3"], ["1", "4"], ["2", "2"]), strict=True):
+        told = subprocess.run([sys.executable, "-c", _THREADS], env=others | own, capture_output=True, text=True)
+        assert told.stdout.split() == expected, told.stderr
 
 
 def test_memory_limit_of_version_1_and_one_that_is_none(system):

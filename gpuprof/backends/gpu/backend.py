@@ -34,6 +34,7 @@ from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.shape import ConfiguredCase
+from gpuprof.machine import compute_in_all_threads
 from gpuprof.problems.behaviour import Array, HostCall
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
@@ -237,6 +238,7 @@ class GpuBackend(Backend):
 
     def _run_on_host(self, name: str, arrays: ProblemArrays) -> Findings:
         problem = arrays.problem
+        compute_in_all_threads()
         compute = problem.host_call(name, problem.inputs(self._seed))
         result, samples = time_on_host(compute, self._budget.seconds)
         arrays.prepare()

@@ -12,7 +12,7 @@ import numpy as np
 from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, verify_unordered
 from gpuprof.backends.verification import finite
-from gpuprof.machine import memory_limited
+from gpuprof.machine import compute_in_all_threads, memory_limited
 from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
@@ -26,6 +26,8 @@ _POINTER = ctypes.c_void_p
 _WORD = ctypes.c_ulonglong
 #: Bytes of a reference's element, and of its magnitude.
 REFERENCE_BYTES = 8
+#: Operations from which on a reference takes all cores: they are products of matrices.
+_MANY_FLOPS = 1_000_000_000
 #: Elements of an output that the host looks at, to say what is wrong with it.
 _MOST_DESCRIBED = 1 << 25
 
@@ -196,6 +198,8 @@ class ExpectedOutputs:
 
     def _upload(self, host: Mapping[str, Array]) -> None:
         """References by NumPy."""
+        if self._problem.flops >= _MANY_FLOPS:
+            compute_in_all_threads()
         with memory_limited():
             expected_values = self._problem.reference(host)
         checks = self._problem.checks
