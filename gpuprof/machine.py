@@ -15,7 +15,7 @@ _MEMORY = Path("/proc/meminfo")
 _EVENTS = Path("/proc/vmstat")
 _OWN_PAGES = Path("/proc/self/statm")
 _LOADED = Path("/proc/self/maps")
-#: Lets NumPy's OpenBLAS begin with no thread but the caller's where a user says nothing else. It makes one for
+#: Lets NumPy's OpenBLAS begin with no thread but the caller's, if a user says nothing else. It makes one for
 #: each core when it is loaded, and they wait for work by spinning: with 64 cores for 8 s of processor time.
 ONE_THREAD = {"OPENBLAS_DEFAULT_NUM_THREADS": "1"}
 #: The part of the available memory that one process may take: the rest is everybody else's.

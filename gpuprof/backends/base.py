@@ -102,8 +102,12 @@ class Backend(ABC):
         """Memory that running a problem takes in all, verification included."""
         return problem.array_bytes
 
-    def foresee(self, problems: Sequence[Problem]) -> None:  # noqa: B027 - most have nothing to begin
-        """Be told which problems come, in their order: what they take long for may begin."""
+    def foresee(self, problems: Sequence[Problem]) -> Mapping[str, str]:
+        """Begin what problems take long for, which come in this order, and get ready to measure beside it.
+
+        Returns what of the environment shows only then.
+        """
+        return {}
 
     def expect(self, compiled: Functions) -> None:  # noqa: B027
         """Be told, from any thread, of functions that are likely to run: what they need may be made ready."""

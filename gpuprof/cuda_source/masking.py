@@ -37,6 +37,7 @@ def _blank_literal(match: "re.Match[str]") -> str:
     return "".join("\\" if match[0].startswith("\\\n", at) else mark for at, mark in enumerate(text))
 
 
+@lru_cache(maxsize=64)
 def uncommented(source: str) -> str:
     """A source whose comments are blank and whose strings stay, as include directives need them."""
     return _NO_CODE.sub(lambda match: blank(match[0]) if match["comment"] else match[0], source)

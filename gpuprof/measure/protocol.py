@@ -10,7 +10,7 @@ and its end means the same.
 import errno
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 from gpuprof.devices.device import Device
@@ -80,9 +80,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Bytes for each problem asked for."""
+    """Bytes for each problem asked for, and what of the environment shows when all is ready to measure."""
 
     bytes_needed: tuple[int, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,8 @@ class WorkerSide:
             case OpenExecutor():
                 return self._open_executor(request)
             case Size():
-                self._backend.foresee(request.problems)
-                return Sized(tuple(map(self._backend.problem_bytes, request.problems)))
+                environment = self._backend.foresee(request.problems)
+                return Sized(tuple(map(self._backend.problem_bytes, request.problems)), environment)
             case Reach():
                 return Reached(self._backend.measured_device())
             case Prepare():

@@ -16,7 +16,7 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.process import HERE
+from gpuprof.measure.process import HERE, OPEN_TIMEOUT_S
 from gpuprof.measure.protocol import (
     Open,
     Opened,
@@ -181,10 +181,11 @@ class Cards:
         try:
             cases = plan_cases(self.request, references=worker.opened.backend == "gpu")
             problems = list(dict.fromkeys(case.problem for case in cases))
-            sized = worker.ask(Size(tuple(problems)), self._timeout_s)
             worker.tell(Prepare(tuple(cases)))
-            check_memory(problems, sized.bytes_needed, worker.opened.memory_budget_bytes)
+            sized = worker.ask(Size(tuple(problems)), OPEN_TIMEOUT_S)
             opened = worker.opened
+            check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
+            opened = replace(opened, environment={**opened.environment, **sized.environment})
             if self._reach:
                 opened = replace(opened, device=worker.ask(Reach(), self._timeout_s).device)
         except (WorkerDied, WorkerTimeout) as error:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
 
@@ -151,28 +151,17 @@ class GpuBackend(Backend):
         self.assemble = partial(link_ptx, self._context.context)
         self._arrays = ArrayKeeper(self._context, self._arch, seed, self._ahead)
         self._libraries = Libraries(self._context)
-        with timeline.span("libraries"):
-            self._versions = self._libraries.versions(libraries)
-        self._flush = L2Flush(self._arrays.code("f32"), device.l2_bytes)
-        self._timer = EventTimer(self._context.stream, self._flush.queue)
-        # Code is loaded at its first launch, which must not happen behind a closed gate.
-        self._flush.queue()
-        self._context.synchronize()
-        with timeline.span("calibrate"):
-            self._timer.calibrate()
-        self._event_floor_us = self._measure_event_floor()
+        self._measured_libraries = libraries
         self.device = replace(
             device, measured_copy_bandwidth_reason=_ENDED_BEFORE, measured_rates_reason=_ENDED_BEFORE
         )
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Versions of the driver and of the libraries that are measured, and how launches are queued."""
+        """Versions of the driver."""
         return {
             **driver_versions(),
-            **self._versions,
             "driver": self._clocks.driver_version or f"unknown ({self._clocks.reason})",
-            "launch_gate": "stream wait" if self._timer.gate.available else "none: launch gaps may show",
         }
 
     @property
@@ -191,12 +180,40 @@ class GpuBackend(Backend):
                 self.device = self._with_measured_rates(self._with_copy_bandwidth(self.device))
         return self.device
 
-    def foresee(self, problems: Sequence[Problem]) -> None:
+    def foresee(self, problems: Sequence[Problem]) -> Mapping[str, str]:
+        """Begin to make inputs; versions of the libraries that are measured, and how launches are queued."""
         self._arrays.foresee(problems)
+        with timeline.span("libraries"):
+            versions = self._libraries.versions(self._measured_libraries)
+        gate = self._timer.gate
+        return {
+            **versions,
+            "launch_gate": "stream wait" if gate.available else "none: launch gaps may show",
+        }
+
+    @cached_property
+    def _flush(self) -> L2Flush:
+        """Its code is loaded at its first launch, which must not happen behind a closed gate."""
+        flush = L2Flush(self._arrays.code("f32"), self.device.l2_bytes)
+        flush.queue()
+        self._context.synchronize()
+        return flush
+
+    @cached_property
+    def _timer(self) -> EventTimer:
+        timer = EventTimer(self._context.stream, self._flush.queue)
+        with timeline.span("calibrate"):
+            timer.calibrate()
+        return timer
+
+    def _arrays_of(self, problem: Problem) -> ProblemArrays:
+        """Those of a problem, behind all that times launches: no kernel runs before that is there."""
+        _ = self._event_floor_us
+        return self._arrays.of(problem)
 
     def run(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         """Verify one case, then time it cold and warm; several launches are timed as one."""
-        arrays = self._arrays.of(case.problem)
+        arrays = self._arrays_of(case.problem)
         stream = self._context.stream
         with LoadedCase(case, compiled, arrays, self.device, stream) as loaded:
             checks = LaunchChecks(arrays, self._arrays.code, stream, loaded, self.device)
@@ -205,7 +222,7 @@ class GpuBackend(Backend):
                 return self._verify_and_time(arrays, checks, loaded.queue, len(loaded), poison_inout)
 
     def outputs(self, case: ConfiguredCase, compiled: Functions) -> Mapping[str, Array]:
-        arrays = self._arrays.of(case.problem)
+        arrays = self._arrays_of(case.problem)
         with LoadedCase(case, compiled, arrays, self.device, self._context.stream) as loaded:
             arrays.prepare()
             loaded.queue()
@@ -214,7 +231,7 @@ class GpuBackend(Backend):
             return arrays.outputs()
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
-        arrays = self._arrays.of(problem)
+        arrays = self._arrays_of(problem)
         reference = next(one for one in problem.operation.references if one.id == name)
         if reference.on_host:
             return self._run_on_host(name, arrays)
@@ -397,7 +414,8 @@ class GpuBackend(Backend):
         state = self._clocks.read()
         return state is None or not DISTURBING.intersection(state.throttle_reasons)
 
-    def _measure_event_floor(self) -> float:
+    @cached_property
+    def _event_floor_us(self) -> float:
         """Microseconds that the timer gives an empty kernel: no time can be told from less."""
         function = self._arrays.code("f32").load("nothing")
         arguments = Arguments([])
