@@ -178,13 +178,17 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
 
 def _start_executors(request: "Request", options: RunOptions) -> None:
     """Start what will count, or execute, beside the first worker while that one opens its device."""
+    from gpuprof.machine import usable_cores
     from gpuprof.measure.counting import processes
-    from gpuprof.measure.plan import plan_cases
+    from gpuprof.measure.plan import plan_cases, worth_starting
     from gpuprof.measure.starting import start_ahead
 
     kind = options.device.partition(":")[0]
-    if kind == "sim" or (options.lines and kind not in ("all", "none") and "," not in kind):
-        start_ahead(1 + processes(plan_cases(request, references=False), cards=1))
+    cases = plan_cases(request, references=False)
+    if kind == "sim":
+        start_ahead(min(usable_cores(), worth_starting(len(cases))))
+    elif options.lines and kind not in ("all", "none") and "," not in kind:
+        start_ahead(1 + processes(cases, cards=1))
 
 
 def _check_own_kernels(select: SelectOptions) -> None:

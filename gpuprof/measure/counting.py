@@ -19,14 +19,14 @@ from gpuprof.errors import CaseSkipped
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.measure.case import Case, lines_of_another, resolve
 from gpuprof.measure.executors import ExecutorProcess
+from gpuprof.measure.plan import worth_starting
 from gpuprof.measure.pool import Pool
 from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
 #: The longest that counting one case may take.
 MOST_SECONDS = 10.0
-#: Processes side by side, and what each takes: its own, and its arrays as inputs, device memory and marks.
-_MOST_PROCESSES = 12
+#: What each process takes: its own, and its arrays as inputs, device memory and marks.
 _PROCESS_BYTES, _COPIES = 1 << 30, 3
 
 OnCounted = Callable[[int, Measurement], None]
@@ -147,7 +147,7 @@ def processes(expected: Sequence[Case], cards: int) -> int:
     largest = max((case.problem.array_bytes for case in expected), default=0)
     room = available_memory_bytes() // (_PROCESS_BYTES + _COPIES * largest)
     kernels = sum(not case.is_reference for case in expected)
-    return max(1, min(_MOST_PROCESSES, kernels, usable_cores() // cards - 1, room // cards))
+    return max(1, min(worth_starting(kernels), usable_cores() // cards - 1, room // cards))
 
 
 def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -> Measurement:

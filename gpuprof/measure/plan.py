@@ -14,6 +14,16 @@ from gpuprof.problems.problem import Problem
 from gpuprof.text import Extent
 
 
+#: Processes that execute whatever the cases, and how many cases each one more takes: starting one costs as much
+#: as two or three cases of a ladder, and the one that takes longest ends no sooner.
+_FEW_PROCESSES, _MANY_CASES = 12, 8
+
+
+def worth_starting(cases: int) -> int:
+    """How many processes to share so many cases among, that the executor runs or counts, with cores for all."""
+    return min(cases, max(_FEW_PROCESSES, cases // _MANY_CASES))
+
+
 def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
     """Every case of a request: size by size, so that a problem's arrays are made once, then rung by rung.
 

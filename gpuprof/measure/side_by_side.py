@@ -15,7 +15,7 @@ from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.options import RunOptions
-from gpuprof.measure.plan import check_memory, plan_cases
+from gpuprof.measure.plan import check_memory, plan_cases, worth_starting
 from gpuprof.measure.process import HERE, OPEN_TIMEOUT_S
 from gpuprof.measure.protocol import (
     Open,
@@ -130,7 +130,8 @@ class Cards:
         if any(transport is not HERE for transport in offered):
             return offered  # a cluster's machines have memory of their own
         fitting = card.opened.memory_budget_bytes // max(1, card.largest_case_bytes)
-        return offered[: max(1, min(usable_cores(), fitting) // self.side_by_side)]
+        share = min(usable_cores(), fitting) // self.side_by_side
+        return offered[: max(1, min(share, worth_starting(len(card.cases))))]
 
     def memory_bytes(self, card: OpenCard) -> int:
         """What each of a card's executors may take: they share this machine's memory, all alike."""

@@ -13,7 +13,7 @@ from gpuprof.measure.side_by_side import Cards, CardSite, OpenCard
 GIB = 2**30
 
 
-def cards(backend, budget_gib, largest_gib, count, transports):
+def cards(backend, budget_gib, largest_gib, count, transports, cases=999):
     """Open cards, without what opened them."""
     found = Cards.__new__(Cards)
     opened = Opened(DEVICE, backend, None, {}, budget_gib * GIB)
@@ -23,7 +23,7 @@ def cards(backend, budget_gib, largest_gib, count, transports):
             CardSite(backend, transports),
             Open(device=backend, arch=None, seed=0, seconds_per_case=0.1),
             opened,
-            [],
+            [None] * cases,
             largest_gib * GIB,
         )
         for number in range(count)
@@ -55,6 +55,13 @@ def test_workers_fit_into_memory_together(
     monkeypatch.setattr(side_by_side, "usable_cores", lambda: cores)
     found = cards(backend, budget_gib, largest_gib, count, (HERE,) * cores)
     assert found.side_by_side == at_a_time
+    assert len(found.transports(found.cards[0])) == workers
+
+
+@pytest.mark.parametrize(("cases", "workers"), [(1, 1), (7, 7), (62, 12), (400, 50), (999, 64)])
+def test_no_more_workers_than_their_cases_are_worth(monkeypatch, cases, workers):
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 64)
+    found = cards("sim", 100, 1, 1, (HERE,) * 64, cases)
     assert len(found.transports(found.cards[0])) == workers
 
 
