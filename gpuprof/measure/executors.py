@@ -4,13 +4,19 @@
 
 import itertools
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from gpuprof.backends.base import Findings
 from gpuprof.errors import GpuprofError
+from gpuprof.measure.case import Case
 from gpuprof.measure.process import OPEN_TIMEOUT_S, WorkerProcess, worth_another_try
-from gpuprof.measure.protocol import OpenExecutor, WorkerDied, WorkerTimeout
+from gpuprof.measure.protocol import OpenExecutor, Verified, Verify, WorkerDied, WorkerTimeout
+
+#: What ends a case ends the process that verifies it.
+_ANY_S = 1e6
 
 
 class ExecutorProcess:
@@ -82,3 +88,20 @@ class ExecutorProcess:
         if worker is not None:
             with suppress(WorkerDied):
                 worker.close()
+
+
+@contextmanager
+def verified_beside(request: OpenExecutor, case: Case) -> Iterator[Callable[[], Findings | str | None]]:
+    """Have a case verified at smaller sizes by a process that ends with the block; or why it was not."""
+    process = ExecutorProcess(request)
+
+    def verify() -> Findings | str | None:
+        answer = process.answer(Verify(case), _ANY_S)
+        return answer.findings if isinstance(answer, Verified) else answer
+
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(verify)
+        try:
+            yield found.result
+        finally:
+            process.close()

@@ -13,14 +13,13 @@ from gpuprof.measure.request import Request, Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.text import Extent
 
-
-#: Processes that execute whatever the cases, and how many cases each one more takes: starting one costs as much
-#: as two or three cases of a ladder, and the one that takes longest ends no sooner.
+#: Processes that execute whatever the cases, and how many cases each one more takes: to start one costs as
+#: much as two or three cases of a ladder, and the one that takes longest ends no sooner.
 _FEW_PROCESSES, _MANY_CASES = 12, 8
 
 
 def worth_starting(cases: int) -> int:
-    """How many processes to share so many cases among, that the executor runs or counts, with cores for all."""
+    """How many processes execute so many cases where there are cores for all."""
     return min(cases, max(_FEW_PROCESSES, cases // _MANY_CASES))
 
 

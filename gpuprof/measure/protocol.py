@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
+from gpuprof.backends.base import Findings
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
 from gpuprof.measure.case import Case
@@ -185,6 +186,20 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
+class Verify:
+    """Verify a case at the smaller sizes that stand for it, while another process counts it."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What they were found to be; None where none is affordable."""
+
+    findings: Findings | None
+
+
+@dataclass(frozen=True, slots=True)
 class Build:
     """Compile one case, and say what it occupies, or why it cannot run: `Measured`, though nothing runs."""
 
@@ -290,7 +305,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare, Reach, Reached),
-        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Raised),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Verify, Verified, Build, Raised),
     )
 }
 

@@ -10,11 +10,13 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
-from gpuprof.backends.base import Backend, CompileOnlyBackend, Functions
+from gpuprof.backends.base import Backend, CompileOnlyBackend, Findings, Functions
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import ConfiguredCase
@@ -23,6 +25,7 @@ from gpuprof.machine import (
     limit_memory,
     memory_left_bytes,
     most_memory_bytes,
+    usable_cores,
 )
 from gpuprof.measure.case import Case, configured
 from gpuprof.measure.execute import Compiler, measure_case
@@ -45,6 +48,8 @@ from gpuprof.measure.protocol import (
     Reached,
     Size,
     Sized,
+    Verified,
+    Verify,
     decode,
     encode,
 )
@@ -56,6 +61,8 @@ from gpuprof.toolchain.nvrtc import software_versions
 if TYPE_CHECKING:
     from gpuprof.backends.sim.backend import SimBackend
 
+#: Cores of which one is likely to be free for a process that verifies what another one counts.
+_WITH_ROOM = 4
 #: What counts or explains beside a GPU leaves the processor to what measures.
 _NICENESS = 5
 
@@ -69,7 +76,7 @@ class WorkerSide:
         self._backend: Backend
         self._compile: Compiler
         self._held_bytes = self._most_bytes = 0
-        self._check_compiler, self._seed = False, 0
+        self._check_compiler, self._seed, self._given_arrays = False, 0, ""
         self._executor: SimBackend | None = None
 
     def answer(self, request: Any) -> Any:
@@ -87,7 +94,12 @@ class WorkerSide:
                 for case in request.cases:
                     self._prepare(case)
                 return None
+            case Verify():
+                found = configured(request.case, self._backend.device)
+                return Verified(self._sim.verify_smaller(found, self._compile(found)))
             case Measure():
+                if self._backend.name == "sim" and usable_cores() >= _WITH_ROOM:
+                    self._sim.verify_beside = partial(self._verify_beside, request.case)
                 if request.memory_bytes:
                     self._limit_memory(request.memory_bytes)
                 measurement, self.lost = measure_case(request.case, self._backend, self._compiled)
@@ -103,6 +115,7 @@ class WorkerSide:
 
     def _open(self, request: Open) -> Opened:
         self._check_compiler, self._seed = request.check_compiler, request.seed
+        self._given_arrays = request.given_arrays
         if request.given_arrays:
             look_in(request.given_arrays)
         budget = SamplingBudget(seconds=request.seconds_per_case)
@@ -167,21 +180,27 @@ class WorkerSide:
         finally:
             self._tell(Compiled(case.kernel.id))
 
-    def _explain(self, request: Explain) -> Explained:
+    @property
+    def _sim(self) -> "SimBackend":
         from gpuprof.backends.sim.backend import SimBackend
-        from gpuprof.measure.explain import explain_case
 
         if not isinstance(self._backend, SimBackend):
-            raise TypeError("only the executor explains")
-        arguments = request.case, request.question, self._backend, self._compile, request.seconds
+            raise TypeError("only the executor counts, verifies and explains")
+        return self._backend
+
+    def _verify_beside(self, case: Case) -> AbstractContextManager[Callable[[], Findings | str | None]]:
+        from gpuprof.measure.executors import verified_beside
+
+        return verified_beside(OpenExecutor(self._backend.device, self._seed, self._given_arrays), case)
+
+    def _explain(self, request: Explain) -> Explained:
+        from gpuprof.measure.explain import explain_case
+
+        arguments = request.case, request.question, self._sim, self._compile, request.seconds
         return Explained(*explain_case(*arguments))
 
     def _count(self, case: Case) -> Counted:
-        from gpuprof.backends.sim.backend import SimBackend
-
-        executor = self._backend
-        if not isinstance(executor, SimBackend):
-            raise TypeError("only the executor counts")
+        executor = self._sim
         if executor.problem_bytes(case.problem) > executor.memory_budget_bytes:
             return Counted({}, reason="its arrays do not fit into this machine's memory a second time")
         try:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks that wait for each other: all are counted without values, and a smaller size is verified."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,9 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.executed import ExecutedCase
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shape import configure
+from gpuprof.measure.case import Case as MeasuredCase
+from gpuprof.measure.executors import verified_beside
+from gpuprof.measure.protocol import OpenExecutor
 
 pytestmark = pytest.mark.deep
 
@@ -67,6 +71,29 @@ def test_a_large_grid_is_counted_as_it_is_and_verified_at_a_smaller_size():
     (remark,) = found.remarks
     assert "verified at 512x512x64, as its blocks depend on each other" in remark
     assert found.counters["ffma_thread_instructions"].value == LONG.flops // 2
+
+
+def test_another_process_verifies_the_smaller_size_meanwhile_or_this_one_where_that_is_lost():
+    case, request = Case(LONG), OpenExecutor(CARD, 0, sim_blocks=6)
+    to_verify = MeasuredCase.of(case.kernel, LONG, params=TILE)
+    answers = []
+
+    @contextmanager
+    def helped():
+        with verified_beside(request, to_verify) as verified:
+            yield lambda: answers.append(verified()) or answers[-1]
+
+    @contextmanager
+    def lost():
+        yield lambda: "its process was lost"
+
+    alone = case.run()
+    for helper in (helped, lost):
+        backend = SimBackend(CARD, 0, 6)
+        backend.verify_beside = helper
+        found = backend.run(case.shape, case.compiled)
+        assert found == alone
+    assert [answer.verification for answer in answers] == [alone.verification]
 
 
 SIGNAL = "*(volatile unsigned *)&written[blockIdx.x] = 1"

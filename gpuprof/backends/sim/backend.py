@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -98,6 +98,8 @@ _ORDER = "Its blocks signal each other, and only the whole grid shows whether th
 _KEPT_FINDINGS = 128
 #: What decides all that executing a case finds: with it, the machine code.
 _Executable = tuple[ConfiguredCase, tuple[bytes, ...]]
+#: What a smaller size is found to be, whose grid is run whole; None where no size is affordable.
+Verify = Callable[[], Findings | None]
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
 
@@ -110,6 +112,9 @@ class SimBackend(Backend):
     """
 
     name: BackendName = "sim"
+    #: Has the present case verified at smaller sizes by somebody else while a block counts it: gives what is
+    #: found, or why nothing was. None where nobody helps.
+    verify_beside: Callable[[], AbstractContextManager[Callable[[], Findings | str | None]]] | None = None
 
     def __init__(self, device: Device, seed: int, blocks: int | None = None, *, models: bool = True) -> None:
         self.device = device
@@ -203,18 +208,37 @@ class SimBackend(Backend):
         Raises:
             NotConclusive: Values must be computed, of the whole grid where there is no sample.
         """
-        counted, trace = self._count_slice(case, compiled, sample)
-        for spec, missing in never_written(case.problem, counted.buffers, trace) if sample is None else ():
-            return findings_of(Proof(verification_of_missing(case.problem, spec, missing)), counted)
         why = DEPENDS if sample is None else DEAR
-        verified = self._verify_smaller(case, compiled, why)
+        with self._verifying_smaller(case, compiled, why) as verify:
+            counted, trace = self._count_slice(case, compiled, sample)
+            for spec, missing in (
+                never_written(case.problem, counted.buffers, trace) if sample is None else ()
+            ):
+                return findings_of(Proof(verification_of_missing(case.problem, spec, missing)), counted)
+            verified = verify()
         if verified is None or verified.verification is None:
             raise NotConclusive(counted.expected_instructions)
         remarks = tuple(dict.fromkeys((*verified.remarks, *counted.remarks)))
         found = findings_of(Proof(verified.verification), counted)
         return replace(found, reason=verified.reason, remarks=remarks)
 
-    def _verify_smaller(self, case: ConfiguredCase, compiled: Functions, why: str) -> Findings | None:
+    @contextmanager
+    def _verifying_smaller(self, case: ConfiguredCase, compiled: Functions, why: str) -> Iterator[Verify]:
+        """Give what a smaller size is found to be: known at the end of the block where there is help."""
+        if self.verify_beside is None or why != DEPENDS:
+            yield partial(self.verify_smaller, case, compiled, why)
+            return
+        with self.verify_beside() as verified:
+
+            def verify() -> Findings | None:
+                found = verified()
+                return self.verify_smaller(case, compiled, why) if isinstance(found, str) else found
+
+            yield verify
+
+    def verify_smaller(
+        self, case: ConfiguredCase, compiled: Functions, why: str = DEPENDS
+    ) -> Findings | None:
         """What a smaller size is found to be, whose grid is run whole; None where no size is affordable."""
         found: Findings | None = None
         seen: list[ConfiguredCase] = []
