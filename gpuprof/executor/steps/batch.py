@@ -29,7 +29,6 @@ from gpuprof.executor.memory.landing import LINE_BYTES, Landing
 from gpuprof.executor.memory.mbarriers import ClusterBarrier, Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.remembered import Moving, Remembered
-from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.program.shared_layout import SharedLayout
@@ -204,7 +203,6 @@ class AccessMemory:
     )
     shared_loads: dict[object, Any] = field(default_factory=dict)
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
-    shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
     repeated: list[RepeatedLoads] = field(default_factory=list)
 
 
@@ -335,8 +333,6 @@ class Batch:
             for site, counts in enumerate(loads.counts, loads.first_site):
                 for event, per_block in counts.items():
                     self.tally.add(site, event, loads.times * per_block)
-        for group in self.memo.shared_groups.values():
-            group.settle(self.tally)
 
     def passes_on(self, kind: FaultKind) -> bool:
         """Whether something is no fault by itself, as the observer of the steps judges where it leads."""
