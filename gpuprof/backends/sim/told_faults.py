@@ -82,10 +82,6 @@ class SharedMeetings(Observer, Listener):
         """As an observer: what it is told of shared memory it is told as a listener."""
         return False
 
-    def touch_all(self, reads: list[Entry]) -> None:
-        for entry in reads:
-            self.touch(entry.access, entry.pattern, entry.line)
-
     def touch(self, access: Access, pattern: Any, line: int, values: Any = None) -> None:
         order = self._order
         if access not in _DID or order is None:

@@ -104,9 +104,6 @@ class Listener:
     ) -> None:
         """Threads access shared memory, or a copy for them."""
 
-    def touch_all(self, reads: list[Entry]) -> None:
-        """Lanes make several reads."""
-
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """Threads arrive somewhere, or go on past it."""
 

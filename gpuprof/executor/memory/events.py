@@ -13,7 +13,7 @@ from typing import Any, Literal
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
-from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signals
+from gpuprof.executor.memory.accesses import Access, Listener, Signals
 from gpuprof.executor.memory.global_accesses import LocalLanes, MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.moments import Phase
@@ -23,7 +23,7 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 #: What threads do to memory, by the name of the method of `Observer` that is told.
 Event = Literal["read", "write", "update"]
 #: What else listeners hear, by the name of their method.
-Heard = Literal["touch_all", "barrier", "sync_warp", "fence", "passes", "awaited", "ended", "settle"]
+Heard = Literal["barrier", "sync_warp", "fence", "passes", "awaited", "ended", "settle"]
 #: What accesses to shared memory are to observers; the others move no values of lanes.
 _EVENTS: dict[Access, Event] = {
     Access.READ: "read",
@@ -68,11 +68,6 @@ class Events:
         """Whether anybody listens to accesses to a buffer."""
         return buffer.address in self._observers
 
-    @property
-    def shared_is_told(self) -> bool:
-        """Whether an observer listens to accesses to shared memory."""
-        return self._shared.address in self._observers
-
     def tell(
         self, event: Event, buffer: Buffer | SharedBlocks | LocalLanes, *more: Lanes | None, **access: Any
     ) -> None:
@@ -114,11 +109,6 @@ class Events:
                 self.tell(event, self._shared, *more, line=line, **where, **how)
         for listener in self.listeners:
             listener.touch(access, pattern, line, values)
-
-    def touch_all(self, reads: list[Entry]) -> None:
-        """Lanes make several reads that no other access comes between, and no observer listens to."""
-        self.accesses += len(reads)
-        self.hear("touch_all", reads)
 
     def synchronise(
         self,

@@ -10,6 +10,8 @@ from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 
 T = TypeVar("T")
+#: What an instruction remembers, and elements of all operands together.
+_TIMES, _ELEMENTS = 128, 1 << 16
 
 
 class Kept(Generic[T]):
@@ -34,11 +36,10 @@ class Kept(Generic[T]):
 class Remembered(Generic[T]):
     """What an instruction, or several together, made of its last operands and lanes.
 
-    It is found again by identity, else by content: as many as have `elements` together, or `times` of them.
+    It is found again by identity, else by content: so many times, or fewer with many elements together.
     """
 
-    def __init__(self, times: int = 128, elements: int = 1 << 16) -> None:
-        self._times, self._elements = times, elements
+    def __init__(self) -> None:
         self._last: tuple[Sequence[Lanes], Mask, T | None] | None = None
         self._known: dict[tuple[object, ...], T] = {}
 
@@ -55,7 +56,7 @@ class Remembered(Generic[T]):
         """Remember it, in place of the oldest one if there are too many."""
         parts = [uniform_blocks(operand) for operand in operands]
         elements = max(1, sum(part.size for part in parts))
-        if len(self._known) >= max(2, min(self._times, self._elements // elements)):
+        if len(self._known) >= max(2, min(_TIMES, _ELEMENTS // elements)):
             del self._known[next(iter(self._known))]
         self._known[self._content(parts, mask)] = made
         self._last = operands, mask, made

@@ -14,7 +14,6 @@ thread arrives at the barrier that lets a copy overwrite what they read. Nor of 
 operations on them touches: CUDA's own library, libcu++, sets them up without any fence.
 """
 
-from hashlib import blake2b
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,19 +99,6 @@ class PhasedInterval(Interval):
         self._fences: dict[Phase, Times] = {}
         #: Who has waited for each copy in `landed`, when its warp first did, and the line that started it.
         self._observers: dict[int, tuple[Bools, Times, int]] = {}
-
-    def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
-        """Bring into a form that is the same for states with the same future; return its digest and bytes."""
-        self._forget_settled()
-        parts: dict[str, NDArray[Any]] = {"clock": self._clocks.known, "moments": self._moments}
-        for title, table in (("released", self._clocks.released), ("fences", self._fences)):
-            parts |= {f"{title} {key}": array for key, array in sorted(table.items())}
-        for serial, (lanes, since, line) in sorted(self._observers.items()):
-            parts |= {f"lanes {serial} {line}": lanes, f"since {serial}": since}
-        several = any(len(array) > 1 for title, array in parts.items() if title != "moments")
-        digest, size = super().normalise(apart=apart or several)
-        rest = [f"{title} {array.shape}".encode() + array.tobytes() for title, array in parts.items()]
-        return blake2b(digest + b"|".join(rest)).digest(), size
 
     def _forget_settled(self) -> None:
         """Forget what everybody knows, and number the moments anew: only their order matters."""

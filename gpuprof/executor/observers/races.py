@@ -6,14 +6,12 @@ Between two barriers, two threads may not touch the same byte unless both only r
 write the same value. That warps run in lockstep here excuses nothing, since CUDA does not promise it; only
 `__syncwarp` orders the threads of a warp.
 
-Accesses are logged as they happen and judged at the next barrier. A loop logs the same accesses again and
-again: what a piece of the log leads to, from the same state, is remembered, and not judged twice.
+Accesses are logged as they happen and judged at the next barrier. In a loop the same ones come again and
+again, and are not judged twice.
 """
 
-import copy
 from collections.abc import Callable
-from hashlib import blake2b
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +41,11 @@ from gpuprof.executor.observers.touches import (
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
-#: Entries that make a piece, once a wait follows them, and without one.
-PIECE_ENTRIES = 64
-_LONGEST_PIECE = 1024
+#: Entries of the log that are judged before a barrier comes.
+_LONGEST_LOG = 4096
 #: Bytes of states that are kept.
 _KEPT_BYTES = 128 << 20
-#: So many pieces in vain, and none more is looked up.
-_PATIENCE = 96
 
-#: The accesses of a piece, by what they are and their pattern.
-_Piece = tuple[tuple[Access, int], ...]
 #: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte.
 Report = Callable[[FaultKind, str, int, tuple[int, int, int], SharedByte], None]
 
@@ -62,11 +55,6 @@ class RaceDetector(Listener):
 
     All accesses are multiples of `granule` bytes, and aligned. `interval` keeps track between two barriers.
     What is wrong in whatever order it is told to `refuse`.
-
-    What a piece of the log does follows from the state that it starts from, and in a loop those states come
-    again too. So states are numbered, by all that can matter later, and a piece that is known from the state
-    at hand leads straight to the next one. Pieces end at barriers; but a kernel whose threads are ordered by
-    mbarriers may never pass one of its whole block, so that they also end after a number of accesses.
     """
 
     def __init__(
@@ -84,19 +72,14 @@ class RaceDetector(Listener):
         self.layout = layout
         self._shared, self._refuse = shared, refuse or report
         self.log: list[Entry] = []
-        #: The states that came so far, their numbers by their digests, and what led from one to the next.
-        self._states: list[Interval] = []
-        self._numbers: dict[bytes, int] = {}
-        self._known: dict[tuple[int, bool, _Piece], int] = {}
-        self._bytes = self._vain = 0
-        #: The state that is reached: its number, or what is being changed.
-        self._reached = 0
         self._hears_signals = interval.HEARS_SIGNALS
-        self._interval: Interval | None = interval(shared.size // granule + 1, granule, report, layout)
+        #: What intervals led to, by what was there before them, and their accesses.
+        self._known: dict[object, dict[str, NDArray[Any]]] = {}
+        self._bytes = 0
+        self._interval = interval(shared.size // granule + 1, granule, report, layout)
 
     def assume_written(self, part: slice) -> None:
         """Say before anything is logged that some bytes hold something already."""
-        assert self._interval is not None
         self._interval.written[:, part.start // self.granule : part.stop // self.granule] = True
 
     def record(
@@ -108,7 +91,8 @@ class RaceDetector(Listener):
     ) -> None:
         """Log one access, or a signal."""
         self.log.append(Entry(access, pattern, line, changed))
-        self._judge_long()
+        if len(self.log) >= _LONGEST_LOG:
+            self._judge()
 
     def touch(
         self,
@@ -125,11 +109,6 @@ class RaceDetector(Listener):
             if access in (Access.WRITE, Access.LANDED) and pattern.collides:
                 self._judge_collisions(pattern, values, line)
         self.record(access, pattern, line, changed)
-
-    def touch_all(self, reads: list[Entry]) -> None:
-        """As a listener."""
-        self.log += reads
-        self._judge_long()
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """As a listener."""
@@ -154,66 +133,28 @@ class RaceDetector(Listener):
 
     def settle(self, blocks: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
-        if blocks is not None:
-            self._judge().settle(blocks)
-        elif self._interval is not None:
-            interval = self._judge()
-            interval.settle()
-            self._keep(interval)
-        else:
-            self._look_up(barrier=True)
+        interval = self._interval
+        if blocks is not None or not interval.begins:
+            self._judge()
+            interval.settle(blocks)
+            return
+        before = b"".join(array.tobytes() for array in interval.lasting.values())
+        key = before, len(interval.written), tuple((e.access, e.pattern.serial) for e in self.log)
+        if (after := self._known.get(key)) is not None:
+            self.log = []
+            interval.begin_from(after)
+            return
+        self._judge()
+        interval.settle()
+        if not interval.values_matter:
+            self._bytes += len(before)
+            if self._bytes > _KEPT_BYTES:
+                self._known, self._bytes = {}, 0
+            self._known[key] = {name: array.copy() for name, array in interval.lasting.items()}
 
-    def _judge(self) -> "Interval":
-        """Listener the log so far without looking it up; return the interval, to be changed."""
-        if self._interval is None:
-            self._interval = self._states[self._reached].copied()
+    def _judge(self) -> None:
         log, self.log = self.log, []
         self._interval.replay(log, self.blocks)
-        return self._interval
-
-    def _judge_long(self) -> None:
-        """Listener a log that is long enough, at a place that a loop comes by once in each iteration."""
-        length = len(self.log)
-        ends = length >= PIECE_ENTRIES and self.log[-1].access is Access.ACQUIRE
-        if not (ends or length >= _LONGEST_PIECE):
-            return
-        if self._vain >= _PATIENCE:
-            self._judge()
-            return
-        if self._interval is not None:
-            self._keep(self._interval)
-        self._look_up()
-
-    def _look_up(self, *, barrier: bool = False) -> None:
-        """Go on to the state to which the log, perhaps ended by a barrier, leads from the present one."""
-        log, self.log = self.log, []
-        key = self._reached, barrier, tuple((entry.access, entry.pattern.serial) for entry in log)
-        known = self._known.get(key)
-        if known is not None:
-            self._vain = max(0, self._vain - 1)
-            self._reached = known
-            return
-        self._vain += not barrier
-        state, states = self._states[self._reached].copied(), self._states
-        state.values_matter = False
-        state.replay(log, self.blocks)
-        if barrier:
-            state.settle()
-        self._keep(state)
-        if states is self._states and not state.values_matter:
-            self._known[key] = self._reached
-
-    def _keep(self, state: "Interval") -> None:
-        """Take a state as the one that is reached; it is not changed any more."""
-        self._interval = None
-        digest, size = state.normalise()
-        if digest not in self._numbers:
-            if self._bytes > _KEPT_BYTES:  # start anew: no number is valid any more
-                self._states, self._numbers, self._known, self._bytes = [], {}, {}, 0
-            self._numbers[digest] = len(self._states)
-            self._states.append(state)
-            self._bytes += size
-        self._reached = self._numbers[digest]
 
 
 class Interval:
@@ -242,30 +183,20 @@ class Interval:
         self.layout = layout
         for name, dtype in (self.LASTING | self.PASSING).items():
             setattr(self, name, np.zeros((1, granules), dtype))
-        self.values_matter = False
+        #: Whether nothing has been done since the last barrier of all, and whether values decided since then.
+        self.begins, self.values_matter = True, False
 
-    def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
-        """Bring into a form that is the same for states with the same future; return its digest and bytes.
+    @property
+    def lasting(self) -> dict[str, NDArray[Any]]:
+        """What outlives a barrier."""
+        return {name: getattr(self, name) for name in self.LASTING}
 
-        Where blocks are `apart`, they are not made one though their granules are alike.
-        """
-        arrays = {name: getattr(self, name) for name in (*self.LASTING, *self.PASSING)}
-        if not apart and all((array == array[:1]).all() for array in arrays.values()):
-            arrays = {name: array[:1].copy() for name, array in arrays.items()}
-            for name, array in arrays.items():
-                setattr(self, name, array)
-        digest = blake2b(repr(self.written.shape).encode())
-        for array in arrays.values():
-            digest.update(array.data)
-        return digest.digest(), sum(array.nbytes for array in arrays.values())
-
-    def copied(self) -> Self:
-        """Return an interval of its own in the same state."""
-        result = copy.copy(self)
-        for name, value in vars(self).items():
-            if hasattr(value, "copy"):
-                setattr(result, name, value.copy())
-        return result
+    def begin_from(self, lasting: dict[str, NDArray[Any]]) -> None:
+        """Begin anew, with what outlived a barrier."""
+        for name, array in lasting.items():
+            setattr(self, name, array.copy())
+        for name, dtype in self.PASSING.items():
+            setattr(self, name, np.zeros(self.written.shape, dtype))
 
     def settle(self, released: Bools | None = None) -> None:
         """Blocks that are true in `released` passed a barrier, and the others did not; all did by default."""
@@ -273,9 +204,14 @@ class Interval:
             self.widen(len(released))
         for name in self.PASSING:
             getattr(self, name)[... if released is None else released] = 0
+        self.begins = released is None
+        if self.begins and all((array == array[:1]).all() for array in self.lasting.values()):
+            for name in (*self.LASTING, *self.PASSING):  # blocks are alike
+                setattr(self, name, getattr(self, name)[:1].copy())
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""
+        self.begins, self.values_matter = False, False
         for entry in log:
             if entry.pattern.leading > 1:
                 self.widen(blocks)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
-from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Entry, Listener, Signal
+from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Listener, Signal
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.remembered import Kept
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
@@ -88,12 +88,6 @@ class RemoteAccesses(Listener):
         self._note(reach.touched, reach.lane, line)
         if access is Access.MBARRIER:
             self._signal(reach.touched)
-
-    def touch_all(self, reads: list[Entry]) -> None:
-        """As a listener."""
-        for entry in reads:
-            assert not isinstance(entry.pattern, Signal)
-            self.touch(entry.access, entry.pattern, entry.line)
 
     def passes(self, source: ChunkPattern, target: ChunkPattern, line: int) -> None:
         """As a listener: who gets a copy is at its source, until it tells the block there that it is over."""

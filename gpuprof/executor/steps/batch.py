@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, KernelFault, SharedByte
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask, first_true
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
@@ -173,18 +173,6 @@ class Geometry:
 
 
 @dataclass
-class RepeatedLoads:
-    """Loads that were made again and again at the same addresses: what one time costs, from a site on.
-
-    `counts` is of shape (blocks or 1,) for each load and event.
-    """
-
-    first_site: int
-    counts: list[dict[str, Counts]]
-    times: int = 0
-
-
-@dataclass
 class AccessMemory:
     """What the instructions of one batch remember of their last accesses: what repeats is examined once.
 
@@ -201,9 +189,7 @@ class AccessMemory:
     landings: defaultdict[object, Moving[Landing]] = field(
         default_factory=lambda: defaultdict(lambda: Moving(LINE_BYTES))
     )
-    shared_loads: dict[object, Any] = field(default_factory=dict)
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
-    repeated: list[RepeatedLoads] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -326,13 +312,6 @@ class Batch:
         self.printed = Printed()
         #: Where the batch runs its control slice alone.
         self.control_slice: SliceRun | None = None
-
-    def settle(self) -> None:
-        """Add to the tally what was counted apart from it."""
-        for loads in self.memo.repeated:
-            for site, counts in enumerate(loads.counts, loads.first_site):
-                for event, per_block in counts.items():
-                    self.tally.add(site, event, loads.times * per_block)
 
     def passes_on(self, kind: FaultKind) -> bool:
         """Whether something is no fault by itself, as the observer of the steps judges where it leads."""

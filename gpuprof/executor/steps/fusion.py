@@ -9,7 +9,7 @@ moves but what computes with registers.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -18,23 +18,17 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.arithmetic.instruction_table import TABLE
-from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.memory.accesses import Access, Entry
-from gpuprof.executor.memory.remembered import Remembered
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym
 from gpuprof.executor.steps.arithmetic_steps import arithmetic, move
-from gpuprof.executor.steps.batch import Batch, RepeatedLoads
+from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import load, parts_of
 from gpuprof.executor.steps.spaces import MemoryRequest, SharedSpace
 
 _WORD_BYTES = 4
-#: Elements of address operands that the loads of a run remember, and how often they may differ.
-_REMEMBERED_ELEMENTS = 1 << 18
-_REMEMBERED_TIMES = 64
 
 
 def loads_floats(item: Instruction) -> bool:
@@ -44,18 +38,6 @@ def loads_floats(item: Instruction) -> bool:
     if item.opcode[2:-1] not in ((), ("v2",), ("v4",)) or not isinstance(item.operands[1], Mem):
         return False
     return all(isinstance(part, Reg) for part in parts_of(item.operands[0]))
-
-
-@dataclass(frozen=True)
-class _Made:
-    """The loads of a run, made at given addresses by given lanes.
-
-    In `places`, idle lanes have the address of one that runs.
-    """
-
-    places: list[NDArray[np.int64]]
-    repeated: RepeatedLoads
-    entries: list[Entry]
 
 
 class SharedLoads:
@@ -85,7 +67,6 @@ class SharedLoads:
             self._spaces.append(SharedSpace(MemoryRequest(site, item.line, size, offset)))
             self.displacements.append((list(slots).index(base), offset))
         self._slots = list(slots.values())
-        self._first_site = len(coder.sites) - len(items)
 
     @property
     def operands(self) -> int:
@@ -97,44 +78,18 @@ class SharedLoads:
         self.make(batch)
 
     def make(self, batch: Batch) -> list[NDArray[np.int64]]:
-        """Check, count and log the loads of the lanes that run; return the addresses to load from."""
-        operands, mask = [batch.registers[slot] for slot in self._slots], batch.mask
-        known = batch.memo.shared_loads.get(self)
-        if known is None:
-            known = batch.memo.shared_loads[self] = Remembered(_REMEMBERED_TIMES, _REMEMBERED_ELEMENTS)
-        made = known.find(operands, mask) if not batch.events.shared_is_told else None
-        if made is None:
-            patterns = [
-                space.examine(batch, operands[number], mask)
-                for space, (number, _) in zip(self._spaces, self.displacements, strict=True)
-            ]
-            made = self._made(operands, mask, patterns)
-            known.add(operands, mask, made)
-        else:
-            if not made.repeated.times:
-                batch.memo.repeated.append(made.repeated)
-            made.repeated.times += 1
-            batch.events.touch_all(made.entries)
-        return made.places
+        """Check, count and log the loads of the lanes that run; return the addresses to load from.
 
-    def _made(self, operands: Sequence[Lanes], mask: Mask, patterns: list[SharedPattern]) -> _Made:
-        counts = [
-            {"requests": mask.warp_count, "wavefronts": p.wavefronts, "bank_conflicts": p.conflicts}
-            for p in patterns
-        ]
-        entries = [
-            Entry(Access.READ, pattern, space.request.line)
-            for pattern, space in zip(patterns, self._spaces, strict=True)
-        ]
+        Idle lanes have the address of one that runs.
+        """
+        operands, mask = [batch.registers[slot] for slot in self._slots], batch.mask
         # Of loads from one operand the first says where it points, in a cluster to the memory of which block.
-        first = {
-            number: (pattern, displacement)
-            for pattern, (number, displacement) in reversed(
-                list(zip(patterns, self.displacements, strict=True))
-            )
-        }
-        places = [_valid(*first[number]) for number in range(len(operands))]
-        return _Made(places, RepeatedLoads(self._first_site, counts), entries)
+        places: dict[int, NDArray[np.int64]] = {}
+        for space, (number, displacement) in zip(self._spaces, self.displacements, strict=True):
+            pattern = space.examine(batch, operands[number], mask)
+            if number not in places:
+                places[number] = _valid(pattern, displacement)
+        return [places[number] for number in range(len(operands))]
 
 
 def _valid(pattern: SharedPattern, displacement: int) -> NDArray[np.int64]:
