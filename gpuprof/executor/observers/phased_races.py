@@ -14,6 +14,7 @@ thread arrives at the barrier that lets a copy overwrite what they read. Nor of 
 operations on them touches: CUDA's own library, libcu++, sets them up without any fence.
 """
 
+from hashlib import blake2b
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,8 +41,6 @@ from gpuprof.executor.observers.touches import ORDERED, SEVERAL_WARPS, Hit, Touc
 _GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)
 _UNSEEN = "where a bulk copy arrived that it did not wait for, started by line "
 _KINDS = ("writer", "reader", "updater")
-#: Sets of moments that are kept before those that no granule names are dropped.
-_KEPT_SETS = 1 << 14
 #: Bits of a set of warps, at most.
 _SET_BITS = 32
 
@@ -100,6 +99,19 @@ class PhasedInterval(Interval):
         #: Who has waited for each copy in `landed`, when its warp first did, and the line that started it.
         self._observers: dict[int, tuple[Bools, Times, int]] = {}
 
+    def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes."""
+        self._forget_settled()
+        parts: dict[str, NDArray[Any]] = {"clock": self._clocks.known, "moments": self._moments}
+        for title, table in (("released", self._clocks.released), ("fences", self._fences)):
+            parts |= {f"{title} {key}": array for key, array in sorted(table.items())}
+        for serial, (lanes, since, line) in sorted(self._observers.items()):
+            parts |= {f"lanes {serial} {line}": lanes, f"since {serial}": since}
+        several = any(len(array) > 1 for title, array in parts.items() if title != "moments")
+        digest, size = super().normalise(apart=apart or several)
+        rest = [f"{title} {array.shape}".encode() + array.tobytes() for title, array in parts.items()]
+        return blake2b(digest + b"|".join(rest)).digest(), size
+
     def _forget_settled(self) -> None:
         """Forget what everybody knows, and number the moments anew: only their order matters."""
         rows = np.arange(len(self.written))[:, None]
@@ -137,12 +149,6 @@ class PhasedInterval(Interval):
             serial: (uniform_blocks(lanes), _ranked(since, happened), line)
             for serial, (lanes, since, line) in self._observers.items()
         }
-
-    def replay(self, log: list[Entry], blocks: int) -> None:
-        """Go through the accesses in order and report the first that is wrong."""
-        super().replay(log, blocks)
-        if len(self._moments) > _KEPT_SETS:
-            self._forget_settled()
 
     def settle(self, released: Bools | None = None) -> None:
         """As of `Interval`: fences of those that passed hold for everybody."""

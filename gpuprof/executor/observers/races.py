@@ -7,11 +7,13 @@ write the same value. That warps run in lockstep here excuses nothing, since CUD
 `__syncwarp` orders the threads of a warp.
 
 Accesses are logged as they happen and judged at the next barrier. In a loop the same ones come again and
-again, and are not judged twice.
+again: what a piece of the log led to, from the same state, is remembered, and not judged twice.
 """
 
+import copy
 from collections.abc import Callable
-from typing import Any, ClassVar
+from hashlib import blake2b
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +43,8 @@ from gpuprof.executor.observers.touches import (
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
-#: Entries of the log that are judged before a barrier comes.
-_LONGEST_LOG = 4096
+#: Entries that are judged together, once a wait follows them, and without one.
+LEAST_PIECE, _LONGEST_PIECE = 64, 1024
 #: Bytes of states that are kept.
 _KEPT_BYTES = 128 << 20
 
@@ -73,9 +75,11 @@ class RaceDetector(Listener):
         self._shared, self._refuse = shared, refuse or report
         self.log: list[Entry] = []
         self._hears_signals = interval.HEARS_SIGNALS
-        #: What intervals led to, by what was there before them, and their accesses.
-        self._known: dict[object, dict[str, NDArray[Any]]] = {}
+        #: What pieces of the log led to, by the state before, whether a barrier ended them, and accesses.
+        self._known: dict[object, tuple[Interval, bytes]] = {}
         self._bytes = 0
+        #: Of the state that is reached, which is not changed any more; empty if it is not known.
+        self._digest = b""
         self._interval = interval(shared.size // granule + 1, granule, report, layout)
 
     def assume_written(self, part: slice) -> None:
@@ -91,7 +95,9 @@ class RaceDetector(Listener):
     ) -> None:
         """Log one access, or a signal."""
         self.log.append(Entry(access, pattern, line, changed))
-        if len(self.log) >= _LONGEST_LOG:
+        # At a place that a loop comes by once in each iteration, if there is one.
+        length = len(self.log)
+        if (length >= LEAST_PIECE and access is Access.ACQUIRE) or length >= _LONGEST_PIECE:
             self._judge()
 
     def touch(
@@ -133,28 +139,33 @@ class RaceDetector(Listener):
 
     def settle(self, blocks: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
-        interval = self._interval
-        if blocks is not None or not interval.begins:
-            self._judge()
-            interval.settle(blocks)
+        if blocks is None:
+            self._judge(barrier=True)
             return
-        before = b"".join(array.tobytes() for array in interval.lasting.values())
-        key = before, len(interval.written), tuple((e.access, e.pattern.serial) for e in self.log)
-        if (after := self._known.get(key)) is not None:
-            self.log = []
-            interval.begin_from(after)
-            return
-        self._judge()
-        interval.settle()
-        if not interval.values_matter:
-            self._bytes += len(before)
-            if self._bytes > _KEPT_BYTES:
-                self._known, self._bytes = {}, 0
-            self._known[key] = {name: array.copy() for name, array in interval.lasting.items()}
-
-    def _judge(self) -> None:
         log, self.log = self.log, []
+        self._interval, self._digest = self._interval.copied(), b""
         self._interval.replay(log, self.blocks)
+        self._interval.settle(blocks)
+
+    def _judge(self, *, barrier: bool = False) -> None:
+        """Judge the log so far, perhaps ended by a barrier, or go on to the state to which it led before."""
+        log, self.log = self.log, []
+        before = self._digest or self._interval.normalise()[0]
+        key = before, barrier, tuple((entry.access, entry.pattern.serial) for entry in log)
+        if key in self._known:
+            self._interval, self._digest = self._known[key]
+            return
+        state = self._interval = self._interval.copied()
+        state.values_matter = False
+        state.replay(log, self.blocks)
+        if barrier:
+            state.settle()
+        self._digest, size = state.normalise()
+        if not state.values_matter:
+            self._bytes += size
+            if self._bytes > _KEPT_BYTES:
+                self._known, self._bytes = {}, size
+            self._known[key] = state, self._digest
 
 
 class Interval:
@@ -183,20 +194,29 @@ class Interval:
         self.layout = layout
         for name, dtype in (self.LASTING | self.PASSING).items():
             setattr(self, name, np.zeros((1, granules), dtype))
-        #: Whether nothing has been done since the last barrier of all, and whether values decided since then.
-        self.begins, self.values_matter = True, False
+        self.values_matter = False
 
-    @property
-    def lasting(self) -> dict[str, NDArray[Any]]:
-        """What outlives a barrier."""
-        return {name: getattr(self, name) for name in self.LASTING}
+    def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes.
 
-    def begin_from(self, lasting: dict[str, NDArray[Any]]) -> None:
-        """Begin anew, with what outlived a barrier."""
-        for name, array in lasting.items():
-            setattr(self, name, array.copy())
-        for name, dtype in self.PASSING.items():
-            setattr(self, name, np.zeros(self.written.shape, dtype))
+        Where blocks are `apart`, they are not made one though their granules are alike.
+        """
+        arrays = {name: getattr(self, name) for name in (*self.LASTING, *self.PASSING)}
+        if not apart and all((array == array[:1]).all() for array in arrays.values()):
+            arrays = {name: array[:1].copy() for name, array in arrays.items()}
+            vars(self).update(arrays)
+        digest = blake2b(repr(self.written.shape).encode())
+        for array in arrays.values():
+            digest.update(array.data)
+        return digest.digest(), sum(array.nbytes for array in arrays.values())
+
+    def copied(self) -> Self:
+        """Return an interval of its own in the same state."""
+        result = copy.copy(self)
+        for name, value in vars(self).items():
+            if hasattr(value, "copy"):
+                setattr(result, name, value.copy())
+        return result
 
     def settle(self, released: Bools | None = None) -> None:
         """Blocks that are true in `released` passed a barrier, and the others did not; all did by default."""
@@ -204,14 +224,9 @@ class Interval:
             self.widen(len(released))
         for name in self.PASSING:
             getattr(self, name)[... if released is None else released] = 0
-        self.begins = released is None
-        if self.begins and all((array == array[:1]).all() for array in self.lasting.values()):
-            for name in (*self.LASTING, *self.PASSING):  # blocks are alike
-                setattr(self, name, getattr(self, name)[:1].copy())
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""
-        self.begins, self.values_matter = False, False
         for entry in log:
             if entry.pattern.leading > 1:
                 self.widen(blocks)
