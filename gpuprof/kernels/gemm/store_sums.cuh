@@ -108,13 +108,12 @@ template <int SLOTS, int COUNT>
 static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map, int m, int n,
                                                   int M, int N, float alpha, float beta, real *C)
 {
-    const int lane = threadIdx.x % 32;
     m += threadIdx.x % 128 / 32 * 16;
     scale_sums<true>(sum, m, n, M, N, alpha, beta, C);
 #pragma unroll
     for (int j = 0; j < COUNT / 4; j += 8) {
         const unsigned piece = pieces + j / 8 % SLOTS * PIECE;
-        if (lane == 0) {
+        if (elected()) {
             if (j == 0)
                 wait_for_stores<0>(); // those of the tile before
             else
@@ -129,7 +128,7 @@ static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned 
         }
         publish_shared();
         __syncwarp();
-        if (lane == 0) {
+        if (elected()) {
             store_box(map, n + j * 8, m, piece);
             close_stores();
         }

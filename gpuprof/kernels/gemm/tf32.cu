@@ -172,6 +172,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #endif
     // Coordinates. Tiles of C, CLUSTER of them side by side, go along a panel of rows, then to the next panel.
     const int t = threadIdx.x;
+    const int warp = of_warp(t / 32);
     const int lane = t % 32;
     const int tiles_m = (M + BM - 1) / BM;
     const int tiles_n = (N + BN * SHARING - 1) / (BN * SHARING);
@@ -209,9 +210,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     meet_cluster();
 
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
-    int turn = 0;
-    if (t < 128) {
-        // The warpgroup that fetches: one thread of it, or all where they gather.
+    unsigned turn = 0;
+    if (warp < 4) {
+        // The warpgroup that fetches: one warp of it, or all where they gather.
         if (BN > 64)
             shrink_to<40>();
 #ifdef GATHERED
@@ -219,13 +220,15 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         find(blockIdx.x / CLUSTER, m0, n0);
         gather_tiles(stages, full, empty, A, B, first * BK, last - first, m0, n0, M, N, K);
 #else
-        for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
+        for (int tile = blockIdx.x / CLUSTER; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
             find(tile, m0, n0);
             for (int k0 = first * BK; k0 < last * BK; k0 += BK, ++turn) {
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
+                if (!elected())
+                    continue;
                 expect_bytes(barrier, A_ROWS * ROW_BYTES + B_BYTES);
                 const int m = rank % SHARING * (A_ROWS / SHARING);
                 copy_box_to_all<SHARING>(stage + m * ROW_BYTES, &A_map, k0, m0 + m, barrier);
@@ -243,10 +246,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         // no bank twice, as the copy engine permutes 16-byte pieces of a row of B by the row's number.
         if (BN > 64) // a single one has registers enough
             grow_to<232>();
-        const int box = (t / 128 - 1) * 64 + t % 128 / 64 * 32; // the columns of the warp's box of B
-        const int piece = t % 64 / 32 * 2 + lane / 16 * 4;      // of 8 in the box's rows: this one and the next
+        const int box = (warp / 2 - 2) * 32; // the columns of the warp's box of B
+        const int piece = warp % 2 * 2 + lane / 16 * 4;         // of 8 in the box's rows: this one and the next
         const int k_lane = lane % 4;
-        const auto release = [&](int turn) { arrive_at_all<SHARING>(empty + 8 * (turn % STAGES)); };
+        const auto release = [&](unsigned turn) { arrive_at_all<SHARING>(empty + 8 * (turn % STAGES)); };
         float b[2][BK / 2]; // for each 8 k those of the lane's two columns at k and at k + 4; of two tiles
 #pragma unroll 1
         for (int tile = blockIdx.x / CLUSTER; tile < tiles; tile += gridDim.x / CLUSTER) {

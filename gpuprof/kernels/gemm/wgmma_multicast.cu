@@ -73,6 +73,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 {
     // Coordinates.
     const int t = threadIdx.x;
+    const int warp = of_warp(t / 32);
     const int lane = t % 32;
     const int tiles_n = (N + BN - 1) / BN;
     const int tiles = (M + BM * CLUSTER - 1) / (BM * CLUSTER) * tiles_n; // of C, CLUSTER of them one below the other
@@ -97,34 +98,36 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     meet_cluster();
 
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
-    if (t < 128) {
-        // The warpgroup that fetches: one thread of it.
+    if (warp < 4) {
+        // The warpgroup that fetches: one warp of it.
         shrink_to<40>();
         const int k_mine = rank * (BK / CLUSTER); // of a tile of B this block's share
-        int turn = 0;
-        for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
+        unsigned turn = 0;
+        for (int tile = blockIdx.x / CLUSTER; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             const int m0 = first_row(tile);
             const int n0 = tile % tiles_n * BN;
             for (int k0 = 0; k0 < K; k0 += BK, ++turn) {
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
-                expect_bytes(barrier, STAGE);
-                copy_box(stage, &A_map, k0, m0, barrier);
-                for (int n = 0; n < BN; n += ROW)
-                    copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * (n * BK + k_mine * ROW), &B_map, n0 + n, k0 + k_mine,
-                                             barrier);
+                if (elected()) {
+                    expect_bytes(barrier, STAGE);
+                    copy_box(stage, &A_map, k0, m0, barrier);
+                    for (int n = 0; n < BN; n += ROW)
+                        copy_box_to_all<CLUSTER>(stage + A_BYTES + 2 * (n * BK + k_mine * ROW), &B_map, n0 + n, k0 + k_mine,
+                                                 barrier);
+                }
             }
         }
     } else {
         // The warpgroups that multiply.
         grow_to<232>();
-        const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
-        const auto release = [&](int turn) {
+        const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
+        const auto release = [&](unsigned turn) {
             if (lane < CLUSTER)
                 arrive_at_block(empty + 8 * (turn % STAGES), lane);
         };
-        int turn = 0;
+        unsigned turn = 0;
 #pragma unroll 1
         for (int tile = blockIdx.x / CLUSTER; tile < tiles; tile += gridDim.x / CLUSTER) {
             float sum[BN / 2];

@@ -72,6 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 {
     // Coordinates.
     const int t = threadIdx.x;
+    const int warp = of_warp(t / 32);
     const int lane = t % 32;
     const int tiles_n = (N + BN - 1) / BN;
     const int tiles = (M + BM - 1) / BM * tiles_n; // of C
@@ -94,23 +95,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     __syncthreads();
 
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
-    if (t < 128) {
-        // The warpgroup that fetches: one thread of it.
+    if (warp < 4) {
+        // The warpgroup that fetches: one warp of it.
         shrink_to<40>();
-        if (t > 0)
-            return;
-        int turn = 0;
-        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        unsigned turn = 0;
+        for (int tile = blockIdx.x; warp == 0 && tile < tiles; tile += gridDim.x) {
             const int m0 = tile / tiles_n * BM;
             const int n0 = tile % tiles_n * BN;
             for (int k0 = 0; k0 < K; k0 += BK, ++turn) {
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
-                expect_bytes(barrier, STAGE);
-                copy_box(stage, &A_map, k0, m0, barrier);
-                for (int n = 0; n < BN; n += ROW)
-                    copy_box(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, k0, barrier);
+                if (elected()) {
+                    expect_bytes(barrier, STAGE);
+                    copy_box(stage, &A_map, k0, m0, barrier);
+                    for (int n = 0; n < BN; n += ROW)
+                        copy_box(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, k0, barrier);
+                }
             }
         }
         return;
@@ -118,12 +119,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
     // The warpgroups that multiply.
     grow_to<232>();
-    const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
-    const auto release = [&](int turn) {
+    const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
+    const auto release = [&](unsigned turn) {
         if (lane == 0)
             arrive_at(empty + 8 * (turn % STAGES));
     };
-    int turn = 0;
+    unsigned turn = 0;
 #pragma unroll 1
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         float sum[BN / 2];

@@ -123,9 +123,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 {
     // Coordinates.
     const int t = threadIdx.x;
+    const int warp = of_warp(t / 32);
     const int m0 = blockIdx.y * BM;
     const int n0 = blockIdx.x * BN;
-    const int tiles = (K + BK - 1) / BK;
+    const unsigned tiles = (K + BK - 1) / BK;
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
     // that counts the warps which are done with it.
@@ -143,20 +144,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
     __syncthreads();
 
-    if (t < 128) {
-        // The warpgroup that fetches: one thread of it.
+    if (warp < 4) {
+        // The warpgroup that fetches: one warp of it.
         if (BM > 64)
             shrink_to<40>();
-        if (t > 0)
-            return;
-        for (int tile = 0; tile < tiles; ++tile) {
+        for (unsigned tile = 0; warp == 0 && tile < tiles; ++tile) {
             const unsigned stage = stages + tile % STAGES * STAGE;
             const unsigned barrier = full + 8 * (tile % STAGES);
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
-            expect_bytes(barrier, STAGE);
-            copy_box(stage, &A_map, tile * BK, m0, barrier);
-            for (int n = 0; n < BN; n += ROW)
-                copy_box(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, tile * BK, barrier);
+            if (elected()) {
+                expect_bytes(barrier, STAGE);
+                copy_box(stage, &A_map, tile * BK, m0, barrier);
+                for (int n = 0; n < BN; n += ROW)
+                    copy_box(stage + A_BYTES + 2 * n * BK, &B_map, n0 + n, tile * BK, barrier);
+            }
         }
         return;
     }
@@ -164,10 +165,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     // The warpgroups that multiply.
     if (BM > 64) // a single one has registers enough
         grow_to<232>();
-    const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
+    const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
     float sum[BN / 2];
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
+    for (unsigned tile = 0; tile < tiles; ++tile) {
         wait(full + 8 * (tile % STAGES), tile / STAGES % 2);
         const unsigned a_tile = stages + tile % STAGES * STAGE;
         const unsigned b_tile = a_tile + A_BYTES;

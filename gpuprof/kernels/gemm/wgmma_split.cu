@@ -95,12 +95,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 {
     // Coordinates.
     const int t = threadIdx.x;
+    const int warp = of_warp(t / 32);
     const int m0 = blockIdx.y * BM;
     const int n0 = blockIdx.x / CLUSTER * BN;
     const int rank = blockIdx.x % CLUSTER;
     const int depth = (K + BK - 1) / BK; // tiles of k, of which this block takes `tiles` from the first-th on
     const int first = (int)((long long)depth * rank / CLUSTER);
-    const int tiles = (int)((long long)depth * (rank + 1) / CLUSTER) - first;
+    const unsigned tiles = (int)((long long)depth * (rank + 1) / CLUSTER) - first;
 
     // Shared memory: STAGES tiles of A and of B; for each a barrier that counts the bytes which have arrived, and one
     // that counts the warps which are done with it. At the end sums for the other blocks take the place of the tiles,
@@ -123,17 +124,18 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     }
     __syncthreads();
 
-    if (t < 128) {
-        // The warpgroup that fetches: one thread of it, or all where they gather.
+    if (warp < 4) {
+        // The warpgroup that fetches: one warp of it, or all where they gather.
         if (BM > 64)
             shrink_to<40>();
 #ifdef GATHERED
         gather_tiles(stages, full, empty, A, B, first * BK, tiles, m0, n0, M, N, K);
 #else
-        for (int tile = 0; t == 0 && tile < tiles; ++tile) {
+        for (unsigned tile = 0; warp == 0 && tile < tiles; ++tile) {
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
-            fetch_tiles<1>(stages + tile % STAGES * STAGE, &A_map, &B_map, (first + tile) * BK, m0, n0, 0,
-                           full + 8 * (tile % STAGES));
+            if (elected())
+                fetch_tiles<1>(stages + tile % STAGES * STAGE, &A_map, &B_map, (first + tile) * BK, m0, n0, 0,
+                               full + 8 * (tile % STAGES));
         }
 #endif
         __syncwarp();
@@ -145,10 +147,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     // The warpgroups that multiply.
     if (BM > 64) // a single one has registers enough
         grow_to<232>();
-    const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
+    const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
     float sum[BN / 2];
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
+    for (unsigned tile = 0; tile < tiles; ++tile) {
         wait(full + 8 * (tile % STAGES), tile / STAGES % 2);
         multiply_tiles(sum, stages + tile % STAGES * STAGE, m_group, tile > 0);
         // Those of the tile before are done: its stage may fill again.
@@ -164,11 +166,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 
     // Each block adds up some pieces, of 16 rows by ROW columns, of the tile, a warp those of its rows. A warp's sums lie
     // in the same place of all blocks, four of a thread side by side.
-    const int warp = t / 32 - 4;
     const unsigned mine = stages + (t - 128) * 16; // + 32 * BM for the next eight columns
-    const unsigned pieces = stages + STAGES * STAGE + warp * 2 * PIECE;
+    const unsigned pieces = stages + STAGES * STAGE + (warp - 4) * 2 * PIECE;
     meet_threads<2 * BM>(); // all of the block's warps have multiplied
-    const auto owner = [&](int piece) { return (warp * (BN / ROW) + piece) % CLUSTER; };
+    const auto owner = [&](int piece) { return ((warp - 4) * (BN / ROW) + piece) % CLUSTER; };
 #pragma unroll
     for (int i = 0; i < BN / 8; ++i)
         if (owner(i / 8) != rank)

@@ -159,6 +159,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 {
     // Coordinates.
     const int t = threadIdx.x;
+    const int warp = of_warp(t / 32);
     const int tiles_m = (M + BM * CLUSTER - 1) / (BM * CLUSTER); // of C, CLUSTER of them one below the other
     const int tiles_n = (N + BN - 1) / BN;
     const int tiles = tiles_m * tiles_n;
@@ -197,31 +198,34 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     meet();
 
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
-    if (t < 128) {
-        // The warpgroup that fetches: one thread of it.
+    if (warp < 4) {
+        // The warpgroup that fetches: one warp of it.
         if (BM > 64)
             shrink_to<BM == 128 ? 40 : 32>();
-        int turn = 0;
-        for (int tile = blockIdx.x / CLUSTER; t == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
+        unsigned turn = 0;
+        for (int tile = blockIdx.x / CLUSTER; warp == 0 && tile < tiles; tile += gridDim.x / CLUSTER) {
             int m0, n0;
             find(tile, m0, n0);
             for (int k0 = 0; k0 < K; k0 += BK, ++turn) {
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
-                fetch_tiles<CLUSTER>(stage, &A_map, &B_map, k0, m0, n0, rank, barrier);
+                if (elected())
+                    fetch_tiles<CLUSTER>(stage, &A_map, &B_map, k0, m0, n0, rank, barrier);
             }
         }
     } else {
         // The warpgroups that multiply.
         if (BM > 64) // a single one has registers enough
             grow_to<BM == 128 ? 232 : 160>();
-        const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
-        const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * PIECES * PIECE;
-        const auto release = [&](int turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };
-        int turn = 0;
+        const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
+        const unsigned pieces = stages + STAGES * STAGE + (warp - 4) * PIECES * PIECE;
+        const auto release = [&](unsigned turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };
+        unsigned turn = 0;
 #pragma unroll 1
         for (int tile = blockIdx.x / CLUSTER; tile < tiles; tile += gridDim.x / CLUSTER) {
+            int m0, n0;
+            find(tile, m0, n0);
             float sum[BN / 2];
 #pragma unroll 1
             for (int k_tile = 0; k_tile < depth; ++k_tile, ++turn) {
@@ -234,8 +238,6 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             }
             wait_for_products<0>();
             release(turn - 1);
-            int m0, n0;
-            find(tile, m0, n0);
             store_sums<PIECES>(sum, pieces, &C_map, m0 + m_group, n0, M, N, alpha, beta, C);
         }
     }

@@ -145,6 +145,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #endif
     // Coordinates.
     const int t = threadIdx.x;
+    const int warp = of_warp(t / 32);
     const int tiles_m = (M + BM * CLUSTER - 1) / (BM * CLUSTER); // of C, CLUSTER of them one below the other
     const int tiles_n = (N + BN - 1) / BN;
     const int tiles = tiles_m * tiles_n;
@@ -193,11 +194,11 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     meet_cluster();
 
     // Tiles of k are counted through all tiles of C: `turn` says which stage has one, and for which time.
-    if (t < 128) {
-        // The warpgroup that fetches: one thread of it.
+    if (warp < 4) {
+        // The warpgroup that fetches: one warp of it.
         shrink_to<40>();
-        int turn = 0;
-        for (int done = 0; t == 0 && done < work;) {
+        unsigned turn = 0;
+        for (int done = 0; warp == 0 && done < work;) {
             int tile, begin, end, m0, n0;
             find_piece(done, tile, begin, end);
             find(tile, m0, n0);
@@ -206,16 +207,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 const unsigned stage = stages + turn % STAGES * STAGE;
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
-                fetch_tiles<CLUSTER>(stage, &A_map, &B_map, k0, m0, n0, rank, barrier);
+                if (elected())
+                    fetch_tiles<CLUSTER>(stage, &A_map, &B_map, k0, m0, n0, rank, barrier);
             }
         }
     } else {
         // The warpgroups that multiply.
         grow_to<232>();
-        const int m_group = (t / 128 - 1) * 64; // first row of C in the block's tile
+        const int m_group = (warp / 4 - 1) * 64; // first row of C in the block's tile
         const unsigned pieces = stages + STAGES * STAGE + (t / 32 - 4) * 2 * PIECE;
-        const auto release = [&](int turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };
-        int turn = 0;
+        const auto release = [&](unsigned turn) { arrive_at_all<CLUSTER>(empty + 8 * (turn % STAGES)); };
+        unsigned turn = 0;
 #pragma unroll 1
         for (int done = 0; done < work;) {
             int tile, begin, end;

@@ -8,6 +8,24 @@ struct __align__(64) TensorMap {
     unsigned long long opaque[16];
 };
 
+// A number that all lanes of a warp share, told to the compiler: it computes with it once for the warp, as the copy engine and
+// tensor cores want to be addressed.
+static __device__ __forceinline__ int of_warp(int value)
+{
+    return __shfl_sync(0xffffffff, value, 0);
+}
+// Holds for one lane of a whole warp, and tells the compiler so: without it each copy stands in a loop over lanes.
+static __device__ __forceinline__ bool elected()
+{
+    int chosen;
+    asm volatile("{\n"
+                 ".reg .pred one;\n"
+                 "elect.sync _|one, 0xffffffff;\n"
+                 "selp.b32 %0, 1, 0, one;\n"
+                 "}"
+                 : "=r"(chosen));
+    return chosen;
+}
 static __device__ __forceinline__ void prefetch(const TensorMap *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
