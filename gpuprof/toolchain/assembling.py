@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuprof.cubin_file import architecture_in, function_of, kernels_in
 from gpuprof.errors import CompileError
 from gpuprof.ptx_directives import ptx_entries, target_of_ptx
-from gpuprof.toolchain.cache import kept
+from gpuprof.toolchain.cache import kept, kernels_named
 from gpuprof.toolchain.nvrtc import CompiledKernel, ptxas_report, spilled_bytes
 
 _PACKAGE = "nvidia-cuda-nvcc"
@@ -73,7 +73,7 @@ def load_ptx(
             return _kernels(ptx, names, arch, *assemble_with(path, ptx, name, target=target), said)
 
         try:
-            return kept(identity, len(names), make)
+            return kept(kernels_named(names), identity, make)
         except CompileError as error:
             if _TOO_NEW not in error.log:
                 raise

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled kernels on disk, keyed by everything that decides the machine code."""
+"""Compiled kernels and rates of devices, kept on disk by everything that decides them."""
 
 import hashlib
 import json
@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.schema import from_json, to_json
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, nvrtc_version
 from gpuprof.toolchain.nvrtc_program import UnknownInclude, included_files, make_program
+
+T = TypeVar("T")
 
 #: Entries kept; the least recently used go first. More than the cases of any one run, which would otherwise
 #: push out its own beginning each time.
@@ -65,25 +67,28 @@ def compile_entries_cached(
     # CUDA's own headers do not change under their version: they are too many to read each time.
     foreign = [*cuda.options, *cuda.versions] if cuda else []
     identity = [version, file_name, list(entries), list(program.options), texts, files, foreign]
-    return kept(identity, len(entries), lambda: compile_entries(program, file_name, entries))
+    return kept(kernels_named(entries), identity, lambda: compile_entries(program, file_name, entries))
 
 
-def kept(
-    identity: Sequence[Any], count: int, make: Callable[[], tuple[CompiledKernel, ...]]
-) -> tuple[CompiledKernel, ...]:
-    """So many kernels that were made before, or that are made now, of what `identity` says in full."""
+def kernels_named(entries: Sequence[str]) -> Any:
+    """The type of as many kernels."""
+    return tuple[(CompiledKernel,) * len(entries)]  # type: ignore[misc]
+
+
+def kept(kind: type[T], identity: Sequence[Any], make: Callable[[], T]) -> T:
+    """What was made before, or is made now, of what `identity` says in full."""
     folder = open_cache()
     if folder is None:
         return make()
     key = _digest(identity)
     with folder:
-        made = _read(folder, f"{key}.json", count)
+        made = _read(kind, folder, f"{key}.json")
         if made is not None:
             folder.touch(f"{key}.json")
             return made
         # Another worker, or another run, may be making it: it takes the same seconds once, not twice.
         with folder.locked(f"{key}.lock", _PATIENCE_S):
-            made = _read(folder, f"{key}.json", count)
+            made = _read(kind, folder, f"{key}.json")
             if made is None:
                 made = make()
                 _write(folder, f"{key}.json", made)
@@ -99,13 +104,11 @@ def open_cache() -> PrivateFolder | None:
         return None
 
 
-def _read(folder: PrivateFolder, name: str, wanted: int) -> tuple[CompiledKernel, ...] | None:
+def _read(kind: type[T], folder: PrivateFolder, name: str) -> T | None:
     """An entry, or None where it is missing, damaged in any way, or somebody else's."""
     try:
         document = json.loads(folder.read(name))
-        if document["sha256"] != _digest(document["kernels"]) or len(document["kernels"]) != wanted:
-            return None
-        return tuple(from_json(CompiledKernel, kernel) for kernel in document["kernels"])
+        return from_json(kind, document["made"]) if document["sha256"] == _digest(document["made"]) else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -114,10 +117,10 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _write(folder: PrivateFolder, name: str, compiled: Sequence[CompiledKernel]) -> None:
-    kernels = [to_json(kernel) for kernel in compiled]
+def _write(folder: PrivateFolder, name: str, made: Any) -> None:
+    plain = to_json(made)
     try:
-        folder.write(name, json.dumps({"sha256": _digest(kernels), "kernels": kernels}).encode())
+        folder.write(name, json.dumps({"sha256": _digest(plain), "made": plain}).encode())
         if next(_writes) % _WRITES_PER_LOOK == 0:
             _drop_old(folder)
     except OSError:

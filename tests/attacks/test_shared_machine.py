@@ -40,10 +40,10 @@ def compiled():
 
 def planted(entry):
     """An entry with other code, under a digest that fits it."""
-    kernels = json.loads(entry.read_text())["kernels"]
+    kernels = json.loads(entry.read_text())["made"]
     kernels[0]["ptx"] = EVIL
     digest = hashlib.sha256(json.dumps(kernels, sort_keys=True).encode()).hexdigest()
-    return json.dumps({"sha256": digest, "kernels": kernels})
+    return json.dumps({"sha256": digest, "made": kernels})
 
 
 def test_what_is_kept_is_for_this_user_alone(cache):
@@ -103,7 +103,7 @@ def test_an_entry_that_is_a_link_is_not_followed(cache, tmp_path):
     entry.unlink()
     entry.symlink_to(elsewhere)
     assert compiled().ptx != EVIL
-    assert json.loads(elsewhere.read_text())["kernels"][0]["ptx"] == EVIL
+    assert json.loads(elsewhere.read_text())["made"][0]["ptx"] == EVIL
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
@@ -249,5 +249,5 @@ def test_without_openssl_a_local_cluster_is_refused_with_its_fix(monkeypatch, tm
 def test_an_entry_of_no_kernels_is_made_again(cache):
     code = compiled().ptx
     (entry,) = cache.iterdir()
-    entry.write_text(json.dumps({"sha256": hashlib.sha256(b"[]").hexdigest(), "kernels": []}))
+    entry.write_text(json.dumps({"sha256": hashlib.sha256(b"[]").hexdigest(), "made": []}))
     assert compiled().ptx == code

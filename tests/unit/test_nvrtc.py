@@ -205,8 +205,8 @@ def test_whatever_decides_the_code_decides_the_entry(directory, compilations, ch
 
 def _resealed(text, **changes):
     """An entry with other content under a digest that fits it."""
-    kernels = [{**json.loads(text)["kernels"][0], **changes}]
-    return json.dumps({"sha256": cache._digest(kernels), "kernels": kernels})
+    kernels = [{**json.loads(text)["made"][0], **changes}]
+    return json.dumps({"sha256": cache._digest(kernels), "made": kernels})
 
 
 @pytest.mark.parametrize(

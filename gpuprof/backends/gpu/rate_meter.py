@@ -3,10 +3,8 @@
 """What one device reaches: small kernels that keep one part of it busy each, measured once and kept."""
 
 import ctypes
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from gpuprof.devices.measured import MEASURED_RATES, TENSOR_TYPES_MEASURED
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.statistics import percentile
 from gpuprof.text import Extent
-from gpuprof.toolchain.cache import open_cache
+from gpuprof.toolchain.cache import kept
 
 _THREADS = 256
 _WARP_LANES = 32
@@ -211,31 +209,6 @@ def ring_of(nbytes: int, apart: int) -> Any:
 
 
 def kept_rates(device: Device, identity: str, measure: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    """The rates of a device as they were measured before, or as they are measured now.
-
-    A cache that cannot be read or written costs time, never a failure.
-    """
-    text = json.dumps([device.name, identity, rates_source(), list(MEASURED_RATES), _CLOCK])
-    name = f"rates-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-    folder = open_cache()
-    if folder is None:
-        return _measured(measure)
-    with folder:
-        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-            kept = json.loads(folder.read(name))
-            rates: dict[str, float] = kept["rates"]
-            if kept["sha256"] == _seal(rates):
-                return rates
-        found = _measured(measure)
-        with suppress(OSError):
-            folder.write(name, json.dumps({"sha256": _seal(found), "rates": found}).encode())
-    return found
-
-
-def _measured(measure: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    return {key: float(value) for key, value in measure().items()}
-
-
-def _seal(rates: Mapping[str, float]) -> str:
-    """What tells rates that were damaged on disk."""
-    return hashlib.sha256(json.dumps(rates, sort_keys=True).encode()).hexdigest()
+    """The rates of a device as they were measured before, or as they are measured now."""
+    said = [device.name, identity, rates_source(), list(MEASURED_RATES), _CLOCK]
+    return kept(dict[str, float], said, lambda: {key: float(value) for key, value in measure().items()})
