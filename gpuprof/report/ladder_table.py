@@ -11,7 +11,7 @@ from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.ladder import Rung, SizeLadder
 from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import Limits
-from gpuprof.analysis.models import disagreement
+from gpuprof.analysis.models import disagreement, model_interval
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
 from gpuprof.report.document import Cell, Column, Row, Table, Tone
@@ -70,6 +70,9 @@ def _gain(rung: Rung) -> Cell:
 
 
 def _from_to(figure: Figure, run: Run, before: Rung, after: Rung) -> Cell:
+    models = [rung.case.model for rung in (before, after) if rung.case.model and figure.key == "model_us"]
+    if models:
+        return Cell(" → ".join(map(model_interval, models)))
     read = [figure.read(Subject(run, rung.case, rung)) for rung in (before, after)]
     lacking = next((reading for reading in read if reading.value is None), None)
     if lacking is not None:

@@ -83,7 +83,7 @@ def test_bars_of_modelled_times_are_made_of_their_reasons() -> None:
         assert bar["mark"] == pytest.approx(bar["value"] / 0.9)
 
 
-def test_where_no_card_was_modelled_times_come_first_and_make_the_roofline() -> None:
+def test_where_no_card_was_modelled_times_come_first_make_the_roofline_and_the_steps() -> None:
     run = modelled(counted_run(), 1.2)
     cases = [replace(case, timing=None, throughput=None) for case in run.cases if not case.is_reference]
     untimed = replace(run, backend="sim", cases=tuple(cases))
@@ -92,6 +92,7 @@ def test_where_no_card_was_modelled_times_come_first_and_make_the_roofline() -> 
     roofline = build_roofline(untimed, groups(untimed)[0])
     assert roofline is not None
     assert {point.by for level in roofline.levels for point in level.points} == {"model"}
+    assert "29\xa0ms (24–37\xa0ms) → 26\xa0ms (22–34\xa0ms)" in render_html(untimed)
 
 
 def test_reasons_stand_beside_the_stalls_that_nsight_compute_saw() -> None:
