@@ -6,6 +6,7 @@ Imports next to nothing: the first of them starts before the command line is rea
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,10 +35,13 @@ _ahead: list[_Started] = []
 _lock = Lock()
 
 
-def worker_process() -> Process:
-    """A process that serves what it is asked; it ends with the thread that starts it."""
+def worker_process(*gpu: str) -> Process:
+    """A process that serves what it is asked; it ends with the thread that starts it.
+
+    A GPU's number lets it open that one before it is asked to.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
+        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid()), *gpu],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -75,8 +79,9 @@ def start_for(words: Sequence[str]) -> None:
     # A pipe would take the place of a standard stream that the shell closed.
     streams = None not in (sys.stdin, sys.stdout, sys.stderr)
     if (of_ladder or command == "run") and streams and not elsewhere:
+        gpu = re.search(r"\0--device[=\0](\d{1,3})\0", "\0".join(("", *words, "")))
         with suppress(OSError):  # told where a worker is wanted
-            start_ahead(1)
+            _ahead.append(_Started(worker_process(*gpu.groups() if gpu else ())))
 
 
 def start_ahead(count: int) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worker process: tied to the one that starts it before anything else is loaded, which takes a second.
 
-Run as `python -m gpuprof.measure.worker PARENT`, with that one's process id.
+Run as `python -m gpuprof.measure.worker PARENT [GPU]`, with its process id and what GPU it will ask for.
 """
 
 import ctypes
@@ -33,6 +33,8 @@ def main() -> None:
     end_with_parent(int(sys.argv[1]))
     # Ctrl-C and its like are the parent's to handle: it ends the worker when it has saved what is there.
     signals.disregard()
+    for gpu in sys.argv[2:]:
+        Thread(target=_wake, args=(int(gpu),), daemon=True).start()
     first: SimpleQueue[str] = SimpleQueue()
     Thread(target=_receive_first, args=(first,), daemon=True).start()
     from gpuprof.measure.serving import main as serve
@@ -47,9 +49,13 @@ def _receive_first(received: "SimpleQueue[str]") -> None:
     with suppress(ValueError):
         match json.loads(line):
             case {"type": "Open", "body": {"device": str(device)}} if re.fullmatch("auto|[0-9]{1,3}", device):
-                from gpuprof.backends.gpu.waking import wake
+                _wake(0 if device == "auto" else int(device))
 
-                wake(0 if device == "auto" else int(device))
+
+def _wake(ordinal: int) -> None:
+    from gpuprof.backends.gpu.waking import wake
+
+    wake(ordinal)
 
 
 if __name__ == "__main__":

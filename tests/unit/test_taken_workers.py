@@ -86,20 +86,18 @@ def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahea
 
 
 @pytest.mark.parametrize(
-    ("words", "count"),
+    ("words", "gpus"),
     [
-        *(
-            (words, 1)
-            for words in ("gemm", "gemm -k naive --device 0", "run mine.cu", "run mine.cu -o cluster")
-        ),
-        *((words, 0) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=local:2", "tune gemm")),
-        ("__pycache__ ..", 0),
+        *((words, [[]]) for words in ("gemm", "run mine.cu", "run mine.cu -o cluster", "gemm --device 0,1")),
+        *((f"gemm -k naive {named}", [["3"]]) for named in ("--device 3", "--device=3 --quiet")),
+        *((words, []) for words in ("", "list", "--help", "gemm -h", "gemm --cluster=local:2", "tune gemm")),
+        ("__pycache__ ..", []),
     ],
 )
-def test_command_line_that_measures_here_starts_its_worker_before_it_is_read(monkeypatch, words, count):
+def test_command_line_that_measures_here_starts_its_worker_before_it_is_read(monkeypatch, words, gpus):
     started = started_processes(monkeypatch, KILLED, 0)
     starting.start_for(words.split())
-    assert len(started) == count
+    assert [command[4:] for command in started] == gpus
     with starting.started_ahead():
         assert len(started) == 1
 
