@@ -191,7 +191,6 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
     kept: list[ResultsFile] = []
 
     def keep(run: Run) -> ResultsFile:
-        threading.Thread(target=_load_report, daemon=True).start()  # all that opens the device has run
         kept.append(destination.open(name, run))
         return kept[0]
 
@@ -200,6 +199,7 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
         finished = finished_run(destination.paths(name)[0], request, options, counters=ncu is not None)
     reports: list[Path] = []
     counted = True
+    threading.Thread(target=_load_report, daemon=True).start()
     with watch(quiet=quiet) as progress:
         try:
             run = finished or measure(
