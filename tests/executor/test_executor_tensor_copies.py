@@ -125,6 +125,13 @@ def test_swizzled_boxes(width, place):
     np.testing.assert_array_equal(copy_box(array, box, place, width), swizzled(cut(array, box, place), width))
 
 
+def test_a_narrow_box_takes_the_width_of_its_swizzle():
+    """As on an H200: one row after the other its bytes would fit."""
+    with pytest.raises(KernelFault, match="shared memory") as caught:
+        copy_box(numbers(40, 96), (8, 8), (4, 32), 128)
+    assert caught.value.kind is FaultKind.OUT_OF_BOUNDS
+
+
 def test_a_swizzle_goes_by_the_address():
     """A box that starts in the middle of the pattern takes it up there."""
     array, box = numbers(40, 96), (16, 32)

@@ -92,16 +92,18 @@ class BulkCopies:
         #: Bytes of copies in flight that bring nothing else, for each block's barriers; None before any.
         self._valueless: NDArray[np.int64] | None = None
 
-    def pattern(self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0) -> ChunkPattern:
+    def pattern(
+        self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0, row_bytes: int = 0
+    ) -> ChunkPattern:
         """Return the pattern of a stretch in each lane: the same object for the same lanes and addresses."""
         address, length, lanes = (uniform_blocks(part) for part in (address, length, mask.lanes))
         key = (
             *(address.tobytes(), address.shape, length.tobytes(), length.shape, lanes.tobytes(), lanes.shape),
-            swizzle_bytes,
+            (swizzle_bytes, row_bytes),
         )
         block_bytes = self.shared.block_bytes
         return self._patterns.of(
-            key, lambda: ChunkPattern(address, length, mask.of(lanes), block_bytes, swizzle_bytes)
+            key, lambda: ChunkPattern(address, length, mask.of(lanes), block_bytes, swizzle_bytes, row_bytes)
         )
 
     def load(self, pattern: ChunkPattern, values: Lanes, column: int, line: int, source: BulkPlaces) -> None:

@@ -124,7 +124,13 @@ class ChunkPattern:
     """
 
     def __init__(
-        self, address: Lanes, length: Lanes, mask: Mask, block_bytes: int, swizzle_bytes: int = 0
+        self,
+        address: Lanes,
+        length: Lanes,
+        mask: Mask,
+        block_bytes: int,
+        swizzle_bytes: int = 0,
+        row_bytes: int = 0,
     ) -> None:
         self.serial = next_serial()
         self.size = CHUNK_BYTES
@@ -140,6 +146,9 @@ class ChunkPattern:
         self.place = np.arange(len(self.request)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
         self.block, self.warp, self.lane = (part[self.request] for part in (block, warp, lane))
         chunk = first[self.request] + self.place
+        if row_bytes < swizzle_bytes:
+            # Rows that are narrower than the swizzle lie as far apart as it is wide.
+            chunk += self.place // (row_bytes // CHUNK_BYTES) * ((swizzle_bytes - row_bytes) // CHUNK_BYTES)
         chunk ^= chunk >> 3 & _SWIZZLED_BITS[swizzle_bytes]
         self.start = chunk * CHUNK_BYTES
         self._set_index(block_bytes)

@@ -102,8 +102,18 @@ class TensorDescriptor:
 
     @property
     def box_bytes(self) -> int:
-        """Bytes that one copy takes of shared memory."""
+        """Bytes that one copy moves."""
         return self.item_bytes * prod(self.counts)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of the box."""
+        return self.item_bytes * self.counts[0]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory from a box's first to its last: a row takes the whole width of a swizzle."""
+        return self.box_bytes // self.row_bytes * max(self.row_bytes, self.swizzle_bytes)
 
 
 def encode_tensor_map(tensor: TensorDescriptor) -> bytes:

@@ -119,7 +119,8 @@ class BoxOperands:
                 batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._line, of_map.first(), address)
             _check_column(batch, self._line, of_map, tensor, coordinates[0])
             length = np.full((1, 1, 1), tensor.box_bytes, dtype=np.int64)
-            place = in_shared(batch, self._line, of_map, address_of_box, length, remote=remote)
+            room = np.full((1, 1, 1), tensor.shared_bytes, dtype=np.int64)
+            place = in_shared(batch, self._line, of_map, address_of_box, room, remote=remote)
             yield tensor, place, length, coordinates, of_map
 
 

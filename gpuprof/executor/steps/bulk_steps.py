@@ -182,7 +182,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 batch.bulk.bring(columns, of_map, length)
                 continue
             for column, part in by_number(columns, of_map):
-                pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
+                pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes, tensor.row_bytes)
                 first = [of_chunks(pattern, coordinate) for coordinate in coordinates]
                 places = box_places(pattern, tensor, first)
                 values = _box(batch, item.line, tensor, places)
@@ -334,7 +334,7 @@ def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Ste
                 if combine is None:
                     text = f"reduces by {operation}, which the copy engine cannot do with {tensor.element}"
                     batch.fault(FaultKind.TRAP, text, item.line, part.first())
-            pattern = batch.bulk.pattern(start, length, part, tensor.swizzle_bytes)
+            pattern = batch.bulk.pattern(start, length, part, tensor.swizzle_bytes, tensor.row_bytes)
             _check_before(batch, item.line, part, coordinates)
             first = [of_chunks(pattern, value) for value in coordinates]
             places = box_places(pattern, tensor, first, stores=True)

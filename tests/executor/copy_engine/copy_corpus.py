@@ -139,8 +139,8 @@ class Box:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the box in shared memory."""
-        return self.item_bytes * int(np.prod(self.counts))
+        """Bytes of the box in shared memory: a row takes the whole width of a swizzle."""
+        return max(self.item_bytes * self.counts[0], self.swizzle) * int(np.prod(self.counts[1:]))
 
     @property
     def map(self) -> TensorMap:
@@ -189,6 +189,12 @@ BOXES = [
     Box("steps", "f32", (40, 20, 9), (16, 9, 4), (8, 4, 1), 0, (1, 2, 3)),
     Box("steps_edge", "f16", (64, 20, 9), (32, 9, 4), (48, 14, 6), 64, (1, 4, 2)),
 ]
+#: And those whose rows are narrower than the swizzle.
+STORED_BOXES = [
+    *BOXES,
+    Box("narrow_128", "bf16", (128, 40), (32, 16), (64, 9), 128),
+    Box("narrow_64", "f32", (64, 7, 9), (4, 4, 3), (8, 1, 2), 64),
+]
 #: Boxes that start between two multiples of 16 bytes, within the array and outside it.
 MISPLACED_BOXES = [
     Box("line_off", "f32", (100,), (32,), (17,)),
@@ -233,7 +239,7 @@ COMBINED = [
 
 
 def _cases() -> Iterator[CopyCase]:
-    for box in (*BOXES, *MISPLACED_BOXES):
+    for box in (*STORED_BOXES, *MISPLACED_BOXES):
         yield _send(box, "store", "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group")
     for name, box in (*COMBINED_BOXES, *(("add", box) for box in MISPLACED_BOXES)):
         opcode = f"cp.reduce.async.bulk.tensor.{{}}d.global.shared::cta.{name}.tile.bulk_group"
