@@ -125,7 +125,7 @@ class _Lines(Shown):
         self.stop()
         self._stage, self._pace, self._told = title, Pace(steps), 0.0
 
-    def step(self, told: str = "") -> None:
+    def step(self) -> None:
         self._pace.done += 1
         if self._pace.gone_s - self._told > _EVERY_S:
             self._told = self._pace.gone_s
@@ -202,7 +202,7 @@ class _Bar(Shown):
         self._pace = Pace(steps)
         self._progress.reset(self._task, description=one_line(title), total=max(1, steps), told="")
 
-    def step(self, told: str = "") -> None:
+    def step(self) -> None:
         self._pace.done += 1
         self._advance([])
 

@@ -230,11 +230,11 @@ def assemble_with(path: Path, ptx: str, name: str, *, target: str) -> tuple[byte
         log = done.stderr.decode(errors="replace").replace(files[0], name)
         cubin = made.read()
     if done.returncode or not cubin:
-        raise _refused(path, name, log)
+        raise _refused(name, log)
     return cubin, log
 
 
-def _refused(path: Path, name: str, log: str) -> CompileError:
+def _refused(name: str, log: str) -> CompileError:
     first = next((line for line in log.splitlines() if "error" in line or "fatal" in line), "it says nothing")
     fix = ""
     if _TOO_NEW in log:

@@ -104,5 +104,5 @@ class Watcher:
     def stage(self, title: str, steps: int) -> None:
         """A stage of so many steps begins."""
 
-    def step(self, told: str = "") -> None:
+    def step(self) -> None:
         """One step of the stage is done."""

@@ -138,7 +138,7 @@ class Tuner:
         with self._lock:
             if self._file is not None:
                 self._file.append(measurement)
-            self._watcher.step(f"{measurement.problem.label} {measurement.outcome}")
+            self._watcher.step()
 
     def _step(self) -> None:
         with self._lock:

@@ -76,7 +76,7 @@ class Torch:
             return function(*given, **keywords)
 
         usable, refused = [], "it has no way of computing it"
-        for way in _ways(torch, made.function, compute):
+        for way in _ways(made.function, compute):
             launch = TorchLaunch(way, output, lambda: torch.cuda.stream(stream))
             try:
                 with torch.inference_mode():
@@ -92,7 +92,7 @@ class Torch:
         return usable
 
 
-def _ways(torch: Any, function: str, compute: Callable[[], Any]) -> Iterable[Callable[[], Any]]:
+def _ways(function: str, compute: Callable[[], Any]) -> Iterable[Callable[[], Any]]:
     """The function as it is, or in each of the ways that are known of it."""
     if function not in _WAYS:
         return [compute]

@@ -44,7 +44,7 @@ def run_launch(
     **how: Any,
 ) -> LaunchResult:
     """Run one launch of a case; `how` are other arguments of `launch`."""
-    contents = symbol_contents(program, one, memory, buffers)
+    contents = symbol_contents(program, one, buffers)
     for symbol in one.symbols:
         if symbol.is_output and (name := variable_named(symbol.name, contents)):
             memory.variables[program.interface.module, name] = buffers[symbol.array]
@@ -70,9 +70,7 @@ def _check_has_ptx(kernel: Kernel, compiled: Functions) -> None:
         )
 
 
-def symbol_contents(
-    program: Program, one: OneLaunch, memory: GlobalMemory, buffers: Mapping[str, Buffer]
-) -> dict[str, bytes]:
+def symbol_contents(program: Program, one: OneLaunch, buffers: Mapping[str, Buffer]) -> dict[str, bytes]:
     """What the host would have set variables of the module to, by their names in machine code.
 
     Raises:
@@ -110,7 +108,7 @@ def renew_symbols(
     program: Program, one: OneLaunch, memory: GlobalMemory, buffers: Mapping[str, Buffer]
 ) -> None:
     """Set the variables again that are there already: what they follow from has changed."""
-    for name, content in symbol_contents(program, one, memory, buffers).items():
+    for name, content in symbol_contents(program, one, buffers).items():
         buffer = memory.variables.get((program.interface.module, name))
         if buffer is not None:
             buffer.refill(np.frombuffer(content.ljust(buffer.size, b"\0"), np.uint8))
