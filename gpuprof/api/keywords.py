@@ -44,6 +44,8 @@ class HeaderKeywords(TypedDict, total=False):
     ]
     num_warps: Annotated[int, "Of a function of Triton: warps of a block; Triton's default when left out."]
     num_stages: Annotated[int, "Likewise: stages of its software pipelines."]
+    num_ctas: Annotated[int, "Likewise: blocks of a program, which are a cluster."]
+    maxnreg: Annotated[int, "Likewise: registers that a thread may have."]
     entry: Annotated[str, "Name of the function; the file's own name, or its only kernel, when empty."]
     arguments: Annotated[
         Sequence[str],

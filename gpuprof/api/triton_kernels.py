@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: What a configuration says of the compiler, by the names that a launch uses too.
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 #: Keywords of `profile` that are for functions of Triton alone.
-TRITON_WORDS = ("constexprs", "num_warps", "num_stages")
+TRITON_WORDS = ("constexprs", *_OPTIONS)
 
 
 def is_triton(what: Any) -> bool:

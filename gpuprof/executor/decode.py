@@ -29,7 +29,7 @@ from gpuprof.executor.program.flow import (
     read_before_written,
     reads_and_writes,
 )
-from gpuprof.executor.program.guesses import checked_guesses
+from gpuprof.executor.program.guesses import checked_guesses, idle_loads
 from gpuprof.executor.program.loops import (
     Loop,
     WaitingLoop,
@@ -360,8 +360,9 @@ class _Decoder:
         addresses |= self.functions
         known = {v.name for v in self.variables} | set(placed)
         slots = Slots(function, addresses, known, self.shared.offsets.keys())
-        guesses = checked_guesses(item for block in flow for item in block.items)
-        self.coder = Coder(slots, placed, _passing(flow), start, guesses)
+        items = [item for block in flow for item in block.items]
+        idle = idle_loads(items, _PURE)
+        self.coder = Coder(slots, placed, _passing(flow), start, checked_guesses(items), idle)
         if makes_maps(function):
             self.coder.uncounted |= {"global_store", "shared_load", "shared_store"}
         self.flow = flow
@@ -386,7 +387,11 @@ class _Decoder:
         )
         partial = self._has_partial_barriers()
         in_shared = not coder.phased and (partial or self._orders_shared())
-        means = OrderingMeans(coder.phased, partial, coder.fences, in_shared, self._polled(), self._takes())
+        ends: dict[int, frozenset[int]] = {}
+        for item in (item for block in self.flow for item in block.items if id(item) in coder.idle):
+            ends[item.line] = ends.get(item.line, frozenset()) | coder.idle[id(item)]
+        polled, takes = self._polled(), self._takes()
+        means = OrderingMeans(coder.phased, partial, coder.fences, in_shared, polled, takes, ends)
         return Program(
             kernel=self.function.name,
             blocks=blocks,

@@ -255,7 +255,12 @@ class LaunchTemplate:
         means = self.program.means
         by_warps = means.partial and not means.phased
         return GlobalRaces(
-            buffers, releases=means.fences, report=report, meetings=meetings, by_warps=by_warps
+            buffers,
+            releases=means.fences,
+            report=report,
+            meetings=meetings,
+            by_warps=by_warps,
+            idle=means.idle,
         )
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

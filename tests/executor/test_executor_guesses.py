@@ -154,3 +154,33 @@ def test_guess_that_nothing_checks_is_a_race(name):
     assert fault.kind is FaultKind.GLOBAL_RACE
     marked = {number for number, line in enumerate(source.splitlines(), 1) if "// meets" in line}
     assert {fault.source_line, int(re.search(r"in line (\d+)", fault.detail)[1])} <= marked, fault
+
+
+@pytest.mark.parametrize(
+    ("place", "stores", "after", "races"),
+    [
+        ("i % n", "i < n", "", False),
+        ("(i + 1) % n", "i < n", "", True),
+        ("i % n", "i <= n", "", True),
+        ("i % n", "i < n", "if (v > 1000) a[n] = 1;", True),
+        ("i % n", "i < n", "a[n + __popc(__ballot_sync(~0u, v & 1)) / 64] = 3;", True),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "for (int twice = 0; twice < 2; ++twice) {"])
+def test_a_lane_whose_store_is_guarded_away_has_loaded_for_nothing(before, place, stores, after, races):
+    source = f"""extern "C" __global__ void k(int *a, int n) {{
+        const int i = threadIdx.x;
+        {before}
+        const int v = a[{place}];
+        asm volatile("{{.reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.s32 [%0], %1;}}"
+            :: "l"(a + i % n), "r"(v + 1), "r"(int({stores})) : "memory");
+        {after}
+        {before and "}"}
+    }}"""
+    words = np.zeros(16, np.int32)
+    if races:
+        fault = caught(source, words, scalars=(8,), block=(32, 1, 1))
+        assert fault.kind is FaultKind.GLOBAL_RACE
+    else:
+        (got,), _ = run_cuda(source, words, scalars=(8,), block=(32, 1, 1))
+        assert got.array().tolist() == [2 if before else 1] * 8 + [0] * 8

@@ -26,6 +26,8 @@ class Manner(Enum):
     READ = "reads"
     #: A plain load whose value an atomic compare-and-swap of the same word checks (`program.guesses`).
     GUESS = "reads for a compare-and-swap"
+    #: A plain load whose value only guarded stores may take (`program.guesses`).
+    IDLE_READ = "reads for what it may store"
     WRITE = "writes"
     #: A plain store of the value that another thread has stored without order.
     REPEATED = "writes the same to"
@@ -41,7 +43,7 @@ class Manner(Enum):
     @property
     def writes(self) -> bool:
         """Whether it changes memory."""
-        return self not in (Manner.READ, Manner.GUESS, *STRONG_READS)
+        return self not in (Manner.READ, Manner.GUESS, Manner.IDLE_READ, *STRONG_READS)
 
 
 NEAR_READS = (Manner.NEAR_READ, Manner.NEAR_RELAXED_READ)
@@ -51,15 +53,17 @@ STRONG = (Manner.GUESS, *STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE)
 
 #: What each manner may not meet without order: with threads of any block, and of other blocks.
 CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
-    Manner.READ: ((Manner.REPEATED, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
+    **dict.fromkeys(
+        (Manner.READ, Manner.IDLE_READ), ((Manner.REPEATED, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ())
+    ),
     Manner.GUESS: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
     Manner.WRITE: ((Manner.READ, *STRONG), ()),
     Manner.STRONG_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
     Manner.RELAXED_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
     **dict.fromkeys(NEAR_READS, ((Manner.REPEATED,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE))),
-    Manner.STRONG_WRITE: ((Manner.READ, Manner.REPEATED), (*NEAR_READS, Manner.NEAR_WRITE)),
+    Manner.STRONG_WRITE: ((Manner.READ, Manner.IDLE_READ, Manner.REPEATED), (*NEAR_READS, Manner.NEAR_WRITE)),
     Manner.NEAR_WRITE: (
-        (Manner.READ, Manner.REPEATED),
+        (Manner.READ, Manner.IDLE_READ, Manner.REPEATED),
         STRONG,
     ),
 }

@@ -99,24 +99,32 @@ class ConcurrentAccesses:
             if found.size:
                 many = kind_of(held[found]) >= order.apart_from
                 if many.any():
-                    hit = self._conflict_among_many(order, place, who, found[many])
-                    if hit is not None:
-                        return hit
+                    rows, held = self.among_all(order, place, who, found[many])
+                    if rows.size:
+                        return int(rows[0]), int(held[0])
                     found = found[~many]
             if found.size:
                 return int(found[0]), int(held[found[0]])
         return None
 
-    def _conflict_among_many(
+    def keep(self, place: Numbers, stamps: Numbers) -> None:
+        """Remember accesses in full, for `among_all` alone."""
+        self._all.append((place, stamps))
+        self._by_place = False
+
+    def among_all(
         self, order: ThreadOrder, place: Numbers, who: Numbers, asked: NDArray[np.intp]
-    ) -> tuple[int, int] | None:
+    ) -> tuple[NDArray[np.intp], Numbers]:
+        """Return each of the accesses kept in full that is not ordered before one of `asked`, and which."""
+        if not self._all:
+            return np.zeros(0, np.intp), np.zeros(0, np.int64)
         places, stamps = self._compacted()
         start = np.searchsorted(places, place[asked], side="left")
         count = np.searchsorted(places, place[asked], side="right") - start
         row = np.repeat(asked, count)
         member = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(start, count)
         found = unordered(stamps[member], order, who[row])
-        return (int(row[found[0]]), int(stamps[member[found[0]]])) if found.size else None
+        return row[found], stamps[member[found]]
 
     def _compacted(self) -> tuple[Numbers, Numbers]:
         """Return the accesses that are kept in full, by place."""

@@ -12,8 +12,9 @@ That the executor runs blocks in some order excuses nothing. Only blocks that ru
 that kernels may write.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, unordered
+from gpuprof.executor.observers.idle_reads import IdleReads
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 
 _OTHER_VALUE = " with another value"
@@ -76,8 +78,10 @@ class GlobalRaces(Observer):
         report: Callable[[GlobalRace], None],
         meetings: OpenMeetings | None = None,
         by_warps: bool = False,
+        idle: Mapping[int, frozenset[int]] = MappingProxyType({}),
     ) -> None:
         self._by_warps = by_warps
+        self.idle = IdleReads(idle, report)
         self.timeline = Timeline()
         self.meetings = meetings or OpenMeetings()
         self.releases = Releases() if releases else None
@@ -100,6 +104,7 @@ class GlobalRaces(Observer):
 
     def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
         """As an observer."""
+        self.idle.stores(one.line, one.who)
         self.shadows[buffer.address].write(one, values)
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
@@ -244,6 +249,7 @@ class Shadow:
                     hit = int(changing[found[0]])
                     self._report(one, granules[hit], owners[hit], found[1], _OTHER_VALUE)
         self._meet(one, granules, owners)
+        self._meet_idle(one, granules, owners)
         stores = np.flatnonzero(~repeats)
         writers[granules[stores]] = stamps[stores]
         lost = stores[writers[granules[stores]] != stamps[stores]]
@@ -252,6 +258,19 @@ class Shadow:
             repeats[lost] = True
         if repeats.any():
             self._accesses(Manner.REPEATED).add(order, granules[repeats], stamps[repeats])
+
+    def _meet_idle(self, one: MemoryOperation, granules: Numbers, owners: Numbers) -> None:
+        """Stores meet loads that may have been for nothing: each of them, for some of their threads."""
+        idle = self._others.get((Manner.IDLE_READ, 0))
+        if idle is None:
+            return
+        rows, stamps = idle.among_all(one.order, granules, owners, np.arange(len(granules)))
+        lines = one.order.timeline.lines
+        for row, stamp in zip(rows.tolist(), stamps, strict=True):
+            met = np.array([stamp])
+            line, thread = lines[int(moment_of(met)[0])], int(thread_of(met)[0])
+            race = self._race(one, granules[row], owners[row], int(stamp), other=Manner.READ)
+            self.races.idle.found(line, thread, race)
 
     def _judge_collisions(
         self, one: MemoryOperation, granules: Numbers, owners: Numbers, parts: NDArray[np.uint8]
@@ -273,10 +292,17 @@ class Shadow:
         if self._writers is not None:
             held = self._writers[granules]
             found = unordered(held, one.order, owners)
-            if found.size:
+            if found.size and one.manner is Manner.IDLE_READ:
+                for hit in found.tolist():
+                    race = self._race(one, granules[hit], owners[hit], int(held[hit]))
+                    self.races.idle.found(one.line, int(owners[hit]), race)
+            elif found.size:
                 hit = int(found[0])
                 self._report(one, granules[hit], owners[hit], int(held[hit]))
         self._meet(one, granules, owners, width)
+        if one.manner is Manner.IDLE_READ:
+            self._accesses(one.manner).keep(granules, owners << MOMENT_BITS | one.moment)
+            return
         self._accesses(one.manner, width).add(one.order, granules, owners << MOMENT_BITS | one.moment)
 
     def _accesses(self, manner: Manner, width: int = 0) -> ConcurrentAccesses:
@@ -342,6 +368,11 @@ class Shadow:
         self.races.meetings.add(one.order.timeline, one.moment, who, stamps, places, does, reads=reads)
 
     def _report(
+        self, one: MemoryOperation, granule: int, who: int, stamp: int, *more: Any, **how: Any
+    ) -> None:
+        self.races.report(self._race(one, granule, who, stamp, *more, **how))
+
+    def _race(
         self,
         one: MemoryOperation,
         granule: int,
@@ -350,22 +381,20 @@ class Shadow:
         text: str = "",
         other: Manner = Manner.WRITE,
         sizes: tuple[int, int] = (0, 0),
-    ) -> None:
+    ) -> GlobalRace:
         element, address = self.buffer.place(int(granule) * self._granule)
         met = np.array([stamp], dtype=np.int64)
         lines = one.order.timeline.lines
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
         detail = f"{one.manner.value} {element}{ours}, which {{0}} {other.value}{theirs} in line {{1}}"
-        self.races.report(
-            GlobalRace(
-                line=lines[one.moment],
-                thread=int(who),
-                address=address,
-                shared=self.buffer.address == 0,
-                detail=f"{detail}{text}, and nothing orders them",
-                other_line=lines[int(moment_of(met)[0])],
-                other=int(thread_of(met)[0]),
-            )
+        return GlobalRace(
+            line=lines[one.moment],
+            thread=int(who),
+            address=address,
+            shared=self.buffer.address == 0,
+            detail=f"{detail}{text}, and nothing orders them",
+            other_line=lines[int(moment_of(met)[0])],
+            other=int(thread_of(met)[0]),
         )
 
     def _elements(self) -> int:

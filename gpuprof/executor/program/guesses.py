@@ -1,19 +1,24 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Plain loads of a word whose value a compare-and-swap of the same word checks.
+"""Plain loads that others' stores do not disturb, by what becomes of their values.
+
+Of a word, one whose value a compare-and-swap of the same word checks:
 
 The usual way to make an atomic operation that the hardware lacks reads the word, works out what should stand
 there, and swaps that in if the word is still what was read. What the load found is a guess: were it old, the
 swap would fail and bring the right value. So such a load may meet the swaps of others without an order.
+
+And one whose value only guarded stores take, which not every lane that loads may make.
 """
 
 from collections.abc import Iterable
 
-from gpuprof.executor.program.flow import reads_and_writes
+from gpuprof.executor.program.flow import reads_and_writes, registers_in
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym
 
 #: Spaces that no compare-and-swap goes to.
 _ELSEWHERE = {"const", "param", "nc"}
+_STRONG = {"volatile", "relaxed", "acquire", "mmio"}
 #: What makes the same of the same operands; these alone tell that two addresses are one.
 _PURE = {"add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt"}
 #: Says nothing about the place that an address names.
@@ -42,6 +47,47 @@ def checked_guesses(items: Iterable[Instruction]) -> set[int]:
                 if _loads(item) and (places.of(item.operands[1]), _bits(item)) == wanted
             }
     return found
+
+
+def idle_loads(items: Iterable[Instruction], pure: frozenset[str]) -> dict[int, frozenset[int]]:
+    """Return `id` of each load whose value only stores to global memory take, with the lines of these.
+
+    Each of them has a guard that is not the load's. Opcodes are pure that only compute their targets.
+    """
+    items = list(items)
+    readers: dict[str, list[Instruction]] = {}
+    for item in items:
+        for name in reads_and_writes(item)[0]:
+            readers.setdefault(name, []).append(item)
+    ends = {id(item): _ends(item, readers, pure) for item in items if _is_plain_load(item)}
+    return {load: lines for load, lines in ends.items() if lines}
+
+
+def _is_plain_load(item: Instruction) -> bool:
+    return item.opcode[:2] == ("ld", "global") and not {"nc", *_STRONG} & set(item.opcode)
+
+
+def _ends(load: Instruction, readers: dict[str, list[Instruction]], pure: frozenset[str]) -> frozenset[int]:
+    """Return the lines of the guarded stores that take a load's value; none where something else does."""
+    lines: set[int] = set()
+    pending = list(reads_and_writes(load)[1])
+    seen = set(pending)
+    while pending:
+        name = pending.pop()
+        for item in readers.get(name, ()):
+            values = item.operands[1:]
+            if item.opcode[:2] == ("st", "global") and any(name in registers_in(value) for value in values):
+                own = (item.guard, item.negated) in ((None, False), (load.guard, load.negated))
+                if own or name == item.guard or name in registers_in(item.operands[0]):
+                    return frozenset()
+                lines.add(item.line)
+            elif item.opcode[0] in pure and name != item.guard and "cc" not in item.opcode:
+                new = set(reads_and_writes(item)[1]) - seen
+                seen |= new
+                pending += new
+            else:
+                return frozenset()
+    return frozenset(lines)
 
 
 def _loads(item: Instruction) -> bool:

@@ -3,7 +3,7 @@
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
@@ -204,6 +204,8 @@ class OrderingMeans:
             warps, and mbarriers.
         polled: Source lines of loads in loops that go on until one of them finds what another thread stores.
         takes: By what atomic operations find, or stores by them: who comes first may matter.
+        idle: Source lines of the stores that the value of a load may go to, by its line, where it may go to
+            none (`guesses.idle_loads`).
     """
 
     phased: bool = False
@@ -212,6 +214,7 @@ class OrderingMeans:
     in_shared: bool = False
     polled: frozenset[int] = frozenset()
     takes: bool = False
+    idle: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

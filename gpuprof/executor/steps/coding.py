@@ -48,6 +48,7 @@ class Coder:
         shared_start: Address of the first byte of the kernel's own shared memory. Accesses subtract it, so
             that behind them a byte's number is its place in that memory.
         guesses: `id` of each plain load whose value a compare-and-swap checks.
+        idle: `id` of each plain load whose value guarded stores alone take, with their lines.
         uncounted: Families of accesses that also go another way, past their counters: by the copy engine, or
             by textures and surfaces.
         carry: Slot of the carry flag, which has no name in PTX.
@@ -58,6 +59,7 @@ class Coder:
     passing: set[str]
     shared_start: int = 0
     guesses: Collection[int] = ()
+    idle: Mapping[int, frozenset[int]] = field(default_factory=dict)
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16
     phased: bool = False

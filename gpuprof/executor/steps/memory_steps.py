@@ -342,6 +342,8 @@ def _manner(coder: Coder, item: Instruction, kind: str) -> Manner:
         return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
     if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
+    if kind == "load" and id(item) in coder.idle:
+        return Manner.IDLE_READ
     if kind == "load":
         return Manner.GUESS if id(item) in coder.guesses else Manner.READ
     return Manner.WRITE
