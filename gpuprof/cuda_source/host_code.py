@@ -57,6 +57,8 @@ _NAME = re.compile(r"(?<![\w:])(?P<name>[A-Za-z_][\w:]*)\s*(?:<[^()]*>\s*)?\Z")
 _TYPE_NAME = re.compile(r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using)\s+(?P<name>\w+)")
 _MARKED_TYPE = re.compile(r"\b(?:class|struct|union)\b")
 _VARIABLE = re.compile(r"\b(?P<name>\w+)\s*\Z")
+#: A type that a function's parameters name may so be declared: that much of the function stays.
+_NAMES_TYPE = re.compile(r"(\bstruct[ \t]+\w+)[ \t]*[*&,)]")
 _BEFORE_VALUE = re.compile(r"[=\[{;]")
 #: Declarations of neither a function nor a variable.
 _NO_OBJECT = re.compile(r"\s*(?:using|typedef|namespace|static_assert|enum)\b")
@@ -260,6 +262,11 @@ def _without(text: str, left_out: list[Declaration]) -> str:
                 break
             parts += (blank(text[position:begin]), text[begin:end])
             position = end
-        parts.append(blank(text[position : declaration.end]))
+        rest = blank(text[position : declaration.end])
+        if declaration.is_function and not declaration.namespaces:
+            for match in _NAMES_TYPE.finditer(declaration.head, position - declaration.begin):
+                begin, end = (declaration.begin - position + place for place in match.span())
+                rest = rest[:begin] + f"{match[1]};".ljust(end - begin) + rest[end:]
+        parts.append(rest)
         position = declaration.end
     return "".join((*parts, text[position:]))

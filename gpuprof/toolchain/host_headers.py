@@ -132,12 +132,14 @@ HOST_HEADERS = _all()
 #: What nvcc gives every file, by including its own runtime before it.
 GIVEN_BY_NVCC = "gpuprof_given_by_nvcc.h"
 _GIVEN = (
-    '#include "limits.h"\n#include "math.h"\n'
+    '#include "limits.h"\n#include "float.h"\n#include "math.h"\n'
     "using uint = unsigned;\nusing ushort = unsigned short;\nusing ulong = unsigned long;\n"
 )
 #: Names of it that NVRTC does not know.
 GIVEN_NAMES = frozenset(
-    ("uint", "ushort", "ulong", *re.findall(r"#define (\w+)", _text("limits.h") + _text("math.h")))
+    name
+    for text in ("limits.h", "float.h", "math.h")
+    for name in ("uint", "ushort", "ulong", *re.findall(r"#define (\w+)", _text(text)))
 )
 
 

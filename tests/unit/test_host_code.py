@@ -94,6 +94,11 @@ def test_what_kernels_can_use_stays(device):
     assert " ".join(left(device + "\n" + KERNEL)) == " ".join((device + " " + KERNEL).split("\n"))
 
 
+def test_a_type_that_a_function_of_the_host_declares_by_naming_it_stays_declared():
+    source = 'extern "C" {\nint build(struct Data *data, struct tm);\n}\ntypedef int (*Build)(Data *);\n'
+    assert left(source + KERNEL)[1] == "struct Data;       struct tm;"
+
+
 def test_calls_of_macros_that_make_host_code_are_left_out():
     define = "#define BIND(name, T) \\\n  void run_##name(T x) { \\\n    k<<<1, 1>>>(x); \\\n  }"
     make = "#define KERNEL(name) __global__ void name() {}\n#define TYPE(T) struct Of##T { T x; };"

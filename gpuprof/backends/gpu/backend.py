@@ -282,6 +282,10 @@ class GpuBackend(Backend):
     ) -> Findings:
         elapsed_s = 0.0
 
+        def deliver() -> None:
+            checks.deliver()
+            self._context.synchronize()  # copies to the host do not wait for the stream
+
         def launch_once() -> None:
             nonlocal elapsed_s
             start = perf_counter()
@@ -290,7 +294,7 @@ class GpuBackend(Backend):
             launch()
             self._context.synchronize()
             elapsed_s = perf_counter() - start
-            checks.deliver()
+            deliver()
 
         arrays.begin_others()
         with timeline.span("verify"):
@@ -308,7 +312,7 @@ class GpuBackend(Backend):
 
         def launch_timed() -> str:
             (unseen_us,) = self._timer.cold(launch, 1, settle=0, launches=launches)
-            checks.deliver()
+            deliver()
             noise_us = 2 * (self._event_floor_us + self._timer.pair_us)
             cold = timing.cold
             if cold is None or unseen_us <= _SLOWER * cold.p95_us + noise_us:
