@@ -100,6 +100,12 @@ def _without_lists(given: Mapping[str, Any], lists: Mapping[str, tuple[str, ...]
     return found
 
 
+def with_constants(call: "Call") -> "Call":
+    """A call whose numbers may become constants of the code, which computes with them."""
+    scalars = {name: replace(one, neutral=one.default) for name, one in call.operation.scalars.items()}
+    return replace(call, operation=replace(call.operation, scalars=scalars))
+
+
 def address_tables(call: "Call") -> dict[str, Workspace]:
     """The arrays of addresses among a call's arguments."""
     return {name: Workspace((str(len(of)),), "i64", of) for name, of in call.lists.items()}
@@ -274,6 +280,11 @@ def _launched(
         x, y, z = (*grid, "1", "1")[:3]
         made = replace(kernel.launch, block=block, grid=(x, y, z), dynamic_shared_bytes=shared[0])
         yield Selection(replace(kernel, launch=made), (params,), kernel.id)
+
+
+def first_block(launch: BareLaunch, integers: Mapping[str, int]) -> Extent:
+    """The first of a launch's blocks, where no parameters are left."""
+    return _block(launch.block[0] if isinstance(launch.block, list) else launch.block, integers)
 
 
 def _values(name: str, given: int | Sequence[int]) -> list[int]:

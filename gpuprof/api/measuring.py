@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from gpuprof.api.calling import BareLaunch, LaunchValue, bare_ladder, call_request, launched
+from gpuprof.api.function_kernels import function_request, is_function
 from gpuprof.api.keywords import HeaderKeywords, ProfileKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
-from gpuprof.api.numba_kernels import is_numba, numba_request
 from gpuprof.api.triton_kernels import TRITON_WORDS, is_triton, triton_request
 from gpuprof.commands.resuming import finished_run, go_on
 from gpuprof.errors import InputError, in_sentences
@@ -87,7 +87,7 @@ def profile(
         what: An operation that comes with gpuprof, such as `"gemm"`; or a folder with an `operation.toml`,
             `.cu`, `.ptx` or `.cubin` files or `Source` texts, or several of these; or functions that
             `@triton.jit` or `@triton.autotune` made, of which each configuration is a case, or
-            `@numba.cuda.jit`.
+            `@numba.cuda.jit`, `@cute.jit` or `@cute.kernel`.
         operation: Of files that do not say it themselves: the name of an operation that comes with gpuprof,
             an `operation.toml`, or its folder.
         kernels: Which of them: ids, published names or further files; or these with values for their
@@ -137,7 +137,7 @@ def profile(
             fix="Leave one of them out.",
         )
     files = _listed(what)
-    functions = [each for each in files if is_triton(each) or is_numba(each)]
+    functions = [each for each in files if is_triton(each) or is_function(each)]
     of_triton = bool(functions) and all(map(is_triton, functions))
     if functions:
         in_source = ("entry", "arguments", "compile_options", "textures", "surfaces")
@@ -159,7 +159,7 @@ def profile(
             if of_triton:
                 request = triton_request(functions, grid, *given, how)
             elif functions:
-                request = numba_request(functions, launch, *given, how)
+                request = function_request(functions, launch, *given, how)
             else:
                 request = call_request(_files(files), launch, *given)
             return _measured(request, replace(how, given_arrays=folder), save, resume, progress, ncu=ncu)
@@ -266,7 +266,7 @@ def declared_request(
 ) -> Request:
     """What is asked for of kernels with headers; arguments as of `profile`."""
     listed = _listed(what)
-    if any(is_triton(each) or is_numba(each) for each in listed):
+    if any(is_triton(each) or is_function(each) for each in listed):
         raise InputError(
             "A function that another compiler compiles is not searched.",
             fix="Measure its configurations with profile: a case for each.",
@@ -306,7 +306,9 @@ def _refuse(why: str, **given: Any) -> None:
 
 def _listed(what: What | Sequence[What]) -> list[What]:
     return (
-        [what] if isinstance(what, (str, Path, Source)) or is_triton(what) or is_numba(what) else list(what)
+        [what]
+        if isinstance(what, (str, Path, Source)) or is_triton(what) or is_function(what)
+        else list(what)
     )
 
 

@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.api.calling import LaunchValue, address_tables, given_call
+from gpuprof.api.calling import LaunchValue, address_tables, given_call, with_constants
 from gpuprof.api.keywords import HeaderKeywords
 from gpuprof.backends.select import named_arch
 from gpuprof.errors import InputError
@@ -84,11 +84,7 @@ def triton_request(
     for function in found:
         _check_names(function, {**args, **constants})
     in_order = {name: arguments[name] for name in first.arguments if name in arguments}
-    read = given_call(first.name, in_order, expect, said, folder)
-    # A number of which Triton makes a constant is no argument any more: the code computes with it.
-    own = read.operation.scalars
-    scalars = {name: replace(scalar, neutral=scalar.default) for name, scalar in own.items()}
-    read = replace(read, operation=replace(read.operation, scalars=scalars))
+    read = with_constants(given_call(first.name, in_order, expect, said, folder))
     options = {name: value for name, value in said.items() if name in _OPTIONS}
     given = _Given(read, {**arguments, **absent}, constants, options)
     calls = [

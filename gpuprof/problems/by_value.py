@@ -121,9 +121,9 @@ def read_call(
     return Call(operation, tuple(sizes.values()), _run_type(held), scalars, {**integers, **sizes})
 
 
-def placeholder(dtype: str, axes: int) -> Array:
+def placeholder(dtype: str, shape: tuple[int, ...]) -> Array:
     """An array of an element type, for who only asks what it is of."""
-    return np.empty((1,) * axes, numpy_dtype(dtype))
+    return np.empty(shape, numpy_dtype(dtype))
 
 
 def element_type(name: str, dtype: "np.dtype[Any]") -> str:

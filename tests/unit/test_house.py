@@ -109,6 +109,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pytest": {"pytest_plugin"},
     "rich": {"report", "commands"},
     # The user's own, where a program measures its functions.
+    "cutlass": {"toolchain"},
     "numba": {"toolchain"},
     "triton": {"toolchain"},
     # The user's own, where an operation is held against a function of it on a GPU.

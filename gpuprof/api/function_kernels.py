@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of numba.cuda and CuTe DSL as kernels: what their compilers make of one call's arguments."""
+
+import inspect
+import linecache
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuprof.api.calling import BareLaunch, first_block, given_call, launched, with_constants
+from gpuprof.api.keywords import HeaderKeywords
+from gpuprof.backends.select import named_arch
+from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.kernel import Built, Kernel, Launch
+from gpuprof.measure.options import RunOptions
+from gpuprof.measure.request import Request, make_request
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.toolchain.asking import version_of
+from gpuprof.toolchain.function_compilers import compile_cute, compile_numba
+
+if TYPE_CHECKING:
+    from gpuprof.problems.by_value import Argument, Call, Expectation
+
+
+def is_function(what: Any) -> bool:
+    """Whether it is a function of Numba's or CuTe's; neither is imported to find out."""
+    return _is_numba(what) or _is_cute(what)
+
+
+def _is_numba(what: Any) -> bool:
+    return type(what).__module__.split(".")[0] == "numba" and hasattr(what, "py_func")
+
+
+def _is_cute(what: Any) -> bool:
+    return getattr(getattr(what, "_dsl_cls", None), "__module__", "").split(".")[0] == "cutlass"
+
+
+def function_request(
+    functions: Sequence[Any],
+    launch: BareLaunch | None,
+    args: "Mapping[str, Argument]",
+    expect: "Mapping[str, Expectation]",
+    said: HeaderKeywords,
+    folder: Path,
+    how: RunOptions,
+) -> Request:
+    """What to measure of such functions, which are called with given arguments."""
+    if launch is None:
+        raise InputError("A call has no launch.", fix="Give grid and block.")
+    plain = [_plain(function) for function in functions]
+    for function in plain:
+        if sorted(_names_of(function, args)) != sorted(args):
+            takes = ", ".join(_names_of(function, args))
+            what = f"{function.__name__} takes {takes}, and args has {', '.join(args)}."
+            raise InputError(what, fix="Name each of its parameters in args.")
+    in_order = {name: args[name] for name in _names_of(plain[0], args)}
+    read = with_constants(given_call(plain[0].__name__, in_order, expect, said, folder))
+    arch = named_arch(how.device, how.arch)
+    kernels = tuple(
+        _kernel(function, rung, read, args, launch, arch, how.compile_timeout_s)
+        for rung, function in enumerate(functions)
+    )
+    ladder = Ladder(read.operation, kernels)
+    request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
+    return replace(request, selections=launched(ladder, launch, read.integers))
+
+
+def _plain(function: Any) -> Any:
+    return function.py_func if _is_numba(function) else inspect.unwrap(function)
+
+
+def _names_of(function: Any, args: Mapping[str, Any]) -> tuple[str, ...]:
+    """Its parameters; of CuTe's the last may be a stream, which nobody needs to give."""
+    parameters = inspect.signature(function).parameters
+    return tuple(
+        name for name, one in parameters.items() if name in args or "tream" not in str(one.annotation)
+    )
+
+
+def _kernel(
+    function: Any,
+    rung: int,
+    read: "Call",
+    args: "Mapping[str, Argument]",
+    launch: BareLaunch,
+    arch: str,
+    timeout_s: float,
+) -> Kernel:
+    from gpuprof.problems.by_value import placeholder
+
+    plain, arrays = _plain(function), read.operation.arrays
+    values: dict[str, Any] = {}
+    arguments: list[str] = []
+    for name in _names_of(plain, args):
+        if name not in arrays:
+            values[name] = args[name]
+            arguments.append(name)
+            continue
+        shape = tuple(map(int, arrays[name].shape))
+        values[name] = placeholder(arrays[name].dtype, shape)
+        nbytes = ELEMENT_TYPES[arrays[name].dtype].nbytes
+        arguments += _parts(name, shape, nbytes) if _is_numba(function) else [name]
+    if _is_numba(function):
+        made = compile_numba(function, values, arch, timeout_s)
+        by = f"Numba {version_of('numba-cuda', 'numba')}"
+    else:
+        constant = inspect.signature(plain).parameters
+        arguments = [name for name in arguments if "Constexpr" not in str(constant[name].annotation)]
+        made = compile_cute(function, values, first_block(launch, read.integers), arch, timeout_s)
+        by = f"CuTe DSL {version_of('nvidia-cutlass-dsl')}"
+    name, file = plain.__name__, plain.__code__.co_filename
+    return Kernel(
+        id=name,
+        file_name=Path(file).name,
+        source="".join(linecache.getlines(file)) or f"# {name}\n",
+        operation=read.operation.name,
+        title=name,
+        dtypes=(read.dtype,),
+        entry=made.entry or name,
+        arguments=tuple(arguments),
+        launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0"),
+        rung=rung,
+        built=Built(made.ptx, made.cubin, by, made.error),
+    )
+
+
+def _parts(name: str, shape: tuple[int, ...], item_bytes: int) -> list[str]:
+    """What an array is to Numba's kernels: two owners, elements, bytes of one, address, extents, strides."""
+    strides = [item_bytes]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * extent)
+    elements = strides[-1] * shape[0] // item_bytes
+    return ["0", "0", str(elements), str(item_bytes), name, *map(str, shape), *map(str, reversed(strides))]

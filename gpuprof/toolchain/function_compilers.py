@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Ask the user's own Numba or CuTe DSL what one of its functions is, for a card that need not be here."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gpuprof.cubin_file import function_of
+from gpuprof.errors import foreign
+from gpuprof.ptx_directives import ptx_entries
+from gpuprof.text import Extent
+from gpuprof.toolchain.asking import ask
+
+#: Allocations are aligned at least so; of a tensor CuTe wants to know it.
+_ALIGNED = 16
+#: From here on architectures have instructions that no later one has.
+_WITH_SPECIFICS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCode:
+    """What a compiler made of a function, or why nothing."""
+
+    ptx: str = ""
+    cubin: bytes = b""
+    entry: str = ""
+    error: str = ""
+
+
+def compile_numba(function: Any, values: Mapping[str, Any], arch: str, timeout_s: float) -> FunctionCode:
+    """Compile for values of these types, arrays among them."""
+    return _asked(partial(_numba_code, function, values, arch), "Numba", timeout_s)
+
+
+def compile_cute(
+    function: Any, values: Mapping[str, Any], block: Extent, arch: str, timeout_s: float
+) -> FunctionCode:
+    """Compile for numbers, and arrays as they lie in memory; a kernel alone for a block."""
+    return _asked(partial(_cute_code, function, values, block, arch), "CuTe DSL", timeout_s)
+
+
+def _asked(question: Callable[[], FunctionCode], who: str, timeout_s: float) -> FunctionCode:
+    told = partial(_told, who)
+    (answer,) = ask([question], [told], who, timeout_s, 1)
+    return FunctionCode(error=answer) if isinstance(answer, str) else answer
+
+
+def _told(who: str, error: BaseException) -> str:
+    return f"{who} does not compile it: {foreign(error)}."
+
+
+def _entry_of(ptx: str) -> str:
+    first = next(iter(ptx_entries(ptx)), None)
+    if first is None:
+        raise ValueError("its PTX has no kernel")
+    return first
+
+
+def _numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionCode:
+    from numba import cuda, typeof, void
+
+    number = int(arch.removeprefix("sm_"))
+    ptx, _ = cuda.compile(
+        function.py_func,
+        void(*map(typeof, values.values())),
+        device=False,
+        abi="numba",
+        cc=divmod(number, 10),
+        lineinfo=True,
+        fastmath=bool(function.targetoptions.get("fastmath")),
+    )
+    first = _entry_of(ptx)
+    plain = function_of(first)
+    return FunctionCode(ptx, entry=plain if plain == function.py_func.__name__ else first)
+
+
+def _cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str) -> FunctionCode:
+    from cutlass import cute
+    from cutlass.cute.runtime import make_fake_stream
+
+    parameters = inspect.signature(function).parameters
+    given = [
+        value if "Constexpr" in str(parameters[name].annotation) else _cute_value(value)
+        for name, value in values.items()
+    ]
+    if function._decorator_kind == "kernel":
+
+        def launch(*arguments: Any) -> None:
+            function(*arguments).launch(grid=(1, 1, 1), block=block)
+
+        launch.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        whole = cute.jit(preprocess=False)(launch)
+    else:
+        whole = function
+        given += [make_fake_stream() for _ in list(parameters)[len(given) :]]
+    target = f"{arch}a" if int(arch.removeprefix("sm_")) >= _WITH_SPECIFICS else arch
+    options = f"--keep-ptx --keep-cubin --generate-line-info --gpu-arch {target}"
+    made = cute.compile(whole, *given, options=options)
+    return FunctionCode(made.__ptx__, made.__cubin__, _entry_of(made.__ptx__))
+
+
+def _cute_value(value: Any) -> Any:
+    """A number as CuTe takes it, or an array of the type and shape of one of NumPy's."""
+    import cutlass
+    from cutlass.cute.runtime import make_fake_compact_tensor
+
+    name = value.dtype.name if hasattr(value, "dtype") else type(value).__name__
+    kind = _CUTE_TYPES.get(name)
+    if kind is None:
+        return value
+    element = getattr(cutlass, kind)
+    if not getattr(value, "shape", ()):
+        return element(value.item() if hasattr(value, "item") else value)
+    axes = tuple(reversed(range(value.ndim)))
+    return make_fake_compact_tensor(element, value.shape, stride_order=axes, assumed_align=_ALIGNED)
+
+
+#: What CuTe calls types of NumPy's, and Python's numbers.
+_CUTE_TYPES = {
+    **{"int": "Int32", "float": "Float32", "bfloat16": "BFloat16", "float8_e4m3fn": "Float8E4M3FN"},
+    **{f"{kind}{bits}": f"{kind.capitalize()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"Float{bits}" for bits in (16, 32, 64)},
+}

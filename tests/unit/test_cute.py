@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a program asks of CuTe DSL's functions, with a stand-in for its compiler: NVRTC, called as CuTe is."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gpuprof
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+
+SOURCE = """extern "C" __global__ void __launch_bounds__(THREADS) scaled(float *x, float *y, float a, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = FACTOR * a * x[i];
+}"""
+X = np.arange(1000, dtype=np.float32)
+
+
+class DSL:
+    __module__ = "cutlass.cutlass_dsl"
+
+
+def compiled(function, *given, options):
+    x, y, a, factor, n, *stream = given
+    assert (x, y, a, n) == ((("Float32", (1000,)),) * 2 + (("Float32", 2.0), ("Int32", 1000)))
+    assert stream == ([] if function._decorator_kind == "alone" else ["a stream"])
+    assert "--gpu-arch sm_90a" in options
+    if factor == 13:
+        raise ValueError("13 is no factor")
+    defines = [("THREADS", "128"), ("FACTOR", str(factor))]
+    made = compile_source(SOURCE, "k.cu", "scaled", compiler_options("sm_90", defines))
+    return SimpleNamespace(__ptx__=made.ptx, __cubin__=made.cubin)
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch):
+    names = ("cutlass", "cutlass.cute", "cutlass.cute.runtime")
+    whole, cute, runtime = modules = [ModuleType(name) for name in names]
+    whole.cute, whole.Int32, whole.Float32 = cute, (lambda n: ("Int32", n)), lambda a: ("Float32", a)
+    whole.Float32.__qualname__ = "Float32"
+    cute.compile, cute.jit = compiled, lambda preprocess: lambda function: marked(function, "alone")
+    runtime.make_fake_stream = lambda: "a stream"
+    runtime.make_fake_compact_tensor = lambda kind, shape, stride_order, assumed_align: ("Float32", shape)
+    for module in modules:
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+def marked(function, kind):
+    function._dsl_cls, function._decorator_kind = DSL, kind
+    return function
+
+
+def scaled(x, y, a, factor: "cutlass.Constexpr", n):  # noqa: F821 - what CuTe looks at
+    """The body is CuTe's affair."""
+
+
+def scale(x, y, a, factor: "cutlass.Constexpr", n, stream: "CUstream"):  # noqa: F821
+    """And this one's."""
+
+
+def profiled(function, factor=3, **how):
+    args = {"x": X, "y": None, "a": np.float32(2), "factor": factor, "n": 1000}
+    given = {"expect": {"y": 6 * X}, "grid": 8, "block": 128, "device": "sim:h200", **how}
+    return gpuprof.profile(function, args=args, **given)
+
+
+@pytest.mark.parametrize(("function", "kind"), [(scale, "jit"), (scaled, "kernel")])
+def test_a_function_is_a_kernel_whatever_launches_it(function, kind):
+    run = profiled(marked(function, kind))
+    assert run.case().ok
+    record = run.record.kernels[0]
+    assert (record.id, record.file_name) == (function.__name__, "test_cute.py")
+
+
+def test_what_does_not_fit_is_told():
+    function = marked(scale, "jit")
+    assert "13 is no factor" in profiled(function, 13).case().reason
+    assert "holds at most 128 threads" in profiled(function, block=256).case().reason
+    with pytest.raises(gpuprof.InputError, match="scale takes x, y, a, factor, n, and args has x"):
+        gpuprof.profile(function, args={"x": X}, expect={"x": X}, grid=1, block=1)
