@@ -4,7 +4,7 @@
 title = "Whole sectors of rows that start anywhere"
 problem = "transpose"
 rung = 135
-idea = "Where rows of the output are no multiple of 64 bytes, a tile's edge cuts sectors of the cache and words of memory, and two blocks write a part of each. Here a block writes of each row what begins and ends with a multiple of LINE bytes: from up to fifteen elements before its tile, for which it loads as many rows more."
+idea = "Where rows of the output are no multiple of 32 bytes, a tile's edge cuts sectors of the cache and words of memory, and two blocks write a part of each. Here a block writes of each row what begins and ends with a multiple of LINE bytes: from up to seven elements before its tile, for which it loads as many rows more. Copies that no thread waits for bring the tile, so that registers do not limit how many are under way."
 after = "smem_unrolled"
 change = "Each sector of the output is written once, as a whole: global_store_sectors fall where rows are ragged. Rows above the tile are loaded twice, the second time from the L2 cache."
 bottleneck = "Device-memory bandwidth."
@@ -12,17 +12,18 @@ dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
 
 [moves]
-global_load_requests = "rises"
+async_copy_requests = "rises"
 shared_bytes = "rises"
 
 [launch]
-block = [32, 8]
+block = [32, 16]
 grid = ["cdiv(ny + LINE // real_bytes - 1, TILE)", "cdiv(nx, WIDTH)"]
+dynamic_shared_bytes = "(TILE + LINE // real_bytes - 1) * (WIDTH + 1) * real_bytes"
 
 [parameters]
 TILE = 128 # columns of the output per block
-WIDTH = 32 # rows of the output per block
-LINE = 64  # bytes at whose multiples a row of a tile begins
+WIDTH = 64 # rows of the output per block
+LINE = 32  # bytes at whose multiples a row of a tile begins
 
 [candidates]
 TILE = [32, 64, 96, 128, 192, 256]
@@ -34,34 +35,37 @@ condition = "TILE > 0 and TILE % 32 == 0 and WIDTH > 0 and WIDTH % 32 == 0"
 because = "{id} gives whole warps to the rows of a tile: TILE and WIDTH must be multiples of 32"
 
 [[require]]
-condition = "(TILE + LINE // real_bytes - 1) * (WIDTH + 1) * real_bytes <= 49152"
-because = "{id} keeps its tile in static shared memory, which holds 48 KiB"
+condition = "arch >= 80"
+because = "{id} copies with cp.async, which needs compute capability 8.0"
 */
 
-#define UNIT (LINE / (int)sizeof(real)) // elements of a LINE
-#define ABOVE (UNIT - 1)            // rows of the input above the tile
+#include "cp_async.cuh"
 
-extern "C" __global__ void __launch_bounds__(256) smem_sectors(int nx, int ny, const real *in, real *out)
+#define UNIT (LINE / (int)sizeof(real)) // elements of a LINE
+#define ABOVE (UNIT - 1)                // rows of the input above the tile
+#define PITCH (WIDTH + 1)               // padded as in smem_padded
+
+extern "C" __global__ void __launch_bounds__(512, 4) smem_sectors(int nx, int ny, const real *in, real *out)
 {
     // Coordinates of the tile in the input, and of this thread in the tile.
     const int tx = threadIdx.x;        // 0 .. 31
-    const int ty = threadIdx.y;        // 0 .. 7
+    const int ty = threadIdx.y;        // 0 .. 15
     const int x0 = blockIdx.y * WIDTH; // first column of the input, first row of the output
     const int y0 = blockIdx.x * TILE;  // first row of the input, first column of the output
 
-    // Shared memory, padded as in smem_padded.
-    __shared__ real tile[TILE + ABOVE][WIDTH + 1];
-
-    // Load rows ty, ty + 8, … of the tile and of what is above it, 32 columns at a time.
+    // Load rows ty, ty + 16, … of the tile and of what is above it, 32 columns at a time.
+    extern __shared__ __align__(16) real tile[]; // (row, column)
 #pragma unroll
     for (int y = 0; y < TILE + ABOVE; y += BLOCK_Y)
 #pragma unroll
         for (int x = 0; x < WIDTH; x += BLOCK_X)
             if (x0 + tx + x < nx && ty + y < TILE + ABOVE && (unsigned)(y0 + ty + y - ABOVE) < (unsigned)ny)
-                tile[ty + y][tx + x] = in[(size_t)(y0 + ty + y - ABOVE) * nx + x0 + tx + x];
+                copy<sizeof(real)>(tile + (ty + y) * PITCH + tx + x,
+                                   in + (size_t)(y0 + ty + y - ABOVE) * nx + x0 + tx + x);
+    wait_for_copies();
     __syncthreads();
 
-    // Write back columns ty, ty + 8, … of the tile as rows of the output, each from where a LINE begins.
+    // Write back columns ty, ty + 16, … of the tile as rows of the output, each from where a LINE begins.
 #pragma unroll
     for (int x = 0; x < WIDTH; x += BLOCK_Y) {
         const int row = x0 + ty + x;
@@ -70,6 +74,6 @@ extern "C" __global__ void __launch_bounds__(256) smem_sectors(int nx, int ny, c
 #pragma unroll
         for (int y = tx; y < TILE; y += BLOCK_X)
             if (row < nx && (unsigned)(y0 + y - cut) < (unsigned)ny)
-                target[y - cut] = tile[y + ABOVE - cut][ty + x];
+                target[y - cut] = tile[(y + ABOVE - cut) * PITCH + ty + x];
     }
 }
