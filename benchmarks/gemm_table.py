@@ -45,27 +45,42 @@ SIZES = {
     "held out later": "521 545 737 833 865 929 1057 1201 900x701x1501 301x301x3001 65x4097x4097 301x1777x97",
     "short and long k": "6143x513x7 4099x4097x15 1000x1001x3 4096x4096x8 20001x31x15 512x2000x16"
     " 100x100x10001 201x203x1001 4097x9x2000 2000x77x333 777 304x304x3000 128x4096x64 296x2000x76",
+    "narrow, few k, very long k": "10000x20x10 50000x16x8 256x3000x24 300x5001x30 2000x50x20 64x64x65536"
+    " 128x128x8192 33x200x20000 10x500x30000 16384x48x2048 8192x32x4096 3000x5000x48 2048x2048x64 201x2001x50"
+    " 400x400x90 700x701x64 1001x777x40 333x3333x128",
 }
 #: Rungs worth trying, by the most elements of C up to which they are.
 CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
-    (30_000, ("few_rows", "splitk_8x32", "splitk_16x32", "splitk_fit")),
-    (120_000, ("splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_64x256", "realigned")),
+    (
+        30_000,
+        ("few_rows", "splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_64x256", "short_k"),
+    ),
+    (
+        120_000,
+        ("splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_64x256", "realigned", "short_k"),
+    ),
     (
         700_000,
         (
-            *("splitk_16x32", "splitk", "splitk_fit", "splitk_64x64"),
-            *("streamk_64x256", "streamk_128x128", "realigned", "short_k"),
+            *("splitk_16x32", "splitk", "splitk_fit"),
+            *("streamk_64x256", "streamk_128x128", "streamk_256x64", "realigned", "short_k"),
         ),
     ),
     (
         1_700_000,
         (
-            *("splitk_fit", "splitk_64x64", "streamk_64x256", "streamk_128x128"),
+            *("splitk_fit", "streamk_64x256", "streamk_128x128", "streamk_256x64"),
             *("streamk", "realigned", "packed", "short_k"),
         ),
     ),
-    (5_000_000, ("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed", "short_k")),
-    (sys.maxsize, ("streamk", "realigned", "packed", "short_k")),
+    (
+        5_000_000,
+        (
+            *("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed", "short_k", "bulk_8x16"),
+            *("splitk_fit",),
+        ),
+    ),
+    (sys.maxsize, ("streamk", "realigned", "packed", "short_k", "bulk_8x16")),
 )
 #: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
 SIZES_OF_TENSOR_CORES = {

@@ -33,6 +33,8 @@ SIZES = {
     "softmax": [(5, 77), (3, 1000), (64, 1024), (33, 4100), (3, 9001)],
 }
 RAGGED = [33, 130]
+#: Further ones of some kernels: with a k so long that clusters share a tile, with one that registers hold.
+MORE = {"splitk_fit": [(33, 17, 2100)], "short_k": [(517, 60, 17), (65, 259, 8)]}
 #: Scalars of the sizes whose first extent is odd, for kernels that take them; the others have the defaults.
 SCALARS = {"gemm": {"alpha": 1.5, "beta": 0.5}, "attention": {"causal": 1.0}}
 
@@ -42,6 +44,7 @@ def problems():
     for kernel in (kernel for kernel in shipped_kernels() if not kernel.choices):
         dimensions = shipped_operation(kernel.operation).dimensions
         sizes = SIZES.get(kernel.operation) or [(size,) * len(dimensions) for size in RAGGED]
+        sizes = [*sizes, *MORE.get(kernel.id, ())]
         taken = {name for step in kernel.steps for name in step.arguments}
         for size in sizes:
             for dtype in kernel.dtypes if size == sizes[0] else kernel.dtypes[:1]:

@@ -89,52 +89,52 @@ when = "real_bytes == 4"
 because = "Taken at 5 of 36 sizes timed on an NVIDIA H200."
 
 [[choose]]
-kernel = "splitk_8x32"
-when = "M * N <= 166 * sm_count and K <= 256"
-because = "Taken at 6 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 5 % longer."
+kernel = "streamk_256x64"
+when = "N <= 128 and cdiv(M, 256) * cdiv(N, 64) * 16384 * 10 <= M * N * 15"
+because = "Taken at 4 of 133 sizes timed on an NVIDIA H200; without this rule they would take 23 % longer."
 
 [[choose]]
 kernel = "few_rows"
 when = "M <= 3 and N * K >= 262144"
-because = "Taken at 3 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 68 % longer."
-
-[[choose]]
-kernel = "splitk_16x32"
-when = "M * N <= 1000 * sm_count and K <= 2048"
-because = "Taken at 12 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 33 % longer."
+because = "Taken at 3 of 133 sizes timed on an NVIDIA H200; without this rule they would take 34 % longer."
 
 [[choose]]
 kernel = "splitk"
-when = "(K <= 2048 or N <= 64) and M * N <= 2000 * sm_count"
-because = "Taken at 7 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 28 % longer."
-
-[[choose]]
-kernel = "splitk_fit"
-when = "M * N <= 6500 * sm_count and K > 64 and K <= 1024"
-because = "Taken at 23 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 23 % longer."
-
-[[choose]]
-kernel = ["streamk_64x256", "realigned"]
-when = "M * N <= 24000 * sm_count and K > 64 and cdiv(M, 64) * cdiv(N, 256) * 16384 * 10 <= M * N * 15"
-because = "Taken at 27 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 9 % longer."
+when = "(K <= 2048 or N <= 64) and M * N > 1000 * sm_count and cdiv(M, 32) * cdiv(N, 64) <= sm_count"
+because = "Taken at 7 of 133 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
 
 [[choose]]
 kernel = "short_k"
 when = "1"
-because = "Taken at 6 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 53 % longer."
+because = "Taken at 12 of 133 sizes timed on an NVIDIA H200; without this rule they would take 56 % longer."
 
 [[choose]]
-kernel = ["streamk_128x128", "realigned", "splitk_64x64"]
-when = "M * N > 5000 * sm_count and M * N <= 8500 * sm_count"
-because = "Taken at 1 of 115 sizes timed on an NVIDIA H100 80GB HBM3; without this rule they would take 31 % longer."
+kernel = ["streamk_64x256", "realigned"]
+when = "M * N <= 24000 * sm_count and M * N * K >= 4000000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 16384 * 10 <= M * N * 15"
+because = "Taken at 31 of 133 sizes timed on an NVIDIA H200; without this rule they would take 21 % longer."
 
 [[choose]]
 kernel = "splitk_fit"
-when = "M * N <= 12000 * sm_count"
-because = "Taken at 6 of 115 sizes timed on an NVIDIA H100 80GB HBM3."
+when = "M * N * K >= 2000000 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 2 <= sm_count"
+because = "Taken at 3 of 133 sizes timed on an NVIDIA H200; without this rule they would take 20 % longer."
+
+[[choose]]
+kernel = "splitk_16x32"
+when = "M * N <= 2000 * sm_count"
+because = "Taken at 22 of 133 sizes timed on an NVIDIA H200; without this rule they would take 48 % longer."
+
+[[choose]]
+kernel = "splitk_fit"
+when = "M * N <= 24000 * sm_count"
+because = "Taken at 25 of 133 sizes timed on an NVIDIA H200; without this rule they would take 123 % longer."
+
+[[choose]]
+kernel = "bulk_8x16"
+when = "K <= 64"
+because = "Taken at 3 of 133 sizes timed on an NVIDIA H200; without this rule they would take 25 % longer."
 
 [[choose]]
 kernel = ["streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1"]
 when = "1"
-because = "Taken at 24 of 115 sizes timed on an NVIDIA H100 80GB HBM3."
+because = "Taken at 23 of 133 sizes timed on an NVIDIA H200."
 */

@@ -126,8 +126,8 @@ condition = "(BK == 16 or BK == 32) and BK >= 2 * DEPTH"
 because = "{id} needs BK 16 or 32, two DEPTH or more: one is multiplied while the next is loaded"
 
 [[require]]
-condition = "32 * (BM // WM) * (BN // WN) % BN == 0 and 32 * (BM // WM) * (BN // WN) % BK == 0 and BM * BK % (64 * (BM // WM) * (BN // WN)) == 0 and BN * BK % (64 * (BM // WM) * (BN // WN)) == 0"
-because = "{id} copies whole rows by all threads: they must be a multiple of BN and of BK, and half of them may not exceed a tile's values"
+condition = "32 * (BM // WM) * (BN // WN) % BN == 0 and 8 * (BM // WM) * (BN // WN) % BK == 0 and BM * BK % (64 * (BM // WM) * (BN // WN)) == 0 and BN * BK % (64 * (BM // WM) * (BN // WN)) == 0"
+because = "{id} copies whole rows by all threads: they must be a multiple of BN and of four BK, and half of them may not exceed a tile's values"
 
 [[require]]
 condition = "STAGES >= 3"

@@ -58,12 +58,12 @@ id = "splitk_fit"
 aliases = ["splitk_44x64"]
 rung = 606
 shape_of = "splitk"
-title = "24x64, 32x64 or 44x64 tiles, k split over four warps"
+title = "Tiles that fit, of 24, 32 or 44 rows by 32 or 64 columns, k split over four warps"
 idea = "For rows that start anywhere: blocks of four warps hide each other's waits for the copies of four bytes that such rows need, and a tile has as many rows as leave least to do for the SM that has most."
 after = "splitk"
 change = "More of C per block where it fits, and half the warps that have a sum to add at the end: shared_load_wavefronts and async_copy_sectors fall."
 bottleneck = "The copies: one for each element, and each waits for L2."
-parameters = { TM = 0, BK = 32, STAGES = 0 }
+parameters = { TM = 0, TN = 0, BK = 32, STAGES = 0 }
 launch = { block = [128] }
 
 [variants.moves]
@@ -71,50 +71,38 @@ shared_load_wavefronts = "falls"
 async_copy_sectors = "falls"
 grid_blocks = "falls"
 
-[[variants]]
-id = "splitk_64x64"
-rung = 608
-shape_of = "splitk"
-title = "64x64 tiles, k split over warps"
-idea = "For matrices between those of splitk and of streamk: two warps side by side cover a tile, and four such pairs share out k."
-after = "splitk"
-change = "A quarter fewer bytes from L2 for each element of C: async_copy_sectors fall, and so does the number of blocks."
-bottleneck = "The tile with most work: with few tiles to an SM, some SMs have one more than others."
-parameters = { WARPS_M = 2 }
-
-[variants.moves]
-async_copy_sectors = "falls"
-grid_blocks = "falls"
-
 [launch]
 block = [256]
 any_block = true
-grid = ["cdiv(N, BN) * CLUSTER", "cdiv(M, BM)"]
-dynamic_shared_bytes = "max(DEEP * (BM * (BK + 4) + BN * BK), block_x // 32 * BM // WARPS_M * (BN + 8)) * real_bytes"
+grid = ["cdiv(N, BN) * CLUSTER * SHARES", "cdiv(M, BM)"]
+dynamic_shared_bytes = "max(DEEP * (BM * (BK + 4) + BN * BK), block_x // 32 * BM * (BN + 8)) * real_bytes"
 
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
 LANES_N = 8
-BN = "LANES_N * TN" # columns of C per block
-ROWS = "TM if TM else 11 if cdiv(M, 44) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32) * cdiv(N, BN), sm_count) * 1040 + 8, cdiv(cdiv(M, 24) * cdiv(N, BN), sm_count) * 784 + 6) % 16" # of C per thread
-BM = "LANES_M * ROWS * WARPS_M" # rows of C per block
-DEEP = "STAGES if STAGES else 3 if ROWS > 8 else 2" # tiles in flight
-CLUSTER = "WAYS if WAYS else max(1, min(8, 8 * sm_count // (5 * cdiv(M, BM) * cdiv(N, BN)), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile
+COLS = "TN if TN else 4 if K <= 97 else 8" # of C per thread
+BN = "LANES_N * COLS" # columns of C per block
+ROWS = "TM if TM else 11 if cdiv(M, 44) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32) * cdiv(N, BN), sm_count) * (1040 if COLS > 4 else 1152) + 8, cdiv(cdiv(M, 24) * cdiv(N, BN), sm_count) * (784 if COLS > 4 else 816) + 6) % 16" # of C per thread
+BM = "LANES_M * ROWS" # rows of C per block
+DEEP = "STAGES if STAGES else 3 if ROWS > 8 and COLS > 4 else 2" # tiles in flight
+TILES = "cdiv(M, BM) * cdiv(N, BN)"
+PARTS = "WAYS if WAYS else max(1, min(8 * sm_count // (5 * TILES), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile
+CLUSTER = "min(8, PARTS + PARTS // 7)" # of them, those that read each other's sums; seven would leave an eighth of the SMs idle
+SHARES = "max(1, PARTS // CLUSTER)" # clusters of a tile, of which the last to end adds up the sums of all
 
 [parameters]
 TM = 8        # rows of C per thread; 0: as many as fit
-TN = 8        # columns of C per thread
-WARPS_M = 1   # warps along the rows of a tile; the others share out k
+TN = 8        # columns of C per thread; 0: 4 where K is short, else 8
 BK = 64       # k per tile
-STAGES = 2    # tiles in flight; 0: as TM needs them
+STAGES = 2    # tiles in flight; 0: as the tile needs them
 WAYS = 0      # blocks that share the k of a tile; 0: as many as fill the GPU
 
 [candidates]
 TM = [0, 1, 2, 4, 8, 11]
-TN = [4, 8]
+TN = [0, 4, 8]
 BK = [32, 64, 80, 128, 256]
 STAGES = [2, 3, 4]
-WAYS = [0, 1, 2, 4, 8]
+WAYS = [0, 1, 2, 4, 8, 16, 32]
 block = [[64], [128], [256], [512]]
 
 [[require]]
@@ -122,16 +110,12 @@ condition = "block_x >= 32 and block_x % 32 == 0 and block_y == 1 and block_z ==
 because = "{id} gives each warp its own k: the block must be whole warps in x"
 
 [[require]]
-condition = "WARPS_M > 0 and block_x % (32 * WARPS_M) == 0"
-because = "{id} has as many warps for each share of k"
-
-[[require]]
-condition = "ROWS > 0 and TN > 0 and TN % 4 == 0 and DEEP >= 2 and BK > 0 and BK * 8 * WARPS_M % block_x == 0"
+condition = "ROWS > 0 and TN >= 0 and TN % 4 == 0 and DEEP >= 2 and BK > 0 and BK * 8 % block_x == 0"
 because = "{id} needs TN a multiple of 4, two STAGES or more, and BK a multiple of 4 per warp"
 
 [[require]]
-condition = "WAYS >= 0 and WAYS <= 8 and (WAYS <= 1 or arch >= 90)"
-because = "{id} has 1 to 8 blocks that share k (WAYS; 0: as many as fit), and needs compute capability 9.0 for more than one"
+condition = "WAYS >= 0 and (WAYS <= 8 or WAYS % 8 == 0) and (WAYS <= 1 or arch >= 90)"
+because = "{id} has 1 to 8 blocks that share k, or a multiple of 8 (WAYS; 0: as many as fit), and needs compute capability 9.0 for more than one"
 
 [[require]]
 condition = "arch >= 80"
@@ -139,9 +123,9 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 */
 
 #define THREADS BLOCK_X
-#define WARPS_K (THREADS / 32 / WARPS_M) // each takes its own k
-#define WARP_K (BK / WARPS_K)            // k of a tile that one warp takes
-#define A_PITCH (BK + 4)                 // padded: the lanes' rows start in different banks
+#define WARPS (THREADS / 32)   // each takes its own k
+#define WARP_K (BK / WARPS)    // k of a tile that one warp takes
+#define A_PITCH (BK + 4)       // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (BK * BN)
 #define SUM_PITCH (BN + 8) // padded: a warp's partial sums of four rows lie in different banks
@@ -162,6 +146,12 @@ static __device__ __forceinline__ float load1_of_block(unsigned address, unsigne
                  : "memory");
     return v;
 }
+#endif
+
+#if SHARES > 1
+// What each cluster has summed up of its tile, (tile, share, row, column), and how many have.
+static __device__ __align__(16) float left[TILES * SHARES * BM * BN];
+static __device__ unsigned came[TILES * CLUSTER];
 #endif
 
 // Start the copy of a tile of `COUNT` rows of COLUMNS elements, of which `rows` and `columns` exist.
@@ -203,8 +193,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     const int t = threadIdx.x;
     const float one = M > 0 ? 1 : 2; // which the compiler does not know
     const int warp = t / 32;
-    const int warp_k = warp / WARPS_M;
-    const int m_thread = warp % WARPS_M * LANES_M * ROWS + t / 2 % LANES_M;
+    const int m_thread = t / 2 % LANES_M;
     const int n_thread = (t % 2 + t % 32 / 8 * 2) * 4; // + 4 * LANES_N per group of columns
 
     // Shared memory: DEEP tiles in flight, later the warps' partial sums.
@@ -213,10 +202,11 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     float *Bs = shared + DEEP * A_STAGE; // (stage, k, column of C)
 
     const int m0 = blockIdx.y * BM;
-    const int n0 = blockIdx.x / CLUSTER * BN;
-    const int rank = blockIdx.x % CLUSTER;
-    const int first = (K + BK - 1) / BK * rank / CLUSTER; // tiles of k of the blocks before
-    const int depth = (K + BK - 1) / BK * (rank + 1) / CLUSTER - first;
+    const int n0 = blockIdx.x / (CLUSTER * SHARES) * BN;
+    const int part = blockIdx.x % (CLUSTER * SHARES);
+    const int rank = part % CLUSTER;
+    const int first = (K + BK - 1) / BK * part / (CLUSTER * SHARES); // tiles of k of the blocks before
+    const int depth = (K + BK - 1) / BK * (part + 1) / (CLUSTER * SHARES) - first;
 
     // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
     const auto load = [&](int tile) {
@@ -232,7 +222,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     for (int i = 0; i < DEEP - 1; ++i)
         load(i);
 
-    float sum[ROWS][TN] = {};
+    float sum[ROWS][COLS] = {};
 #pragma unroll 1
     for (int tile = 0; tile < depth; ++tile) {
         // Sync: this tile is complete, and nobody reads the stage that is filled next.
@@ -242,8 +232,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 
         // Compute this warp's k: four at a time of A, whose rows lie along k.
         const int stage = tile % DEEP;
-        const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * WARP_K;
-        const float *b_rows = Bs + stage * B_STAGE + warp_k * WARP_K * BN + n_thread;
+        const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp * WARP_K;
+        const float *b_rows = Bs + stage * B_STAGE + warp * WARP_K * BN + n_thread;
 #pragma unroll 16
         for (int k0 = 0; k0 < WARP_K; k0 += 4) {
             float a[ROWS][4];
@@ -252,15 +242,15 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
                 *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
-                float b[TN];
+                float b[COLS];
 #pragma unroll
-                for (int j = 0; j < TN; j += 4)
+                for (int j = 0; j < COLS; j += 4)
                     *(float4 *)&b[j] = *(const float4 *)&b_rows[(k0 + k) * BN + j * LANES_N];
 #pragma unroll
                 // Walk the products like a snake, down the columns where these are long: two neighbours share an operand,
                 // which the register file then need not deliver twice.
-                for (int step = 0; step < ROWS * TN; ++step) {
-                    constexpr int LENGTH = ROWS < 8 ? TN : ROWS;
+                for (int step = 0; step < ROWS * COLS; ++step) {
+                    constexpr int LENGTH = ROWS < 8 ? COLS : ROWS;
                     const int turn = step / LENGTH;
                     const int place = turn % 2 ? LENGTH - 1 - step % LENGTH : step % LENGTH;
                     const int i = ROWS < 8 ? turn : place;
@@ -276,35 +266,33 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)
 #pragma unroll
-        for (int j = 0; j < TN; j += 4)
+        for (int j = 0; j < COLS; j += 4)
             // Times one: a sum stored as it is must lie in a row of registers, which the loop pays for.
-            *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * SUM_PITCH + n_thread + j * LANES_N] =
+            *(float4 *)&shared[(warp * BM + m_thread + i * LANES_M) * SUM_PITCH + n_thread + j * LANES_N] =
                 make_float4(one * sum[i][j], one * sum[i][j + 1], one * sum[i][j + 2], one * sum[i][j + 3]);
     __syncthreads();
 
-    // Write back: each thread adds up all warps' sums of WIDTH neighbours, of a cluster those of all blocks for its part.
+    // Each thread adds up all warps' sums of WIDTH neighbours, of a cluster those of all blocks for its part.
 #if CLUSTER > 1
     meet_cluster_in_order();
 #endif
-#pragma unroll 4
-    for (int start = rank * THREADS; start < BM * BN / WIDTH; start += CLUSTER * THREADS) {
-        const int m = (start + t) / (BN / WIDTH);
-        const int n = (start + t) % (BN / WIDTH) * WIDTH;
-        if (m >= BM || m0 + m >= M)
-            break;
-        if (n0 + n >= N)
-            continue;
-        float total[WIDTH] = {};
-#pragma unroll
-        for (int w = 0; w < WARPS_K * CLUSTER; ++w) {
-            const float *place = &shared[(w % WARPS_K * BM + m) * SUM_PITCH + n];
+    const auto each_sum = [&](auto use) {
+#pragma unroll(CLUSTER == 1 ? 4 : 1)
+        for (int place = rank * THREADS + t; place < BM * BN / WIDTH; place += CLUSTER * THREADS)
+            if (m0 + place / (BN / WIDTH) < M && n0 + place % (BN / WIDTH) * WIDTH < N)
+                use(place / (BN / WIDTH), place % (BN / WIDTH) * WIDTH);
+    };
+    const auto add_up = [&](float(&total)[WIDTH], int m, int n) {
+#pragma unroll 16
+        for (int w = 0; w < WARPS * CLUSTER; ++w) {
+            const float *place = &shared[(w % WARPS * BM + m) * SUM_PITCH + n];
             float part[WIDTH];
 #if CLUSTER > 1
             const unsigned address = (unsigned)__cvta_generic_to_shared(place);
             if constexpr (WIDTH == 4)
-                *(float4 *)part = load_of_block(address, w / WARPS_K);
+                *(float4 *)part = load_of_block(address, w / WARPS);
             else
-                part[0] = load1_of_block(address, w / WARPS_K);
+                part[0] = load1_of_block(address, w / WARPS);
 #else
             if constexpr (WIDTH == 4)
                 *(float4 *)part = *(const float4 *)place;
@@ -315,6 +303,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             for (int q = 0; q < WIDTH; ++q)
                 total[q] += part[q];
         }
+    };
+    const auto write = [&](float(&total)[WIDTH], int m, int n) {
 #pragma unroll
         for (int q = 0; q < WIDTH; ++q)
             total[q] *= alpha;
@@ -328,7 +318,52 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
                                                    total[2] + beta * old.z, total[3] + beta * old.w);
         } else
             c[0] = beta == 0 ? total[0] : total[0] + beta * c[0];
+    };
+#if SHARES == 1
+    each_sum([&](int m, int n) {
+        float total[WIDTH] = {};
+        add_up(total, m, n);
+        write(total, m, n);
+    });
+#else
+    // Of the blocks that have the same part of a tile, one in each cluster, the last to come adds up what all of them left.
+    const int tile = blockIdx.y * (gridDim.x / (CLUSTER * SHARES)) + blockIdx.x / (CLUSTER * SHARES);
+    float *of_tile = left + (size_t)tile * SHARES * BM * BN;
+    each_sum([&](int m, int n) {
+        float total[WIDTH] = {};
+        add_up(total, m, n);
+        float *mine = of_tile + (part / CLUSTER * BM + m) * BN + n;
+        if constexpr (WIDTH == 4)
+            *(float4 *)mine = *(float4 *)total;
+        else
+            *mine = total[0];
+    });
+    __shared__ bool is_last;
+    __threadfence();
+    __syncthreads();
+    if (t == 0) {
+        is_last = atomicInc(&came[tile * CLUSTER + rank], SHARES - 1) == SHARES - 1; // and 0 again for the next launch
+        __threadfence();
     }
+    __syncthreads();
+    if (is_last)
+        each_sum([&](int m, int n) {
+            float total[WIDTH] = {};
+#pragma unroll 8
+            for (int share = 0; share < SHARES; ++share) {
+                const float *theirs = of_tile + (share * BM + m) * BN + n;
+                float part[WIDTH];
+                if constexpr (WIDTH == 4)
+                    *(float4 *)part = __ldcg((const float4 *)theirs);
+                else
+                    part[0] = __ldcg(theirs);
+#pragma unroll
+                for (int q = 0; q < WIDTH; ++q)
+                    total[q] += part[q];
+            }
+            write(total, m, n);
+        });
+#endif
 #if CLUSTER > 1
     meet_cluster(); // no block may end while others read its sums
 #endif

@@ -49,6 +49,20 @@ parameters = { BM = 128, TM = 8, TN = 8, SM_BLOCKS = 2, SCALE_FIRST = 1 }
 [variants.moves]
 ffma_thread_instructions = "stays"
 
+[[variants]]
+id = "streamk_256x64"
+rung = 573
+shape_of = "streamk"
+title = "256x64 tiles, an even share"
+idea = "The same for a C of few columns. One block to an SM: its four stages fill the shared memory."
+after = "streamk_128x128"
+change = "Where C has 64 columns no tile lies half beyond it: ffma_thread_instructions fall to a half."
+bottleneck = "Bandwidth of shared memory: A, which is turned there, is most of a tile."
+parameters = { BM = 256, TM = 8, TN = 8, SCALE_FIRST = 1 }
+
+[variants.moves]
+registers_per_thread = "stays"
+
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "BM"]
