@@ -101,7 +101,7 @@ def _counted(kernel: Kernel, problem: Problem) -> tuple[Any, ...]:
     shape = configure(kernel, problem, kernel.launch.block, {}, _backend.device)
     compiled = compile_kernel(shape, _backend.compile_arch)
     if len(shape.launches) > 1:
-        found = _backend._execute(kernel, problem, shape, compiled, [None] * len(shape.launches))
+        found = _backend._execute(shape, compiled, [None] * len(shape.launches))
     else:
         found = _backend.count(shape, compiled)
     (play,) = found.model.args  # type: ignore[attr-defined]

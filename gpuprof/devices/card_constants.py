@@ -18,6 +18,7 @@ from gpuprof.devices.device import Device
 #: Measured by the clock of results, in microseconds: much the same on every card of today.
 _MEASURED_CAPABILITY = (9, 0)
 _OF_HOST = "_us"
+_COPIED_MIB = 64
 _OF_SM = ("fma_latency_cycles", "shared_latency_cycles", "l1_latency_cycles")
 
 
@@ -28,6 +29,7 @@ class CardConstants:
     Args:
         source: The card that they were measured on.
         values: All others, by the names that `gpuprof devices --measure` shows.
+        unwritten_bytes: Of a copy's results, those that L2 holds at its end and DRAM does not.
         near: `card` if they are this card's own, `architecture` if another's of its kind, else `other`.
     """
 
@@ -35,6 +37,7 @@ class CardConstants:
     rates: Mapping[str, float]
     values: Mapping[str, float]
     near: str
+    unwritten_bytes: float
 
 
 def constants_of(device: Device) -> CardConstants:
@@ -45,7 +48,16 @@ def constants_of(device: Device) -> CardConstants:
     rates, values = kept["measured_rates"], kept["constants"]
     if not own:
         rates, values = _scaled(kept, device)
-    return CardConstants(kept["name"], {**rates, **device.measured_rates}, values, near)
+    unwritten = _unwritten_bytes(kept) * device.l2_bytes / kept["card"]["l2_bytes"]
+    return CardConstants(kept["name"], {**rates, **device.measured_rates}, values, near, unwritten)
+
+
+def _unwritten_bytes(kept: Mapping[str, Any]) -> float:
+    """By how much a copy ends sooner than DRAM could have taken all of it."""
+    values = kept["constants"]
+    us: float = values[f"copy_{_COPIED_MIB}_mib_cold_us"] - values["empty_block_cold_us"]
+    rate: float = kept["measured_rates"]["dram_copy_gbps"]
+    return max(0.0, 2 * (_COPIED_MIB << 20) - us * 1e3 * rate)
 
 
 @cache

@@ -126,8 +126,11 @@ def _step_of(
     asked = traffic.get(one.address, Traffic(1.0 if one.name == "SHFL" else 0.0))
     step.passes, step.sectors, step.distant = asked.passes, asked.sectors, asked.distant
     step.missing, step.sharers, step.late = asked.missing, asked.sharers, asked.late
+    missed = asked.sectors * asked.sharers / (asked.missing or 1.0)
+    step.lines = max(1.0, missed * asked.spread)
+    step.writers, step.own, step.again = asked.writers, asked.own, asked.again
     stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
-    step.effort = _effort(asked.spread, "l2_store" if stores else "l2_l2_load", values)
+    step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
     match step.kind:
         case StepKind.SHARED:
             wide = next((times for width, times in _WIDTHS.items() if width in one.opcode), 1)
@@ -171,10 +174,14 @@ def _product(one: SassInstruction, values: Mapping[str, float]) -> tuple[float, 
     return cycles * columns / near, alone - cycles
 
 
-def _effort(spread: float, pattern: str, values: Mapping[str, float]) -> float:
-    """What a sector takes of L2 beside one of a whole line: more if lines are touched for less of them."""
-    whole, alone = (values[f"{pattern}_32_apart_{apart}_requests_per_ns"] for apart in (32, 128))
-    return 1 + (whole / alone - 1) * (spread - _WHOLE_LINE) / (1 - _WHOLE_LINE)
+def _effort(asked: Traffic, pattern: str, values: Mapping[str, float]) -> float:
+    """What a sector takes of L2 beside one of a whole line: more of lines that are touched for less of them.
+
+    And of sectors that are written in part.
+    """
+    parts, alone = (1 / values[f"{pattern}_32_apart_{apart}_requests_per_ns"] for apart in (32, 128))
+    whole = 2 / values[f"{pattern}_128_apart_16_requests_per_ns"] if asked.partial else parts
+    return (parts + (alone - parts) * (asked.spread - _WHOLE_LINE) / (1 - _WHOLE_LINE)) / whole
 
 
 def _kind(one: SassInstruction, word: ControlWord) -> StepKind:

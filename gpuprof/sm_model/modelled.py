@@ -36,8 +36,6 @@ _HANDED_ON = 3
 _LEFT_OUT = 0.02
 #: A cold kernel fetches its code and its arguments from DRAM, one after the other.
 _COLD_FETCHES = 2
-#: Results up to so many times L2 do not make DRAM turn between reads and writes.
-_L2_TIMES = 1
 _STORE_SECTORS = 16
 #: Waves of empty blocks that were timed, of so many threads on each SM.
 _WAVES, _THREADS, _LANES = (4, 16), 2048, 32
@@ -45,6 +43,8 @@ _WAVES, _THREADS, _LANES = (4, 16), 2048, 32
 _CODE_PART, _CODE_PARTS, _CODE_AHEAD = 256, 32, 4
 #: Blocks on each SM beside which DRAM's latency was measured.
 _BESIDE = ("few", 1, 2, 4, 7)
+#: Of requests of 16 lines: the last answer comes later by how far one varies, times the logarithm of that.
+_OF_LINES, _LINES = "_of_16_lines", 16
 #: Of its rate: beyond it requests wait for their turn.
 _MOST_USED = 0.9
 #: Warps go as many ways where some of them do something for all: what at least so many of a block do.
@@ -257,9 +257,9 @@ def _usual_times(launch: PlayedLaunch) -> list[float]:
     for number, (low, high) in enumerate(launch.times):
         if not low and high and number not in rare:
             coming = [
-                times[one]
+                min(times[one], sum(times[each] for each in before[one] if each != one) or times[one])
                 for one in before[number]
-                if one not in rare and not {*blocks[one].successors} - rare - {number}
+                if one not in rare and not {*blocks[one].successors} - rare - {number, one}
             ]
             times[number] = max(low, min(high, sum(coming)))
     # Who has come to no other end has come to the last one.
@@ -434,13 +434,14 @@ def _spent(
 def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaunch) -> SmSurroundings:
     """Return what each of the SMs that have a block of a launch has of the device."""
     rates, values = constants.rates, constants.values
-    active = min(device.sm_count, launch.blocks)
+    # The busiest SM has as much of what all share as its part of the blocks.
+    active = launch.blocks / math.ceil(launch.blocks / device.sm_count)
     cycles_per_ns = device.sm_clock_mhz / 1e3
     share = cycles_per_ns * active
     store = _STORE_SECTORS * values["l2_store_128_apart_16_requests_per_ns"]
     alone = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
     barrier = device.sm_count * cycles_per_ns / rates["barriers_gips"]
-    mixed, gbps = _dram_use(launch, rates, values[f"dram_copies_beside_{_BESIDE[-1]}_gbps"], device.l2_bytes)
+    mixed, gbps = _dram_use(launch, rates, values[f"dram_copies_beside_{_BESIDE[-1]}_gbps"])
     return SmSurroundings(
         l1_latency=rates["l1_latency_cycles"],
         l2_latency=rates["l2_latency_cycles"],
@@ -459,17 +460,21 @@ def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaun
     )
 
 
-def _loaded(values: Mapping[str, float], mixed: float) -> tuple[tuple[float, float], ...]:
-    """Return by how many cycles DRAM answers later, the more of its rate is used: `mixed` of it by turns."""
-    found = [(0.0, 0.0)]
+def _loaded(values: Mapping[str, float], mixed: float) -> tuple[tuple[float, float, float], ...]:
+    """Return `SmSurroundings.loaded`, where so much of DRAM's work is `mixed` reads and writes."""
+    found: list[tuple[float, float, float]] = []
     for blocks in _BESIDE:
-        used = later = 0.0
+        used = later = varies = 0.0
         for part, name in ((1 - mixed, "dram"), (mixed, "dram_copies")):
             most = values[f"{name}_beside_{_BESIDE[-1]}_gbps"]
             used += part * values[f"{name}_beside_{blocks}_gbps"] / most
             later += part * values[f"{name}_latency_beside_{blocks}_cycles"]
+            one, lines = (values[f"dram_latency{of}_beside_{blocks}_cycles"] for of in ("", _OF_LINES))
+            varies += part * (lines - one) / math.log(_LINES)
+        if not found:
+            found.append((0.0, 0.0, varies))
         if found[-1][0] < used <= _MOST_USED:
-            found.append((used, max(0.0, later - values["dram_latency_beside_few_cycles"])))
+            found.append((used, max(0.0, later - values["dram_latency_beside_few_cycles"]), varies))
     return tuple(found)
 
 
@@ -493,18 +498,13 @@ def _fetch_cycles(launch: PlayedLaunch, values: Mapping[str, float]) -> float:
     )
 
 
-def _dram_use(
-    launch: PlayedLaunch, rates: Mapping[str, float], copied: float, l2_bytes: float
-) -> tuple[float, float]:
+def _dram_use(launch: PlayedLaunch, rates: Mapping[str, float], copied: float) -> tuple[float, float]:
     """Return how much of DRAM's work reads and writes it by turns, and its rate, which is less then."""
     moved = {True: 0.0, False: 0.0}
     for block, (times, _) in zip(launch.code.blocks, launch.times, strict=True):
         for one in block.instructions:
             if asked := launch.traffic.get(one.address):
                 moved[one.name in ("STG", "ST")] += times * asked.sectors * asked.distant
-    written = _SECTOR_BYTES * moved[True]
-    if written <= _L2_TIMES * l2_bytes:
-        return 0.0, rates["dram_read_gbps"]
     mixed = 2 * min(moved.values()) / max(1e-9, sum(moved.values()))
     alone = rates["dram_write_gbps"] if moved[True] > moved[False] else rates["dram_read_gbps"]
     return mixed, alone + mixed * (copied - alone)

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, log1p
+from random import Random
 
 SCHEDULERS = 4
 #: Six dependence barriers, and one for products of warp groups.
@@ -33,6 +34,8 @@ _ISSUE, _DEPENDENCY, _LATENCY, _BANDWIDTH, _BARRIER = range(len(REASONS))
 #: Answers of DRAM come for whole requests: one is due when the shares of those before it make one up.
 _NEARLY_ONE = 0.999
 _ROUNDING = 1e-6
+#: Lines of stores that an SM combines: all words that a warp stores to so many, and none of twice as many.
+_STORED_LINES = 16
 _ALL = 1 << 60
 
 
@@ -76,6 +79,10 @@ class Step:
         distant: Share of these that go to DRAM, or come from there.
         late: Share of a load's that come as late as from DRAM: others may have asked for them first.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
+        lines: That one request asks for.
+        writers: Warps of the block that store to the same lines.
+        own: Share of the sectors of these that are not those of another.
+        again: Whether the store before went to the same lines.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
         outstanding: Of `StepKind.UNTIL`, how many results of the barrier that it names may still be missing;
@@ -99,6 +106,10 @@ class Step:
     distant: float = 0.0
     late: float = 0.0
     effort: float = 1.0
+    lines: float = 1.0
+    writers: int = 1
+    own: float = 1.0
+    again: bool = False
     even: int = 0
     odd: int = 0
     outstanding: int = 0
@@ -124,7 +135,8 @@ class SmSurroundings:
         gap_cycles: From the end of a block to the start of the one that takes its room.
         stored_cycles: The same from when L2 has acknowledged its stores.
         bulk_latency: From a bulk copy to its arrival from L2.
-        loaded: How many cycles later DRAM answers when so much of its rate is used: a share, and cycles.
+        loaded: How many cycles later DRAM answers when so much of its rate is used: a share, cycles on
+            average, and how far answers vary around that.
     """
 
     l1_latency: float
@@ -140,14 +152,16 @@ class SmSurroundings:
     gap_cycles: float = 0.0
     stored_cycles: float = 0.0
     bulk_latency: float = 0.0
-    loaded: tuple[tuple[float, float], ...] = ((0.0, 0.0), (1.0, 0.0))
+    loaded: tuple[tuple[float, float, float], ...] = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 
-    def later(self, used: float) -> float:
-        """By how many cycles DRAM answers later when so much of its rate is used."""
-        for (low, before), (high, after) in pairwise(self.loaded):
+    def later(self, used: float) -> tuple[float, float]:
+        """By how many cycles DRAM answers later when so much of its rate is used, and how far that varies."""
+        for (low, *before), (high, *after) in pairwise(self.loaded):
             if used < high:
-                return before + (after - before) * (used - low) / (high - low)
-        return self.loaded[-1][1]
+                part = (used - low) / (high - low)
+                later, varies = (one + (two - one) * part for one, two in zip(before, after, strict=True))
+                return later, varies
+        return self.loaded[-1][1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +217,11 @@ class _Warp:
     #: Of the times that it misses L1 where it does at times, and how often it executed such loads.
     phase: float = 0.0
     loads: dict[int, int] = field(default_factory=dict)
+    #: Which of its block's warps it is, and the lines that it stored to last.
+    number: int = 0
+    stored: tuple[float, ...] = ()
+    #: When it went on that waited last.
+    resumed: float = 0.0
 
 
 @dataclass
@@ -254,6 +273,9 @@ class StreamingMultiprocessor:
         #: When each server is free again.
         self._data = self._l2_read = self._l2_write = self._dram = self._barrier = 0.0
         self._due = self._owed = self._served = 0.0
+        self._random = Random(0).random
+        #: Lines of stores that wait to be sent: who stored to them, and how many.
+        self._stored: dict[tuple[float, ...], float] = {}
         self._next_start = 0.0
         self._left = self._launched = 0
         self._played = Played()
@@ -286,7 +308,18 @@ class StreamingMultiprocessor:
             path = self._paths[role]
             first = self._steps[path[0]][0]
             self._held[unit].append(
-                _Warp(block, unit, start, start, first, path, role, issued=start, phase=number / self._warps)
+                _Warp(
+                    block,
+                    unit,
+                    start,
+                    start,
+                    first,
+                    path,
+                    role,
+                    issued=start,
+                    phase=number / self._warps,
+                    number=number,
+                )
             )
             self._time[unit] = min(self._time[unit], start)
 
@@ -372,7 +405,7 @@ class StreamingMultiprocessor:
             spent[_BANDWIDTH] += queued
             spent[_LATENCY if far else _DEPENDENCY] += cycles - queued
             warp.waited += cycles
-            warp.ready = when
+            warp.ready = warp.resumed = when
 
     def _note(self, warp: _Warp) -> None:
         spent = self._played.spent.setdefault((warp.path[warp.place], warp.role), [])
@@ -433,7 +466,11 @@ class StreamingMultiprocessor:
             self._due = max(0.0, self._due - sectors)
             self._dram = max(start, self._dram) + self._owed
             self._served, self._owed = self._served + self._owed, 0.0
-            later = rates.later(self._served / (start + rates.dram_latency))
+            later, varies = rates.later(self._served / (start + rates.dram_latency))
+            # Answers come after the least latency and a time of exponential distribution, a request's with
+            # that of its last line.
+            last = self._random() ** (1 / step.lines)
+            later -= varies * (1 + log1p(-last))
             if (arrives := self._dram + rates.dram_latency + later) > done:
                 done, queued = arrives, self._dram + later - start
         return done, queued
@@ -441,12 +478,27 @@ class StreamingMultiprocessor:
     def _store(self, warp: _Warp, step: Step, start: float) -> None:
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
-        self._l2_write = max(start, self._l2_write) + step.sectors * step.effort * cycles
+        sectors = step.sectors * (step.own if self._combined(warp, step) else 1.0)
+        self._l2_write = max(start, self._l2_write) + sectors * step.effort * cycles
         if step.distant:
             self._dram = max(start, self._dram) + step.sectors * step.distant * rates.dram_cycles
             self._served += step.sectors * step.distant * rates.dram_cycles
         acknowledged = max(self._l2_write, self._dram) + rates.l2_latency
         warp.block.end = max(warp.block.end, acknowledged)
+
+    def _combined(self, warp: _Warp, step: Step) -> bool:
+        """Whether a store goes to lines that others went to which are not sent yet.
+
+        That are those of warps that go on at the same time, and of the warp itself.
+        """
+        if not step.again or not warp.stored:
+            warp.stored = id(warp.block), id(step), warp.number // step.writers, warp.resumed
+        waiting = self._stored
+        found = waiting.pop(warp.stored, 0.0)
+        waiting[warp.stored] = step.lines
+        while sum(waiting.values()) > _STORED_LINES:
+            del waiting[next(iter(waiting))]
+        return bool(found)
 
     def _copy(self, warp: _Warp, step: Step, now: float) -> None:
         """Begin a bulk copy, and let those go on who waited for it to begin."""
@@ -511,6 +563,7 @@ class StreamingMultiprocessor:
                 warp.step.spent[_BARRIER] += cycles
                 warp.waited += cycles
                 warp.ready += cycles
+                warp.resumed = warp.ready
             self._time[warp.unit] = min(self._time[warp.unit], warp.ready)
         block.arrived[number] = []
 

@@ -26,6 +26,8 @@ _BULK = {
 _READS = ("global_load", "async_copy", "bulk_load")
 #: Either half of L2 holds what the SMs beside it read: what many read is there twice.
 _COPIES = 2
+#: Of the bytes of its sectors, what a store writes that takes them whole but at edges.
+_PARTIAL = 0.75
 #: Where traffic is counted: line of the PTX text, of bulk copies of the source, and family.
 Place = tuple[int, str]
 
@@ -42,6 +44,10 @@ class Traffic:
         spread: Lines of 128 bytes that it touches, per sector: a quarter where it takes whole ones.
         missing: Share of its executions that L1 does not hold the data of.
         sharers: Warps that then wait for the same data, of which one asks for it.
+        partial: Whether it writes parts of sectors.
+        writers: Warps of the block that store to the same lines.
+        own: Share of the sectors of these that are not those of another.
+        again: Whether the store before went to the same lines.
     """
 
     passes: float
@@ -51,6 +57,10 @@ class Traffic:
     spread: float = 1 / _SECTORS_PER_PASS
     missing: float = 1.0
     sharers: int = 1
+    partial: bool = False
+    writers: int = 1
+    own: float = 1.0
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +116,11 @@ def _family(one: SassInstruction) -> str:
 
 
 def traffic_of(
-    launches: Sequence[TrafficSites], read_bytes: float, written_bytes: float, l2_bytes: float
+    launches: Sequence[TrafficSites],
+    read_bytes: float,
+    written_bytes: float,
+    l2_bytes: float,
+    unwritten_bytes: float = 0.0,
 ) -> list[dict[int, Traffic]]:
     """Return the traffic of each launch's instructions by their addresses.
 
@@ -116,6 +130,7 @@ def traffic_of(
             may hold it until then.
         written_bytes: What it writes in the end.
         l2_bytes: That L2 holds.
+        unwritten_bytes: That wait in L2 to be written to DRAM at most; each new one drives out any of them.
     """
     found: list[dict[Place, Traffic]] = []
     moved: list[dict[Place, float]] = []
@@ -131,8 +146,10 @@ def traffic_of(
     for one, asked_for, each in zip(launches, found, moved, strict=True):
         reads = {place: nbytes for place, nbytes in each.items() if place[1] in _READS}
         least = sum(reads.values()) * min(1.0, read_bytes / read)
-        stored = min(1.0, written_bytes / written), 0.0
-        wrote = stored[0] * sum(nbytes for place, nbytes in each.items() if place not in reads)
+        once = min(1.0, written_bytes / written)
+        turns = written_bytes / max(1.0, unwritten_bytes)
+        stored = once * (1 + math.expm1(-turns) / turns if turns else 0.0), 0.0
+        wrote = once * sum(nbytes for place, nbytes in each.items() if place not in reads)
         far = _from_dram(one, reads, least, wrote, l2_bytes)
         traffic.append({})
         for block in one.code.blocks:
@@ -221,7 +238,19 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
     spread = max(1 / _SECTORS_PER_PASS, counts.get("seen_lines", 0.0) / seen if seen else 0.0)
     passes = max(sectors * spread, requests)
     if family != "global_load" or not seen:
-        return Traffic(passes, sectors, spread=spread)
+        useful = counts.get("useful_bytes", 0.0) / times
+        partial = family == "global_store" and useful < _PARTIAL * _SECTOR_BYTES * sectors
+        own = counts.get("seen_own_lines", 0.0)
+        if not own:
+            return Traffic(passes, sectors, spread=spread, partial=partial)
+        return Traffic(
+            *(passes, sectors),
+            spread=spread,
+            partial=partial,
+            writers=max(1, round(counts["seen_lines"] / own)),
+            own=counts["seen_own_sectors"] / seen,
+            again=counts.get("seen_again", 0.0) >= own / 2,
+        )
     missed = counts.get("seen_missed", 0.0)
     missing = (missed + counts.get("seen_shared", 0.0)) / seen
     sharers = max(1, round(missing * seen / missed)) if missed else 1

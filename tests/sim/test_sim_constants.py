@@ -76,7 +76,7 @@ def test_blocks_and_code_are_watched() -> None:
     assert (lives[:, 2] - lives[:, 1] >= 50).all()
     assert (run("straight_code", [*ints(2), "sink", "out"])[:64] > 0).all()
     quads = np.uint64(64)
-    beside = run("loaded_latency", [*ints(0, 20), "ring", "data", quads, "done", "sink", "out"], 32, 3)
+    beside = run("loaded_latency", [*ints(0, 20, 1), "ring", "data", quads, "done", "sink", "out"], 32, 3)
     assert beside[1] - beside[0] >= 20
 
 
@@ -92,8 +92,8 @@ class Untimed(ConstantMeter):
         self._device = load_card("h200")
         self._context = self._timer = MagicMock()
 
-    def _queued(self, name: str, arguments: list, grid: int, threads: int) -> Launch:
-        assert name in entries_for("sm_90")
+    def _queued(self, name: str, arguments: list, grid: int, threads: int, module: object = None) -> Launch:
+        assert module or name in entries_for("sm_90")
         return lambda: None
 
     def _found(self, launch: Launch, count: int) -> np.ndarray:
@@ -104,7 +104,7 @@ class Untimed(ConstantMeter):
 
 
 def test_what_is_measured_of_a_card_is_what_models_ask_for(monkeypatch) -> None:
-    for name in ("DeviceBuffer", "address_of", "ring_of"):
+    for name in ("DeviceBuffer", "LoadedModule", "address_of", "compiled_rates", "ring_of"):
         monkeypatch.setattr(constant_meter, name, MagicMock())
     constant_meter.DeviceBuffer().download = lambda dtype, count: np.ones(count, dtype)
     found = {}

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The modelled time: kernels whose cycles can be reckoned by hand, and what must hold of any."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -151,8 +152,45 @@ def test_warps_of_a_scheduler_go_on_alike() -> None:
 
 
 def test_dram_answers_later_the_more_it_has_to_do() -> None:
-    rates = replace(RATES, loaded=((0.0, 0.0), (0.5, 100.0), (0.8, 700.0)))
-    assert [rates.later(used) for used in (0.0, 0.25, 0.65, 0.9)] == [0, 50, pytest.approx(400), 700]
+    rates = replace(RATES, loaded=((0.0, 0.0, 60.0), (0.5, 100.0, 80.0), (0.8, 700.0, 110.0)))
+    later, varies = zip(*(rates.later(used) for used in (0.0, 0.25, 0.65, 0.9)), strict=True)
+    assert (later, varies) == ((0, 50, pytest.approx(400), 700), (60, 70, pytest.approx(95), 110))
+
+
+def test_a_request_of_many_lines_waits_for_the_last_of_them() -> None:
+    def mean(lines: float) -> float:
+        load = Step(StepKind.LOAD, sets=0, passes=1, distant=1.0, late=1.0, sectors=1, lines=lines)
+        rates = replace(RATES, loaded=((0.0, 0.0, 100.0), (1.0, 0.0, 100.0)))
+        each = [[load, Step(StepKind.PLAIN, waits=(0,))] * 1000 + [END]]
+        return StreamingMultiprocessor(each, [[0]], 1, 1, rates).play(1).ends[0] / 1000
+
+    assert mean(1) == pytest.approx(702, abs=10)
+    assert mean(16) - mean(1) == pytest.approx(100 * sum(1 / n for n in range(2, 17)), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        # A sector a cycle: four warps' sixteen each, or those of the first and a quarter of the others'.
+        ({}, 64),
+        ({"lines": 16, "writers": 4, "own": 0.25}, 28),
+        ({"lines": 17, "writers": 4, "own": 0.25}, 64),
+        ({"lines": 16, "writers": 4, "own": 0.25, "stall": 50}, 28),
+    ],
+)
+def test_stores_of_warps_that_go_on_together_are_combined_in_few_lines(
+    change: dict[str, float], taken: float
+) -> None:
+    store = replace(Step(StepKind.STORE, passes=1, sectors=16), **change)  # type: ignore[arg-type]
+    rates = replace(RATES, release_cycles=0.0, barrier_cycles=0.0)
+    sm = StreamingMultiprocessor([[Step(StepKind.BARRIER), store, END]], [[0]], 4, 1, rates)
+    assert sm.play(1).ends[0] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
+
+
+def test_stores_of_a_warp_to_the_same_lines_are_combined() -> None:
+    first = Step(StepKind.STORE, passes=1, sectors=16, lines=8, own=0.5)
+    assert play([first, replace(first, again=True)]).ends[0] == pytest.approx(16 + 8 + 300, abs=1)
+    assert play([first, replace(first)]).ends[0] == pytest.approx(16 + 16 + 300, abs=1)
 
 
 def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
@@ -324,6 +362,60 @@ def test_traffic_is_what_an_execution_asks_for() -> None:
     shared = {**requests[1, "global_load"], "seen_missed": 5, "seen_fresh": 5, "seen_shared": 15}
     (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
     assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
+
+
+def test_stores_are_known_by_what_they_take_of_sectors_and_by_who_else_writes_there() -> None:
+    code = code_of((["STG.E [R2], R0", "EXIT"], ()))
+    seen = {"seen_sectors": 128, "seen_lines": 128, "seen_own_lines": 16, "seen_own_sectors": 32}
+    counts = {"requests": 8.0, "sectors": 128.0, "useful_bytes": 1024.0, **seen}
+    sites = TrafficSites(code, [8], {}, {(1, "global_store"): counts}, {}, (1, 1, 1), 1)
+    (found,) = traffic_of([sites], 0.0, 1024.0, 1 << 20)
+    assert found[0].distant == pytest.approx(1024 / (128 * 32), rel=0.01)
+    assert found[0] == Traffic(16, 16, found[0].distant, spread=1.0, partial=True, writers=8, own=0.25)
+    whole = {(1, "global_store"): {**counts, "useful_bytes": 4096.0, "seen_again": 16}}
+    # Half of what is written drives out what waits to be written.
+    (found,) = traffic_of([replace(sites, requests=whole)], 0.0, 4096.0, 1 << 20, unwritten_bytes=4096.0)
+    assert (found[0].partial, found[0].again) == (False, True)
+    assert found[0].distant == pytest.approx(1 - (1 - math.exp(-1)))
+
+
+def test_parts_of_sectors_take_more_of_l2_than_whole_ones() -> None:
+    values = constants_of(H200).values
+    code, word = (
+        code_of((["STG.E [R2], R0"], ())),
+        ControlWord(1, yields=False, sets=None, frees=None, waits=0),
+    )
+
+    def effort(**asked: float) -> float:
+        traffic = {0: Traffic(1, 32, **asked)}  # type: ignore[arg-type]
+        return steps_of(code.blocks[0].instructions, [word], traffic, constants_of(H200), {})[0].effort
+
+    whole = 16 * values["l2_store_128_apart_16_requests_per_ns"]
+    assert effort() < 1.01
+    for spread, apart in ((0.25, 32), (1.0, 128)):
+        rate = 32 * values[f"l2_store_32_apart_{apart}_requests_per_ns"]
+        assert effort(spread=spread, partial=True) == pytest.approx(whole / rate)
+
+
+def test_a_block_that_may_repeat_itself_is_left_as_often_as_it_is_come_to() -> None:
+    """Where one thread of a warp stores by a loop that is not counted, the warp goes on once it has."""
+    code = code_of((["MOV R0, R1"], (1,)), (["UTMASTG.2D [UR4], [UR6]"], (1, 2)), (["EXIT"], ()))
+    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 3
+    launch = PlayedLaunch(code, words, [(4, 4), (4, 4), (0, 4)], {}, 4, 1, 1, {})
+    assert modelled([launch], H200).us < 5
+
+
+def test_who_has_more_blocks_has_more_of_what_all_share() -> None:
+    steps = {0: Traffic(1, 100_000.0, 1.0, 1.0)}
+    code = code_of((["LDG.E R0, [R2]", "EXIT"], ()))
+    words = [ControlWord(1, yields=False, sets=0, frees=None, waits=waits) for waits in (0, 1)]
+
+    def us(blocks: int) -> float:
+        launch = PlayedLaunch(code, words, [(blocks, blocks)], steps, blocks, 1, 2, {})
+        return modelled([launch], H200).us
+
+    # One of 133 blocks' SM plays two of them, and all move hardly more than 132.
+    assert us(133) < us(132) * 1.1 < us(264)
 
 
 def test_generic_accesses_are_those_of_the_memory_that_they_turn_out_to_access() -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpuprof import timeline
 from gpuprof.backends.gpu.context import DeviceBuffer, GpuContext, LoadedModule
+from gpuprof.backends.gpu.device_code import compiled_rates
 from gpuprof.backends.gpu.rate_meter import Meter, address_of, ring_of
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
@@ -44,6 +45,8 @@ _OF_HOPPER = ("bulk_copies", "group_products")
 _OF_L2, _OF_DRAM = 16 * _MIB, 512 * _MIB
 _RING = 64 * _MIB
 _CHASED = 2000
+#: Of a copy that L2 holds in part.
+_HELD_MIB = 64
 #: Bytes of a bulk copy.
 _COPIED = 128
 
@@ -65,6 +68,7 @@ class ConstantMeter(Meter):
             "requests": self._requests,
             "blocks": self._blocks,
             "latency under load": self._under_load,
+            "results in L2": self._results_in_l2,
         }
         if self._device.arch == "sm_90":
             groups |= {"copies": self._copies, "products": self._products}
@@ -80,8 +84,10 @@ class ConstantMeter(Meter):
         self._out.free()
         self._sink.free()
 
-    def _queued(self, name: str, arguments: Sequence[Any], grid: int, threads: int) -> Launch:
-        return self._queueing(self._module, name, arguments, grid, threads)
+    def _queued(
+        self, name: str, arguments: Sequence[Any], grid: int, threads: int, module: LoadedModule | None = None
+    ) -> Launch:
+        return self._queueing(module or self._module, name, arguments, grid, threads)
 
     def _found(self, launch: Launch, count: int) -> NDArray[np.int64]:
         """What a launch writes for each warp or block: four numbers."""
@@ -202,23 +208,25 @@ class ConstantMeter(Meter):
         }
 
     def _under_load(self) -> dict[str, float]:
-        """Latency of DRAM while blocks of 256 threads read, or copy, so many on each SM, and their rate."""
+        """Latency of DRAM while blocks of 256 threads read, or copy, so many on each SM, and their rate.
+
+        Of reads also that of requests of 16 lines, which wait for the last of them.
+        """
         found, sms = {}, self._device.sm_count
         beside = {"few": sms // 4, **{str(blocks): blocks * sms for blocks in (1, 2, 4, 7)}}
+        kinds = (("dram", 0, 1), ("dram", 0, 16), ("dram_copies", 1, 1))
         with self._buffer(_RING) as ring, self._buffer(2 * _OF_DRAM) as data, self._buffer(4) as done:
             ring.upload(ring_of(_RING, 8192))
-            for copying, name in enumerate(("dram", "dram_copies")):
+            for name, copying, lanes in kinds:
                 for title, blocks in beside.items():
-                    numbers = [
-                        ctypes.c_int(copying),
-                        ctypes.c_int(_CHASED),
-                        address_of(ring),
-                        address_of(data),
-                    ]
+                    numbers = [ctypes.c_int(each) for each in (copying, _CHASED, lanes)]
                     ends = [address_of(done), address_of(self._sink), address_of(self._out)]
                     launch = self._queued(
                         "loaded_latency",
-                        [*numbers, ctypes.c_uint64(_OF_DRAM // 16), *ends],
+                        [
+                            *(*numbers, address_of(ring), address_of(data)),
+                            *(ctypes.c_uint64(_OF_DRAM // 16), *ends),
+                        ],
                         1 + blocks,
                         256,
                     )
@@ -226,11 +234,23 @@ class ConstantMeter(Meter):
                         done.fill(0)
                         each = self._found(launch, 8 * (1 + blocks))
                     begin, end = each[0, :2]
-                    found[f"{name}_latency_beside_{title}_cycles"] = float(end - begin) / _CHASED
-                    _, rounds, begin, end = each[8:].T
-                    moved = float(rounds.sum()) * 32 * _LANES * 16 * (1 + copying)
-                    found[f"{name}_beside_{title}_gbps"] = moved / float(end.max() - begin.min())
+                    of = f"_of_{lanes}_lines" if lanes > 1 else ""
+                    found[f"{name}_latency{of}_beside_{title}_cycles"] = float(end - begin) / _CHASED
+                    if lanes == 1:
+                        _, rounds, begin, end = each[8:].T
+                        moved = float(rounds.sum()) * 32 * _LANES * 16 * (1 + copying)
+                        found[f"{name}_beside_{title}_gbps"] = moved / float(end.max() - begin.min())
         return found
+
+    def _results_in_l2(self) -> dict[str, float]:
+        """What a copy takes of which L2 holds some results at the end."""
+        rates = LoadedModule(compiled_rates(self._device.arch), "rates.cu")
+        nbytes = _HELD_MIB * _MIB
+        with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
+            arguments = [ctypes.c_longlong(nbytes // 16), address_of(one), address_of(other)]
+            launch = self._queued("dram_copies", arguments, 8 * self._device.sm_count, 256, rates)
+            self._warm_us(launch)
+            return {f"copy_{_HELD_MIB}_mib_cold_us": self._cold_us(launch)}
 
     def _copies(self) -> dict[str, float]:
         """Cycles of bulk copies that are waited for one at a time."""

@@ -9,6 +9,7 @@
 #define THREAD (blockIdx.x * blockDim.x + threadIdx.x)
 #define STEPS 16
 #define ARRAY_BYTES 32768
+#define LANES_APART (255 * 8192)
 
 typedef unsigned long long u64;
 
@@ -252,15 +253,16 @@ extern "C" __global__ void straight_code(int passes, float *sink, long long *out
         *sink = value[0];
 }
 
-// One thread chases pointers through `ring`, while the other blocks read a power of two `quads` of 16 bytes over and
-// over until it is done, and copy them where that is asked for: they note rounds of 32 accesses for clock cycles.
-extern "C" __global__ void loaded_latency(int copying, int steps, const char *ring, float4 *data, u64 quads,
-                                          unsigned *done, float *sink, long long *out)
+// `lanes` threads chase pointers through `ring`, a step of all together, while the other blocks read a power of two
+// `quads` of 16 bytes over and over until they are done, and copy them where that is asked for: they note rounds of 32
+// accesses for clock cycles.
+extern "C" __global__ void loaded_latency(int copying, int steps, int lanes, const char *ring, float4 *data,
+                                          u64 quads, unsigned *done, float *sink, long long *out)
 {
     if (blockIdx.x == 0) {
-        if (threadIdx.x)
+        if ((int)threadIdx.x >= lanes)
             return;
-        u64 at = 0;
+        u64 at = (u64)threadIdx.x * LANES_APART;
         const u64 from = nanoseconds();
         const long long begin = clock64();
 #pragma unroll 1

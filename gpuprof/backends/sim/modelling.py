@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.instructions import NoLink
 from gpuprof.backends.sim.watching import CacheWatch, resident_blocks
+from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.device import Device
 from gpuprof.executor import WARP, LaunchResult
 from gpuprof.kernels.shape import ConfiguredCase
@@ -86,7 +87,8 @@ def played(
         )
     ]
     written = sum(spec.nbytes for spec in case.problem.outputs)
-    traffic = traffic_of(sites, case.problem.min_bytes - written, written, device.l2_bytes)
+    unwritten = constants_of(device).unwritten_bytes
+    traffic = traffic_of(sites, case.problem.min_bytes - written, written, device.l2_bytes, unwritten)
     launches = []
     for number, (one, (link, times), asked) in enumerate(zip(case.launches, weighed, traffic, strict=True)):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)

@@ -38,7 +38,8 @@ class CacheWatch(Observer):
         seen: By number of the launch, counting site, or source line of a bulk copy, and whether it reads:
             sectors, and lines, that warps ask for; of loads those that L1 did not hold, `missed`, those that
             another warp missed at the same time, `shared`, and those that the block asks L2 for first,
-            `fresh`; of bulk copies how many `copies` there were.
+            `fresh`; of stores the lines and sectors of all warps together, `own_lines` and `own_sectors`, and
+            the lines that the store before wrote to as well, `again`; of bulk copies how many `copies`.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
         moving: By the same key as `seen`, along which axes of the grid the place moves that blocks first
@@ -52,6 +53,8 @@ class CacheWatch(Observer):
         #: What the first block of a batch has asked L2 for, and which block it is.
         self._asked: set[int] = set()
         self._first = 0
+        #: Lines that the first block of a batch stored to last.
+        self._stored: set[int] = set()
         #: Sectors that went by unseen since L1 was last known.
         self._unseen = 0.0
         self.seen: dict[tuple[int, int, bool], Counter[str]] = defaultdict(Counter)
@@ -90,7 +93,12 @@ class CacheWatch(Observer):
     def write(self, buffer: Buffer, one: MemoryOperation, values: Any) -> None:
         if one.strong:
             self._hand_on(buffer, one)
-        self._look(buffer, one, reads=False)
+        seen, sectors = self._look(buffer, one, reads=False)
+        lines = {sector >> _LINE_SECTORS for sector in sectors}
+        seen["own_lines"] += len(lines)
+        seen["own_sectors"] += len(set(sectors))
+        seen["again"] += len(lines & self._stored)
+        self._stored = lines
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Any = None) -> None:
         self._hand_on(buffer, one)
