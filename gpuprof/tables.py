@@ -59,6 +59,10 @@ def _lines_of(text: str, first: int) -> dict[Field, int]:
     return lines
 
 
+#: How alike a field is to a missing one that it may be meant for.
+_ALIKE = 0.75
+
+
 def _path_of(name: str) -> Field:
     return tuple(part.strip().strip("\"'") for part in name.split("."))
 
@@ -115,9 +119,9 @@ class TableReader:
         self._taken.add(key)
         if key not in self.table:
             if default is None:
-                raise HeaderError(
-                    f"{self._at(key)}: {self._kind} lacks {self.name}{key}.", fix=self._to_add(key)
-                )
+                near = difflib.get_close_matches(key, self.table, n=1, cutoff=_ALIKE)
+                fix = f"It has {near[0]}: did you mean {key}?" if near else self._to_add(key)
+                raise HeaderError(f"{self._at(key)}: {self._kind} lacks {self.name}{key}.", fix=fix)
             return default
         value = self.table.pop(key)
         if kind is float and is_integer(value) and abs(value) < 2**63:

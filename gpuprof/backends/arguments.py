@@ -202,7 +202,7 @@ def bind_arguments(case: ConfiguredCase, launch: OneLaunch, compiled: CompiledKe
             fix=reordering(names, declared)
             or _naming_views(names, declared, textures)
             or _naming_members(launch.arguments, parameters)
-            or "Fix the kernel's parameters, or the order of arguments in its header.",
+            or "Fix the kernel's parameters, or in its header the order of arguments or an array's dtype.",
         )
     return tuple(bound)
 

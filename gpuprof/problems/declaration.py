@@ -94,7 +94,9 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
             names = (*dimensions, *scalars)
             _check_formula(reader, f"arrays.{key}.read_if", array.read_if, names, "reals")
     if all(array.role == "in" for array in arrays.values()):
-        raise reader.error("arrays", "have nothing to check: none is out or inout")
+        raise reader.error(
+            "arrays", "have nothing to check: none is out or inout", 'Add role = "out" to what kernels write.'
+        )
     _check_coded(reader, operation)
     check = reader.section("check", {})
     independent, rows = _read_independent(check, operation)
@@ -327,6 +329,7 @@ def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
 
 
 def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclaration) -> Check:
+    value = reader.take("value", str, "" if operation.coded else None)
     equal = reader.take("equal", bool, False)
     relative, absolute = reader.take("relative", str, ""), reader.take("absolute", str, "")
     exact = array.dtype in ELEMENT_TYPES and not ELEMENT_TYPES[array.dtype].roundoff
@@ -339,7 +342,7 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
     if accumulate and accumulate not in floats:
         raise reader.error("accumulate", f"is {accumulate!r}, not one of {', '.join(floats)}")
     check = Check(
-        value=reader.take("value", str, "" if operation.coded else None),
+        value=value,
         magnitude=reader.take("magnitude", str, ""),
         relative=relative or "0",
         absolute=absolute or "0",

@@ -150,6 +150,12 @@ def test_missing_field_is_named_and_the_example_shown(field):
     assert ('operation = "gemm"' in error.fix) == (field != "problem")
 
 
+@pytest.mark.parametrize(("field", "written"), [("arguments =", "argument"), ("block =", "blok")])
+def test_missing_field_that_is_there_with_a_typo_is_proposed(field, written):
+    error = refusal(MINIMAL["gemm"].replace(field, f"{written} =", 1))
+    assert error.fix == f"It has {written}: did you mean {field.split()[0]}?"
+
+
 def test_field_of_the_header_that_stands_in_a_table_is_told_where_it_belongs():
     error = refusal(MINIMAL["gemm"].replace("*/", "rung = 3\n*/", 1))
     assert said(error) == f"{PATH}: the header has an unknown field launch.rung."
