@@ -9,8 +9,8 @@ same half for 16) are served as one when the whole warp pairs up on addresses: l
 every lane, or lane i with lane i xor 2 for every lane, where an inactive lane pairs with any. Stores never
 merge groups. An H200 counted exactly so for 700 patterns of addresses and active lanes.
 
-Unrolled code accesses the same pattern again and again, some multiple of 128 bytes further on: what a pattern
-costs is remembered by the distances between its lanes.
+Unrolled code, and other warps, access the same pattern again and again, some multiple of 128 bytes further
+on: what a pattern costs is remembered.
 """
 
 from functools import lru_cache
@@ -19,17 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts
+from gpuprof.executor.memory.warp_rows import NOBODY, from_multiple, grouped
 
 BANKS = 32
 WORD_BYTES = 4
 #: Addresses so far apart lie in the same bank.
 PERIOD = BANKS * WORD_BYTES
-#: Patterns that are remembered, and the lanes of the largest of them.
+#: Sets of patterns that are remembered.
 _REMEMBERED_PATTERNS = 512
-_REMEMBERED_LANES = 4096
-#: Farther than any address, and what stands for the distance of a lane that takes no part.
-_FAR = 1 << 40
-_NOBODY = -1
 
 
 def wavefronts(address: NDArray[np.int64], active: Bools, size: int, *, load: bool) -> tuple[Counts, Counts]:
@@ -38,25 +35,16 @@ def wavefronts(address: NDArray[np.int64], active: Bools, size: int, *, load: bo
     Addresses are byte offsets, of `size` bytes per lane, and like active lanes of shape (warps, 32). Groups
     of lanes merge for loads only.
     """
-    if address.size > _REMEMBERED_LANES:
-        return _examined(address, active, size, load=load)
-    everybody = bool(active.all())
-    # Lanes that take no part must not tell patterns apart, nor move the first address.
-    first = int(address.min() if everybody else address.min(where=active, initial=_FAR))
-    distances = address - (first & -PERIOD)
-    if not everybody:
-        distances = np.where(active, distances, _NOBODY)
-    return _remembered(distances.tobytes(), everybody, size, load)
+    rows = from_multiple(address, active, PERIOD)
+    which, distinct = grouped(rows)
+    total, ideal = _remembered(rows[distinct].tobytes(), size, load)
+    return total[which], ideal[which]
 
 
 @lru_cache(maxsize=_REMEMBERED_PATTERNS)
-def _remembered(content: bytes, everybody: bool, size: int, load: bool) -> tuple[Counts, Counts]:
-    distances = np.frombuffer(content, dtype=np.int64).reshape(-1, WARP)
-    active = np.broadcast_to(np.True_, distances.shape) if everybody else distances != _NOBODY
-    counts = _examined(distances, active, size, load=load)
-    for part in counts:
-        part.flags.writeable = False
-    return counts
+def _remembered(content: bytes, size: int, load: bool) -> tuple[Counts, Counts]:
+    rows = np.frombuffer(content, dtype=np.int64).reshape(-1, WARP)
+    return _examined(rows, rows != NOBODY, size, load=load)
 
 
 def _examined(address: NDArray[np.int64], active: Bools, size: int, *, load: bool) -> tuple[Counts, Counts]:

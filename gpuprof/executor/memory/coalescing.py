@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs.
 
-Most warps of a batch touch the same pattern of addresses, shifted. Recognising that takes two passes
-over the addresses; then one warp is examined for each distinct alignment instead of all of them. Where not
-all lanes are active, warps with the same active lanes are looked at together, and only at those lanes.
+Where not all lanes are active, warps with the same active lanes are looked at together, and only at those
+lanes.
 
 From one iteration of a loop to the next, all addresses of an instruction mostly move by the same distance.
 What it costs then follows from where that puts them in their sectors, and is examined once for each place.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +17,9 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.memory.remembered import Moving
+from gpuprof.executor.memory.warp_rows import grouped
 
 SECTOR_BYTES = 32
-#: Patterns of a warp's addresses of which it is remembered what they cost.
-_REMEMBERED_PATTERNS = 4096
 
 
 class Footprint(NamedTuple):
@@ -140,30 +137,13 @@ class _Rows:
     @classmethod
     def of(cls, address: NDArray[np.int64], offset: int, size: int) -> "_Rows":
         """Examine rows of shape (warps, active lanes)."""
-        first = address[:, :1]
-        distance = address - first
-        base, pattern = first[:, 0] + offset, distance[0]
-        if not (distance == pattern).all():
-            return cls._of_different_patterns(address + offset, size)
-        alignments, which = np.unique(base % SECTOR_BYTES, return_inverse=True)
-        each = np.array([_examined(pattern.tobytes(), alignment) for alignment in alignments.tolist()])
-        low, high = int(base.min()) + int(pattern.min()), int(base.max()) + int(pattern.max()) + size
-        aligned = not (((alignments | pattern[:, None]) & (size - 1)).any())
-        return cls(each[which, 0], each[which, 1], low, high, aligned)
-
-    @classmethod
-    def _of_different_patterns(cls, address: NDArray[np.int64], size: int) -> "_Rows":
-        ordered = np.sort(address, axis=1)
-        low, high = int(ordered[:, 0].min()), int(ordered[:, -1].max()) + size
+        first = address[:, :1] + offset
+        rows = address + offset - first // SECTOR_BYTES * SECTOR_BYTES
+        which, distinct = grouped(rows)
+        ordered = np.sort(rows[distinct], axis=1)
         aligned = not (ordered & (size - 1)).any()
-        return cls(_steps(ordered // SECTOR_BYTES), _steps(ordered), low, high, aligned)
-
-
-@lru_cache(maxsize=_REMEMBERED_PATTERNS)
-def _examined(distances: bytes, alignment: int) -> tuple[int, int]:
-    """Return the sectors and addresses of lanes at these distances from one that lies so in its sector."""
-    pattern = np.frombuffer(distances, dtype=np.int64)
-    return np.unique((pattern + alignment) // SECTOR_BYTES).size, np.unique(pattern).size
+        low, high = int(address.min()) + offset, int(address.max()) + offset + size
+        return cls(_steps(ordered // SECTOR_BYTES)[which], _steps(ordered)[which], low, high, aligned)
 
 
 def _steps(ordered: NDArray[np.int64]) -> Counts:

@@ -27,19 +27,17 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 from gpuprof.executor.memory.remembered import Moving
+from gpuprof.executor.memory.warp_rows import from_multiple, grouped
 
 #: The only size that goes past the L1 cache.
 COPY_BYTES = 16
 LINE_BYTES = 128
 _SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
-#: Odd numbers without a pattern; sums are taken modulo 2^64.
-_WEIGHTS = np.random.default_rng(0).integers(-(2**62), 2**62, 3 * WARP) * 2 + 1
 #: What a lane does: takes part, reads, and reads all that it writes.
 _TAKES, _READS, _WHOLE = 1, 2, 4
 
@@ -71,8 +69,9 @@ class Pieces:
         )
         existing = existing & taking
         what = _TAKES * taking + _READS * existing + _WHOLE * (whole & existing)
-        rows = np.concatenate([_within_lines(origin, existing), _within_lines(place, taking), what], axis=1)
-        which, distinct = _grouped(rows)
+        origin, place = from_multiple(origin, existing, LINE_BYTES), from_multiple(place, taking, LINE_BYTES)
+        rows = np.concatenate([origin, place, what], axis=1)
+        which, distinct = grouped(rows)
         costs = np.array([cost(row.tobytes()) for row in rows[distinct]])[which]
         first, second = (self.mask.per_block(costs[:, i].reshape(*shape[:2], 1)) for i in (0, 1))
         return first, second
@@ -109,23 +108,6 @@ def zeros_conflicts(pieces: Pieces) -> Counts:
     Only zeros have any: data lands as it comes.
     """
     return pieces.costs(_served_zeros)[0]
-
-
-def _within_lines(address: NDArray[np.int64], used: Bools) -> NDArray[np.int64]:
-    """Count addresses from the line of each warp's first one; unused ones are all alike."""
-    first = np.take_along_axis(address, used.argmax(axis=1)[:, None], axis=1)
-    return np.where(used, address - first // LINE_BYTES * LINE_BYTES, -1).astype(np.int64)
-
-
-def _grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the number of each row's group of equal rows, and a row of each group."""
-    if (rows == rows[0]).all():
-        return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
-    # Equal rows have equal sums; should unequal ones too, which is yet to be seen, the rows are sorted.
-    _, distinct, which = np.unique(rows @ _WEIGHTS, return_index=True, return_inverse=True)
-    if not np.array_equal(rows, rows[distinct[which]]):
-        _, distinct, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return which.reshape(-1), distinct
 
 
 def _parts(lanes: bytes) -> tuple[list[int], list[int], list[int]]:

@@ -40,30 +40,23 @@ class Remembered(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._last: tuple[Sequence[Lanes], Mask, T | None] | None = None
+        self._last: tuple[Sequence[Lanes], Mask, T] | None = None
         self._known: dict[tuple[object, ...], T] = {}
 
-    def find(self, operands: Sequence[Lanes], mask: Mask) -> T | None:
-        """Return what was made of these operands by these lanes, if it is remembered."""
+    def of(self, operands: Sequence[Lanes], mask: Mask, make: Callable[[], T]) -> T:
+        """Return what was made of these operands by these lanes, or make it now."""
         last = self._last
         if last is not None and last[1] is mask and all(map(is_, operands, last[0])):
             return last[2]
-        made = self._known.get(self._content(operands, mask))
-        self._last = operands, mask, made
-        return made
-
-    def add(self, operands: Sequence[Lanes], mask: Mask, made: T) -> None:
-        """Remember it, in place of the oldest one if there are too many."""
         parts = [uniform_blocks(operand) for operand in operands]
-        elements = max(1, sum(part.size for part in parts))
-        if len(self._known) >= max(2, min(_TIMES, _ELEMENTS // elements)):
-            del self._known[next(iter(self._known))]
-        self._known[self._content(parts, mask)] = made
-        self._last = operands, mask, made
-
-    def _content(self, operands: Sequence[Lanes], mask: Mask) -> tuple[object, ...]:
-        parts = map(uniform_blocks, operands)
-        return (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
+        content = (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
+        if content not in self._known:
+            made, elements = make(), max(1, sum(part.size for part in parts))
+            if len(self._known) >= max(2, min(_TIMES, _ELEMENTS // elements)):
+                del self._known[next(iter(self._known))]  # the oldest
+            self._known[content] = made
+        self._last = operands, mask, self._known[content]
+        return self._known[content]
 
 
 class Moving(Generic[T]):

@@ -16,6 +16,7 @@ from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Instruction, Vec
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.bulk_places import by_number
 from gpuprof.executor.steps.coding import Coder, Step, where_active
 from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
@@ -49,12 +50,8 @@ class _Target:
 
     def parts(self, batch: Batch, mask: Mask, line: int) -> list[tuple[int, SharedPattern]]:
         """Divide the lanes by the mbarrier that they name, with where they store to."""
-        columns = self.barrier.use(batch, mask)
-        shape = np.broadcast_shapes(columns.shape, mask.lanes.shape)
-        spread, lanes = np.broadcast_to(columns, shape), np.broadcast_to(mask.lanes, shape)
         found = []
-        for column in np.unique(spread[lanes]).tolist():
-            part = mask.of(lanes & (spread == column))
+        for column, part in by_number(self.barrier.use(batch, mask), mask):
             pattern = self.space.examined(batch, self.address(batch), part, load=False)
             if batch.layout.several:
                 self._require_home(batch, pattern, batch.mbarriers.offsets[column], line)

@@ -342,29 +342,26 @@ class SharedSpace:
 
     def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
         """Return an access's pattern, checked when it is new."""
-        request = self.request
-        known = batch.memo.patterns[request]
-        pattern = known.find((address,), mask)
-        if pattern is None:
-            place = None
-            if batch.layout.several:
-                start = address.astype(np.int64) + request.offset
-                access = ClusterAccess(batch, request.line, start, request.size, mask)
-                place = access.places(remote=request.remote, whole=not self.parts)
-                access.require_aligned()
-                away = mask.lanes & (place // batch.layout.stride != batch.layout.rank_of_warp)
-                if request.site is not None and away.any():
-                    batch.tally.remote.add(request.site)
-            else:
-                if not self.parts:
-                    check_bounds(batch, request, address, mask, batch.shared.size, "shared")
-                check_alignment(batch, request, address, mask, shared=True)
-            block_bytes = batch.shared.block_bytes
-            pattern = SharedPattern(
-                address, request.offset, mask, request.size, block_bytes, load=load, place=place
-            )
-            known.add((address,), mask, pattern)
-        return pattern
+        known = batch.memo.patterns[self.request]
+        return known.of((address,), mask, lambda: self._checked(batch, address, mask, load=load))
+
+    def _checked(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
+        request, place = self.request, None
+        if batch.layout.several:
+            start = address.astype(np.int64) + request.offset
+            access = ClusterAccess(batch, request.line, start, request.size, mask)
+            place = access.places(remote=request.remote, whole=not self.parts)
+            access.require_aligned()
+            away = mask.lanes & (place // batch.layout.stride != batch.layout.rank_of_warp)
+            if request.site is not None and away.any():
+                batch.tally.remote.add(request.site)
+        else:
+            if not self.parts:
+                check_bounds(batch, request, address, mask, batch.shared.size, "shared")
+            check_alignment(batch, request, address, mask, shared=True)
+        return SharedPattern(
+            address, request.offset, mask, request.size, batch.shared.block_bytes, load=load, place=place
+        )
 
 
 def _failed(old: Lanes, lanes: Bools, expected: Lanes | None) -> Bools | None:

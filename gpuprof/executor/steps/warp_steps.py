@@ -303,11 +303,9 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             batch.meeting.settled, mask = True, mask.of(batch.meeting.lanes)
         settled = whole.of(batch, mask, group)
         if not settled.empty:
+            about, bytes_each = (nowhere, 0, settled, 4), batch.shared.block_bytes
             known = batch.memo.patterns[site]
-            pattern = known.find((nowhere,), settled)
-            if pattern is None:
-                pattern = SharedPattern(nowhere, 0, settled, 4, batch.shared.block_bytes, load=False)
-                known.add((nowhere,), settled, pattern)
+            pattern = known.of((nowhere,), settled, lambda: SharedPattern(*about, bytes_each, load=False))
             batch.events.touch(Access.SYNCWARP, pattern, item.line)
         batch.events.hear("sync_warp", mask, batch.live.lanes, group)
 

@@ -165,15 +165,15 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
         batch.tally.add(site, "operations", mask.warp_count * operations)
         batch.tally.add(site, "requests", mask.warp_count)
         descriptors = [operand.descriptor(batch) for operand in in_shared]
-        known = batch.memo.products[site]
-        if (found := known.find(descriptors, mask)) is None:
+
+        def examined() -> tuple[ChunkPattern, list[NDArray[np.int64]]]:
             addresses = [
                 each.addresses(batch, mask, bits) for each, bits in zip(in_shared, descriptors, strict=True)
             ]
             chunks = [each.chunks(batch, mask, at) for each, at in zip(in_shared, addresses, strict=True)]
-            found = _pattern(batch, mask, chunks), addresses
-            known.add(descriptors, mask, found)
-        pattern, addresses = found
+            return _pattern(batch, mask, chunks), addresses
+
+        pattern, addresses = batch.memo.products[site].of(descriptors, mask, examined)
         batch.products.read(pattern, item.line)
         if batch.events.address_only:
             return

@@ -1,0 +1,35 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of what the lanes of many warps do: most warps of a batch do the same, somewhere else.
+
+What an access costs a warp follows from how its lanes' addresses lie to each other, and in a sector or in the
+banks. So rows are counted from where that begins, and each different one is examined once.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import WARP, Bools
+
+#: Odd numbers without a pattern; sums are taken modulo 2^64.
+_WEIGHTS = np.random.default_rng(0).integers(-(2**62), 2**62, 3 * WARP) * 2 + 1
+#: Farther than any address, and what stands for a lane that takes no part.
+_FAR = 1 << 40
+NOBODY = -1
+
+
+def grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the number of each row's group of equal rows, and a row of each group."""
+    if (rows == rows[0]).all():
+        return np.zeros(len(rows), dtype=np.intp), np.zeros(1, dtype=np.intp)
+    # Equal rows have equal sums; should unequal ones too, which is yet to be seen, the rows are sorted.
+    _, distinct, which = np.unique(rows @ _WEIGHTS[: rows.shape[1]], return_index=True, return_inverse=True)
+    if not np.array_equal(rows, rows[distinct[which]]):
+        _, distinct, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return which.reshape(-1), distinct
+
+
+def from_multiple(address: NDArray[np.int64], active: Bools, unit: int) -> NDArray[np.int64]:
+    """Count addresses from a multiple of `unit` before each warp's lowest: shape (warps, lanes)."""
+    lowest = address.min(axis=1, keepdims=True, where=active, initial=_FAR)
+    return np.where(active, address - lowest // unit * unit, NOBODY)
