@@ -62,11 +62,16 @@ class SharedPattern:
         self.address = source.astype(np.int64) + offset if place is None else uniform_blocks(place)
         self.used: Bools | None = None if mask.whole else mask.narrowed_to(self.address.shape)
         self.per_block = self.address.shape[0] > 1
+        self._block_bytes = block_bytes
+
+    @cached_property
+    def index(self) -> NDArray[np.intp]:
+        """Where the lanes' elements are; of idle lanes, somewhere."""
         safe = self.address if self.used is None else np.where(self.used, self.address, 0)
-        index = safe // size
-        if self.per_block:
-            index = index + (np.arange(len(index)) * (block_bytes // size))[:, None, None]
-        self.index: NDArray[np.intp] = index if self.per_block else index[0]
+        index = safe // self.size
+        if not self.per_block:
+            return np.asarray(index[0])
+        return np.asarray(index + (np.arange(len(index)) * (self._block_bytes // self.size))[:, None, None])
 
     @property
     def wavefronts(self) -> Counts:

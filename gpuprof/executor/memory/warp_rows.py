@@ -13,8 +13,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools
 
 #: Odd numbers without a pattern; sums are taken modulo 2^64.
 _WEIGHTS = np.random.default_rng(0).integers(-(2**62), 2**62, 3 * WARP) * 2 + 1
-#: Farther than any address, and what stands for a lane that takes no part.
-_FAR = 1 << 40
+#: Stands for a lane that takes no part.
 NOBODY = -1
 
 
@@ -31,5 +30,5 @@ def grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 def from_multiple(address: NDArray[np.int64], active: Bools, unit: int) -> NDArray[np.int64]:
     """Count addresses from a multiple of `unit` before each warp's lowest: shape (warps, lanes)."""
-    lowest = address.min(axis=1, keepdims=True, where=active, initial=_FAR)
+    lowest = address.min(axis=1, keepdims=True, where=active, initial=np.iinfo(address.dtype).max)
     return np.where(active, address - lowest // unit * unit, NOBODY)
