@@ -42,6 +42,7 @@ from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Spe
 from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import laid_out, shared_layout
 from gpuprof.executor.program.slicing import (
+    Accesses,
     NoSlice,
     Role,
     SliceItem,
@@ -71,7 +72,7 @@ from gpuprof.executor.steps.batch import Batch, OrderingMeans, OwnMemory
 from gpuprof.executor.steps.bulk_steps import makes_maps, with_maps_as_stores
 from gpuprof.executor.steps.coding import Coder, Step, StepObserver, group_step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
-from gpuprof.executor.steps.memory_steps import STRONG, address_only
+from gpuprof.executor.steps.memory_steps import STRONG, address_only, shared_accesses
 from gpuprof.executor.steps.warp_steps import names_all
 
 _U32 = np.dtype(np.uint32)
@@ -518,7 +519,9 @@ class _Decoder:
         return result
 
     def _sliced(self, kept: SliceItem) -> Step | None:
-        """Decode what a control slice makes of an instruction."""
+        """Decode what a control slice makes of an instruction, or of several accesses."""
+        if isinstance(kept, Accesses):
+            return shared_accesses(self.coder, kept)
         item, role = kept
         step = self._step(item)
         return address_only(step) if step is not None and role is Role.ADDRESS_ONLY else step

@@ -360,6 +360,7 @@ class _Run:
         batch = scheduler.batch
         self.executed += scheduler.lane_instructions
         self.steps += scheduler.steps
+        batch.settle()
         self.totals.add(batch.tally, blocks)
         for name, per_block in (running.stored.by_name if running.stored else {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ blocks.weights))

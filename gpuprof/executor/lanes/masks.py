@@ -66,6 +66,13 @@ class Mask:
         return np.asarray(self.lanes.any(axis=2, keepdims=True))
 
     @cached_property
+    def whole_warps(self) -> Bools | None:
+        """Warps in the set: shape (blocks or 1, warps or 1, 1); None if it has a part of a warp's lanes."""
+        if self.lanes.shape[2] > 1 and not (self.lanes == self.lanes[..., :1]).all():
+            return None
+        return self.lanes[..., :1]
+
+    @cached_property
     def warp_count(self) -> Counts:
         """Warps with at least one lane in the set, in each block: shape (blocks or 1,)."""
         return self.per_block(self.active_warps.astype(np.int64))

@@ -13,11 +13,12 @@ space. Floats are not; that no kept load meets an element without value is for t
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 
 from gpuprof.executor.program.flow import BasicBlock, read_before_written, reads_and_writes, registers_in
 from gpuprof.executor.program.loops import repeated
-from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 
 _FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 #: Operations on memory, by what they do there.
@@ -37,6 +38,8 @@ _GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
 #: What is not followed: textures and surfaces, whose accesses are in no trace, and what goes by way of other
 #: blocks of a cluster.
 _NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "mapa", "getctarank", "multimem"})
+#: Integer additions that only move an address on.
+_ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
 
 
 class NoSlice(Exception):
@@ -51,8 +54,19 @@ class Role(Enum):
     GONE = "does nothing"
 
 
-#: What a slice does with an instruction.
-SliceItem = tuple[Instruction, Role]
+@dataclass(frozen=True)
+class Accesses:
+    """Address-only accesses of a basic block to shared memory around one address: they are counted together.
+
+    Each instruction stands with its distance from the base, in bytes.
+    """
+
+    base: Operand
+    items: tuple[tuple[Instruction, int], ...]
+
+
+#: What a slice does in a basic block, in order.
+SliceItem = Accesses | tuple[Instruction, Role]
 
 
 def can_be_followed(blocks: list[BasicBlock]) -> bool:
@@ -92,18 +106,20 @@ class _Slicer:
         self.wanted = {name for block in blocks if block.last for name in reads_and_writes(block.last)[0]}
         #: The spaces whose content decides something.
         self.content: set[str] = set()
+        self._places = [_Places(block) for block in blocks]
         self._repeated = repeated(blocks)
 
     def items(self) -> list[list[SliceItem]]:
         """Follow values back until nothing more is wanted."""
         before = None
         while before != (before := (len(self.wanted), len(self.content))):
-            for block in reversed(self._blocks):
-                for item in reversed(block.body):
-                    self._want(item)
+            for number in reversed(range(len(self._blocks))):
+                for place in reversed(range(len(self._blocks[number].body))):
+                    self._want(number, place)
         return [list(self._of_block(number)) for number in range(len(self._blocks))]
 
-    def _want(self, item: Instruction) -> None:
+    def _want(self, number: int, place: int) -> None:
+        item = self._blocks[number].body[place]
         role = self._role(item)
         if role is Role.KEPT:
             self.wanted.update(reads_and_writes(item)[0])
@@ -111,8 +127,16 @@ class _Slicer:
                 self.content |= _spaces(item)
             elif item.opcode[0] == "cp" and "shared" in self.content:
                 self.content.add("global")
+        elif role is Role.ADDRESS_ONLY and (base := self._base(number, place)) is not None:
+            self.wanted.update(registers_in(base[0]))
         elif role is Role.ADDRESS_ONLY:
             self.wanted.update(_directing(item))
+
+    def _base(self, number: int, place: int) -> tuple[Operand, int, int] | None:
+        """Return the base of an address-only access that may be counted together with others."""
+        if "shared" in self.content and self._blocks[number].body[place].opcode[0] in _STORES:
+            return None  # where it leaves no value is remembered
+        return self._places[number].base(place)
 
     def _is_wanted(self, item: Instruction) -> bool:
         return not self.wanted.isdisjoint(reads_and_writes(item)[1])
@@ -141,12 +165,78 @@ class _Slicer:
         return Role.KEPT
 
     def _of_block(self, number: int) -> Iterator[SliceItem]:
-        for item in self._blocks[number].body:
+        body = self._blocks[number].body
+        together: dict[tuple[Operand, int], list[tuple[Instruction, int]]] = {}
+        order: list[tuple[Instruction | Operand, Role | list[tuple[Instruction, int]]]] = []
+        for place, item in enumerate(body):
             role = self._role(item)
             if role is Role.GONE and number not in self._repeated:
                 role = Role.KEPT  # it costs nothing, and whoever goes on with values may need it
-            if role is not Role.GONE:
-                yield item, role
+            base = self._base(number, place) if role is Role.ADDRESS_ONLY else None
+            if base is not None:
+                operand, version, distance = base
+                members = together.setdefault((operand, version), [])
+                if not members:
+                    order.append((operand, members))
+                members.append((item, distance))
+            elif role is not Role.GONE:
+                order.append((item, role))
+        for what, how in order:
+            if isinstance(what, Instruction):
+                assert isinstance(how, Role)
+                yield what, how
+            else:
+                assert isinstance(how, list)
+                yield Accesses(what, tuple(how))
+
+
+class _Places:
+    """Where the plain accesses of one basic block to shared memory lie: a base and a distance from it."""
+
+    def __init__(self, block: BasicBlock) -> None:
+        self._found: dict[int, tuple[Operand, int, int]] = {}
+        versions: dict[str, int] = {}
+        #: What a register is since it was written here: another one, as it was then, and a distance.
+        sums: dict[str, tuple[Operand, int, int]] = {}
+
+        def origin(operand: Operand, offset: int) -> tuple[Operand, int, int]:
+            if isinstance(operand, Reg):
+                if operand.name in sums:
+                    base, version, distance = sums[operand.name]
+                    return base, version, distance + offset
+                return operand, versions.get(operand.name, 0), offset
+            return operand, 0, offset
+
+        for place, item in enumerate(block.body):
+            if item.guard is None and item.opcode[0] in ("ld", "st") and "shared" in item.opcode:
+                memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+                if memory is not None and not isinstance(memory.base, Imm):
+                    self._found[place] = origin(memory.base, memory.offset)
+            moved = _moved(item)
+            after = origin(*moved) if moved is not None else None
+            for name in reads_and_writes(item)[1]:
+                versions[name] = versions.get(name, 0) + 1
+                sums.pop(name, None)
+                if after is not None:
+                    sums[name] = after
+
+    def base(self, place: int) -> tuple[Operand, int, int] | None:
+        """Return the base of an access, which version of it, and the distance; None of any other item."""
+        return self._found.get(place)
+
+
+def _moved(item: Instruction) -> tuple[Operand, int] | None:
+    """Return a register and a distance if all that an instruction does is add them."""
+    if item.guard is not None or item.opcode[0] != "add" or len(item.operands) != 3:
+        return None
+    _, source, distance = item.operands
+    if len(item.opcode) != 2 or item.opcode[1] not in _ADDITIONS:
+        return None
+    if not isinstance(source, Reg) or not isinstance(distance, Imm) or distance.width:
+        return None
+    bits = 32 if item.opcode[1].endswith("32") else 64
+    value = distance.bits & ((1 << bits) - 1)
+    return source, value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _spaces(item: Instruction) -> set[str]:

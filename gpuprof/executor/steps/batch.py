@@ -29,6 +29,7 @@ from gpuprof.executor.memory.landing import LINE_BYTES, Landing
 from gpuprof.executor.memory.mbarriers import ClusterBarrier, Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.remembered import Moving, Remembered
+from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.program.shared_layout import SharedLayout
@@ -190,6 +191,7 @@ class AccessMemory:
         default_factory=lambda: defaultdict(lambda: Moving(LINE_BYTES))
     )
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
+    shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -315,6 +317,11 @@ class Batch:
         self.printed = Printed()
         #: Where the batch runs its control slice alone.
         self.control_slice: SliceRun | None = None
+
+    def settle(self) -> None:
+        """Add to the tally what was counted apart from it."""
+        for group in self.memo.shared_groups.values():
+            group.settle(self.tally)
 
     def passes_on(self, kind: FaultKind) -> bool:
         """Whether something is no fault by itself, as the observer of the steps judges where it leads."""

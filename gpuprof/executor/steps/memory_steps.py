@@ -27,8 +27,10 @@ from gpuprof.executor.memory.landing import (
     moving_landing,
     zeros_conflicts,
 )
+from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.program.scopes import is_for_its_block
+from gpuprof.executor.program.slicing import Accesses
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.cluster_steps import release_by_fence
 from gpuprof.executor.steps.coding import Coder, Step, where_active
@@ -399,3 +401,33 @@ def address_only(step: Step) -> Step:
             batch.events.address_only = False
 
     return run
+
+
+def shared_accesses(coder: Coder, group: Accesses) -> Step:
+    """Return what counts address-only accesses to shared memory around one address."""
+    first, _ = group.items[0]
+    number = coder.site("address-only accesses", first)
+    members = [_access(coder, item, distance) for item, distance in group.items]
+    spaces = [
+        SharedSpace(MemoryRequest(access.site, item.line, access.size, access.offset))
+        for access, (item, _) in zip(members, group.items, strict=True)
+    ]
+    assert isinstance(group.base, Reg | Sym)
+    read = address_reader(coder, first, Mem(group.base))
+
+    def step(batch: Batch) -> None:
+        address, mask, groups = read(batch), batch.mask, batch.memo.shared_groups
+        if number not in groups:
+            groups[number] = SharedGroup(members, batch.shared.size)
+        if not groups[number].count(address, mask):
+            for access, space in zip(members, spaces, strict=True):
+                space.pattern(batch, address, mask, load=access.load)
+
+    return step
+
+
+def _access(coder: Coder, item: Instruction, distance: int) -> SharedAccess:
+    load = item.opcode[0] == "ld"
+    size = ARITHMETIC[element_of(item)].itemsize * len(parts_of(item.operands[0 if load else 1]))
+    site = coder.site("shared_load" if load else "shared_store", item)
+    return SharedAccess(site, distance - coder.shared_start, size, load)
