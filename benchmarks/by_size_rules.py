@@ -42,9 +42,7 @@ TARGETS = {
     ("splitk_16x32",): (16, 32),
     ("splitk",): (32, 64),
     ("splitk_fit",): (44, 64),
-    ("streamk_64x256", "realigned"): (64, 256),
-    ("streamk_128x128", "realigned", "splitk_fit"): (128, 128),
-    ("streamk_256x64",): (256, 64),
+    ("streamk_fit", "realigned", "splitk_fit"): (128, 128),
     ("bulk_8x16",): (128, 256),
     ("realigned",): (128, 128),
     ("packed",): (128, 256),
@@ -71,13 +69,14 @@ _SHORT = ("(K <= 2048 or N <= 64)",)
 #: What a rule for some asks in any case: where few sizes were timed, no rule shall reach far beyond them.
 ALWAYS = {
     ("few_rows",): ("M <= 3", "N * K >= 262144"),
-    ("streamk_256x64",): ("N <= 128",),
+    ("splitk_8x32",): ("K <= 2048",),
+    ("streamk_fit", "realigned", "splitk_fit"): ("N > 32",),
     ("splitk",): _SHORT,
 }
 #: What is taken where no rule holds.
 LAST = ("streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1")
 #: Tiles that a condition may compare with.
-TILES = ((32, 64), (44, 64), (64, 64), (64, 256), (128, 128), (256, 64))
+TILES = ((32, 64), (44, 64), (64, 64), (64, 256), (128, 128))
 TILES_OF_TENSOR_CORES = ((64, 64), (64, 128), (128, 128), (128, 192), (128, 256))
 #: Elements of C to an SM at which rules may change.
 LIMITS = (100, 166, 250, 400, 700, 1000, 1500, 2000, 2400, 3000, 3900, 5000, 6500, 8500, 12000, 16000, 24000)

@@ -53,30 +53,30 @@ SIZES = {
 CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
     (
         30_000,
-        ("few_rows", "splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_64x256", "short_k"),
+        ("few_rows", "splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_fit", "short_k"),
     ),
     (
         120_000,
-        ("splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_64x256", "realigned", "short_k"),
+        ("splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_fit", "realigned", "short_k"),
     ),
     (
         700_000,
         (
             *("splitk_16x32", "splitk", "splitk_fit"),
-            *("streamk_64x256", "streamk_128x128", "streamk_256x64", "realigned", "short_k"),
+            *("streamk_fit", "realigned", "short_k"),
         ),
     ),
     (
         1_700_000,
         (
-            *("splitk_fit", "streamk_64x256", "streamk_128x128", "streamk_256x64"),
+            *("splitk_fit", "streamk_fit"),
             *("streamk", "realigned", "packed", "short_k"),
         ),
     ),
     (
         5_000_000,
         (
-            *("streamk_64x256", "streamk_128x128", "streamk", "realigned", "packed", "short_k", "bulk_8x16"),
+            *("streamk_fit", "streamk", "realigned", "packed", "short_k", "bulk_8x16"),
             *("splitk_fit",),
         ),
     ),

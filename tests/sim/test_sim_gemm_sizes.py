@@ -17,11 +17,11 @@ SCALARS = {"alpha": -1.5, "beta": 0.75}
 #: are shared by several blocks.
 CASES = [
     ("streamk", (101, 516, 36), {}),
-    ("streamk_64x256", (67, 260, 100), {}),
-    ("streamk_64x256", (67, 260, 100), {"SCALE_FIRST": 1}),
-    ("streamk_128x128", (130, 132, 68), {}),
-    ("streamk_128x128", (130, 132, 68), {"SCALE_FIRST": 1}),
-    ("streamk_256x64", (261, 60, 100), {}),
+    ("streamk_fit", (67, 260, 100), {"SCALE_FIRST": 0}),
+    ("streamk_fit", (64, 260, 100), {}),
+    ("streamk_fit", (130, 132, 68), {}),
+    ("streamk_fit", (130, 132, 68), {"SCALE_FIRST": 0, "ROWS": 64}),
+    ("streamk_fit", (261, 60, 100), {}),
     ("packed", (65, 67, 69), {}),
     ("packed", (64, 66, 36), {}),
     ("packed", (1, 1, 1), {}),
@@ -57,8 +57,8 @@ CASES = [
 SHARED = [
     ("streamk", (97, 132, 196), {}),
     ("streamk", (193, 516, 100), {}),
-    ("streamk_64x256", (132, 100, 300), {}),
-    ("streamk_64x256", (132, 100, 300), {"SCALE_FIRST": 1}),
+    ("streamk_fit", (132, 100, 300), {"SCALE_FIRST": 0}),
+    ("streamk_fit", (132, 100, 300), {}),
     ("packed", (97, 133, 197), {}),
     ("realigned", (132, 101, 301), {}),
 ]

@@ -25,7 +25,7 @@ LADDER_SIZES = {
 }
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
 SIZES = {
-    **dict.fromkeys(("streamk", "streamk_64x256"), "384x512x64"),
+    **dict.fromkeys(("streamk", "streamk_fit"), "384x512x64"),
     "registers": "16x8192",
     "few_rows": "4x256x512",
     "short_k": "4x256x32",

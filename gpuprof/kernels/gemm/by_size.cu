@@ -89,19 +89,14 @@ when = "real_bytes == 4"
 because = "Taken at 5 of 36 sizes timed on an NVIDIA H200."
 
 [[choose]]
-kernel = "streamk_256x64"
-when = "N <= 128 and cdiv(M, 256) * cdiv(N, 64) * 16384 * 10 <= M * N * 15"
-because = "Taken at 4 of 133 sizes timed on an NVIDIA H200; without this rule they would take 23 % longer."
-
-[[choose]]
 kernel = "few_rows"
 when = "M <= 3 and N * K >= 262144"
-because = "Taken at 3 of 133 sizes timed on an NVIDIA H200; without this rule they would take 34 % longer."
+because = "Taken at 3 of 133 sizes timed on an NVIDIA H200; without this rule they would take 36 % longer."
 
 [[choose]]
-kernel = "splitk"
-when = "(K <= 2048 or N <= 64) and M * N > 1000 * sm_count and cdiv(M, 32) * cdiv(N, 64) <= sm_count"
-because = "Taken at 7 of 133 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
+kernel = "splitk_8x32"
+when = "K <= 2048 and M * N <= 250 * sm_count"
+because = "Taken at 8 of 133 sizes timed on an NVIDIA H200; without this rule they would take 4 % longer."
 
 [[choose]]
 kernel = "short_k"
@@ -109,9 +104,9 @@ when = "1"
 because = "Taken at 12 of 133 sizes timed on an NVIDIA H200; without this rule they would take 56 % longer."
 
 [[choose]]
-kernel = ["streamk_64x256", "realigned"]
-when = "M * N <= 24000 * sm_count and M * N * K >= 4000000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 16384 * 10 <= M * N * 15"
-because = "Taken at 31 of 133 sizes timed on an NVIDIA H200; without this rule they would take 21 % longer."
+kernel = ["streamk_fit", "realigned", "splitk_fit"]
+when = "N > 32 and M * N <= 24000 * sm_count and M * N * K >= 4000000 * sm_count"
+because = "Taken at 36 of 133 sizes timed on an NVIDIA H200; without this rule they would take 21 % longer."
 
 [[choose]]
 kernel = "splitk_fit"
@@ -119,14 +114,19 @@ when = "M * N * K >= 2000000 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 2 <= sm_
 because = "Taken at 3 of 133 sizes timed on an NVIDIA H200; without this rule they would take 20 % longer."
 
 [[choose]]
+kernel = "splitk"
+when = "(K <= 2048 or N <= 64) and M * N > 1000 * sm_count and cdiv(M, 32) * cdiv(N, 64) <= sm_count"
+because = "Taken at 7 of 133 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
+
+[[choose]]
 kernel = "splitk_16x32"
 when = "M * N <= 2000 * sm_count"
-because = "Taken at 22 of 133 sizes timed on an NVIDIA H200; without this rule they would take 48 % longer."
+because = "Taken at 14 of 133 sizes timed on an NVIDIA H200; without this rule they would take 40 % longer."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "M * N <= 24000 * sm_count"
-because = "Taken at 25 of 133 sizes timed on an NVIDIA H200; without this rule they would take 123 % longer."
+because = "Taken at 24 of 133 sizes timed on an NVIDIA H200; without this rule they would take 123 % longer."
 
 [[choose]]
 kernel = "bulk_8x16"

@@ -19,49 +19,20 @@ shared_load_wavefronts = "falls"
 registers_per_thread = "rises"
 
 [[variants]]
-id = "streamk_64x256"
-aliases = ["streamk_8x8"]
+id = "streamk_fit"
+aliases = ["streamk_64x256", "streamk_8x8", "streamk_128x128", "streamk_8x8_square"]
 rung = 571
-title = "64x256 tiles, an even share"
+title = "Tiles of 64x256, 128x128 or 256x64, an even share"
 shape_of = "streamk"
-idea = "For C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread, and two blocks to an SM hide each other's waits."
+idea = "For C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread, in tiles of the shape of which fewest cover C, and where two blocks fit on an SM they hide each other's waits."
 after = "streamk"
-change = "Tiles of a third of the size, of which less lies beyond a small C. Four loads for 64 FMAs instead of seven for 192: shared_load_wavefronts rise, registers_per_thread fall."
+change = "Tiles of a third of the size, of which less lies beyond a small or narrow C. Four loads for 64 FMAs instead of seven for 192: shared_load_wavefronts rise, registers_per_thread fall."
 bottleneck = "Shared-memory loads in large matrices, in small ones the adding up of a tile's pieces."
-parameters = { BM = 64, TM = 8, TN = 8, SM_BLOCKS = 2, SCALE_FIRST = 1 }
+parameters = { ROWS = 0, TM = 8, TN = 8, BLOCKS_PER_SM = 0, SCALE_FIRST = 1 }
 
 [variants.moves]
 shared_load_wavefronts = "rises"
 registers_per_thread = "falls"
-
-[[variants]]
-id = "streamk_128x128"
-aliases = ["streamk_8x8_square"]
-rung = 572
-title = "128x128 tiles, an even share"
-shape_of = "streamk"
-idea = "The same for C that tiles of 64x256 fit badly. At 640x640 25 of these do what 30 of the others do."
-after = "streamk_64x256"
-change = "A tile's other shape: less of it lies beyond a narrow or small C. A thread's work in it is the same, and ffma_thread_instructions stay where both shapes fit."
-bottleneck = "That of streamk_64x256."
-parameters = { BM = 128, TM = 8, TN = 8, SM_BLOCKS = 2, SCALE_FIRST = 1 }
-
-[variants.moves]
-ffma_thread_instructions = "stays"
-
-[[variants]]
-id = "streamk_256x64"
-rung = 573
-shape_of = "streamk"
-title = "256x64 tiles, an even share"
-idea = "The same for a C of few columns. One block to an SM: its four stages fill the shared memory."
-after = "streamk_128x128"
-change = "Where C has 64 columns no tile lies half beyond it: ffma_thread_instructions fall to a half."
-bottleneck = "Bandwidth of shared memory: A, which is turned there, is most of a tile."
-parameters = { BM = 256, TM = 8, TN = 8, SCALE_FIRST = 1 }
-
-[variants.moves]
-registers_per_thread = "stays"
 
 [tensor_maps.A_map]
 array = "A"
@@ -80,21 +51,23 @@ cooperative = true
 
 [constants]
 BK = 16 # k per tile
+BM = "ROWS if ROWS else min(cdiv(M, 64) * cdiv(N, 256) * 1024 + 64, cdiv(M, 128) * cdiv(N, 128) * 1024 + 128, cdiv(M, 256) * cdiv(N, 64) * 1024 + 256) % 1024" # rows of C per block; its columns are 256 * TM * TN / BM
+SM_BLOCKS = "BLOCKS_PER_SM if BLOCKS_PER_SM else 1 if BM == 256 else 2" # blocks to an SM
 
 [parameters]
-BM = 96       # rows of C per block; its columns are 256 * TM * TN / BM
+ROWS = 96     # of C per block; 0: 64, 128 or 256
 TM = 12       # rows of C per thread
 TN = 16       # columns of C per thread
 STAGES = 4
-SM_BLOCKS = 1 # blocks to an SM
+BLOCKS_PER_SM = 1 # 0: two, or one of 256 rows
 SCALE_FIRST = 0
 
 [candidates]
-BM = [64, 96, 128, 256]
+ROWS = [0, 64, 96, 128, 256]
 TM = [8, 12]
 TN = [8, 16]
 STAGES = [3, 4, 5]
-SM_BLOCKS = [1, 2]
+BLOCKS_PER_SM = [0, 1, 2]
 
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
@@ -102,7 +75,7 @@ because = "{id} copies 16 bytes at a time: N and K must be multiples of 4"
 
 [[require]]
 condition = "TM > 0 and TM % 4 == 0 and TN > 0 and TN % 4 == 0 and BM >= 32 and BM % (8 * TM) == 0 and 64 * TM % BM == 0 and BM % 32 == 0"
-because = "{id} needs TM and TN multiples of 4, and BM 8 * TM times 1, 2, 4 or 8 rows of 32"
+because = "{id} needs TM and TN multiples of 4, and ROWS 8 * TM times 1, 2, 4 or 8 rows of 32"
 
 [[require]]
 condition = "BM <= 256"
@@ -113,7 +86,7 @@ condition = "STAGES >= 3"
 because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
-condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
+condition = "BLOCKS_PER_SM >= 0 and sm_count * max(2, BLOCKS_PER_SM) <= 1024"
 because = "{id} has room to mark the tiles of 1024 blocks"
 
 [[require]]
