@@ -13,6 +13,7 @@ from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.executed import ExecutedCase
 from gpuprof.devices.cards import load_card
+from gpuprof.executor.memory import banks
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case as MeasuredCase
 from gpuprof.measure.executors import verified_beside
@@ -71,6 +72,18 @@ def test_a_large_grid_is_counted_as_it_is_and_verified_at_a_smaller_size():
     (remark,) = found.remarks
     assert "verified at 512x512x64, as its blocks depend on each other" in remark
     assert found.counters["ffma_thread_instructions"].value == LONG.flops // 2
+
+
+def test_a_control_slice_examines_what_a_loop_reads_of_shared_memory_once(monkeypatch):
+    examined, examine = [], banks._examined
+
+    def counted(*arguments, **options):
+        examined.append(arguments)
+        return examine(*arguments, **options)
+
+    monkeypatch.setattr(banks, "_examined", counted)
+    Case(Gemm(1536, 4096, 256)).count()  # thousands one by one: most of a minute at 4096
+    assert len(examined) < 50
 
 
 def test_another_process_verifies_the_smaller_size_meanwhile_or_this_one_where_that_is_lost():
