@@ -81,10 +81,11 @@ def queue_copy(target: int, source: int, nbytes: int, stream: Any) -> None:
     call("copying on the device", driver().cuMemcpyDtoDAsync(target, source, nbytes, stream))
 
 
-def upload(address: int, content: bytes) -> None:
-    """Copy bytes of the host to an address."""
-    host = np.frombuffer(content, np.uint8)
+def upload(address: int, content: NDArray[Any]) -> None:
+    """Copy an array of the host to an address."""
+    host = np.ascontiguousarray(content)
     call("copying to the device", driver().cuMemcpyHtoD(address, host.ctypes.data, host.nbytes))
+    _settle()
 
 
 class DeviceBuffer:
@@ -108,8 +109,7 @@ class DeviceBuffer:
 
     def upload(self, array: NDArray[Any]) -> None:
         """Copy a host array to the start of the buffer."""
-        host = np.ascontiguousarray(array)
-        call("copying to the device", driver().cuMemcpyHtoD(self.address, host.ctypes.data, host.nbytes))
+        upload(self.address, array)
 
     def copy_from(self, other: "DeviceBuffer") -> None:
         """Copy another buffer's content of the same size."""

@@ -172,7 +172,7 @@ class LoadedCase:
                 content = symbol.content(nbytes, self._arrays.content, self._arrays.address)
             except ExpressionError as error:
                 raise CaseFailure(f"The symbol {symbol.name} cannot be set: {error}.") from error
-            upload(address, content)
+            upload(address, np.frombuffer(content, np.uint8))
         if self._variables is not None:
             self._variables.keep({address for _, address, _ in self._symbols})
 

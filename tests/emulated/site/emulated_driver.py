@@ -95,6 +95,8 @@ class Gpu:
     error: int = 0
     #: What the stream waits for, as address and value, and the commands behind it, in order.
     waiting: deque = field(default_factory=deque)
+    #: Copies and fills that have begun.
+    unsettled: list = field(default_factory=list)
 
     @property
     def used_bytes(self):
@@ -252,6 +254,7 @@ class EmulatedDriver:
         return self._good()
 
     def cuCtxSynchronize(self):
+        self._settle()
         return self._good()
 
     def cuProfilerStart(self):
@@ -275,6 +278,7 @@ class EmulatedDriver:
         return self._good(self._gpu.memory.allocate(content, "an allocation", adopts=True).address)
 
     def cuMemFree(self, address):
+        self._settle()
         (buffer,) = [buffer for buffer in self._gpu.memory.buffers if buffer.address == int(address)]
         self._gpu.memory.buffers.remove(buffer)
         return self._good()
@@ -290,32 +294,45 @@ class EmulatedDriver:
         return self._good(host)
 
     def cuMemsetD8(self, address, byte, nbytes):
-        self._bytes(address, nbytes)[:] = byte
-        return self._good()
+        return self._soon(lambda: self._fill(address, byte, nbytes))
 
     def cuMemsetD8Async(self, address, byte, nbytes, stream):
-        return self._queue("cuMemsetD8Async", lambda: self.cuMemsetD8(address, byte, nbytes))
+        return self._queue("cuMemsetD8Async", lambda: self._fill(address, byte, nbytes))
 
     def cuMemcpyHtoD(self, target, source, nbytes):
-        self._bytes(target, nbytes)[:] = np.frombuffer(ctypes.string_at(int(source), nbytes), np.uint8)
-        return self._good()
+        content = np.frombuffer(ctypes.string_at(int(source), nbytes), np.uint8)
+        return self._soon(lambda: self._fill(target, content, nbytes))
 
     def cuMemcpyDtoH(self, target, source, nbytes):
+        self._settle()
         found = self._good()
         if self._succeeded(found):
             ctypes.memmove(int(target), self._bytes(source, nbytes).tobytes(), nbytes)
         return found
 
     def cuMemcpyDtoD(self, target, source, nbytes):
-        self._bytes(target, nbytes)[:] = self._bytes(source, nbytes)
-        return self._good()
+        return self._soon(lambda: self._fill(target, self._bytes(source, nbytes), nbytes))
 
     def cuMemcpyDtoDAsync(self, target, source, nbytes, stream):
         def copy():
             self._gpu.now_us += nbytes / 1e6
-            return self.cuMemcpyDtoD(target, source, nbytes)
+            return self._fill(target, self._bytes(source, nbytes), nbytes)
 
         return self._queue("cuMemcpyDtoDAsync", copy)
+
+    def _fill(self, address, content, nbytes):
+        self._bytes(address, nbytes)[:] = content
+        return self._good()
+
+    def _soon(self, work):
+        """A copy or fill that has no stream returns before it is done, and a stream of its own does not wait."""
+        self._gpu.unsettled.append(work)
+        return self._good()
+
+    def _settle(self):
+        """Do what such copies and fills have begun, in their order."""
+        while self._gpu.unsettled:
+            self._gpu.unsettled.pop(0)()
 
     def _bytes(self, address, nbytes):
         """What lies there, as a view."""
@@ -426,7 +443,8 @@ class EmulatedDriver:
         if cubin not in self._ptx:
             kept = Path(cache_directory()).glob("?" * 64 + ".json")
             for path in sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True):
-                for kernel in json.loads(path.read_text())["kernels"]:
+                made = json.loads(path.read_text())["made"]
+                for kernel in made if isinstance(made, list) else ():  # and no rates of a device
                     compiled = from_json(CompiledKernel, kernel)
                     self._ptx[compiled.cubin] = compiled
                 if cubin in self._ptx:
