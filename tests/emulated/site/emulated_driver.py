@@ -325,7 +325,7 @@ class EmulatedDriver:
         return self._good()
 
     def _soon(self, work):
-        """A copy or fill that has no stream returns before it is done, and a stream of its own does not wait."""
+        """A copy or fill without a stream returns before it is done; a stream of its own does not wait."""
         self._gpu.unsettled.append(work)
         return self._good()
 
