@@ -11,7 +11,7 @@ from functools import cached_property
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import GpuprofError
-from gpuprof.executor import loops_of
+from gpuprof.executor import Loop, loops_of
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
@@ -249,17 +249,28 @@ def _before(blocks: Sequence[Block]) -> dict[int, list[int]]:
     return before
 
 
+def _leaving(
+    one: int, after: int, launch: PlayedLaunch, loops: Mapping[int, Loop], times: Sequence[float]
+) -> float:
+    """Return how often a block is left for another, where else it only repeats loops; 0 where not known."""
+    left = times[one]
+    for other in {*launch.code.blocks[one].successors} - launch.rare - {after}:
+        loop = loops.get(other)
+        if loop is None or one not in loop.body or after in loop.body:
+            return 0.0
+        left = min(left, sum(times[entry] for entry in loop.entries) or left)
+    return left
+
+
 def _usual_times(launch: PlayedLaunch) -> list[float]:
     """Return how often each block executes, by all warps: ways beside slow ones that are not gone are."""
     rare, blocks = launch.rare, launch.code.blocks
     times = [low for low, _ in launch.times]
-    before = _before(blocks)
+    before, loops = _before(blocks), loops_of(blocks)
     for number, (low, high) in enumerate(launch.times):
         if not low and high and number not in rare:
             coming = [
-                min(times[one], sum(times[each] for each in before[one] if each != one) or times[one])
-                for one in before[number]
-                if one not in rare and not {*blocks[one].successors} - rare - {number, one}
+                _leaving(one, number, launch, loops, times) for one in before[number] if one not in rare
             ]
             times[number] = max(low, min(high, sum(coming)))
     # Who has come to no other end has come to the last one.
@@ -527,38 +538,31 @@ def _life(played: Played, times: Sequence[float], lengths: Sequence[int], warps:
     """Return how long the longest lived warps live, of those that go one path."""
     roles = {role for _, role in played.spent}
     goers: Counter[int] = Counter(number for number, _ in played.spent)
-    return max(
-        _life_of(
-            {number: spent for (number, one), spent in played.spent.items() if one == role},
-            [count * len(roles) / max(1, goers[number]) for number, count in enumerate(times)],
-            [
-                0 if goers[number] and (number, role) not in played.spent else each
-                for number, each in enumerate(lengths)
-            ],
-            warps / len(roles),
+    work = [count * length for count, length in zip(times, lengths, strict=True)]
+    gone = sum(each for number, each in enumerate(work) if goers[number])
+    return (
+        max(
+            _life_of(
+                {number: spent for (number, one), spent in played.spent.items() if one == role},
+                [count * len(roles) / max(1, goers[number]) for number, count in enumerate(times)],
+                warps / len(roles),
+            )
+            for role in roles
         )
-        for role in roles
+        * sum(work)
+        / max(1.0, gone)
     )
 
 
-def _life_of(
-    spent: Mapping[int, Sequence[tuple[int, float]]],
-    times: Sequence[float],
-    lengths: Sequence[int],
-    warps: float,
-) -> float:
+def _life_of(spent: Mapping[int, Sequence[tuple[int, float]]], times: Sequence[float], warps: float) -> float:
     """Return how long a warp lives: in each block the passes played, and more like the later ones."""
-    life = instructions = rest = 0.0
-    for number, (count, length) in enumerate(zip(times, lengths, strict=True)):
-        if number not in spent:
-            rest += count * length
-            continue
+    life = 0.0
+    for number, passed in spent.items():
         by_place: dict[int, list[float]] = defaultdict(list)
-        for place, cycles in spent[number]:
+        for place, cycles in passed:
             by_place[place].append(cycles)
         means = [sum(by_place[place]) / len(by_place[place]) for place in sorted(by_place)]
-        passes, later = len(spent[number]) / warps, means[len(means) // 3 :]
+        passes, later = len(passed) / warps, means[len(means) // 3 :]
         mean, steady = sum(means) / len(means), sum(later) / len(later)
-        life += min(count, passes) * mean + max(0.0, count - passes) * steady
-        instructions += count * length
-    return life * (1 + rest / max(1.0, instructions))
+        life += min(times[number], passes) * mean + max(0.0, times[number] - passes) * steady
+    return life

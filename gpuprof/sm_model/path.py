@@ -34,9 +34,10 @@ def usual_path(
         times: How often a warp executes each, on average.
         loops: By the block where their passes begin.
         behind: Of ways, by the blocks at both ends, how far behind its share one is when it is gone. Warps
-            of several such values share out what few of them do.
+            of several such values share out what few of them do, and those that went one way what few of
+            these do.
     """
-    behind = behind or {}
+    behind = dict(behind or {})
     passes = {header: _passes(header, loop, times) for header, loop in loops.items()}
     played = {header: _played(header, loops[header], blocks, times, passes[header]) for header in loops}
     latches = {
@@ -80,11 +81,25 @@ def usual_path(
             rarer[-1],
         )
         gone[number, after] += 1
+        if not any(number in loop.body for loop in loops.values()):
+            _among_these(behind, number, after, {one: coming[one] / times[number] for one in rarer[:-1]})
         if after in loops:
             done[after] = done[after] + 1 if number in loops[after].body else 0
         number = after
         steps.append(number)
     return tuple(steps)
+
+
+def _among_these(
+    behind: dict[tuple[int, int], float], number: int, after: int, shares: Mapping[int, float]
+) -> None:
+    """Find a warp's place among those that went the same way as it, from its place among all that came."""
+    for one, share in shares.items():
+        if (place := behind.get((number, one), 0.0)) and 0 < share < 1:
+            place = place / share if one == after else (place - share) / (1 - share)
+            behind.update((way, min(max(place, 1e-3), 1.0)) for way, earlier in behind.items() if earlier)
+        if one == after:
+            return
 
 
 def _passes(header: int, loop: Loop, times: Sequence[float]) -> float:

@@ -405,6 +405,16 @@ def test_a_block_that_may_repeat_itself_is_left_as_often_as_it_is_come_to() -> N
     assert modelled([launch], H200).us < 5
 
 
+def test_what_one_warp_does_is_done_by_one_of_those_that_come_there() -> None:
+    store, load = ["UTMASTG.2D [UR4], [UR6]"], ["UTMALDG.2D [UR4], [UR6]"]
+    move = ["MOV R0, R1"]
+    code = code_of((move, (1, 2)), (store, (5,)), (move, (3, 4)), (load, (4,)), (move, (5,)), (["EXIT"], ()))
+    times = [1, 0.5, 0.5, 0.125, 0.5, 1]
+    ways = dict.fromkeys(ways_to(code.blocks, times, {1, 3}))
+    paths = [usual_path(code.blocks, times, {}, dict.fromkeys(ways, (role + 0.5) / 8)) for role in range(8)]
+    assert [sum(number in path for path in paths) for number in range(6)] == [8, 4, 4, 1, 4, 8]
+
+
 def test_who_has_more_blocks_has_more_of_what_all_share() -> None:
     steps = {0: Traffic(1, 100_000.0, 1.0, 1.0)}
     code = code_of((["LDG.E R0, [R2]", "EXIT"], ()))
