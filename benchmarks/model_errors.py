@@ -6,6 +6,8 @@ python benchmarks/model_errors.py count DIR [JOBS]          count every case on 
 python benchmarks/model_errors.py predict DIR FILE          write modelled times of all counted cases as CSV
 python benchmarks/model_errors.py table FILE RESULTS.json…  hold them against measured ones, by ladder, size;
                                                             both go to …-errors.csv beside …-predictions.csv
+python benchmarks/model_errors.py samples DIR RESULTS.json… the same of their own cases, counted in DIR once,
+                                                            for a minute at most
 
 Other sizes come last: --sizes=192,640.
 
@@ -15,6 +17,7 @@ committed before anybody compares them.
 
 import csv
 import pickle
+import signal
 import statistics
 import sys
 import time
@@ -40,7 +43,6 @@ from gpuprof.kernels.shape import choose, configure
 from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.sm_model import NotModelled
-from gpuprof.sm_model.sm import REASONS
 
 CARDS = ("h200", "h100")
 LADDERS = ("gemm", "transpose", "reduce", "softmax")
@@ -109,27 +111,14 @@ def _counted(kernel: Kernel, problem: Problem) -> tuple[Any, ...]:
     return tuple(play.args[1:])
 
 
-_SHARES = (*REASONS, "tail", "launch")
+_COLUMNS = ("card", "operation", "kernel", "size", "modelled_us", "low_us", "high_us")
 
 
 def predict(folder: Path, output: Path) -> None:
     """Write a row for each card and counted case: what the model says, or why it says nothing."""
     with output.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(
-            (
-                "card",
-                "operation",
-                "kernel",
-                "size",
-                "modelled_us",
-                "low_us",
-                "high_us",
-                *_SHARES,
-                "s",
-                "reason",
-            )
-        )
+        rows.writerow([*_COLUMNS, "s", "reason"])
         for operation, rung, _, problem in _cases(load_card("h200")):
             kept_file = _file(folder, operation, rung, problem)
             if not kept_file.exists():
@@ -141,14 +130,10 @@ def predict(folder: Path, output: Path) -> None:
                 try:
                     found = played(load_card(card), *counted)
                 except NotModelled as why:
-                    rows.writerow((*where, *[""] * (len(_SHARES) + 4), str(why)))
+                    rows.writerow((*where, *[""] * 4, str(why)))
                     continue
-                parts = defaultdict(float, tail=found.tail, launch=found.launch)
-                for (_, name), share in found.lines.items():
-                    parts[name] += share
-                shares = [f"{parts[name]:.3f}" for name in _SHARES]
                 ends = [f"{us:.4g}" for us in (found.us, found.low_us, found.high_us)]
-                rows.writerow((*where, *ends, *shares, f"{time.process_time() - began:.1f}", ""))
+                rows.writerow((*where, *ends, f"{time.process_time() - began:.1f}", ""))
             file.flush()
 
 
@@ -166,7 +151,7 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
     found: dict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
     silent: Counter[tuple[str, ...]] = Counter()
     fastest: dict[tuple[str, ...], float] = {}
-    both = [["card", "operation", "kernel", "size", "modelled_us", "low_us", "high_us", "measured_us"]]
+    both = [[*_COLUMNS, "measured_us"]]
     with predictions.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             us = measured.get((row["card"], row["operation"], row["kernel"], row["size"]))
@@ -192,6 +177,51 @@ def table(predictions: Path, results: Sequence[Path]) -> None:
             if any(where[:2] == (card, operation) for where in found):
                 print(f"| {operation} | {card} {_summary(found, fastest, [card], [operation])}")
     print(f"| all | both {_summary(found, fastest, CARDS, LADDERS)}")
+
+
+#: Seconds that a case of a sample may take to be counted.
+_MOST_S = 60
+
+
+def samples(folder: Path, results: Sequence[Path]) -> None:
+    """Print how far off the cases of each file are."""
+
+    def late(*_: object) -> None:
+        raise CaseSkipped("It takes more than a minute to count.")
+
+    signal.signal(signal.SIGALRM, late)
+    folder.mkdir(parents=True, exist_ok=True)
+    print("| results | cases | without | mean | median | worst |\n|---|--:|--:|--:|--:|--:|")
+    for path in results:
+        run = read_run(path)
+        card = next(card for card in CARDS if run.devices[0].name.startswith(load_card(card).name))
+        errors: list[float] = []
+        silent = 0
+        for case in run.cases:
+            if case.outcome != "ok" or case.is_reference or not (case.timing and case.timing.cold):
+                continue
+            ladder, of = shipped_ladder(case.problem.operation), case.problem
+            signal.alarm(_MOST_S)
+            try:
+                rung = ladder.find(case.kernel)
+                problem = Problem.of(ladder.operation, [*of.sizes.values()], of.dtype, of.scalars, of.options)
+                kept = folder / f"{of.operation}-{rung.id}-{problem.label}-{of.dtype}.pickle"
+                if "causal" in str(of.options):
+                    kept = kept.with_stem(f"{kept.stem}-causal")
+                if not kept.exists():
+                    kernel = choose(rung, ladder.kernels, problem, _backend.device)
+                    kept.write_bytes(pickle.dumps(_counted(kernel, problem)))
+                us = played(load_card(card), *pickle.loads(kept.read_bytes())).us
+                errors.append(us / case.timing.cold.median_us - 1)
+                print(f"{path.stem} {kept.stem} {errors[-1]:+.0%}", file=sys.stderr, flush=True)
+            except GpuprofError:
+                silent += 1
+            finally:
+                signal.alarm(0)
+        off = sorted(map(abs, errors))
+        if off:
+            parts = f"{statistics.mean(off):.1%} | {statistics.median(off):.1%} | {max(errors, key=abs):+.0%}"
+            print(f"| {path.stem} | {len(off)} | {silent} | {parts} |", flush=True)
 
 
 def _summary(
@@ -240,6 +270,8 @@ if __name__ == "__main__":
             count(Path(folder), int(jobs[0]) if jobs else 1)
         case ["predict", folder, output]:
             predict(Path(folder), Path(output))
+        case ["samples", folder, *results] if results:
+            samples(Path(folder), [Path(one) for one in results])
         case ["table", predictions, *results] if results:
             table(Path(predictions), [Path(one) for one in results])
         case _:
