@@ -95,6 +95,7 @@ class Check:
             wider than the output's, whose own rounding is allowed besides; empty for the output's.
         unordered: Whether elements may stand in any order within a row; of an output of one dimension the
             formula may give fewer than it holds, and what stands behind so many is anything.
+        together: Other such outputs of one dimension whose elements stand where those belonging to them do.
     """
 
     value: str = ""
@@ -103,6 +104,7 @@ class Check:
     absolute: str = "0"
     accumulate: str = ""
     unordered: bool = False
+    together: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

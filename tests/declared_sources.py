@@ -36,6 +36,24 @@ __global__ void keep(const int *x, int *y, int *count, int n)
         y[atomicAdd(count, 1)] = x[i];
 }
 """
+#: And where they stood, beside them.
+PAIRS = (
+    COMPACTION.replace('"count", "n"]', '"at", "count", "n"]')
+    .replace("[inputs]", 'at = { shape = ["n"], dtype = "i32", role = "inout" }\n[inputs]\nat = "zeros"')
+    .replace(
+        "[check.count]",
+        'together = ["at"]\n[check.at]\nvalue = "arange(n)[positive]"\nunordered = true\n'
+        'together = ["y"]\n[check.count]',
+    )
+    .replace("int *count, int n)", "int *at, int *count, int n)")
+    .replace(
+        "        y[atomicAdd(count, 1)] = x[i];",
+        """    {
+        const int k = atomicAdd(count, 1);
+        y[k] = x[i], at[k] = i;
+    }""",
+    )
+)
 #: Every row of a CSR matrix times a vector, with -inf where a row is empty.
 SPMV = """/*gpuprof
 operation = "spmv"

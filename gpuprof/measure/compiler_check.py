@@ -213,31 +213,34 @@ class _Judged:
         self._buffers, self._witness = traced.written()
         self._expected = problem.reference(executor.references_of(problem).inputs)
         #: Outputs with an element that is wrong here already.
-        self.wrong = listed([name for name in self._expected if self._wrong_in(name, self._own(name)).any()])
+        self.wrong = listed([name for name in self._expected if self._wrong_in(name, self._own).any()])
 
-    def _own(self, output: str) -> Array:
-        return self._buffers[output].array()
+    @property
+    def _own(self) -> dict[str, Array]:
+        return {name: self._buffers[name].array() for name in self._expected}
 
-    def _comparable(self, output: str, got: Array) -> Array:
+    def _comparable(self, output: str, got: Mapping[str, Array]) -> Array:
         """An output in the order of its reference: elements that may stand in any order ascend."""
         if not _is_unordered(self._problem, output):
-            return got
-        return sorted_rows(got[: len(self._expected[output].values)], self._problem.array(output).shape)
+            return got[output]
+        count, together = len(self._expected[output].values), self._problem.checks[output].together
+        keys = [got[name][:count] for name in together]
+        return sorted_rows(got[output][:count], self._problem.array(output).shape, keys)
 
-    def _wrong_in(self, output: str, got: Array) -> Array:
+    def _wrong_in(self, output: str, got: Mapping[str, Array]) -> Array:
         expected, bound = self._expected[output], self._problem.bound(output)
         return compare(self._comparable(output, got), expected.values, expected.magnitude, bound).wrong
 
     def difference(self, outputs: Mapping[str, Array]) -> _Difference | None:
         """The first output that a card computes otherwise."""
-        for name, got in outputs.items():
-            wrong = self._wrong_in(name, got)
+        for name in outputs:
+            wrong = self._wrong_in(name, outputs)
             if wrong.any():
                 first = int(wrong.argmax())
                 deed = self._witness.writer(self._buffers[name], first)
                 if _is_unordered(self._problem, name):
                     deed = None
-                value, right = (float(self._comparable(name, each)[first]) for each in (got, self._own(name)))
+                value, right = (float(self._comparable(name, each)[first]) for each in (outputs, self._own))
                 return _Difference(name, int(wrong.sum()), first, value, right, deed.line if deed else 0)
         return None
 

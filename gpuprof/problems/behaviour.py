@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a problem does: arrays, inputs, references. As declared; coded operations override the rest."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -207,7 +207,8 @@ class Behaviour:
             check = problem.checks[spec.name]
             result = evaluate_arrays(check.value, values)
             if check.unordered:
-                result = sorted_rows(_no_longer(spec, check.value, result), spec.shape)
+                keys = [evaluate_arrays(problem.checks[name].value, values) for name in check.together]
+                result = sorted_rows(_no_longer(spec, check.value, result), spec.shape, keys)
             else:
                 result = _of_shape(spec, check.value, result)
             floats = is_float(spec.dtype)
@@ -288,8 +289,10 @@ def _as_integers(spec: ArraySpec, check: Check, result: Array) -> Array:
     return result
 
 
-def sorted_rows(values: Array, shape: tuple[int, ...]) -> Array:
-    """An unordered output's elements in ascending order within each row, flat."""
+def sorted_rows(values: Array, shape: tuple[int, ...], keys: Sequence[Array] = ()) -> Array:
+    """An unordered output's elements in ascending order within each row, flat; by those beside them first."""
+    if keys:
+        return values.ravel()[np.lexsort((values.ravel(), *reversed([key.ravel() for key in keys])))]
     return np.sort(values.reshape(-1) if len(shape) == 1 else values.reshape(shape), axis=-1).ravel()
 
 

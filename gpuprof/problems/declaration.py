@@ -348,7 +348,21 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
         absolute=absolute or "0",
         accumulate=accumulate,
         unordered=reader.take("unordered", bool, False),
+        together=reader.strings("together", []),
     )
+    for name in check.together:
+        other = operation.arrays.get(name)
+        if (
+            not check.unordered
+            or other is None
+            or other.role == "in"
+            or (len(array.shape), other.shape)
+            != (
+                1,
+                array.shape,
+            )
+        ):
+            raise reader.error("together", f"names {name!r}, no output of the same one dimension")
     if check.unordered and (check.magnitude or operation.coded):
         raise reader.error("unordered", "leaves no room for magnitude, nor for code of gpuprof's own")
     known = (*_known_to_checks(operation), *operation.parts)

@@ -3,6 +3,7 @@
 """Results without an order, such as those of a stream compaction: which of them are there, row by row."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,11 +17,17 @@ _NAMED = 3
 
 
 def compare_unordered(
-    spec: ArraySpec, got: Array, expected: Expected, bound: ErrorBound, missing: Array | None = None
+    spec: ArraySpec,
+    got: Array,
+    expected: Expected,
+    bound: ErrorBound,
+    missing: Array | None = None,
+    keys: Sequence[Array] = (),
 ) -> tuple[ErrorComparison, str]:
     """Hold all of an output against its reference, whose elements ascend within each row.
 
-    What nobody wrote, where `missing` tells, is wrong whatever happens to be there.
+    What nobody wrote, where `missing` tells, is wrong whatever happens to be there. What stands together with
+    it orders elements before their own values do.
 
     Returns:
         The comparison, whose elements have no places; and what is wrong, as the rest of a sentence.
@@ -31,14 +38,15 @@ def compare_unordered(
         return ErrorComparison(wrong, float("inf"), float("inf")), (
             f"{int(wrong.sum())} of {count} elements of {spec.name} were never written"
         )
-    ascending = sorted_rows(got[:count], spec.shape)
+    ascending = sorted_rows(got[:count], spec.shape, [key[:count] for key in keys])
     found = compare(ascending, expected.values, expected.magnitude, bound)
     if not found.wrong.any():
         return found, ""
-    if bound.relative or bound.absolute or bound.rounding:
+    if keys or bound.relative or bound.absolute or bound.rounding:
         first = int(found.wrong.argmax())
         value, wanted = told_apart(ascending[first], expected.values[first])
-        text = f"in ascending order, {value} stands where {wanted} is expected"
+        order = "in the order of what stands beside them" if keys else "in ascending order"
+        text = f"{order}, {value} stands where {wanted} is expected"
         return found, f"{int(found.wrong.sum())} of {count} elements of {spec.name} are wrong: {text}"
     return found, _difference(spec, ascending, expected.values, found.wrong)
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from declared_sources import ADDRESSES, COMPACTION, ROWS, STRUCTS, SYMBOLS
+from declared_sources import ADDRESSES, COMPACTION, PAIRS, ROWS, STRUCTS, SYMBOLS
 from module_sources import KERNEL, OPERATION, write_modules
 from unit_support import gpuprof
 
@@ -167,6 +167,7 @@ def test_two_gpus_are_searched_side_by_side(tmp_path):
     ("source", "change", "outcome", "words"),
     [
         (COMPACTION, ("] = x[i]", "] = max(x[i], 3)"), "incorrect", "of y, in whatever order, are wrong: 3"),
+        (PAIRS, ("", ""), "ok", ""),
         (ROWS, ("", ""), "ok", ""),
         (ADDRESSES, ("", ""), "ok", ""),
         (ADDRESSES, ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),

@@ -3,7 +3,7 @@
 """What a header can say of inputs, checks and arguments, executed: one file a row."""
 
 import pytest
-from declared_sources import ADDRESSES, COMPACTION, ROWS, SPMV, STRUCTS, SYMBOLS
+from declared_sources import ADDRESSES, COMPACTION, PAIRS, ROWS, SPMV, STRUCTS, SYMBOLS
 from problem_support import measured_file
 
 
@@ -14,6 +14,13 @@ from problem_support import measured_file
         (COMPACTION, ("x[i] > 0)", "x[i] > 1)"), "incorrect", "of y, in whatever order, are wrong: 0"),
         (COMPACTION, ("] = x[i]", "] = max(x[i], 3)"), "incorrect", "of y, in whatever order, are wrong: 3"),
         (COMPACTION, ('role = "inout" }\ncount', 'role = "out" }\ncount'), "ok", ""),
+        (PAIRS, ("", ""), "ok", ""),
+        (
+            PAIRS,
+            ("at[k] = i", "at[k] = x[i ^ 1] > 0 ? i ^ 1 : i"),
+            "incorrect",
+            "what stands beside them",
+        ),
         (SPMV, ("", ""), "ok", ""),
         (SPMV, ("sum = 0", "sum = 1"), "incorrect", "ll 100 elements are wrong"),
         (ROWS, ("", ""), "ok", ""),

@@ -271,7 +271,7 @@ class ProblemArrays:
         """Compare some elements of each output with what follows from the other inputs."""
         self._textures.drain()
         held = {name: self._buffers[name] for name in self._inputs} | self._initial
-        found = worst([self._fresh.compare(spec, self._buffers[spec.name]) for spec in self.problem.outputs])
+        found = worst([self._fresh.compare(spec, self._buffers) for spec in self.problem.outputs])
         if found.passed and self._fresh.written_to(held):
             return replace(found, detail="the kernel wrote to one of its inputs")
         return found

@@ -112,7 +112,7 @@ class ExpectedOutputs:
     def compare(self, spec: ArraySpec) -> Verification:
         """Hold an output against its reference, element by element."""
         if spec.name in self._unordered:
-            return verify_unordered(self._problem, spec, self._buffers[spec.name], self._unordered[spec.name])
+            return verify_unordered(self._problem, spec, self._buffers, self._unordered[spec.name])
         bound = self._problem.bound(spec.name)
         exact = _is_compared_as_integers(self._problem, spec)
         self._result.upload(np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64))

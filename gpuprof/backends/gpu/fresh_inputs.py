@@ -83,12 +83,13 @@ class FreshInputs:
         """Whether a kernel wrote to one of them while they were exchanged."""
         return not self._intact({name: held[name] for name in self._buffers})
 
-    def compare(self, spec: ArraySpec, got: DeviceBuffer) -> Verification:
+    def compare(self, spec: ArraySpec, buffers: Mapping[str, DeviceBuffer]) -> Verification:
         """Compare some elements of an output that was computed from them."""
+        got = buffers[spec.name]
         indices, expected = self._picks[spec.name]
         dtype = numpy_dtype(spec.dtype)
         if self._problem.checks[spec.name].unordered:
-            found = verify_unordered(self._problem, spec, got, expected)
+            found = verify_unordered(self._problem, spec, buffers, expected)
             return found if found.passed else replace(found, detail=self._with_others(found.detail))
         if spec.nbytes <= _FEW_BYTES:
             values = got.download(dtype, count=spec.elements)[indices]
@@ -152,10 +153,11 @@ def with_picks(problem: Problem, seed: int) -> tuple[Mapping[str, Array], dict[s
 
 
 def verify_unordered(
-    problem: Problem, spec: ArraySpec, got: DeviceBuffer, expected: Expected
+    problem: Problem, spec: ArraySpec, buffers: Mapping[str, DeviceBuffer], expected: Expected
 ) -> Verification:
     """Hold an output whose elements have no order against its reference, on the host."""
-    values = got.download(numpy_dtype(spec.dtype), count=spec.elements)
+    wanted = [spec, *map(problem.array, problem.checks[spec.name].together)]
+    values, *keys = (buffers[one.name].download(numpy_dtype(one.dtype), count=one.elements) for one in wanted)
     bound = problem.bound(spec.name)
-    compared, detail = compare_unordered(spec, values, expected, bound)
+    compared, detail = compare_unordered(spec, values, expected, bound, keys=keys)
     return verification_of(spec, bound, compared, detail)

@@ -36,7 +36,7 @@ class References:
 
         If not `whole`, only the elements that were written are looked at.
         """
-        return worst([self._verify(spec, buffers[spec.name], whole) for spec in self.problem.outputs])
+        return worst([self._verify(spec, buffers, whole) for spec in self.problem.outputs])
 
     def expected(self, output: str, element: int, *, whole: bool) -> Any:
         """What one element of an output must be; `whole` as for `verify`, whose reference it then is."""
@@ -56,7 +56,8 @@ class References:
                 else values.astype(numpy_dtype(spec.dtype))
             )
 
-    def _verify(self, spec: ArraySpec, buffer: Buffer, whole: bool) -> Verification:
+    def _verify(self, spec: ArraySpec, buffers: Mapping[str, Buffer], whole: bool) -> Verification:
+        buffer, check = buffers[spec.name], self.problem.checks[spec.name]
         written = buffer.written_mask()
         indices = np.arange(spec.elements) if whole else np.flatnonzero(written)
         bound = self.problem.bound(spec.name)
@@ -64,10 +65,17 @@ class References:
             return Verification(
                 None, None, bound.relative, 0, detail=f"the sampled blocks wrote nothing to {spec.name}"
             )
-        if self.problem.checks[spec.name].unordered:
+        if check.unordered:
             missing = None if spec.is_read else ~written
             every = self._expected(spec, indices, whole=True)
-            compared, detail = compare_unordered(spec, buffer.array(), every, bound, missing)
+            compared, detail = compare_unordered(
+                spec,
+                buffer.array(),
+                every,
+                bound,
+                missing,
+                [buffers[name].array() for name in check.together],
+            )
             return verification_of(spec, bound, compared, detail)
         expected = self._expected(spec, indices, whole)
         got = buffer.array() if whole else buffer.array()[indices]
