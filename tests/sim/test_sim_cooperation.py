@@ -23,7 +23,7 @@ pytestmark = pytest.mark.deep
 
 CARD = load_card("h200")
 #: Tiles of 128x256, two of which make a row of the first two problems.
-TILE = {"BM": 128, "TM": 8, "TN": 16}
+TILE = {"ROWS": 128, "TM": 8, "TN": 16}
 #: Every tile is several blocks' work, but for the last one of the second: rows and columns are left over.
 SHARED, RAGGED = Gemm(256, 512, 128), Gemm(200, 300, 100)
 #: Four tiles to each block and more: most are one block's own.
