@@ -4,6 +4,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits
@@ -79,8 +80,7 @@ class Signals:
         return self._known.of(key, lambda: Signal(next_serial(), lanes.copy(), phase, copy))
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One logged access.
 
     `changed` is, of a write, whether each lane found another value than it wrote.
