@@ -44,13 +44,6 @@ def compile_cache(tmp_path_factory):
         os.environ["GPUPROF_CACHE_DIR"] = previous
 
 
-#: Files whose tests share what takes long to make: one process runs each of them.
-TOGETHER = {
-    *("test_cli.py", "test_explaining_process.py", "test_instruction_counts.py", "test_paths.py"),
-    *("test_sim_choose.py", "test_sim_moves.py", "test_streams.py", "test_tune_command.py"),
-}
-
-
 #: What pyproject.toml has `-m` be.
 QUICK = "not deep"
 
@@ -82,9 +75,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Where tests are spread by groups, say the groups.
+    """Where tests are spread by groups, a file is one: its tests share what takes long to make.
 
-    The marks that xdist reads for them have no effect under pytest 9.2, which makes a test's id anew.
+    The marks that xdist reads for groups have no effect under pytest 9.2, which makes a test's id anew.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -92,9 +85,7 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             path = Path(nodeid.partition("::")[0])
             # They share one device, whose times another test beside them would change; or one browser.
-            if path.parent.name in ("gpu", "browser"):
-                return path.parent.name
-            return path.name if path.name in TOGETHER else nodeid
+            return path.parent.name if path.parent.name in ("gpu", "browser") else str(path)
 
     return Groups(config, log) if config.getoption("dist") == "loadgroup" else None
 

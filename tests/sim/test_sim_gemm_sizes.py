@@ -23,9 +23,7 @@ CASES = [
     ("streamk_fit", (130, 132, 68), {"SCALE_FIRST": 0, "ROWS": 64}),
     ("streamk_fit", (261, 60, 100), {}),
     ("packed", (65, 67, 69), {}),
-    ("packed", (64, 66, 36), {}),
     ("packed", (1, 1, 1), {}),
-    ("realigned", (97, 133, 33), {}),
     ("realigned", (4, 5, 7), {}),
     ("realigned", (129, 66, 50), {}),
     ("realigned", (131, 260, 67), {}),
@@ -33,12 +31,10 @@ CASES = [
     ("bulk_8x16", (261, 516, 20), {"PANEL": 2}),
     ("few_rows", (1, 133, 517), {}),
     ("few_rows", (3, 132, 1037), {"CLUSTER": 8}),
-    ("few_rows", (13, 260, 36), {"CLUSTER": 2}),
     ("splitk", (33, 67, 69), {}),
     ("splitk_8x32", (9, 35, 131), {}),
     ("splitk_16x32", (17, 36, 68), {}),
     ("splitk_fit", (45, 131, 65), {}),
-    ("splitk_fit", (130, 68, 132), {}),
     ("splitk_fit", (45, 67, 259), {"WAYS": 2}),
     ("splitk_fit", (25, 131, 390), {"TM": 6, "WAYS": 3}),
     ("splitk_16x32", (17, 33, 520), {}),
@@ -55,8 +51,7 @@ CASES = [
 ]
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [
-    ("streamk", (97, 132, 196), {}),
-    ("streamk", (193, 516, 100), {}),
+    ("streamk", (193, 260, 100), {}),
     ("streamk_fit", (132, 100, 300), {"SCALE_FIRST": 0}),
     ("streamk_fit", (132, 100, 300), {}),
     ("packed", (97, 133, 197), {}),

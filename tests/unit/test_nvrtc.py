@@ -50,19 +50,19 @@ def compile_shipped(kernel, arch, dtype="f32"):
 #: Only a kernel that bounds its registers comes near to a spill; for the others the least card does.
 #: The GEMM ladder is compiled for sm_86 by the command line's tests, whose machine code is that of sm_89 too,
 #: and for sm_90 where its figures are held against its headers: neither spills there.
-#: The two between the ends take turns, but where a kernel needs what the last one lacks.
-ENDS, BETWEEN = ("sm_75", "sm_120"), ("sm_80", "sm_100")
+#: The rest take turns, but where a kernel needs what the first two lack.
+IN_TURN = ("sm_75", "sm_80", "sm_100", "sm_120")
 
 
 def archs_of(index, kernel):
     """What the kernel of a place in the ladders is compiled for."""
     if "__launch_bounds__" not in kernel.source:
-        return ENDS[:1]
-    return *ENDS, "sm_90", BETWEEN[index % 2 or "cp.async.bulk" in kernel.source]
+        return IN_TURN[:1]
+    return "sm_90", IN_TURN[index % 2 + 2 if "cp.async" in kernel.source else index % 4]
 
 
 def programs():
-    """Each kernel, architecture and type that is compiled: doubles, which need the most registers, at two."""
+    """Each kernel, architecture and type that is compiled: doubles, which need the most registers, too."""
     for index, kernel in enumerate(SHIPPED):
         for arch in archs_of(index, kernel):
             first, *others = kernel.dtypes
