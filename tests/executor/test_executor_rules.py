@@ -18,9 +18,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from each import each
 from executor_harness import compile_cuda
 
 from gpuprof.backends.sim.launching import check_launch
+from gpuprof.counters import COUNTERS
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.executor import (
@@ -28,6 +30,7 @@ from gpuprof.executor import (
     FaultKind,
     GlobalMemory,
     KernelFault,
+    LaunchResult,
     UnsupportedInstruction,
     launch,
     load_program,
@@ -66,6 +69,7 @@ class Found:
     kind: str = ""
     text: str = ""
     out: np.ndarray | None = None
+    result: LaunchResult | None = None
 
 
 @functools.cache
@@ -102,11 +106,11 @@ def found(name: str) -> Found:
     try:
         refuse(case)
         try:
-            return Found("ok", out=executed(case, follow_undefined=False))
+            return executed(case, follow_undefined=False)
         except KernelFault as fault:
             if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE):
                 raise
-            return Found("ok", out=executed(case, follow_undefined=True))
+            return executed(case, follow_undefined=True)
     except KernelFault as fault:
         return Found("fault", fault.kind, str(fault))
     except UnsupportedInstruction as why:
@@ -124,8 +128,8 @@ def refuse(case: Case) -> None:
         check_launch(CARD, case.kernel, OneLaunch(case.kernel, (), *shape), resources(case.file)[case.kernel])
 
 
-def executed(case: Case, *, follow_undefined: bool) -> np.ndarray:
-    """Return what a case leaves."""
+def executed(case: Case, *, follow_undefined: bool) -> Found:
+    """Return what a case leaves and counts."""
     shared, texts = modules(case.file)
     memory = GlobalMemory()
     out = memory.allocate(np.full(case.count * case.dtype.itemsize, POISON, np.uint8), "out")
@@ -133,7 +137,7 @@ def executed(case: Case, *, follow_undefined: bool) -> np.ndarray:
         memory.allocate(np.frombuffer(content, np.uint8).copy(), f"input {number}")
         for number, content in enumerate(case.inputs)
     ]
-    launch(
+    result = launch(
         load_program(
             shared + texts[case.kernel], case.kernel, observer=Definedness() if follow_undefined else None
         ),
@@ -145,7 +149,7 @@ def executed(case: Case, *, follow_undefined: bool) -> np.ndarray:
         instruction_budget=BUDGET,
         cooperative=case.cooperative,
     )
-    return out.array().view(case.dtype)
+    return Found("ok", out=out.array().view(case.dtype), result=result)
 
 
 def distance(case: Case, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
@@ -277,6 +281,50 @@ def test_the_executor_says_what_the_isa_states_and_cards_answered(file):
         unasked += [f"{card}: {name}" for name in of_file.keys() - fit.keys()]
     if unasked:
         pytest.skip(f"asked anew must be {', '.join(sorted(unasked))}: see benchmarks/card_answers.py")
+
+
+#: The executor's counters, by the metrics that they stand for.
+COUNTED = {
+    metric: row.name
+    for row in COUNTERS.values()
+    if row.executor
+    for metric in row.metrics
+    if metric.endswith(".sum")
+}
+#: Of kernels that also copy asynchronously, these metrics count the copies too.
+PLAIN_ONLY = {
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+}
+#: What the L1 cache does not count by addresses, as the other metric of the same counter is: it serves each
+#: lane of such a load a sector of its own.
+NOT_BY_ADDRESS = {("load_mmio_relaxed_sys_global", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum")}
+
+
+def counted_by_cards() -> list[tuple[str, dict]]:
+    """Every counted case that a card answered as it stands, with its counts."""
+    return [
+        (name, answer["counters"])
+        for told in ANSWERS.values()
+        for name, case in cases().items()
+        if (answer := told["answers"].get(name)) and answer["key"] == case.key and "counters" in answer
+    ]
+
+
+@each(case=counted_by_cards())
+def test_accesses_cost_what_cards_counted(case):
+    name, told = case
+    result = found(name).result
+    shown = set(COUNTED.values()) - result.hidden.keys()
+    copies = bool(result.counters["async_copy_shared_wavefronts"])
+    compared = {
+        metric: (result.counters[COUNTED[metric]], value)
+        for metric, value in told.items()
+        if COUNTED.get(metric) in shown and not (copies and metric in PLAIN_ONLY)
+        if (name, metric) not in NOT_BY_ADDRESS
+    }
+    assert len(compared) >= 4
+    assert not {metric: pair for metric, pair in compared.items() if pair[0] != pair[1]}
 
 
 def test_every_kernel_has_a_case_and_every_case_a_kernel():
