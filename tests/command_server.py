@@ -26,15 +26,21 @@ SAMPLE = Path(__file__).parents[1] / "samples" / "transpose-h200.json"
 
 
 class CommandServer:
-    """A process that has loaded gpuprof, and becomes a command line of it as often as asked."""
+    """A process that has loaded gpuprof, and becomes a command line of it as often as asked.
 
-    def __init__(self) -> None:
+    Args:
+        python_path: What is found before all other modules, as a `sitecustomize`; nothing if empty.
+    """
+
+    def __init__(self, python_path: str = "") -> None:
         self._socket, theirs = socket.socketpair()
+        told = {"PYTHONPATH": python_path} if python_path else {}
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, **told},
                 start_new_session=True,
             )
 
@@ -73,9 +79,9 @@ class CommandServer:
 
 
 @functools.cache
-def command_server() -> CommandServer:
+def command_server(python_path: str = "") -> CommandServer:
     """The one of this process, which ends with it."""
-    server = CommandServer()
+    server = CommandServer(python_path)
     atexit.register(server.close)
     return server
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,7 @@ from gpuprof.cubin_file import kernels_in
 from gpuprof.cuda_source.functions import kernel_functions, split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
-from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of, make_program
+from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of
 from gpuprof.toolchain.signature import BlockLimits, Parameter, block_limits_of, parameters_of, untyped
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -148,18 +148,6 @@ def compiler_options(
         *(f"-D{name}={value}" for name, value in defines),
         *extra,
     )
-
-
-def compile_source(
-    source: str,
-    file_name: str,
-    entry: str,
-    options: Sequence[str],
-    headers: Mapping[str, str] | None = None,
-) -> CompiledKernel:
-    """Compile one source file for one of its kernels; see `compile_entries`."""
-    program = make_program(source, headers or {}, options, nvrtc_version()[0])
-    return compile_entries(program, file_name, (entry,))[0]
 
 
 def compile_entries(

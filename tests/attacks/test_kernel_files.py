@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compile_support import compile_source
 from hurried_clock import soon
 
 from gpuprof.cuda_source.confined import confined
@@ -16,7 +17,7 @@ from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.compiler_options import joined
 from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.toolchain.complaints import without_foreign_lines
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.nvrtc_program import make_program
 
 HEADER = """/*gpuprof

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compile_support import compile_source
 
 import gpuprof.executor
 from gpuprof.executor import (
@@ -22,7 +23,7 @@ from gpuprof.executor import (
     load_program,
 )
 from gpuprof.executor.grid_launch import combined
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 SOURCE = """extern "C" __global__ void twice(float *values, int n)
 {

@@ -107,9 +107,11 @@ def test_what_shared_memory_and_the_l2_cache_hold_gains_nothing(backend, name):
 
 def test_scribbling_reaches_the_shared_memory_of_every_sm(backend):
     """One block for each SM: what one leaves there is gone, wherever the next launch looks."""
+    from compile_support import compile_source
+
     from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, LoadedModule
     from gpuprof.backends.gpu.launch_checks import KeptSharedMemory
-    from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+    from gpuprof.toolchain.nvrtc import compiler_options
 
     source = """
     extern "C" __global__ void marks(unsigned *found, int words, int leaves)

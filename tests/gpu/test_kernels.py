@@ -8,6 +8,7 @@ import pytest
 from problem_support import Transpose, ladder, problem_for, shipped_kernels
 
 from gpuprof.backends.gpu.context import LoadedModule
+from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import shipped_ladder
@@ -122,7 +123,9 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
             function = module.function(compiled.entry)
             threads = one.block[0] * one.block[1] * one.block[2]
             function.reserve_shared(one.dynamic_shared_bytes, compiled.static_shared_bytes, 0)
-            expected = function.active_blocks_per_sm(threads, one.dynamic_shared_bytes)
+            shared = one.dynamic_shared_bytes
+            asked = driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(function._handle, threads, shared)
+            expected = call("asking for the occupancy", asked)
             module.unload()
             occupancy = theoretical_occupancy(
                 backend.device,

@@ -3,8 +3,6 @@
 """`--resume` with `--ncu`, on an emulated GPU and with a stand-in for ncu: nothing is profiled twice."""
 
 import json
-import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,9 +39,10 @@ class Runs:
 
     def __call__(self, plan, *options):
         """A run; cases are numbered from 0."""
-        environment = {"PYTHONPATH": os.pathsep.join((str(SITE), *sys.path))}
-        environment["GPUPROF_NCU"] = install(self.folder / "bin", plan)
-        process = unit_support.gpuprof(*WHAT, *QUICK, *options, cwd=self.folder, environment=environment)
+        environment = {"GPUPROF_NCU": install(self.folder / "bin", plan)}
+        process = unit_support.gpuprof(
+            *(*WHAT, *QUICK, *options), cwd=self.folder, environment=environment, site=str(SITE)
+        )
         assert "Traceback" not in process.stderr, process.stderr
         return process
 

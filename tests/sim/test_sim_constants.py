@@ -7,6 +7,7 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+from compile_support import compile_source
 
 from gpuprof.backends.gpu import constant_meter
 from gpuprof.backends.gpu.constant_meter import ConstantMeter, entries_for, source
@@ -15,7 +16,7 @@ from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import GlobalMemory, load_program
 from gpuprof.executor import launch as execute
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 pytestmark = pytest.mark.deep
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from compile_support import compile_source
 from problem_support import Gemm, Transpose, problem_id
 
 from gpuprof.backends.gpu.device_code import device_macros, device_source
@@ -14,7 +15,7 @@ from gpuprof.executor import launch as execute
 from gpuprof.problems.behaviour import HostReal, Initial, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, largest, rounded
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 pytestmark = pytest.mark.deep
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from compile_support import compile_source
 from problem_support import Gemm, Transpose
 from unit_support import DEVICE, parse_kernel
 
@@ -14,7 +15,7 @@ from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_argume
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import configure
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.signature import declared_parameters, parameters_of
 
 HEADER = """/*gpuprof

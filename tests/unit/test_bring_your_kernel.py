@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from compile_support import compile_source
 from unit_support import gpuprof
 
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 pytestmark = pytest.mark.deep
 PAGE = (Path(__file__).parents[2] / "docs" / "bring-your-kernel.md").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from compile_support import compile_source
 from problem_support import measured
 
 import gpuprof
@@ -17,7 +18,7 @@ from gpuprof.kernels.paths import ladder_of
 from gpuprof.problems.problem import Problem
 from gpuprof.toolchain import assembling
 from gpuprof.toolchain.assembling import check_target, found_ptxas, load_cubin, load_ptx
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 HEADER = """
 operation = "scale_rows"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.deep
 FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
 
 
-@pytest.mark.parametrize(("kind", "count"), [("--commands", 30), ("--files", 30)])
+@pytest.mark.parametrize(("kind", "count"), [("--commands", 12), ("--files", 12)])
 def test_nothing_random_is_a_traceback_or_a_hang(kind, count, tmp_path):
     ended = subprocess.run(
         [sys.executable, str(FUZZ), kind, str(count), "--seed", "0"],

@@ -71,7 +71,7 @@ def import_counters(run):
 # Values.
 
 FEW = settings(max_examples=6, suppress_health_check=list(HealthCheck), deadline=None)
-SOME = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+SOME = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 
 
 @FEW

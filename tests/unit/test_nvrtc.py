@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
 import pytest
+from compile_support import compile_source
 from problem_support import ladder, problem_for
 from unit_support import DEVICE
 
@@ -22,7 +23,6 @@ from gpuprof.toolchain.cache import cache_directory, compile_entries_cached
 from gpuprof.toolchain.nvrtc import (
     architecture_of,
     compile_entries,
-    compile_source,
     compiler_options,
     nvrtc_version,
     supported_archs,

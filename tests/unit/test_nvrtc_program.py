@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from compile_support import compile_source
 
 from gpuprof.commands import doctor
 from gpuprof.errors import CompileError
@@ -14,7 +15,6 @@ from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
 from gpuprof.toolchain.host_headers import GIVEN_NAMES, HOST_HEADERS
 from gpuprof.toolchain.nvrtc import (
     architecture_of,
-    compile_source,
     compiler_options,
     nvrtc_version,
     target_of,

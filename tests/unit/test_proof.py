@@ -6,13 +6,14 @@ import random
 from contextlib import contextmanager
 
 import pytest
+from compile_support import compile_source
 
 from gpuprof.backends.gpu.loaded_case import refuse_grids_of_its_own, used_variables
 from gpuprof.backends.gpu.proof import verify_again, verify_first
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseFailure
 from gpuprof.results import Verification
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 ELEMENTS = 64
 RIGHT = Verification(0.0, 0.0, 0.0, ELEMENTS)

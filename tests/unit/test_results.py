@@ -211,7 +211,7 @@ def test_text_that_is_no_json_is_refused_with_its_place(tmp_path, damaged):
 
 @pytest.mark.deep
 def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_path):
-    run = dataclasses.replace(run, cases=run.cases[:4])
+    run = dataclasses.replace(run, cases=run.cases[:2])
     text = dumps(run)
     path = tmp_path / "r.json"
     begin = text.index('"cases": [') + len('"cases": [')
@@ -219,13 +219,13 @@ def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_
     closed = [
         place for end in re.finditer(r"[\]}],?\n {0,6}\S", text[begin:-3]) for place in range(*end.span())
     ]
-    for end in (*range(begin, len(text) - 3, 101), *(begin + place for place in closed), len(text) - 3):
+    for end in (*range(begin, len(text) - 3, 211), *(begin + place for place in closed), len(text) - 3):
         path.write_text(text[:end])
         found = read_run(path)
         assert found.cases == run.cases[: len(found.cases)]
         assert not found.complete
         seen.add(len(found.cases))
-    assert seen == {0, 1, 2, 3, 4}
+    assert seen == {0, 1, 2}
 
 
 @pytest.mark.parametrize("device", ["/dev/full", "/dev/zero"])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from compile_support import compile_source
 
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
@@ -17,7 +18,7 @@ from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
 from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
 END = Step(StepKind.END)

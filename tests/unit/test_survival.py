@@ -27,8 +27,13 @@ pytestmark = pytest.mark.deep
 KILLS = int(os.environ.get("GPUPROF_KILLS", "1"))
 
 
+#: The signals that ask a run to end differ in their status alone, which tests of signals see.
 @pytest.mark.parametrize(
-    "kind", [*survival.KINDS, "a removed folder", "a damaged cache", "a second run in the folder"]
+    "kind",
+    [
+        *("SIGTERM", "SIGKILL", "SIGKILL of a worker"),
+        *("a removed folder", "a damaged cache", "a second run in the folder"),
+    ],
 )
 def test_killed_run_loses_nothing_and_goes_on(tmp_path, kind):
     for number in range(KILLS):

@@ -11,9 +11,10 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from compile_support import compile_source
 
 import gpuprof
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.triton_compiler import JitCall, compile_calls
 
 #: `scale` is a constant where it is 1, as Triton has it; two hidden pointers follow, the first of scratch.

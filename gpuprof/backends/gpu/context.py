@@ -201,12 +201,6 @@ class LoadedFunction:
                 over_limit=True,
             ) from error
 
-    def active_blocks_per_sm(self, threads: int, dynamic_bytes: int) -> int:
-        """Blocks of this kernel that the driver would keep resident on one SM."""
-        api = driver()
-        query = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(self._handle, threads, dynamic_bytes)
-        return int(call("asking for the occupancy", query))
-
     def launch(
         self,
         grid: Extent,
