@@ -79,6 +79,20 @@ def test_registers_within_a_basic_block_survive_others_that_run_it_meanwhile():
     assert found == [(votes[t // 32] + 7 * t % 5) % 2**32 for t in range(64)]
 
 
+def test_lanes_that_a_guard_keeps_away_go_on_while_the_others_wait():
+    """Odd lanes vote with lane 0, which their guard leaves out and which comes to a vote of its own later."""
+    found = results("""unsigned d = 5;
+    asm volatile("{ .reg .pred p, q; and.b32 %0, %1, 1; setp.ne.u32 p, %0, 0; setp.gt.u32 q, %1, 8;"
+                 "mov.u32 %0, 7; @p vote.sync.ballot.b32 %0, q, 0xaaaaaaab; add.u32 %0, %0, 1; }"
+                 : "=&r"(d) : "r"(t % 32));
+    if (t % 32 == 0)
+        asm volatile("{ .reg .pred q; setp.eq.u32 q, %1, 0; vote.sync.ballot.b32 %0, q, 0xaaaaaaab; }"
+                     : "=r"(d) : "r"(t % 32));
+    out[t] = d;""")
+    vote = 0xAAAAAAAA & ~0x1FF | 1
+    assert found == [vote, *([vote + 1, 8] * 16)[:31]] * 2
+
+
 def test_operations_of_different_kinds_never_meet():
     source = f"""extern "C" __global__ void k(unsigned *out) {{
     unsigned d = 0;
