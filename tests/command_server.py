@@ -37,7 +37,7 @@ class CommandServer:
         told = {"PYTHONPATH": python_path} if python_path else {}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, __file__, str(theirs.fileno()), *(["site"] if python_path else [])],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **told},
@@ -95,14 +95,14 @@ class _ForkedWorker(subprocess.Popen):
         sys.stderr.flush()
         self.pid = os.fork()
         if not self.pid:
-            _be_a_worker((stdin, stdout, stderr), env, args[-1])
+            _be_a_worker((stdin, stdout, stderr), env, args[3:])
         self._child_created = True
         for file in (stdin, stdout, stderr):
             os.close(file)
 
 
-def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], parent: str) -> None:
-    """Do what `python -m gpuprof.measure.worker PARENT` does, and end."""
+def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], arguments: Sequence[str]) -> None:
+    """Do what `python -m gpuprof.measure.worker PARENT [GPU …]` does, and end."""
     from gpuprof.measure import worker
 
     status = 1
@@ -115,7 +115,7 @@ def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], parent: s
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
         os.environ.clear()
         os.environ.update(environment)
-        sys.argv = ["gpuprof", parent]
+        sys.argv = ["gpuprof", *arguments]
         worker.main()
         status = 0
     except SystemExit as ended:
@@ -135,11 +135,11 @@ def _fork_workers() -> None:
 
     start = starting.worker_process
 
-    def forked():
+    def forked(*gpus):
         if threading.active_count() > 1:
-            return start()
+            return start(*gpus)
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        command = [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())]
+        command = [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid()), *gpus]
         return _ForkedWorker(command, text=True, encoding="utf-8", env=starting.child_environment(), **pipes)
 
     starting.worker_process = forked
@@ -147,7 +147,8 @@ def _fork_workers() -> None:
 
 def _load() -> None:
     """Load what commands and their workers import and read once, by commands that touch most of it."""
-    import cuda.bindings.nvrtc  # noqa: F401 - for those that compile
+    if sys.argv[2:] != ["site"]:  # whose driver is loaded with it, and reads the environment then
+        import cuda.bindings.nvrtc  # noqa: F401 - for those that compile
 
     import gpuprof.backends.sim.backend
     import gpuprof.commands.profile

@@ -126,6 +126,7 @@ class EmulatedDriver:
         self._attributes = bindings.CUdevice_attribute
         self._bindings = bindings
         self._device = load_card(CARD)
+        self._gpus = [Gpu(number) for number in range(int(os.environ.get("EMULATED_GPUS", "1")))]
         self._gpu = None
         self._ptx = {}
         self._programs = {}
@@ -133,11 +134,6 @@ class EmulatedDriver:
         self._pinned = []
         self._loaded = set()
         self._modules = 0
-        self._begin()
-
-    def _begin(self):
-        """Be as the environment says; a process may have loaded the bindings before it was told."""
-        self._gpus = [Gpu(number) for number in range(int(os.environ.get("EMULATED_GPUS", "1")))]
         self._eager = os.environ.get("CUDA_MODULE_LOADING") == "EAGER"
         self._blocking = os.environ.get("EMULATED_BLOCKING", "")
         died, _, at = os.environ.get("EMULATED_DEATH", "-1:0").partition(":")
@@ -197,8 +193,6 @@ class EmulatedDriver:
     # Devices and contexts.
 
     def cuInit(self, flags):
-        if self._gpu is None:
-            self._begin()
         return (self._results.CUDA_SUCCESS,)
 
     def cuDriverGetVersion(self):
