@@ -63,7 +63,7 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
 
 
 def _ladder_section(ladder: Ladder) -> Section:
-    """A line a kernel, and where the studies were published."""
+    """A line a kernel, with the first of its other names, and where the studies were published."""
     table = Table(_KERNEL_COLUMNS, tuple(_row(kernel) for kernel in ladder.kernels))
     notes = [Sentence("* any block with --block", tone="muted")]
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
@@ -76,7 +76,7 @@ def _row(kernel: Kernel) -> Row:
     block = format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else "")
     texts = (
         kernel.id,
-        ", ".join(kernel.aliases) or "-",
+        next(iter(kernel.aliases), "-"),
         kernel.study.name or "-",
         "varies" if kernel.choices else block,
         "/".join(kernel.dtypes) or "varies",

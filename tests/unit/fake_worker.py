@@ -116,7 +116,7 @@ def take_the_workers_place(patch=setattr):
     """Make gpuprof start this file where it would start its worker."""
 
     def start(command, **options):
-        assert command[1:] == ["-m", "gpuprof.measure.worker", str(os.getpid())]
+        assert command[1:4] == ["-m", "gpuprof.measure.worker", str(os.getpid())]
         return subprocess.Popen([command[0], __file__], **options)
 
     patch(starting, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
