@@ -7,9 +7,10 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from compile_support import compile_source
 
 import gpuprof
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.nvrtc import compiler_options
 
 SOURCE = """extern "C" __global__ void __launch_bounds__(THREADS) scaled(float *x, float *y, float a, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -97,7 +97,7 @@ def test_ceiling_with_checks(tmp_path):
     [
         ("", '[ceiling]\ny = "x"\nequal = true', "ceiling has checks for kernels that no option calls a"),
         (OPTIONS, '[ceiling]\ny = "z"\nequal = true', "ceiling.y.value uses 'z'; known are n, x"),
-        (OPTIONS, '[ceiling]\nx = "x"', "ceiling.y.relative is missing"),
+        (OPTIONS, '[ceiling]\nx = "x"', "lacks ceiling.y.value"),
     ],
 )
 def test_faulty_checks_of_a_ceiling_are_refused(tmp_path, options, ceiling, words):
