@@ -78,6 +78,38 @@ def test_a_call_with_arrays_of_its_own_is_explained_with_these(monkeypatch):
     assert case.explanation.offset == 4 * 999
 
 
+UNORDERED = """/*gpuprof
+operation = "doubled"
+dimensions = ["n"]
+arguments = ["x", "y", "n"]
+[arrays]
+x = { shape = ["n"] }
+y = { shape = ["n"], role = "out" }
+[work]
+bytes = "8 * n"
+[check]
+y = { value = "2 * x", equal = true, unordered = true }
+[launch]
+block = [64]
+grid = ["cdiv(n, block_x)"]
+*/
+extern "C" __global__ void doubled(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[n - 1 - i] = FACTOR * x[i];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("factor", "why"),
+    [(3, "The executor cannot tell why: it finds the results wrong, too"), (2, "nothing wrong")],
+)
+def test_results_without_an_order_tell_no_store(tmp_path, explained, factor, why):
+    (tmp_path / "doubled.cu").write_text(UNORDERED.replace("FACTOR", str(factor)))
+    found, why_not = explained(ladder_of([tmp_path / "doubled.cu"]), "doubled", (100,), "wrong")
+    assert found is None
+    assert why in why_not
+
+
 @pytest.fixture
 def row():
     """A case and what a device said of it."""
