@@ -13,8 +13,6 @@ from gpuprof.results import Direction, Measurement, Run
 
 #: A figure that moves by no more than this share of what it was stays.
 STAYS = 0.02
-
-
 #: Counts in which the executor goes first, because hardware adds the conflicts between instructions.
 _CONFLICTS_OF = {"shared_load_bank_conflicts": "load", "shared_store_bank_conflicts": "store"}
 

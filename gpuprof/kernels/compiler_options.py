@@ -11,14 +11,8 @@ import re
 from collections.abc import Sequence
 
 _NAME = r"[A-Za-z_]\w*"
-
-
 _BOOL = "=(?:true|false)"
-
-
 _NUMBERS = r"=\d{1,6}(?:,\d{1,6}){0,99}"
-
-
 #: Long names, behind one dash or two, by what may follow.
 _LONG = {
     "": (
@@ -38,8 +32,6 @@ _LONG = {
     "=inline": ("optimization-info", "opt-info"),
     "=reorder": ("Werror", "warning-as-error"),
 }
-
-
 _ALLOWED = re.compile(
     "|".join(
         (
@@ -51,15 +43,11 @@ _ALLOWED = re.compile(
     ),
     re.ASCII,
 )
-
-
 #: Those whose value may be the next entry of the list, and what joins the two.
 _SEPARATE = {
     **dict.fromkeys(("-D", "-U"), ""),
     **dict.fromkeys(("--define-macro", "--undefine-macro", "--maxrregcount", "-maxrregcount"), "="),
 }
-
-
 #: For the message: what the allowed ones are for.
 ALLOWED_TEXT = (
     "A header may set macros (-D, -U), mathematics (--use_fast_math, --ftz, --prec-div, --prec-sqrt, --fmad),"

@@ -12,8 +12,6 @@ from gpuprof.cuda_source.masking import DIRECTIVE, line_of, masked
 
 #: Words that a declaration of an integer begins with, in front of its name.
 _INTEGER = r"(?:int|unsigned|long|short|char|bool|auto|size_t|u?int(?:8|16|32|64)?(?:_t)?|uint)"
-
-
 _DECLARED = re.compile(rf"\b{_INTEGER}\s+(?:const\s+)?(?P<name>\w+)\s*[=,;)({{\[]")
 
 

@@ -29,11 +29,7 @@ from gpuprof.results import BackendName, Measurement
 
 #: The longest that one explanation may take, and how long before that its worker ends the search by itself.
 MOST_SECONDS = 20.0
-
-
 _MARGIN_S = 2.0
-
-
 TURNED_OFF = "explaining was turned off"
 
 

@@ -352,16 +352,8 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
     )
     for name in check.together:
         other = operation.arrays.get(name)
-        if (
-            not check.unordered
-            or other is None
-            or other.role == "in"
-            or (len(array.shape), other.shape)
-            != (
-                1,
-                array.shape,
-            )
-        ):
+        beside = other is not None and other.role != "in" and other.shape == array.shape
+        if not (check.unordered and beside and len(array.shape) == 1):
             raise reader.error("together", f"names {name!r}, no output of the same one dimension")
     if check.unordered and (check.magnitude or operation.coded):
         raise reader.error("unordered", "leaves no room for magnitude, nor for code of gpuprof's own")
