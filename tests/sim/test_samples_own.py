@@ -17,7 +17,7 @@ pytestmark = pytest.mark.deep
 
 ROOT = Path(__file__).parent.parent.parent
 OWN = ROOT / "samples" / "own"
-PAGE = (ROOT / "docs" / "own-kernels.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
 #: Sizes of each sample: one that fits its tiles, where it has some, and one that fits nothing.
 SIZES = {
     "axpy_f16.cu": ["10001", "1", "4096"],

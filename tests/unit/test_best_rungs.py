@@ -44,7 +44,7 @@ def test_the_best_softmax_against_the_measured_copy():
 def test_every_example_is_told_of():
     files = sorted((ROOT / "samples" / "own").rglob("*.cu"))
     assert files
-    page = (ROOT / "docs" / "own-kernels.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     for file in files:
         told = file.name if file.parent.name == "own" else file.parent.name
         assert f"samples/own/{told}" in page
