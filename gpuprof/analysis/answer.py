@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of one ladder: who is fastest, by how much, what limits it, and what to do about that."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gpuprof.analysis import numbers
@@ -48,7 +48,7 @@ class Answer:
         shape: Of several blocks or parameters those that won; else empty.
         time_us: Cold median; where it is noisy, `noise` is its interval, as `±1.6 %`.
         alike: Kernels and references that the figures do not tell apart from it.
-        unknown: Kernels that have no such figure, so that one of them may be faster.
+        unknown: Why not, of each kernel that has no modelled time; one of them may be faster.
         cautions: What else to know before believing it: who is as fast, who has no result.
     """
 
@@ -67,7 +67,7 @@ class Answer:
     limiter: Limiter | None = None
     overhead: Overhead | None = None
     alike: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
     action: Action | None = None
     lead: str = ""
@@ -237,7 +237,11 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
         if other.case.ran != rung.case.ran
         and (too_near(model, other.case.model) if model and other.case.model else us <= least * _SAME_BOUND)
     )
-    without = tuple(other.kernel.id for other in usable if not other.case.model) if modelled else ()
+    without = {
+        other.kernel.id: other.case.model_reason or ""
+        for other in usable
+        if not other.case.model and (modelled or other.case.model_reason)
+    }
     cautions = []
     if alike:
         word = "too near to tell" if modelled else "the same bound"
@@ -248,7 +252,7 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
         limiter = f", {slowest.limiter.word}" if slowest.limiter and not modelled else ""
         cautions.append(f"{slowest.kernel.id} {time}{limiter}")
     if without:
-        cautions.append(f"not modelled: {listed(without, _MOST_NAMED)}")
+        cautions.append(f"not modelled: {listed([*without], _MOST_NAMED)}")
     return Answer(
         size=ladder.size.label,
         kind="modelled" if modelled else "bounded",

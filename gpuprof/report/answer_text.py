@@ -5,6 +5,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of, shape_of
@@ -107,8 +108,13 @@ def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
     """The answers; a table of them where no other one is shown."""
     answers = [(_heading(held, *one), answer_of(run, one[1])) for one in held[:_MOST_ANSWERS]]
     found = [answer_content(answer, heading, pending=pending) for heading, answer in answers]
-    if unknown := [f"{name} {heading}" for heading, answer in answers for name in answer.unknown]:
-        yield Sentence(f"Not modelled, so not ranked: {listed(unknown, _MOST_NAMED)}", CAUTION, "warning")
+    unknown: defaultdict[str, list[str]] = defaultdict(list)
+    for heading, answer in answers:
+        for name, reason in answer.unknown.items():
+            unknown[reason].append(f"{name} {heading}")
+    for reason, names in islice(unknown.items(), _MOST_CAUTIONS):
+        said = ": ".join(filter(None, ("Not modelled", listed(names, _MOST_NAMED), reason)))
+        yield Sentence(said, CAUTION, "warning")
     tiles = [item for item in found if isinstance(item, AnswerTile)]
     if len(held) in _MOST_KERNELS or not tiles:
         yield from found
@@ -149,7 +155,7 @@ def answer_content(answer: Answer, size: str, *, pending: bool = False) -> Answe
     if answer.model is not None:  # the lead says that it is modelled, and the table how far it may be off
         said = said.replace(answer.time, answer.short_time, 1)
     if answer.unknown:
-        facts.append(("not modelled", f"not modelled: {listed(answer.unknown, 2)}"))
+        facts.append(("not modelled", f"not modelled: {listed([*answer.unknown], 2)}"))
     if answer.alias:
         facts.append(("chosen by", answer.alias))
     return AnswerTile(

@@ -110,16 +110,19 @@ def test_an_answer_of_many_sizes_has_a_line_each_for_some(make: Callable[[], Run
     assert any(re.match(r"\d+ more sizes", line) for line in lines)
 
 
-def test_of_equal_bounds_answer_and_table_name_the_same_kernel() -> None:
+def test_of_equal_bounds_answer_and_table_name_the_same_kernel_and_why_no_time_is_modelled() -> None:
     run = sim_run()
     first = next(case for case in run.cases if not case.is_reference)
-    twins = [replace(first, kernel=name) for name in ("a_later", "naive")]
+    reason = "It reads a texture."
+    twins = [replace(first, kernel=name, model_reason=reason) for name in ("a_later", "naive")]
     kernels = {kernel.id: kernel for kernel in run.kernels}
     held = [replace(kernels["naive"], id="a_later", rung=99.0), kernels["naive"]]
     lines = answer(replace(run, cases=tuple(twins), kernels=tuple(held))).splitlines()
     head = next(number for number, line in enumerate(lines) if "at least" in line)
     lowest = next(line for line in lines if line.startswith("Lowest bound"))
     assert lines[head + 1].split()[0] == lowest.split()[3] == "naive"
+    size = lowest.split()[2]
+    assert f"! Not modelled: naive {size} and a_later {size}: {reason}" in lines
 
 
 def many_sizes(count: int) -> Run:
