@@ -555,7 +555,8 @@ class StreamingMultiprocessor:
 
     def _release(self, block: _Block, number: int, meeting: int = 0) -> None:
         arrived = block.arrived[number]
-        if len(arrived) < meeting or (not meeting and len(arrived) + block.ended < self._warps):
+        # Fewer than meet there go on when nobody else is left to come.
+        if len(arrived) < (meeting or self._warps) and len(arrived) + block.ended < self._warps:
             return
         for warp in arrived:
             warp.ready = warp.resumes

@@ -124,6 +124,10 @@ def test_who_comes_first_to_a_barrier_waits() -> None:
     assert spent(steps, "barrier") > 0
 
 
+def test_a_barrier_of_some_warps_lets_the_last_ones_go_when_nobody_else_can_come() -> None:
+    assert play([Step(StepKind.BARRIER, outstanding=4)] * 2, warps=6).ends
+
+
 def test_a_register_bank_gives_an_operand_a_cycle() -> None:
     # As patched machine code took on an H200: cycles of an instruction that reads so many of either bank.
     for reads, cycles in (
