@@ -125,7 +125,7 @@ def test_who_comes_first_to_a_barrier_waits() -> None:
 
 
 def test_a_barrier_of_some_warps_lets_the_last_ones_go_when_nobody_else_can_come() -> None:
-    assert play([Step(StepKind.BARRIER, outstanding=4)] * 2, warps=6).ends
+    assert play([Step(StepKind.BARRIER, sets=number, outstanding=4) for number in (1, 2)], warps=6).ends
 
 
 def test_a_register_bank_gives_an_operand_a_cycle() -> None:
