@@ -13,11 +13,11 @@ def main() -> None:
         from gpuprof import signals
 
         signals.install()
-        from gpuprof.machine import ONE_THREAD
+        from gpuprof.machine import ONE_THREAD, collect_rarely
         from gpuprof.measure.starting import start_for
 
+        collect_rarely()
         os.environ.update(ONE_THREAD | os.environ)
-
         start_for(sys.argv[1:])
         from gpuprof.cli import main as run_command_line
 

@@ -49,11 +49,11 @@ def _root(
     pass
 
 
-def _shipped(name: str, command: "Preprocessing") -> "Ladder":
+def _shipped(name: str, command: "Preprocessing", wanted: tuple[str, ...]) -> "Ladder":
     """A ladder that comes with gpuprof; what the preprocessor is told is for kernels beside it."""
     from gpuprof.kernels.catalog import shipped_ladder
 
-    return shipped_ladder(name)
+    return shipped_ladder(name, wanted)
 
 
 def _add_ladder_commands() -> None:
@@ -63,7 +63,7 @@ def _add_ladder_commands() -> None:
         app.command(name, cls=ConfiguredCommand)(command)
 
 
-def _ladder_of(paths: list[Path], command: "Preprocessing") -> "Ladder":
+def _ladder_of(paths: list[Path], command: "Preprocessing", wanted: tuple[str, ...]) -> "Ladder":
     from gpuprof.kernels.paths import ladder_of
 
     return ladder_of(paths, command=command)

@@ -154,7 +154,7 @@ def _open_ahead(operation: "Operation", given: Given) -> None:
 def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:
     """Measure as the options say; the exit status."""
     from gpuprof.commands.profile import profile
-    from gpuprof.commands.texts import preprocessing_of, selected
+    from gpuprof.commands.texts import named_kernels, preprocessing_of, selected
 
     select = given.select
     if shipped:
@@ -164,8 +164,9 @@ def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, 
     }
     gates = read_gates(given.gate.fail_on, with_base=False)
     command = preprocessing_of(select)
+    wanted = tuple(name for text in select.kernel or () for name, _ in named_kernels(text))
     request = selected(
-        find_ladder(**own, command=command),
+        find_ladder(**own, command=command, wanted=wanted),
         select,
         command,
         {name: value for name, value in scalars.items() if value is not None},

@@ -87,12 +87,12 @@ def choose_kernels(
     return [
         select(kernel, params, name)
         for text in texts
-        for name, params in _named_kernels(text)
+        for name, params in named_kernels(text)
         for kernel in find_kernels(ladder, name, command)
     ]
 
 
-def _named_kernels(text: str) -> list[tuple[str, dict[str, list[int]]]]:
+def named_kernels(text: str) -> list[tuple[str, dict[str, list[int]]]]:
     """Names with their parameters' values; a parameter belongs to the name before it."""
     found: list[tuple[str, dict[str, list[int]]]] = []
     for item in split_list(text, "--kernel", lower=False):

@@ -5,6 +5,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpuprof.cuda_source.masking import uncommented
 
@@ -31,6 +32,7 @@ class Includes:
         return tuple(dict.fromkeys((*self.quoted, *self.angled)))
 
 
+@lru_cache(maxsize=64)
 def included_names(text: str) -> Includes:
     """The names in a text's include directives, in order, each once."""
     code = uncommented(text)

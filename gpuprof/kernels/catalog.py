@@ -70,10 +70,29 @@ class Ladder:
 
 
 @cache
-def shipped_ladder(name: str) -> Ladder:
-    """The ladder of an operation that comes with gpuprof."""
-    shipped_operation(name)
-    return load_ladder(KERNEL_ROOT / name)
+def shipped_ladder(name: str, wanted: tuple[str, ...] = ()) -> Ladder:
+    """The ladder of an operation that comes with gpuprof, or its part that has these kernels."""
+    operation, folder = shipped_operation(name), KERNEL_ROOT / name
+    kernels = _found_by_name(folder, operation, wanted) if wanted else None
+    return load_ladder(folder) if kernels is None else Ladder(operation, in_order(kernels))
+
+
+def _found_by_name(folder: Path, operation: Operation, wanted: Iterable[str]) -> list[Kernel] | None:
+    """Kernels and those that they choose among, without reading other files; None where one is not found."""
+    studies = _load_studies(folder)
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.cu"))}
+    kernels: dict[str, Kernel] = {}
+    names = [*wanted]
+    for name in names:
+        if name not in kernels:
+            homes = [path for path in texts if path.stem == name]
+            for path in homes or [path for path, text in texts.items() if f'"{name}"' in text]:
+                for kernel in load_kernels(path, operation).kernels:
+                    kernels |= dict.fromkeys((kernel.id, *kernel.aliases), _cited(kernel, studies))
+        if name not in kernels:
+            return None
+        names += [choice.kernel for choice in kernels[name].choices if choice.kernel not in names]
+    return [*{kernel.id: kernel for kernel in kernels.values()}.values()]
 
 
 def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty: bool = False) -> Ladder:

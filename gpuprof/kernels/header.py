@@ -295,7 +295,7 @@ def _read_kernel(
         title=name,
         dtypes=() if choices else ("f32",),
         entry=""
-        if several
+        if several or "entry" in reader
         else built.default_entry(path.stem)
         if built
         else default_entry(source, path.stem, parameters),

@@ -13,6 +13,9 @@ from gpuprof.cuda_source.masking import DIRECTIVE, line_of, masked
 #: Words that a declaration of an integer begins with, in front of its name.
 _INTEGER = r"(?:int|unsigned|long|short|char|bool|auto|size_t|u?int(?:8|16|32|64)?(?:_t)?|uint)"
 _DECLARED = re.compile(rf"\b{_INTEGER}\s+(?:const\s+)?(?P<name>\w+)\s*[=,;)({{\[]")
+#: A macro's definition, and what stands in front of one that is a default.
+_DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_UNLESS = re.compile(r"(?:^[ \t]*#[ \t]*ifndef[ \t]+|!\s*defined\s*\(?\s*)(\w+)", re.MULTILINE)
 
 
 @lru_cache(maxsize=16)
@@ -22,11 +25,25 @@ def own_names(source: str) -> frozenset[str]:
     Such a name is not made a macro: `template <int BM>` could not be read, and `#define real float` wins.
     """
     code = masked(source)
-    defined = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", code, re.MULTILINE)
-    unless = re.findall(r"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*)(\w+)", code, re.MULTILINE)
     types = re.findall(r"\busing\s+(\w+)\s*=", code)
     types += re.findall(r"\btypedef\b[^;{}()]{0,200}?\b(\w+)\s*;", code)
-    return frozenset((*types, *(set(defined) - set(unless)))) | template_names(source)
+    defined, defaults = _macros(source)
+    return frozenset((*types, *(defined.keys() - defaults))) | template_names(source)
+
+
+@lru_cache(maxsize=16)
+def _macros(source: str) -> tuple[dict[str, int], frozenset[str]]:
+    """Every macro that a source defines, with the place of its first definition, and which are defaults."""
+    code = masked(source)
+    directives = "\n".join(match[0] for match in DIRECTIVE.finditer(code))
+    found = {match[1]: match.start() for match in reversed([*_DEFINED.finditer(code)])}
+    return found, frozenset(_UNLESS.findall(directives))
+
+
+@lru_cache(maxsize=16)
+def _declared(source: str) -> frozenset[str]:
+    plain, _ = without_template_lists(masked(source))
+    return frozenset(match["name"] for match in _DECLARED.finditer(plain)) - template_names(source)
 
 
 def clash(source: str, names: Iterable[str]) -> tuple[str, int] | None:
@@ -36,22 +53,13 @@ def clash(source: str, names: Iterable[str]) -> tuple[str, int] | None:
     between `#ifndef NAME` and `#endif` is a default, and fine.
     """
     code = masked(source)
-    plain, _ = without_template_lists(code)
-    # What a hundred names are looked for in is short.
-    directives = "\n".join(match[0] for match in DIRECTIVE.finditer(code))
-    declared = {match["name"] for match in _DECLARED.finditer(plain)}
-    templates = template_names(source)
+    defined, defaults = _macros(source)
     for name in names:
-        if re.search(
-            rf"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*){name}\b", directives, re.MULTILINE
-        ):
+        if name in defaults:
             continue
-        macro = rf"^[ \t]*#[ \t]*define[ \t]+{name}\b"
-        if re.search(macro, directives, re.MULTILINE):
-            found = re.search(macro, code, re.MULTILINE)
-        elif name in declared and name not in templates:
-            found = next((match for match in _DECLARED.finditer(code) if match["name"] == name), None)
-        else:
-            continue
-        return name, line_of(code, found.start()) if found else 1
+        if name in defined:
+            return name, line_of(code, defined[name])
+        if name in _declared(source):
+            places = (match.start() for match in _DECLARED.finditer(code) if match["name"] == name)
+            return name, line_of(code, next(places, 0))
     return None

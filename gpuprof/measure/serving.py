@@ -259,18 +259,9 @@ def _end_out_of_memory(error: Exception) -> None:
     os._exit(OUT_OF_MEMORY)
 
 
-def _collect_rarely() -> None:
-    """Look for garbage less often: decoded kernels are very many objects, and all of them stay.
-
-    Looking at them again and again takes a tenth of what executing them does.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
-
-
 def main(requests: Iterable[str]) -> None:
     """Answer requests on the process's own standard output."""
-    _collect_rarely()
+    gc.freeze()  # what is loaded stays
     # A kernel's printf and a library's chatter go to standard output too: keep them off the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

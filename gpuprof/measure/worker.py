@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from threading import Thread
 
 from gpuprof import signals
+from gpuprof.machine import collect_rarely
 
 
 def end_with_parent(parent: int) -> None:
@@ -33,10 +34,11 @@ def main() -> None:
     end_with_parent(int(sys.argv[1]))
     # Ctrl-C and its like are the parent's to handle: it ends the worker when it has saved what is there.
     signals.disregard()
-    for gpu in sys.argv[2:]:
-        Thread(target=_wake, args=(int(gpu),), daemon=True).start()
+    collect_rarely()
     first: SimpleQueue[str] = SimpleQueue()
     Thread(target=_receive_first, args=(first,), daemon=True).start()
+    for gpu in sys.argv[2:]:
+        _wake(int(gpu))
     from gpuprof.measure.serving import main as serve
 
     serve(itertools.chain(iter([first.get()]), sys.stdin))
@@ -53,9 +55,10 @@ def _receive_first(received: "SimpleQueue[str]") -> None:
 
 
 def _wake(ordinal: int) -> None:
+    """Open a device while code is loaded; what that itself takes is loaded first: all else waits for it."""
     from gpuprof.backends.gpu.waking import wake
 
-    wake(ordinal)
+    Thread(target=wake, args=(ordinal,), daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -55,6 +55,19 @@ def test_file_whose_name_is_no_identifier_needs_an_entry(tmp_path):
     assert named_kernel("gemm", path).entry == "mine"
 
 
+def test_a_kernel_that_is_named_is_found_without_reading_the_others():
+    for operation in shipped_names():
+        whole = shipped_ladder(operation)
+        for kernel in whole.kernels:
+            for name in (kernel.id, *kernel.aliases):
+                part = shipped_ladder(operation, (name,))
+                chosen = [whole.find(choice.kernel) for choice in kernel.choices]
+                assert [part.find(other.id) for other in (kernel, *chosen)] == [kernel, *chosen]
+                assert part.find(name) == kernel
+        assert shipped_ladder(operation, (whole.kernels[0].id, "nonsense")) == whole
+    assert [kernel.id for kernel in shipped_ladder("gemm", ("naive",)).kernels] == ["naive"]
+
+
 def test_a_rung_starts_from_a_rung_so_that_a_whole_run_has_both():
     for name in shipped_names():
         shipped = shipped_ladder(name)

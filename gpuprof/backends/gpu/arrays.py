@@ -15,8 +15,8 @@ import numpy as np
 from gpuprof import timeline
 from gpuprof.backends.arguments import Argument, ArrayArgument, StructArgument, ValueArgument
 from gpuprof.backends.gpu.ahead import Ahead
-from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, GpuContext, queue_copy
-from gpuprof.backends.gpu.device_code import DeviceCode, compiled_code
+from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, DeviceCode, GpuContext, queue_copy
+from gpuprof.backends.gpu.device_code import compiled_code
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
 from gpuprof.backends.gpu.opaque_arguments import CaseTextures, encode_tensor_map

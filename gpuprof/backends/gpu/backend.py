@@ -17,8 +17,8 @@ from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
-from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, GpuContext, link_ptx
-from gpuprof.backends.gpu.device_code import DeviceCode, compiled_rates
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode, GpuContext, link_ptx
+from gpuprof.backends.gpu.device_code import compiled_rates
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.launch_checks import LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries

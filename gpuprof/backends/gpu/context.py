@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""One device opened for work: its context, its stream, device buffers and loaded kernels."""
+"""One device opened for work: its context, its stream, device buffers, loaded kernels and own functions."""
 
 import ctypes
 from collections.abc import Sequence
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.backends.gpu.ahead import Ahead
+from gpuprof.backends.gpu.device_code import compiled_code, file_name
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 from gpuprof.backends.gpu.query import device_handle
 from gpuprof.errors import CaseFailure, CompileError
@@ -238,6 +240,43 @@ class GpuContext:
         """Device memory that can still be allocated."""
         free, _total = call("reading free memory", driver().cuMemGetInfo())
         return int(free)
+
+
+#: Grid and block of the elementwise device functions; they stride over any length.
+_GRID = (1024, 1, 1)
+_BLOCK = (256, 1, 1)
+
+
+class DeviceCode:
+    """Device functions of one source for one element type, loaded when the first is needed."""
+
+    def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None, ahead: Ahead) -> None:
+        self._context = context
+        self._text = arch, dtype, source
+        self._ahead = ahead
+        self._module: LoadedModule | None = None
+        self._functions: dict[str, LoadedFunction] = {}
+
+    def launch(
+        self, name: str, arguments: Sequence[Any], grid: Extent = _GRID, block: Extent = _BLOCK
+    ) -> None:
+        """Run one of the functions to its end."""
+        self._function(name).launch(grid, block, 0, self._context.stream, Arguments(arguments))
+        self._context.synchronize()
+
+    def queue(self, name: str, arguments: Arguments) -> None:
+        self._function(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
+
+    def load(self, name: str) -> LoadedFunction:
+        return self._function(name)
+
+    def _function(self, name: str) -> LoadedFunction:
+        if self._module is None:
+            cubin = self._ahead.result(compiled_code, *self._text)
+            self._module = LoadedModule(cubin, file_name(self._text[2]))
+        if name not in self._functions:
+            self._functions[name] = self._module.function(name)
+        return self._functions[name]
 
 
 def _kib(nbytes: int) -> str:

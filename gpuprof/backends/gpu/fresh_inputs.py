@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.gpu.ahead import Ahead
-from gpuprof.backends.gpu.context import DeviceBuffer
-from gpuprof.backends.gpu.device_code import DeviceCode
+from gpuprof.backends.gpu.context import DeviceBuffer, DeviceCode
 from gpuprof.backends.verification import compare_output, verification_of
 from gpuprof.errors import CaseFailure
 from gpuprof.machine import memory_limited

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer
-from gpuprof.backends.gpu.device_code import DeviceCode
+from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, DeviceCode
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
 from gpuprof.backends.gpu.loaded_case import LoadedCase

@@ -17,12 +17,12 @@ from gpuprof.backends.gpu.arrays import ProblemArrays
 from gpuprof.backends.gpu.context import (
     Arguments,
     DeviceBuffer,
+    DeviceCode,
     LoadedModule,
     copy_on_device,
     queue_copy,
     upload,
 )
-from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import ConfiguredCase

@@ -11,6 +11,9 @@ from gpuprof.backends.gpu.driver import driver
 from gpuprof.errors import BackendUnavailable
 from gpuprof.toolchain.nvrtc import supported_archs
 
+with suppress(ImportError):  # told where it is used
+    import cuda.bindings.driver  # noqa: F401
+
 #: What this process has begun.
 ahead = Ahead()
 _compiling: set[str] = set()
