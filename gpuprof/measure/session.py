@@ -97,12 +97,12 @@ def run_cases(
         for code, indices in _in_order(cases, first.opened.device, beside=bool(others)):
             pool.add(code, partial(_measure_each, indices))
         pool.settle()
+        if counting is not None and counting.left:
+            on_timed()
         if on_reached is not None and first.opened.backend == "gpu":
             pool.add(None, lambda slot: slot.reach(on_reached))
             pool.settle()
         if counting is not None:
-            if counting.left:
-                on_timed()
             counting.wait()
     finally:
         if counting is not None:

@@ -141,6 +141,7 @@ def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tm
     events = []
     monkeypatch.setattr(session, "Counting", Uncounted(events))
     monkeypatch.setattr(session, "on_host", lambda case: case.is_reference)
+    monkeypatch.setattr(session._Slot, "reach", lambda slot, on_reached: events.append(("reach",)))
     request = request_of(tmp_path, ["k0_a", "k1_a"], "32,64", references="all")
     watcher = types.SimpleNamespace(
         opened=lambda opened, cases: None,
@@ -155,7 +156,8 @@ def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tm
     hosts = {case.kernel for case in run.cases if case.is_reference}
     assert hosts
     assert events[0] == ("expects", len(run.cases))
-    assert events[-3:] == [("timed", len(run.cases), {"ok", "skipped"}), ("wait",), ("close",)]
+    timed_event = ("timed", len(run.cases), {"ok", "skipped"})
+    assert events[-4:] == [timed_event, ("reach",), ("wait",), ("close",)]
     assert events.count(("wait",)) == 1
     started = [place for place, event in enumerate(events) if event[0] == "start" and event[1] in hosts]
     assert [events[place + 1 : place + 3] for place in started] == [[("pause",), ("resume",)]] * len(started)
