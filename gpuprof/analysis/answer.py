@@ -262,6 +262,7 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
         model=model,
         bound_us=rung.limits.least_us if rung.limits else None,
         limiter=rung.limiter,
+        overhead=launch_overhead(run, rung.case),
         alike=alike,
         unknown=without,
         cautions=(*cautions, *_without(run, ladder)),

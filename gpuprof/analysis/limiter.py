@@ -84,11 +84,14 @@ def verdict(limits: Limits, limiter: Limiter | None) -> str:
 
 
 def launch_overhead(run: Run, case: Measurement) -> Overhead | None:
-    """The launch overhead of a timed case where it explains a short time; else None."""
-    speed = speed_of(run, case)
-    if speed is None or not case.event_floor_us:
+    """The launch overhead of a timed or modelled case where it explains a short time; else None."""
+    speed, model = speed_of(run, case), case.model
+    if speed is not None and case.event_floor_us:
+        found = Overhead(min(case.event_floor_us, speed.median_us), speed.median_us)
+    elif speed is None and model is not None:
+        found = Overhead(model.reasons.get("launch", 0.0) * model.median_us, model.median_us)
+    else:
         return None
-    found = Overhead(min(case.event_floor_us, speed.median_us), speed.median_us)
     return found if found.share_pct >= 100 * _MUCH_OVERHEAD else None
 
 

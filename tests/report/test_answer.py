@@ -188,11 +188,12 @@ def test_modelled_times_rank_where_nothing_was_timed() -> None:
     (bounded,) = [found for found in answers(held) if found.size == "128"]
     usable = [case for case in held.cases if case.problem.label == "128" and case.outcome == "ok"]
     fast = next(case for case in usable if case.kernel != bounded.kernel)
-    models = {bounded.kernel: Model(9.0, 8.0, 12.0), fast.kernel: Model(2.0, 1.7, 2.6)}
+    models = {bounded.kernel: Model(9.0, 8.0, 12.0), fast.kernel: Model(2.0, 1.7, 2.6, {"launch": 0.6})}
     cases = tuple(replace(case, model=models.get(case.kernel)) for case in held.cases)
     (found,) = [found for found in answers(replace(held, cases=cases)) if found.size == "128"]
     assert (found.kind, found.kernel, found.time_us) == ("modelled", fast.kernel, None)
     assert found.time == "2.0 µs modelled (1.7–2.6 µs)"
+    assert (found.overhead and found.overhead.text) == "launch overhead 1.2 of 2.0 µs"
     only = tuple(
         replace(case, model=models[case.kernel]) for case in held.cases if case.kernel == fast.kernel
     )
