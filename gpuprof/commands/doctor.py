@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.results import Condition, ConditionState
-from gpuprof.text import listed, one_line
+from gpuprof.text import one_line
 from gpuprof.toolchain.cache import cache_directory
 
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ _GIB, _MIB = 2**30, 2**20
 #: The executor holds a problem's arrays, their references, and what a batch of blocks is doing.
 _LITTLE_MEMORY = 2 * _GIB
 _LITTLE_ROOM = 100 * _MIB
-#: Names that a list of workers shows before it only counts.
-_SHOWN = 3
 
 
 def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = False) -> ExitCode:
@@ -367,28 +365,14 @@ def cluster_checks(address: str) -> Iterator[Condition]:
 
 
 def _software(connection: "Connection", members: "list[Member]") -> Iterator[Condition]:
-    from gpuprof.measure.sites import SAME_FIX
+    from gpuprof.measure.sites import checked_software
 
-    answers = connection.software()
-    mute: dict[str, str] = {}
-    held: dict[str, Mapping[str, str]] = {}
-    for member in members:
-        answer = answers.get(member.address, "it does not answer")
-        if isinstance(answer, str):
-            mute[member.name] = answer
-        else:
-            held[member.name] = answer
-    if mute:
-        first = next(iter(mute))
-        yield Condition(
-            "Cluster, gpuprof", "broken", f"{listed(list(mute), _SHOWN)}: {mute[first]}", SAME_FIX
-        )
-    other = [name for name, found in held.items() if found["gpuprof"] != __version__]
-    if other:
-        text = f"{listed(other, _SHOWN)}: {held[other[0]]['gpuprof']}, and this is {__version__}"
-        yield Condition("Cluster, gpuprof", "broken", text, SAME_FIX)
-    elif held and not mute:
-        yield Condition("Cluster, gpuprof", "ok", f"{__version__} everywhere")
+    try:
+        held = checked_software(connection.software(), members)
+    except GpuprofError as error:
+        yield Condition("Cluster, gpuprof", "broken", error.what, error.fix)
+        return
+    yield Condition("Cluster, gpuprof", "ok", f"{__version__} everywhere")
     for what in ("python", "nvrtc", "numpy", "cuda-bindings"):
         count = Counter(found.get(what, "none") for found in held.values())
         if len(count) > 1:

@@ -158,9 +158,7 @@ class _Bar(Shown):
         console = Console(stderr=True)
         self._pace = Pace(0)
         self._narrow = console.width < _NARROW
-        self._width = console.width
         self._labels: tuple[str, ...] = ()
-        self._running: dict[int, str] = {}
         self._progress = Beneath(
             TextColumn("{task.description}", markup=False),
             *(() if self._narrow else (BarColumn(bar_width=None),)),
@@ -183,13 +181,10 @@ class _Bar(Shown):
 
     def started(self, case: Case) -> None:
         self._pace.start(case)
-        self._running[case.device] = one_line(f"{case.name} {case.problem.label}")
-        self._progress.update(self._task, description=self._described())
+        where = f"{case.device}: " if self._labels else ""
+        self._progress.update(self._task, description=one_line(f"{where}{case.name} {case.problem.label}"))
 
     def finished(self, measurement: Measurement) -> None:
-        self._running.pop(measurement.device, None)
-        if self._running:
-            self._progress.update(self._task, description=self._described())
         took = self._pace.finish(measurement)
         self._advance([] if took is None or self._narrow else [f"last {format_seconds(took)}"])
 
@@ -205,20 +200,6 @@ class _Bar(Shown):
     def step(self) -> None:
         self._pace.done += 1
         self._advance([])
-
-    def _described(self) -> str:
-        """What runs now: on one device its name, on several as many as find room, by their numbers."""
-        if not self._labels:
-            return next(reversed(self._running.values()))
-        shown: list[str] = []
-        left = self._width // 2
-        for number, what in sorted(self._running.items()):
-            text = f"{number}: {what}"
-            if shown and len(text) + 2 > left:
-                return f"{', '.join(shown)} and {len(self._running) - len(shown)} more"
-            shown.append(text if len(text) <= left else f"{text[: left - 1]}…")
-            left -= len(text) + 2
-        return ", ".join(shown)
 
     def profiling(self, case: Case) -> None:
         """Show the case under Nsight Compute; the bar goes back to counting up."""

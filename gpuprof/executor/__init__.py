@@ -80,7 +80,7 @@ from gpuprof.executor.observers.open_meetings import AccessPair
 from gpuprof.executor.observers.store_trace import StoreTrace, ValueNeeded
 from gpuprof.executor.observers.touches import Touch
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
-from gpuprof.executor.program.loops import Loop, loops_of
+from gpuprof.executor.program.loops import Loop, loops_of, predecessors
 from gpuprof.executor.program.ptx import callers, source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.steps.batch import TooMuchWork
@@ -131,5 +131,6 @@ __all__ = [
     "load_program",
     "loops_of",
     "other_orders",
+    "predecessors",
     "source_name",
 ]

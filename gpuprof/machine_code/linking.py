@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
 
-from gpuprof.executor import Loop, loops_of
+from gpuprof.executor import Loop, loops_of, predecessors
 from gpuprof.machine_code.sass import DIVERGED, Block, MachineCode, SassInstruction
 
 _END = re.compile(r"\s*(?:ret|exit)\b")
@@ -331,16 +331,13 @@ def _turns(number: int, block: Block, loops: Mapping[int, Loop]) -> bool:
 
 def _apart(blocks: Sequence[Block]) -> set[int]:
     """Return the blocks that only warps get to whose lanes are not all there."""
-    before: dict[int, set[int]] = defaultdict(set)
-    for number, block in enumerate(blocks):
-        for after in block.successors:
-            before[after].add(number)
+    before = predecessors(blocks)
     found: set[int] = set()
     pending = [block.apart for block in blocks if block.apart is not None]
     goals = {*pending}
     while pending:
         number = pending.pop()
-        if number not in found and (number in goals or before[number] <= found):
+        if number not in found and (number in goals or found.issuperset(before[number])):
             found.add(number)
             pending += blocks[number].successors
     return found

@@ -3,9 +3,10 @@
 """Read what nvdisasm prints: a kernel's instructions, in basic blocks with the ways between them."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from gpuprof.executor import predecessors
 
 _SECTION = re.compile(r"^\.text\.(\S+):$")
 _LINE = re.compile(r'^\s*//## File "[^"]*", line (\d+)')
@@ -154,15 +155,12 @@ def _link(block: Block, number: dict[int, int], labels: dict[str, int], end: int
 
 def _find_meetings(blocks: list[Block], number: dict[int, int], labels: dict[str, int]) -> None:
     """Fill in where lanes go on together: behind the BSYNCs of a BSSY, which names that place beforehand."""
-    comers: dict[int, list[Block]] = defaultdict(list)
-    for block in blocks:
-        for after in block.successors:
-            comers[after].append(block)
+    comers = predecessors(blocks)
     for opened, block in enumerate(blocks):
         for one in block.instructions:
             goals = _GOAL.findall(one.operands) if one.name == "BSSY" else ()
             for goal in (number[labels[name]] for name in goals if labels.get(name) in number):
-                if any(before.instructions[-1].name == "BSYNC" for before in comers[goal]):
+                if any(blocks[before].instructions[-1].name == "BSYNC" for before in comers[goal]):
                     blocks[goal].together = opened
 
 

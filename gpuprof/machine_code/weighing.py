@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from gpuprof.executor import WARP
+from gpuprof.executor import WARP, predecessors
 from gpuprof.machine_code.linking import Anchors, Copies, Link
 
 #: Times that bounds are passed on from block to block, at most.
@@ -70,11 +70,9 @@ class _Scale:
         self.executed = executed
         count = len(self.blocks)
         self.low, self.high = [0.0] * count, [inf] * count
-        self.before: list[list[int]] = [[] for _ in self.blocks]
+        self.before = predecessors(self.blocks)
         self.callers: list[list[int]] = [[] for _ in self.blocks]
         for number, block in enumerate(self.blocks):
-            for after in block.successors:
-                self.before[after].append(number)
             if block.callee is not None:
                 self.callers[block.callee].append(number)
         self._spare_whole_warps()

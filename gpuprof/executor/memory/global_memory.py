@@ -226,6 +226,20 @@ class GlobalMemory:
                 return buffer
         return None
 
+    def divided(
+        self, start: Lanes, size: int, wanted: NDArray[np.bool_]
+    ) -> tuple[list[tuple[Buffer, NDArray[np.bool_]]], NDArray[np.bool_]]:
+        """Divide `wanted` places of `size` bytes by the buffer that holds them; and what none holds."""
+        parts, left = [], wanted
+        for buffer in self.buffers:
+            inside = left & (start >= buffer.address) & (start + size <= buffer.address + buffer.size)
+            if buffer.allotted is not None:
+                inside &= buffer.allotted.holds(np.where(inside, start - buffer.address, 0), size)
+            if inside.any():
+                parts.append((buffer, inside))
+                left = left & ~inside
+        return parts, left
+
     def nearest(self, address: int) -> Buffer | None:
         """Return the buffer that starts last before `address`, or the first one."""
         below = [buffer for buffer in self.buffers if buffer.address <= address]

@@ -168,15 +168,7 @@ class _Inliner:
             self.registers[STACK_POINTER] = "b64"
             self.variables.append(STACK)
             body.insert(0, Instruction(("mov", "b64"), (Reg(STACK_POINTER), Sym(STACK.name))))
-        return Function(
-            self.entry.name,
-            is_entry=True,
-            params=self.entry.params,
-            registers=self.registers,
-            variables=self.variables,
-            body=body,
-            limits=self.entry.limits,
-        )
+        return replace(self.entry, registers=self.registers, variables=self.variables, body=body, tables={})
 
     def _expanded(
         self, function: Function, body: list[Instruction | Label], passed: dict[str, str]

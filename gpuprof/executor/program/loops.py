@@ -50,14 +50,28 @@ class Loop:
     each_iteration: frozenset[int]
 
 
+class Node(Protocol):
+    """A block, of this PTX or of other code."""
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        """Blocks that may follow."""
+        ...
+
+
+def predecessors(blocks: Sequence[Node]) -> list[list[int]]:
+    """Return the blocks from which control comes to each."""
+    before: list[list[int]] = [[] for _ in blocks]
+    for number, block in enumerate(blocks):
+        for after in {*block.successors} - {EXIT_BLOCK}:
+            before[after].append(number)
+    return before
+
+
 def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
     """Return such loops by the blocks from which control goes back to their headers."""
     loops: dict[int, list[WaitingLoop]] = {}
-    before: list[list[int]] = [[] for _ in blocks]
-    for number, block in enumerate(blocks):
-        for after in block.successors:
-            if after != EXIT_BLOCK:
-                before[after].append(number)
+    before = predecessors(blocks)
     for last, block in enumerate(blocks):
         for header in sorted(set(block.successors)):
             if header == EXIT_BLOCK or header > last:
@@ -68,34 +82,28 @@ def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
     return loops
 
 
-class Node(Protocol):
-    """A block, of this PTX or of other code."""
-
-    @property
-    def successors(self) -> tuple[int, ...]:
-        """Blocks that may follow."""
-        ...
-
-
 def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
     """Return the loops that are entered at one block only, by that block; block 0 is where all begins."""
-    before: list[list[int]] = [[] for _ in blocks]
-    for number, block in enumerate(blocks):
-        for after in {*block.successors} - {EXIT_BLOCK}:
-            before[after].append(number)
+    before = predecessors(blocks)
     loops: dict[int, Loop] = {}
     for header, comers in enumerate(before):
-        body, pending = {header}, [one for one in comers if one >= header]
-        while pending:
-            number = pending.pop()
-            if number not in body:
-                body.add(number)
-                pending += before[number]
+        body = _body(before, header, [one for one in comers if one >= header])
         last = body.intersection(comers)
         if last and (header == 0 or 0 not in body):  # else it may be entered elsewhere too
             entries = tuple(one for one in comers if one not in body)
             loops[header] = Loop(entries, frozenset(body), _in_each_iteration(blocks, header, body, last))
     return loops
+
+
+def _body(before: list[list[int]], header: int, last: Iterable[int]) -> set[int]:
+    """Return the blocks from which control gets to one of the last ones without passing the header again."""
+    body, pending = {header}, [*last]
+    while pending:
+        number = pending.pop()
+        if number not in body:
+            body.add(number)
+            pending += before[number]
+    return body
 
 
 def _in_each_iteration(
@@ -163,10 +171,9 @@ class _Loop:
 
     def __init__(self, blocks: list[BasicBlock], before: list[list[int]], header: int, last: int) -> None:
         self._blocks = blocks
-        self._before = before
         self._header = header
         self._last = last
-        self._body = {header, *self._reaching_last()}
+        self._body = _body(before, header, [last])
         self._items = [item for number in sorted(self._body) for item in blocks[number].body]
 
     def waiting(self) -> WaitingLoop | None:
@@ -208,17 +215,6 @@ class _Loop:
                     pending += guards.values()  # whether it is written counts too
                     guarded = True
         return deciding
-
-    def _reaching_last(self) -> set[int]:
-        """Return the blocks from which control gets to the last one without passing the header."""
-        inside: set[int] = set()
-        pending = [self._last]
-        while pending:
-            number = pending.pop()
-            if number not in inside and number != self._header:
-                inside.add(number)
-                pending += self._before[number]
-        return inside
 
     def _skippable(self, number: int) -> bool:
         """Tell whether an iteration may leave out a block."""

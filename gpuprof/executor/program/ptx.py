@@ -4,7 +4,7 @@
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -152,7 +152,6 @@ class Function:
     """
 
     name: str
-    is_entry: bool
     params: list[Variable] = field(default_factory=list)
     returns: list[Variable] = field(default_factory=list)
     registers: dict[str, str] = field(default_factory=dict)
@@ -272,24 +271,18 @@ def _variable(text: str) -> Variable:
     data: bytes | None = None
     references: tuple[Reference, ...] = ()
     if initial is not None:
-        data, references = initial_content(initial, item, size, _bits)
+        data, references = _initial_content(initial, item, size)
     return Variable(name, space, int(align or item), size, data, extern, references)
 
 
-def _bits(text: str) -> int | None:
-    literal = _literal(text)
-    return None if literal is None else literal.bits
-
-
 def _function_header(text: str) -> Function:
-    is_entry = bool(re.search(r"\.entry\b", text))
     after = text[_HEADER.search(text).end() :]  # type: ignore[union-attr]
     found = re.match(r"\s*(?:\(([^)]*)\))?\s*([\w$]+)\s*(?:\(([^)]*)\))?", after, re.DOTALL)
     if not found:
         raise UnsupportedInstruction("function header", 0)
     returns, name, params = found.groups()
     limits = launch_limits(after[found.end() :])
-    return Function(name, is_entry, _variables(params), _variables(returns), limits=limits)
+    return Function(name, _variables(params), _variables(returns), limits=limits)
 
 
 def call_line(text: str, ptx_line: int) -> int:
@@ -456,12 +449,10 @@ class _Body:
         if found := _GUARD.match(text):
             negated, guard = bool(found.group(1)), self._renamed(found.group(2))
             text = text[found.end() :]
-        mnemonic, _, rest = text.strip().partition(" ") if " " in text else (text.strip(), "", "")
-        mnemonic, tabbed, more = mnemonic.partition("\t")
-        rest = (more + " " + rest) if tabbed else rest
-        operands = tuple(self._operand(part) for part in _split(rest))
+        mnemonic, *rest = text.split(None, 1)
+        operands = tuple(self._operand(part) for part in _split(rest[0] if rest else ""))
         line = self.ptx_line if self.own_lines else self.line
-        return Instruction(_opcode(mnemonic.strip()), operands, guard, negated, line, self.ptx_line)
+        return Instruction(_opcode(mnemonic), operands, guard, negated, line, self.ptx_line)
 
     def _operand(self, text: str) -> Operand:
         if len(self.scopes) > 1:  # where names may have another meaning than elsewhere
@@ -553,22 +544,20 @@ def symbols_of(operands: Iterable[Operand]) -> set[str]:
     return names
 
 
-def initial_content(
-    text: str, item: int, size: int, number: Callable[[str], int | None]
-) -> tuple[bytes, tuple[Reference, ...]]:
+def _initial_content(text: str, item: int, size: int) -> tuple[bytes, tuple[Reference, ...]]:
     """Return the bytes that an initialiser gives, with zeros in the place of addresses, and these.
 
-    `item` and `size` are the bytes of an element and of the variable; `number` returns the bits of a literal.
+    `item` and `size` are the bytes of an element and of the variable.
     """
     content, references = b"", []
     for word in text.replace("{", " ").replace("}", " ").split(","):
         word = word.strip()
         if not word:
             continue
-        bits = number(word)
-        if bits is None:
+        literal = _literal(word)
+        if literal is None:
             references.append(_reference(word, len(content), item))
-        content += ((bits or 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
+        content += ((literal.bits if literal else 0) & ((1 << 8 * item) - 1)).to_bytes(item, "little")
     return content.ljust(size, b"\0"), tuple(references)
 
 

@@ -161,13 +161,13 @@ def gathered(batch: Batch, line: int, places: BulkPlaces) -> Lanes:
         _judge(batch, line, pattern, buffer, addresses, size, wanted)
         index = (addresses - buffer.address) >> shift
         return buffer.view(size).take(index if wanted is None else np.where(wanted, index, 0))
-    left = np.ones(addresses.shape, dtype=np.bool_) if wanted is None else wanted.copy()
+    parts, left = batch.memory.divided(
+        addresses, size, np.ones(addresses.shape, dtype=np.bool_) if wanted is None else wanted
+    )
     values: Lanes = np.zeros(addresses.shape, dtype=moved_dtype(size))
-    for buffer in batch.memory.buffers:
-        inside = left & (addresses >= buffer.address) & (addresses + size <= buffer.address + buffer.size)
+    for buffer, inside in parts:
         _judge(batch, line, pattern, buffer, addresses, size, inside)
         values[inside] = buffer.view(size)[(addresses[inside] - buffer.address) >> shift]
-        left &= ~inside
     if left.any():
         outside(batch, line, pattern, addresses, left, "reads")
     return values

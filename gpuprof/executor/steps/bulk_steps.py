@@ -298,20 +298,16 @@ def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresse
     """Divide the pieces of a store by the buffer that they go to."""
     rows = batch.blocks if pattern.leading == 1 else 1
     addresses = np.broadcast_to(addresses, (rows, addresses.shape[1]))
-    left = np.ones(addresses.shape, dtype=np.bool_)
-    targets: Targets = []
-    for buffer in batch.memory.buffers:
-        inside = left & (addresses >= buffer.address)
-        inside &= addresses + pattern.size <= buffer.address + buffer.size
-        if inside.any():
-            if buffer.read_only:
-                outside(batch, line, pattern, addresses, inside, "writes", "which is read-only")
-            which = np.flatnonzero(inside)
-            targets.append((buffer, which, (addresses[inside] - buffer.address) // pattern.size))
-            left &= ~inside
+    parts, left = batch.memory.divided(addresses, pattern.size, np.ones(addresses.shape, dtype=np.bool_))
+    for buffer, inside in parts:
+        if buffer.read_only:
+            outside(batch, line, pattern, addresses, inside, "writes", "which is read-only")
     if left.any():
         outside(batch, line, pattern, addresses, left, "writes")
-    return targets
+    return [
+        (buffer, np.flatnonzero(inside), (addresses[inside] - buffer.address) // pattern.size)
+        for buffer, inside in parts
+    ]
 
 
 def _check_before(batch: Batch, line: int, mask: Mask, coordinates: list[Lanes]) -> None:

@@ -185,20 +185,11 @@ class GlobalSpace:
 
     def parts(self, batch: Batch, address: Lanes, mask: Mask, verb: str) -> list[tuple[Buffer, Mask]]:
         """Divide the lanes by the buffer that they point into; a lane that points into none is a fault."""
-        start = address + self.request.offset
-        remaining = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, address.shape))
-        parts = []
-        for buffer in batch.memory.buffers:
-            inside = (start >= buffer.address) & (start + self.request.size <= buffer.address + buffer.size)
-            if buffer.allotted is not None:
-                place = np.where(inside, start - buffer.address, 0)
-                inside = inside & buffer.allotted.holds(place, self.request.size)
-            if (remaining & inside).any():
-                parts.append((buffer, mask.of(remaining & inside)))
-                remaining = remaining & ~inside
-        if remaining.any():
-            self._fault(batch, address, remaining, verb, "")
-        return parts
+        lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, address.shape))
+        parts, left = batch.memory.divided(address + self.request.offset, self.request.size, lanes)
+        if left.any():
+            self._fault(batch, address, left, verb, "")
+        return [(buffer, mask.of(inside)) for buffer, inside in parts]
 
     def _holding(self, batch: Batch, found: Footprint) -> Buffer | None:
         site = self.request.site
