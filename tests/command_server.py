@@ -7,7 +7,9 @@ Python does before it, is tested by processes that start from nothing.
 """
 
 import atexit
+import faulthandler
 import functools
+import gc
 import io
 import json
 import os
@@ -17,10 +19,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "transpose-h200.json"
 
@@ -106,10 +109,12 @@ def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], arguments
     from gpuprof.measure import worker
 
     status = 1
+    gc.freeze()  # what it inherits is its parent's to clear away
+    faulthandler.disable()
     try:
         for number, file in enumerate(files):
             os.dup2(file, number)
-        os.closerange(3, 1024)
+        _close_but_kept()
         sys.stdin = os.fdopen(0, encoding="utf-8")
         sys.stdout = os.fdopen(1, "w", encoding="utf-8")
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
@@ -129,20 +134,30 @@ def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], arguments
         os._exit(status)
 
 
-def _fork_workers() -> None:
-    """Have a command fork its first worker, as long as it has no thread that might hold a lock."""
+def _close_but_kept() -> None:
+    """Close all files but what modules keep: memory, and folders."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with suppress(OSError):  # that of the listing itself
+            kept = os.readlink(f"/proc/self/fd/{number}")
+            if number > 2 and not kept.startswith("/memfd:") and not os.path.isdir(kept):
+                os.close(number)
+
+
+def _start(command: Sequence[str], **options: Any) -> "subprocess.Popen[str]":
+    """Start a process; a worker is a fork, whose other threads wait here for their own workers."""
+    if list(command[1:3]) != ["-m", "gpuprof.measure.worker"]:
+        return subprocess.Popen(command, **options)
+    import gpuprof.backends.sim.backend
+    import gpuprof.measure.serving  # noqa: F401 - what a worker loads
+
+    return _ForkedWorker(command, **options)
+
+
+def fork_workers() -> None:
+    """Have workers begin as forks of the process that wants them."""
     from gpuprof.measure import starting
 
-    start = starting.worker_process
-
-    def forked(*gpus):
-        if threading.active_count() > 1:
-            return start(*gpus)
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        command = [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid()), *gpus]
-        return _ForkedWorker(command, text=True, encoding="utf-8", env=starting.child_environment(), **pipes)
-
-    starting.worker_process = forked
+    starting.subprocess = SimpleNamespace(Popen=_start, PIPE=subprocess.PIPE)
 
 
 def _load() -> None:
@@ -155,7 +170,7 @@ def _load() -> None:
     import gpuprof.measure.serving  # noqa: F401
     from gpuprof.cli import app
 
-    _fork_workers()
+    fork_workers()
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         for arguments in (["list"], ["report", str(SAMPLE), "-o", f"{folder}/report.html"]):

@@ -12,6 +12,11 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from command_server import fork_workers
+
+# A driver that is open does not survive a fork.
+if not os.path.exists("/dev/nvidia0"):
+    fork_workers()
 
 # As images of containers often have it: every process that a test starts would compile gpuprof anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
