@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
 #: Of gpuprof, its errors, two modules of facts about CUDA, and one that reads directives of PTX.
 OUTSIDE = {*map("gpuprof.{}".format, ("errors", "copy_engine", "texture_units", "ptx_directives"))}
 #: llvmlite is optional, and imported where it is used.
-LIBRARIES = {"numpy", "llvmlite"}
+LIBRARIES = {"numpy", "llvmlite", "ml_dtypes"}
 MODULES = sorted(ROOT.rglob("*.py"))
 
 

@@ -102,7 +102,7 @@ LIBRARIES: dict[str, set[str]] = {
     "distributed": {"measure"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
-    "ml_dtypes": {"problems"},
+    "ml_dtypes": {"executor", "problems"},
     "msgspec": {"case_parts", "devices", "results", "schema"},
     "pandas": {"api"},
     "plotly": {"report"},

@@ -9,9 +9,11 @@ import numpy as np
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.formats import (
     BYTES,
+    bytes_as_f16,
     from_bf16,
     to_bf16,
     to_bf16_payload,
+    to_byte,
     to_float16,
     to_float64,
     to_tf32,
@@ -133,17 +135,12 @@ def _parts(words: Lanes, part: type[Any], place: int) -> Lanes:
 
 
 def _to_byte(op: Mnemonic, kind: str) -> Compute:
-    form = BYTES[kind]
-
-    def convert(value: Lanes) -> Lanes:
-        wide = value.astype(np.float64)
-        return form.encode(np.where(wide <= 0, 0.0, wide) if op.has("relu") else wide)
-
-    return convert
+    relu = op.has("relu")
+    return lambda value: to_byte(np.where(value <= 0, value.dtype.type(0), value) if relu else value, kind)
 
 
 def _of_bytes(op: Mnemonic, source: str) -> Lowered:
-    table = BYTES[source].as_f16
+    table = bytes_as_f16(source)
     if op.has("relu"):
         table = np.where(table > np.uint16(0x7FFF), np.uint16(0), table)
 

@@ -10,11 +10,12 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.nans import CANONICAL_HALF
+from gpuprof.executor.arithmetic.nans import CANONICAL_HALF, canonical
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: The bits of an f32 that a tf32 has not, and what those that it has are of its NaN and of infinity.
@@ -81,49 +82,21 @@ def to_tf32(value: Lanes, mode: str, *, finite: bool) -> Lanes:
     return rounded
 
 
-@dataclass(frozen=True)
-class Byte:
-    """An 8-bit floating-point format: sign, exponent, fraction.
-
-    What is larger than its largest number is infinite, where there are infinities, or NaN.
-    """
-
-    fraction_bits: int
-    largest: float
-    has_infinity: bool
-
-    @property
-    def least_exponent(self) -> int:
-        """Exponent of the smallest normal number."""
-        return 2 - (1 << 6 - self.fraction_bits)
-
-    def encode(self, value: Lanes) -> Lanes:
-        """Return float64 numbers as bytes: rounded to nearest, ties to even, and clamped."""
-        with np.errstate(invalid="ignore"):  # of NaN, which is set apart below
-            size = np.minimum(np.abs(value), self.largest)
-            # A number that rounds up to the next power of two carries into the exponent.
-            steps, last = _in_steps(size, self.fraction_bits, self.least_exponent)
-            code = (last + self.fraction_bits - self.least_exponent) * (1 << self.fraction_bits) + steps
-            signed = np.where(np.signbit(value), code + 128, code)
-        return np.where(np.isnan(value), 127, signed).astype(np.uint8)
-
-    @functools.cached_property
-    def as_f16(self) -> Lanes:
-        """The f16 that each byte is, by the byte: shape (256,)."""
-        codes = np.arange(256)
-        exponent, fraction = codes % 128 >> self.fraction_bits, codes & (1 << self.fraction_bits) - 1
-        whole = fraction + (1 << self.fraction_bits) * (exponent > 0)
-        size = np.ldexp(
-            whole.astype(np.float64), np.maximum(exponent, 1) - 1 + self.least_exponent - self.fraction_bits
-        )
-        beyond = np.where((fraction == 0) & self.has_infinity, np.inf, np.nan)
-        size = np.where(size > self.largest, beyond, size)
-        half = np.where(codes < 128, size, -size).astype(np.float16)
-        return np.where(np.isnan(size), CANONICAL_HALF, half.view(np.uint16))
+#: The formats of 8 bits, which travel as two in 16.
+BYTES = {"e4m3x2": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2x2": np.dtype(ml_dtypes.float8_e5m2)}
 
 
-#: The formats that travel as two in 16 bits.
-BYTES = {"e4m3x2": Byte(3, 448.0, has_infinity=False), "e5m2x2": Byte(2, 57344.0, has_infinity=True)}
+def to_byte(value: Lanes, kind: str) -> Lanes:
+    """Return float16 or float32 numbers as bytes: rounded to nearest, ties to even, and clamped."""
+    largest = np.float32(ml_dtypes.finfo(BYTES[kind]).max)  # type: ignore[no-untyped-call]
+    made = np.clip(value.astype(np.float32), -largest, largest).astype(BYTES[kind]).view(np.uint8)
+    return np.where(np.isnan(value), np.uint8(127), made)
+
+
+@functools.cache
+def bytes_as_f16(kind: str) -> Lanes:
+    """Return the bits of the f16 that each byte is, by the byte: shape (256,)."""
+    return canonical(np.arange(256, dtype=np.uint8).view(BYTES[kind]).astype(np.float16)).view(np.uint16)
 
 
 def to_float64(value: Lanes) -> Lanes:
@@ -196,8 +169,8 @@ _DECODERS: dict[str, Callable[[Lanes], Lanes]] = {
     "f16": lambda bits: bits.view(np.float16),
     "bf16": from_bf16,
     "tf32": _tf32,
-    "e4m3": lambda bits: BYTES["e4m3x2"].as_f16[bits].view(np.float16),
-    "e5m2": lambda bits: BYTES["e5m2x2"].as_f16[bits].view(np.float16),
+    "e4m3": lambda bits: bytes_as_f16("e4m3x2")[bits].view(np.float16),
+    "e5m2": lambda bits: bytes_as_f16("e5m2x2")[bits].view(np.float16),
 }
 #: By name. Eight-bit floats are unpacked to f16 before they are multiplied, whose range theirs lies in.
 FORMATS = {
