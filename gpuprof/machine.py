@@ -58,7 +58,9 @@ def available_memory_bytes() -> int:
     Pages of the file cache count as available, because the kernel gives them up when asked.
     """
     rooms = [room for group in _groups("memory") if (room := _memory_room(group)) is not None]
-    return max(0, min([_meminfo("MemAvailable"), *rooms]))
+    known = _entry(_MEMORY, "MemAvailable")
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known is None else 1024 * known
+    return max(0, min([free, *rooms]))
 
 
 def most_memory_bytes() -> int:
@@ -105,22 +107,13 @@ def memory_left_bytes() -> int:
 
 def kills_for_memory() -> int:
     """How often the system has ended a process for want of memory, as far as it tells."""
-    return next(
-        (
-            int(count)
-            for name, _, count in (line.partition(" ") for line in _text(_EVENTS).splitlines())
-            if name == "oom_kill"
-        ),
-        0,
-    )
+    return _entry(_EVENTS, "oom_kill") or 0
 
 
-def _meminfo(key: str) -> int:
-    for line in _text(_MEMORY).splitlines():
-        name, _, value = line.partition(":")
-        if name == key:
-            return int(value.split()[0]) * 1024
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def _entry(path: Path, *names: str) -> int | None:
+    """The number beside one of these names, which stand a line each in a file; None where there is none."""
+    lines = (line.replace(":", " ").split() for line in _text(path).splitlines())
+    return next((int(words[1]) for words in lines if words[0] in names), None)
 
 
 def _groups(controller: str) -> Iterator[Path]:
@@ -163,16 +156,8 @@ def _memory_room(group: Path) -> int | None:
             limit, used = int(_text(group / limit_name)), int(_text(group / used_name))
         except ValueError:  # "max", or no such file
             continue
-        return limit - used + _reclaimable(group)
+        return limit - used + (_entry(group / "memory.stat", "inactive_file", "total_inactive_file") or 0)
     return None
-
-
-def _reclaimable(group: Path) -> int:
-    for line in _text(group / "memory.stat").splitlines():
-        name, _, value = line.partition(" ")
-        if name in ("inactive_file", "total_inactive_file"):
-            return int(value)
-    return 0
 
 
 def _text(path: Path) -> str:
