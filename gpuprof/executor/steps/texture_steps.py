@@ -193,6 +193,12 @@ class _Form:
         return layout.layered + (3 if layout.cube else layout.axes)
 
 
+def _in_three(index: Sequence[Any], layer: Any) -> list[Any]:
+    """Return x, y and z of coordinates along fewer axes: zeros, and the layer last."""
+    missing = 3 - len(index)
+    return [*index, *[np.zeros_like(layer)] * (missing - 1), *([layer] if missing else [])]
+
+
 class _Reader:
     """Reads a texture for lanes of one instruction."""
 
@@ -213,19 +219,25 @@ class _Reader:
     def read(self, given: Sequence[Lanes]) -> list[Lanes]:
         """Return the four results, as bits of 32 each."""
         form = self.form
+        first, *axes = given if form.layered else (np.zeros((1, 1, 1), dtype=_U32), *given)
+        # A layer beyond the last counts as the last; one that is negative as an integer is far beyond.
+        layer: Integers = np.minimum(first.astype(np.int64), _layers(self.texels) - 1)
+        if form.taken == _S32:
+            return self._point(_in_three([axis.astype(np.int64) for axis in axes], layer))
+        axes = [axis.astype(np.float64) for axis in axes]
         with np.errstate(all="ignore"):
-            if form.taken == _S32:
-                return self._point(self._indexed(form, given))
-            axes, layer = self._coordinates(form, given)
+            if self.texels.layout.cube:
+                face, *axes = face_of(*axes)
+                layer = layer * FACES + face
             if form.component is not None:
                 return self._gathered(axes, form.component)
             if self.in_line:
                 index = [np.floor(texel_coordinate(axes[0], 1, "clamp", normalized=False)).astype(np.int64)]
-                return self._point([*index, *self._rest(index, layer)])
+                return self._point(_in_three(index, layer))
             scaled = self._in_texels(axes)
             if self.sampling.filter == "point":
                 index = [nearest(axis).index[0] for axis in scaled]
-                return self._point([*index, *self._rest(index, layer)])
+                return self._point(_in_three(index, layer))
             extents = [
                 extent if mode == "clamp" else None
                 for extent, mode in zip(self.texels.extents, self.sampling.address, strict=True)
@@ -241,29 +253,6 @@ class _Reader:
             texel_coordinate(axis, extent, mode, normalized=normalized)
             for axis, extent, mode in zip(axes, self.texels.extents, self.sampling.address, strict=False)
         ]
-
-    def _coordinates(self, form: _Form, given: Sequence[Lanes]) -> tuple[list[Any], Integers]:
-        """Return the coordinates along each axis, in float64, and the layer."""
-        first, *axes = given if form.layered else (np.zeros((1, 1, 1), dtype=_U32), *given)
-        wide = [axis.astype(np.float64) for axis in axes]
-        # A layer beyond the last counts as the last; one that is negative as an integer is far beyond.
-        layer = np.minimum(first.astype(np.int64), _layers(self.texels) - 1)
-        if self.texels.layout.cube:
-            face, s, t = face_of(wide[0], wide[1], wide[2])
-            return [s, t], layer * FACES + face
-        return wide, layer
-
-    def _indexed(self, form: _Form, given: Sequence[Lanes]) -> list[Integers]:
-        """Return x, y and z or the layer of coordinates that are integers."""
-        first, *axes = given if form.layered else (np.zeros((1, 1, 1), dtype=_U32), *given)
-        layer = np.minimum(first.astype(np.int64), _layers(self.texels) - 1)
-        index = [axis.astype(np.int64) for axis in axes]
-        return [*index, *self._rest(index, layer)]
-
-    def _rest(self, index: Sequence[Integers], layer: Integers) -> list[Integers]:
-        """Return what makes of some coordinates all three: zeros, and the layer last."""
-        missing = 3 - len(index)
-        return [*[np.zeros_like(layer)] * (missing - 1), layer] if missing else []
 
     def _texel(self, place: Sequence[Integers]) -> tuple[Integers, Bools]:
         """Return the number of the texel at x, y and z, and whether it is one and no border."""
@@ -305,7 +294,7 @@ class _Reader:
             border = np.rint(np.clip(border, -1 if dtype.kind == "i" else 0, 1) * np.iinfo(dtype).max)
         for corner in corners(len(axes)):
             place = [axis.index[side] for axis, side in zip(axes, corner, strict=True)]
-            index, inside = self._texel([*place, *self._rest(place, layer)])
+            index, inside = self._texel(_in_three(place, layer))
             values.append(np.where(inside[..., None], self.content[index], border.astype(dtype)))
             weighs = [axis.weight[side] != 0 for axis, side in zip(axes, corner, strict=True)]
             present.append(reduce(np.logical_and, weighs))
@@ -313,19 +302,14 @@ class _Reader:
 
     def _gathered(self, axes: Sequence[Any], component: int) -> list[Lanes]:
         first = [neighbours(axis).index[0] for axis in self._in_texels(axes)]
-        results = []
-        for step_x, step_y in _GATHERED:
-            place = [first[0] + step_x, first[1] + step_y]
-            results.append(
-                self._point([*place, *self._rest(place, np.zeros((1, 1, 1), np.int64))])[component]
-            )
-        return results
+        none = np.zeros((1, 1, 1), np.int64)
+        places = ([first[0] + step_x, first[1] + step_y] for step_x, step_y in _GATHERED)
+        return [self._point(_in_three(place, none))[component] for place in places]
 
     def _border(self) -> tuple[float, ...]:
         return self.sampling.border[: self.texels.channels]
 
 
-_S32 = ARITHMETIC["s32"]
 _MODES = ("trap", "clamp", "zero")
 _CACHES = frozenset({"ca", "cg", "cs", "cv", "wb", "wt"})
 
@@ -469,12 +453,7 @@ class _SurfaceAccess:
         for made, part in objects_of(batch, self._handle(batch), mask, self._line):
             if not isinstance(made, SurfaceObject):
                 refuse_object(batch, part, self._line, "a texture, not a surface")
-            yield self._place(batch, made, part, [*axes, *self._missing(axes, layer)], verb)
-
-    @staticmethod
-    def _missing(axes: Sequence[Any], layer: Any) -> list[Any]:
-        missing = 3 - len(axes)
-        return [*[np.zeros_like(layer)] * (missing - 1), layer] if missing else []
+            yield self._place(batch, made, part, _in_three(axes, layer), verb)
 
     def _place(self, batch: Batch, made: SurfaceObject, mask: Mask, where: list[Any], verb: str) -> _Place:
         texels = made.texels
