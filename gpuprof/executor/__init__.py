@@ -70,15 +70,13 @@ from gpuprof.executor.grid_launch import LaunchResult, Stored, combined, launch
 from gpuprof.executor.interleaving import Openness, Order, other_orders
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.launch_template import Argument
-from gpuprof.executor.memory.accesses import Access, Entry, Listener
+from gpuprof.executor.memory.accesses import Listener
 from gpuprof.executor.memory.global_accesses import MemoryOperation, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
-from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.observers.open_meetings import AccessPair
 from gpuprof.executor.observers.store_trace import StoreTrace, ValueNeeded
-from gpuprof.executor.observers.touches import Touch
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
 from gpuprof.executor.program.ptx import callers, source_name
@@ -88,14 +86,12 @@ from gpuprof.executor.totals import CountedTotals
 
 __all__ = [
     "WARP",
-    "Access",
     "AccessPair",
     "Argument",
     "Buffer",
     "CountedTotals",
     "Deed",
     "Definedness",
-    "Entry",
     "FaultKind",
     "GlobalMemory",
     "KernelFault",
@@ -114,9 +110,7 @@ __all__ = [
     "StoreTrace",
     "Stored",
     "TensorDescriptor",
-    "ThreadOrder",
     "TooMuchWork",
-    "Touch",
     "UnsupportedInstruction",
     "UnwrittenRead",
     "ValueNeeded",

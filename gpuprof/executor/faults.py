@@ -40,15 +40,17 @@ class SharedByte:
 
     Attributes:
         rank: Whose memory it is, in a cluster.
-        met: Of a race, the number in its cluster of the thread that was met, where it is known.
-        met_line: Of a race, what that thread ran, where the fault says it.
+        met_line: Of a race, what the thread that was met ran.
+        did: What that did there, where the fault does not say it.
+        apart: Whether it was a thread of another block.
         read: Of what nobody had written, the line that read it, and what the thread does with the value.
     """
 
     byte: int
     rank: int = 0
-    met: int | None = None
     met_line: int | None = None
+    did: str = ""
+    apart: bool = False
     read: tuple[int, str] | None = None
 
 

@@ -249,7 +249,9 @@ class LaunchTemplate:
                 thread=thread,
                 address=race.address,
                 other_block=other_block,
-                shared=SharedByte(race.address, met_line=race.other_line) if race.shared else None,
+                shared=SharedByte(race.address, met_line=race.other_line, apart=other_block != block)
+                if race.shared
+                else None,
             )
 
         means = self.program.means

@@ -257,11 +257,7 @@ def test_what_is_missing_is_found(missing):
     assert fault.kind == kind
     assert re.search(text.replace("COPY", str(line_of(broken, "multicast::cluster"))), str(fault)), fault
     if kind is FaultKind.SHARED_RACE:
-
-        def run_again(observer):
-            run_cuda(broken, arguments, observers=[observer], **shape)
-
-        found = str(told(fault, {fault.kernel: cuda_program(broken)}, [], run_again))
+        found = str(told(fault, {fault.kernel: cuda_program(broken)}, []))
         met, line = (
             line_of(broken, "mbarrier.init" if "init(&full, 64)" in body else "// other"),
             fault.source_line,

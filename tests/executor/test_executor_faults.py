@@ -233,10 +233,10 @@ def test_read_write_race_in_lockstep_is_still_a_race():
     [
         (1, "0", "", 1, "thread number 0"),
         (1, "5", "", 0, "thread number 5"),
-        (2, "0", "", 32, "thread number 0"),
-        (2, "0", "__syncwarp();", 32, "a thread of warp 0"),
+        (2, "0", "", 1, "thread number 0"),
+        (2, "0", "__syncwarp();", 32, "thread number 0"),
         (2, "threadIdx.x % 32", "", 32, "thread number 0"),
-        (2, "threadIdx.x % 32", "__syncwarp();", 32, "a thread of warp 0"),
+        (2, "threadIdx.x % 32", "__syncwarp();", 32, "thread number 0"),
         (2, "40", "", 0, "thread number 40"),
     ],
 )

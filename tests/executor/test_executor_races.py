@@ -15,6 +15,7 @@ from each import each
 from executor_harness import caught, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
@@ -121,7 +122,9 @@ class History:
         def report(kind, _detail, line, _position, _address):
             self.found.append((line, kind))
 
-        self.detector = RaceDetector(SharedMemory(self.blocks, SHARED_BYTES), 4, report, Interval)
+        self.detector = RaceDetector(
+            *(SharedMemory(self.blocks, SHARED_BYTES), 4, report, Interval), ClusterLayout(warps=self.warps)
+        )
 
     def play(self) -> tuple[tuple[int, FaultKind] | None, ...]:
         """What the detector reports first, and what the rule finds: which access, and its kind."""

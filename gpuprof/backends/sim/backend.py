@@ -478,9 +478,6 @@ class SimBackend(Backend):
             launch_all(fresh, arrays, order, [witness])
             return witness, arrays
 
-        def run_again(observer: Observer) -> None:
-            launch_all(*device_memory(case, inputs, unread), observers=[observer])
-
         try:
             with timeline.span("execute", case.kernel.id):
                 results = launch_all(observers=observers if self._models else [])
@@ -493,7 +490,7 @@ class SimBackend(Backend):
             meets = fault.other_block not in (None, fault.block)
             if sampled and meets and any(program.means.fences for program in programs.values()):
                 raise BlocksBuildOnEachOther(_ORDER) from None
-            fault = told(fault, programs, memory.buffers, run_again)
+            fault = told(fault, programs, memory.buffers)
             raise explain(fault) from fault
         result = combined(results)
         mistaken = any(samples) and any(mistaken_shares(problem, buffers, result.stored))

@@ -113,12 +113,7 @@ class TracedCase:
             except KernelFault as fault:
                 if fault.kind in FOLLOWED and not follow_undefined:
                     raise _ReadsUndefined from fault
-
-                def run_again(observer: Observer) -> None:
-                    fresh = device_memory(self._case, inputs, unread, GlobalMemory(_APART))
-                    self._launch(programs, *fresh, samples, budget, observer)
-
-                fault = told(fault, programs, memory.buffers, run_again)
+                fault = told(fault, programs, memory.buffers)
                 explanation = explain_fault(
                     *(fault, self._problem.dimensions, memory.buffers, _APART // 2),
                     elsewhere=self._elsewhere,

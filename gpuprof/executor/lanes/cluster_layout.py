@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP
 
-#: Bits of the sets of warps that the search for races keeps.
-_SET_BITS = 32
 #: Blocks lie so far apart that banks, and what tensor copies swizzle, are as they would be alone.
 _APART_BYTES = 1024
 
@@ -107,32 +105,6 @@ class ClusterLayout:
             return f"warp {number}"
         rank, within = divmod(number, self.warps)
         return f"warp {within} of rank {rank}"
-
-    @cached_property
-    def warps_of_bit(self) -> int:
-        """How many warps of a block share one bit of a set, so that the sets of large clusters fit."""
-        return -(-self.warps // (_SET_BITS // self.blocks))
-
-    @cached_property
-    def bits_of_block(self) -> int:
-        """How many bits of a set stand for the warps of one block."""
-        return -(-self.warps // self.warps_of_bit)
-
-    def bit_of(self, warp: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the bit of a set that stands for each warp."""
-        if self.warps_of_bit == 1:
-            return warp
-        return warp // self.warps * self.bits_of_block + warp % self.warps // self.warps_of_bit
-
-    def grouped(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the largest value of the warps that share each bit."""
-        if self.warps_of_bit == 1:
-            return values
-        rows = len(values)
-        missing = self.bits_of_block * self.warps_of_bit - self.warps
-        by_block = values.reshape(rows, self.blocks, self.warps)
-        padded = np.pad(by_block, ((0, 0), (0, 0), (0, missing)), mode="edge")
-        return np.asarray(padded.reshape(rows, -1, self.warps_of_bit).max(axis=2))
 
 
 #: Where nobody says otherwise: a block by itself.

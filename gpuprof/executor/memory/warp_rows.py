@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
 
-#: Odd numbers without a pattern; sums are taken modulo 2^64.
-_WEIGHTS = np.random.default_rng(0).integers(-(2**62), 2**62, 3 * WARP) * 2 + 1
+#: Odd numbers without a pattern, as many as a row may have columns; sums are taken modulo 2^64.
+_WEIGHTS = np.random.default_rng(0).integers(-(2**62), 2**62, 16 * WARP) * 2 + 1
 #: Stands for a lane that takes no part.
 NOBODY = -1
 

@@ -12,6 +12,7 @@ again: what a piece of the log led to, from the same state, is remembered, and n
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, ClassVar, Self
 
@@ -20,9 +21,10 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import Bools, first_true
-from gpuprof.executor.lanes.scalars import Lanes, differ
+from gpuprof.executor.lanes.masks import WARP, Bools, first_true
+from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
+from gpuprof.executor.memory.moments import Times, WarpClocks
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
     SharedMemory,
@@ -30,21 +32,24 @@ from gpuprof.executor.memory.shared_memory import (
     overwritten,
 )
 from gpuprof.executor.observers.touches import (
-    ORDERED,
-    UNORDERED,
+    MOMENT_SHIFT,
+    SEVERAL,
     Hit,
-    Owners,
+    Stamps,
+    StampSets,
     Touch,
     first_hit,
-    is_thread,
-    name_of,
-    warp_of,
+    lane_of,
+    line_of,
+    stamped,
 )
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
 #: Entries that are judged together, once a wait follows them, and without one.
 LEAST_PIECE, _LONGEST_PIECE = 64, 1024
+#: What is told of who touched a granule, by the name of the table.
+_DID = {"writer": "written", "reader": "read", "updater": "changed"}
 #: Bytes of states that are kept.
 _KEPT_BYTES = 128 << 20
 
@@ -133,7 +138,7 @@ class RaceDetector(Listener):
             position = first_true(lost)
             address = int(np.broadcast_to(pattern.address, lost.shape)[position])
             where, start = self.layout.byte(address)
-            place = SharedByte(start, self.layout.rank(address))
+            place = SharedByte(start, self.layout.rank(address), line, "written")
             detail = f"writes {where}, and so does another thread, with another value"
             self._refuse(FaultKind.SHARED_RACE, detail, line, position, place)
 
@@ -171,7 +176,10 @@ class RaceDetector(Listener):
 class Interval:
     """Shared memory between two barriers: who read and who wrote each granule, so far.
 
-    Arrays have shape (1, granules) while all blocks do the same, else (blocks, granules).
+    Each warp has a clock: until when what each one did happened before what it does now. Of each granule it
+    is kept when each warp read, wrote and updated it last, as numbers of sets of stamps; what the clock of a
+    warp covers is settled for it. Arrays have shape (1, granules) while all blocks do the same, else (blocks,
+    granules).
     """
 
     #: Whether mbarriers and barriers of clusters order anything in it.
@@ -180,13 +188,15 @@ class Interval:
     #: is in flight to it, of whatever kind; 0 where none is.
     LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.int32}
     #: What a barrier settles: who wrote it, who read it, and who did an atomic operation on it.
-    PASSING: ClassVar[dict[str, Any]] = {"writer": np.int32, "reader": np.int32, "updater": np.int32}
+    PASSING: ClassVar[dict[str, Any]] = dict.fromkeys(_DID, np.int32)
+    #: Those of them that are numbers of sets.
+    SETS: ClassVar[tuple[str, ...]] = tuple(_DID)
 
     written: Bools
     in_flight: NDArray[np.int32]
-    writer: Owners
-    reader: Owners
-    updater: Owners
+    writer: NDArray[np.int32]
+    reader: NDArray[np.int32]
+    updater: NDArray[np.int32]
 
     def __init__(self, granules: int, granule: int, report: Report, layout: ClusterLayout) -> None:
         self.report = report
@@ -195,20 +205,66 @@ class Interval:
         for name, dtype in (self.LASTING | self.PASSING).items():
             setattr(self, name, np.zeros((1, granules), dtype))
         self.values_matter = False
+        self._begin()
 
-    def normalise(self, *, apart: bool = False) -> tuple[bytes, int]:
-        """Bring into a form that is the same for states with the same future; return its digest and bytes.
+    def _begin(self) -> None:
+        warps, self._now = self.layout.warps * self.layout.blocks, 0
+        self._sets, self._clocks = StampSets(warps), WarpClocks(warps)
 
-        Where blocks are `apart`, they are not made one though their granules are alike.
-        """
+    def normalise(self) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes."""
+        self._forget_settled()
+        parts = self._parts()
         arrays = {name: getattr(self, name) for name in (*self.LASTING, *self.PASSING)}
-        if not apart and all((array == array[:1]).all() for array in arrays.values()):
+        alike = all((array == array[:1]).all() for array in arrays.values())
+        if alike and all(len(array) == 1 for array in parts.values()):
             arrays = {name: array[:1].copy() for name, array in arrays.items()}
             vars(self).update(arrays)
         digest = blake2b(repr(self.written.shape).encode())
-        for array in arrays.values():
-            digest.update(array.data)
+        for title, array in (arrays | parts | {"sets": self._sets.rows}).items():
+            digest.update(f"{title} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
         return digest.digest(), sum(array.nbytes for array in arrays.values())
+
+    def _parts(self) -> dict[str, NDArray[Any]]:
+        """Return the rest of the state, by title: of shape (blocks or 1, …)."""
+        return {"clock": self._clocks.known}
+
+    def _forget_settled(self) -> None:
+        """Forget what everybody knows, and number the moments anew: only their order matters."""
+        if not any(getattr(self, name).any() for name in self.SETS) and not self._seen():
+            self._begin()  # as behind a barrier
+            return
+        limit = self._clocks.known.min(axis=1)
+        rows = np.arange(len(self.written))[:, None] if len(limit) > 1 else 0
+        found = []
+        for name in self.SETS:
+            table = getattr(self, name)
+            different, which = np.unique(table.astype(np.int64) * len(limit) + rows, return_inverse=True)
+            number, row = np.divmod(different, len(limit))
+            stamps = self._sets[number]
+            if name in _DID:
+                stamps = np.where(stamps >> MOMENT_SHIFT > limit[row], stamps, 0)
+            found.append((table, stamps, which.reshape(table.shape)))
+        every = np.concatenate([stamps for _, stamps, _ in found])
+        moments = every >> MOMENT_SHIFT
+        happened = [
+            column[column > 0] for column in map(np.unique, np.concatenate([moments, *self._seen()]).T)
+        ]
+        self._sets = StampSets(every.shape[1])
+        numbers = self._sets.add(every + (ranked(moments, happened, alike=False) - moments << MOMENT_SHIFT))
+        for table, stamps, which in found:
+            table[...], numbers = numbers[: len(stamps)][which], numbers[len(stamps) :]
+        self._now = max(map(len, happened))
+        self._renumber(happened)
+
+    def _seen(self) -> list[Times]:
+        """Return other moments that matter, one for each warp."""
+        return []
+
+    def _renumber(self, happened: list[Times]) -> None:
+        """Number the moments anew, given those of each warp that matter."""
+        self._clocks.known = ranked(self._clocks.known, happened)
 
     def copied(self) -> Self:
         """Return an interval of its own in the same state."""
@@ -224,12 +280,15 @@ class Interval:
             self.widen(len(released))
         for name in self.PASSING:
             getattr(self, name)[... if released is None else released] = 0
+        if released is None:
+            self._begin()
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""
         for entry in log:
             if entry.pattern.leading > 1:
                 self.widen(blocks)
+            self._now += 1
             self.apply(entry)
 
     def apply(self, entry: Entry) -> None:
@@ -251,13 +310,72 @@ class Interval:
         """Spread an entry over threads and granules."""
         return Touch(entry, self.granule, len(self.written))
 
-    def conflict(self, touch: Touch, name: str, only: Bools | None = None) -> Hit | None:
-        """Return the first granule that another thread touched without order, by the table of that name."""
-        return touch.conflict(getattr(self, name), only=only)
+    def _asked(self, numbers: NDArray[np.int32], touch: Touch) -> tuple[Stamps, Bools, Any, NDArray[np.intp]]:
+        """Ask of sets of stamps, of what a touch meets, what is settled for it.
+
+        Returns the different ones, which of their stamps are settled, what the asking warp of each one did
+        itself, and which of them each granule has.
+        """
+        clock = self._clocks.known
+        rows, warps = clock.shape[:2]
+        keys = (numbers.astype(np.int64) * rows + (touch.rows if rows > 1 else 0)) * warps + touch.warp[
+            :, None
+        ]
+        different, which = np.unique(keys, return_inverse=True)
+        rest, warp = np.divmod(different, warps)
+        stamps = self._sets[rest // rows]
+        settled = stamps >> MOMENT_SHIFT <= clock[rest % rows, warp]
+        return stamps, settled, (np.arange(len(warp)), warp), which.reshape(keys.shape)
+
+    def conflict(self, touch: Touch, name: str, only: Bools | None = None) -> tuple[Hit, Stamps] | None:
+        """Return the first granule that another thread touched without order, by the table of that name.
+
+        With it the stamps of who did. Of the lanes that are true in `only`, if that is given.
+        """
+        numbers = touch.held(getattr(self, name))
+        if not numbers.any():
+            return None
+        stamps, settled, own, which = self._asked(numbers, touch)
+        stamps = np.where(settled, 0, stamps)
+        lanes = lane_of(stamps[own])[which]
+        apart = (lanes != 0) & ((lanes != touch.lanes[:, None]) | touch.merged)
+        hit = apart | ((stamps != 0).sum(axis=1)[which] > (lanes != 0))
+        if only is not None:
+            chosen = only if len(self.written) > 1 else only.any(axis=0, keepdims=True)
+            shape = (len(self.written), touch.warps, WARP)
+            hit &= np.broadcast_to(chosen, shape)[touch.block, touch.warp, touch.lane][:, None]
+        if (found := first_hit(hit)) is None:
+            return None
+        met = stamps[which[found]]
+        met[touch.warp[found[0]]] *= apart[found]
+        return found, met
 
     def mark(self, touch: Touch, name: str) -> None:
         """Add threads to those who touched each granule, in the table of that name."""
-        touch.put_owner(getattr(self, name))
+        table = getattr(self, name)
+        flat = touch.flat(table.shape[1])
+        warp, lanes = (
+            np.broadcast_to(one[:, None], flat.shape).reshape(-1) for one in (touch.warp, touch.lanes)
+        )
+        granules, which = np.unique(flat, return_inverse=True)
+        which = which.reshape(-1)
+        new = np.zeros((len(granules), self._clocks.known.shape[1]), dtype=np.int64)
+        new[which, warp] = lanes
+        lost = new[which, warp] != lanes
+        new[which[lost], warp[lost]] = SEVERAL
+        held = table.reshape(-1)[granules]
+        kept = np.zeros_like(new)
+        if held.any():
+            # Who comes now stands for those who are settled for all that do.
+            _, settled, _, asked = self._asked(touch.held(table), touch)
+            order = np.argsort(which, kind="stable")
+            first = np.searchsorted(which[order], np.arange(len(granules)))
+            settled = np.logical_and.reduceat(settled[asked.reshape(-1)[order]], first)
+            kept = np.where(settled, 0, self._sets[held])
+            new[(new != 0) & (kept != 0) & (lane_of(kept) != new)] = SEVERAL
+        table.reshape(-1)[granules] = self._sets.add(
+            np.where(new != 0, stamped(self._now, touch.entry.line, new), kept)
+        )
 
     def widen(self, blocks: int) -> None:
         """Tell blocks apart from now on."""
@@ -268,18 +386,9 @@ class Interval:
     def order_warps(self, entry: Entry) -> None:
         """After __syncwarp, what a warp did before is ordered for its own threads."""
         assert isinstance(entry.pattern, SharedPattern)
-        synced = entry.pattern.mask.active_warps[..., 0]
-        synced = np.broadcast_to(synced, (len(self.written), entry.pattern.mask.warps))
-        rows = np.flatnonzero(synced.any(axis=1))
-        for owners in (self.writer, self.reader, self.updater):
-            there = owners if len(rows) == len(owners) else owners[rows]
-            single = there > 0
-            single &= (there < ORDERED) | (there >= UNORDERED)
-            # Faster than to look for rows and columns at once.
-            row, place = np.divmod(np.flatnonzero(single), single.shape[1])
-            block, warp = rows[row], warp_of(there[row, place])
-            chosen = synced[block, warp]
-            owners[block[chosen], place[chosen]] = ORDERED + warp[chosen]
+        synced, known = entry.pattern.mask.active_warps[..., 0], self._clocks.known
+        own = np.eye(known.shape[1], dtype=np.bool_)
+        self._clocks.known = np.where(synced[:, :, None] & own, self._now, known)
 
     def read(self, touch: Touch) -> None:
         """Listener a read."""
@@ -290,8 +399,8 @@ class Interval:
     def require_written(self, touch: Touch, text: str) -> None:
         """Report a read of what another thread wrote without order, or nobody; `text` says what reads."""
         for name in ("writer", "updater"):
-            if hit := self.conflict(touch, name):
-                self.met(touch, hit, name, f"{text}, which {{1}} wrote")
+            if met := self.conflict(touch, name):
+                self.met(touch, met, name, f"{text}, which {{1}} wrote")
         if hit := first_hit(~touch.held(self.written)):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text}, which was never written")
 
@@ -299,19 +408,19 @@ class Interval:
         """Listener a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
         access, changed = touch.entry.access, touch.entry.changed
         self.require_landed(touch, "starts a copy to {0}" if access is Access.COPY else "writes {0}")
-        if hit := self.conflict(touch, "reader"):
-            self.met(touch, hit, "reader", "writes {0}, which {1} read")
+        if met := self.conflict(touch, "reader"):
+            self.met(touch, met, "reader", "writes {0}, which {1} read")
         together = access in TOGETHER
         for name in ("writer",) if together else ("writer", "updater"):
-            hit = self.conflict(touch, name)
-            if hit and access is Access.WRITE and changed is not None:
+            met = self.conflict(touch, name)
+            if met and access is Access.WRITE and changed is not None:
                 self.values_matter = True
-                hit = self.conflict(touch, name, changed)
-            if hit:
+                met = self.conflict(touch, name, changed)
+            if met:
                 text = "writes {0}, where {1} wrote another value"
                 if access is Access.MBARRIER:
                     text = "uses the mbarrier at {0}, which {1} wrote"
-                self.met(touch, hit, name, text, changed)
+                self.met(touch, met, name, text, changed)
         if access is Access.ATOMIC and (hit := first_hit(~touch.held(self.written))):
             text = "changes {0}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
@@ -332,20 +441,38 @@ class Interval:
             text += f", to which the copy that line {int(flying[hit]) - 1} started is still in flight"
             self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
-    def met(self, touch: Touch, hit: Hit, name: str, text: str, changed: Bools | None = None) -> None:
+    def met(
+        self, touch: Touch, found: tuple[Hit, Stamps], name: str, text: str, changed: Bools | None = None
+    ) -> None:
         """Report a race at a hit; `text` says it, with {0} for the byte and {1} for who else was there.
 
-        That the table of this name tells. Lanes in `changed` found another value than they wrote.
+        That the stamps tell, of the table of this name. Lanes in `changed` found another value than they
+        wrote.
         """
-        owner = touch.at(getattr(self, name), hit)
-        position, address = touch.position(hit, owner)
+        hit, stamps = found
+        others = np.flatnonzero(stamps)
+        warp = int(others[stamps[others].argmax()])
+        lane, line = int(lane_of(stamps[warp])), line_of(int(stamps[warp]))
+        # Of the threads that a row stands for, another one is named than it met.
+        position, address = touch.position(hit)
+        if touch.merged and len(others) == 1 and (warp, lane) == (position[1], 1):
+            position = (*position[:2], 1)
         if changed is not None and len(changed) > 1 and len(self.written) == 1:
             # All blocks do the same, but not with the same values: name one whose values differ.
             lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))
             position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
+        who = "several threads"
+        if len(others) == 1:
+            layout = self.layout
+            who = (
+                layout.thread(warp * WARP + lane - 1)
+                if lane < SEVERAL
+                else f"a thread of {layout.warp(warp)}"
+            )
         where, byte = self.layout.byte(address)
-        said = f"{text.format(where, name_of(owner, self.layout))} since the last barrier"
-        place = SharedByte(byte, self.layout.rank(address), owner - 1 if is_thread(owner) else None)
+        apart = warp // self.layout.warps != position[1] // self.layout.warps
+        place = SharedByte(byte, self.layout.rank(address), line, _DID[name], apart=apart)
+        said = f"{text.format(where, who)} since the last barrier"
         self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
 
     def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str) -> None:
@@ -353,4 +480,13 @@ class Interval:
         position, address = touch.position(hit)
         where, byte = self.layout.byte(address)
         place = SharedByte(byte, self.layout.rank(address))
+        if kind is FaultKind.SHARED_RACE:  # threads of one instruction
+            place = replace(place, met_line=touch.entry.line, did="written")
         self.report(kind, text.format(where), touch.entry.line, position, place)
+
+
+def ranked(times: Times, happened: list[Times], *, alike: bool = True) -> Times:
+    """Return for each warp's moments how many of those that matter they come to; blocks alike are one."""
+    ranks = [np.searchsorted(column, times[..., i], side="right") for i, column in enumerate(happened)]
+    stacked = np.stack(ranks, axis=-1)
+    return uniform_blocks(stacked) if alike else stacked

@@ -2,53 +2,82 @@
 # SPDX-License-Identifier: Apache-2.0
 """An access to shared memory spread over threads and granules: who touches which bytes."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+from gpuprof.executor.memory.warp_rows import grouped
 
-# Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 16384 that thread of the
-# cluster, plus one; the following stand for several threads of one warp, ordered by __syncwarp or not, and of
-# several warps.
-ORDERED = 20_000
-UNORDERED = 30_000
-SEVERAL_WARPS = -1
-_WARPS = 10_000
+#: A stamp says when a warp touched something last, in which line, and which of its lanes did: from 1, or
+#: `SEVERAL` of them with nothing to order them. It is 0 where none did.
+SEVERAL = 33
+_LANE_BITS, MOMENT_SHIFT = 6, 30
+_LANE, _REST = (1 << _LANE_BITS) - 1, (1 << MOMENT_SHIFT) - 1
 
-Owners = NDArray[np.int32]
+Stamps = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 #: A granule that an access touches: its row among the access's threads, and its place in that thread's bytes.
 Hit = tuple[int, int]
 
 
-def warp_of(owner: Owners) -> Owners:
-    """Return the warp of each owner that is a thread, or threads of one warp."""
-    return np.where(owner >= ORDERED, owner % _WARPS, (owner - 1) // 32)
+def lane_of(stamps: Stamps) -> Stamps:
+    """Return which lane each stamp tells of."""
+    return np.asarray(stamps & _LANE)
 
 
-def is_thread(owner: int) -> bool:
-    """Tell whether an owner is one thread."""
-    return 0 < owner < ORDERED
+def line_of(stamp: int) -> int:
+    """Return the source line of a stamp."""
+    return (stamp & _REST) >> _LANE_BITS
 
 
-def name_of(owner: int, layout: ClusterLayout) -> str:
-    """Return what a message calls an owner."""
-    if is_thread(owner):
-        return layout.thread(owner - 1)
-    return "several threads" if owner == SEVERAL_WARPS else f"a thread of {layout.warp(owner % _WARPS)}"
+def stamped(moment: int, line: int, lanes: NDArray[Any]) -> Stamps:
+    """Return the stamps of lanes at one moment."""
+    return np.asarray(moment << MOMENT_SHIFT | line << _LANE_BITS | lanes, dtype=np.int64)
+
+
+class StampSets:
+    """Sets of a stamp for each warp, by number; number 0 is that of nobody."""
+
+    def __init__(self, warps: int) -> None:
+        self._rows: Stamps = np.zeros((1, warps), dtype=np.int64)
+        self._count = 1
+
+    def __getitem__(self, numbers: NDArray[Any]) -> Stamps:
+        return np.asarray(self._rows[numbers])
+
+    def copy(self) -> "StampSets":
+        """Return sets of their own."""
+        result = StampSets(0)
+        result._rows, result._count = self.rows.copy(), self._count
+        return result
+
+    @property
+    def rows(self) -> Stamps:
+        """All of them."""
+        return self._rows[: self._count]
+
+    def add(self, rows: Stamps) -> NDArray[np.int32]:
+        """Take sets; return their numbers."""
+        which, distinct = grouped(rows)
+        first, self._count = self._count, self._count + len(distinct)
+        if self._count > len(self._rows):
+            self._rows = np.concatenate(
+                [self._rows[:first], np.zeros((self._count, rows.shape[1]), np.int64)]
+            )
+        self._rows[first : self._count] = rows[distinct]
+        return np.where(rows.any(axis=1), which + first, 0).astype(np.int32)
 
 
 class Touch:
     """One log entry spread over threads (rows) and the granules that each touches (columns).
 
-    A read at one address by all lanes of a warp, or by the same lane of all warps, needs one row, not one
-    for each thread: nothing that is asked here can tell its threads apart.
+    A read at one address by all lanes of a warp needs one row, not one for each thread: rows are `merged`.
+    `lanes` are those of the rows, from 1, or `SEVERAL`.
     """
 
     def __init__(self, entry: Entry, granule: int, blocks: int) -> None:
@@ -57,31 +86,23 @@ class Touch:
         pattern = entry.pattern.copy if isinstance(entry.pattern, Signal) else entry.pattern
         assert pattern is not None
         self.warps = pattern.mask.warps
-        self.lead = (1, 1)
+        self.merged = False
         if isinstance(pattern, ChunkPattern):
             self._place_chunks(pattern, blocks)
         else:
             self._place_lanes(pattern, blocks, merge=entry.access is Access.READ)
         self.granules = self.start[:, None] // granule + np.arange(pattern.size // granule)
         self.rows = self.block[:, None]
-        owner = (self.warp * 32 + self.lane + 1).astype(np.int32)
-        if self.lead[0] > 1:
-            owner = np.full_like(owner, SEVERAL_WARPS)
-        elif self.lead[1] > 1:
-            owner = (UNORDERED + self.warp).astype(np.int32)
-        self.owner = owner[:, None]
+        self.lanes = np.full_like(self.lane, SEVERAL) if self.merged else self.lane + 1
         self._flat: NDArray[np.intp] | None = None
 
     def _place_lanes(self, pattern: SharedPattern, blocks: int, *, merge: bool) -> None:
         shape: tuple[int, ...] = (blocks, self.warps, 32)
         lanes = pattern.mask.lanes
-        if merge and pattern.mask.whole:
-            _, warps, width = pattern.address.shape
-            shape = (blocks, warps, width)
-            self.lead = (self.warps // warps, 32 // width)
-            lanes = np.ones(
-                (1, 1, 1), dtype=np.bool_
-            )  # the mask may be written out for lanes that are merged
+        if merge and pattern.mask.whole and pattern.address.shape[2] == 1:
+            self.merged = True
+            shape = (blocks, self.warps, 1)
+            lanes = np.ones((1, 1, 1), dtype=np.bool_)  # the mask may be written out
         address = np.broadcast_to(pattern.address, shape)
         self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(lanes, shape))
         self.start = address[self.block, self.warp, self.lane]
@@ -113,78 +134,16 @@ class Touch:
         again[first] = False
         return first_hit(again.reshape(rows, columns))
 
-    def conflict(self, owners: Owners, settled: Bools | None = None, only: Bools | None = None) -> Hit | None:
-        """Return the first touched granule that another thread, not ordered with this one, has touched.
-
-        Not where what was done before is `settled`; and of the lanes that are true in `only`, if that is
-        given.
-        """
-        held = self.held(owners)
-        hit = held != 0
-        if not hit.any():
-            return None
-        ordered = held == ORDERED + self.warp.astype(np.int32)[:, None]
-        several = (self.owner >= UNORDERED) | (self.owner == SEVERAL_WARPS)
-        hit &= ((held != self.owner) | several) & ~(ordered & (self.owner != SEVERAL_WARPS))
-        if settled is not None:
-            hit &= ~settled
-        if only is not None:
-            lanes = only if len(owners) > 1 else only.any(axis=0, keepdims=True)
-            shape = (len(owners), self.warps, 32)
-            hit &= np.broadcast_to(lanes, shape)[self.block, self.warp, self.lane][:, None]
-        return first_hit(hit)
-
-    def position(self, hit: Hit, met: int = 0) -> tuple[tuple[int, int, int], int]:
-        """Return ((block, warp, lane), byte address) of a hit.
-
-        Of the threads that a row stands for, another one is named than the owner that it `met`.
-        """
+    def position(self, hit: Hit, lane: int | None = None) -> tuple[tuple[int, int, int], int]:
+        """Return ((block, warp, lane), byte address) of a hit; of the threads of a row one may be chosen."""
         row, column = hit
-        block, warp, lane = int(self.block[row]), int(self.warp[row]), int(self.lane[row])
-        if met > 0 and warp_of(np.array([met], dtype=np.int32))[0] == warp:
-            if self.lead[0] > 1:
-                warp += 1
-            elif self.lead[1] > 1 and met == warp * 32 + lane + 1:
-                lane += 1
+        block, warp = int(self.block[row]), int(self.warp[row])
+        lane = int(self.lane[row]) if lane is None else lane
         return (block, warp, lane), int(self.start[row]) + column * self.granule
-
-    def at(self, owners: Owners, hit: Hit) -> int:
-        """Return who touched the granule of a hit."""
-        row, column = hit
-        return int(owners[self.block[row], self.granules[row, column]])
 
     def put(self, where: NDArray[T], value: int) -> None:
         """Set every touched granule."""
         where[self.rows, self.granules] = value
-
-    def put_owner(self, owners: Owners, settled: Bools | None = None) -> None:
-        """Add these threads to who touched each granule; where others are settled, they alone count now."""
-        held = self.held(owners)
-        if settled is not None:
-            held = np.where(settled, 0, held)
-        after = np.where(held == 0, self.owner, held)
-        other = (held != 0) & (held != self.owner)
-        if other.any():
-            after = np.where(other, self._together(held), after)
-        owners[self.rows, self.granules] = after
-        # Threads of this very access that share a granule: the last one won, and the others are missing.
-        won = self.held(owners)
-        lost = (won != after) & (won != SEVERAL_WARPS)
-        if lost.any():
-            row = np.nonzero(lost)[0]
-            both = self._together(won)[lost]
-            owners[self.block[row], self.granules[lost]] = both
-            apart = both == SEVERAL_WARPS
-            owners[self.block[row[apart]], self.granules[lost][apart]] = SEVERAL_WARPS
-
-    def _together(self, held: Owners) -> Owners:
-        """Return who it is when these threads join those that `held` names."""
-        warp = self.warp.astype(np.int32)[:, None]
-        same = (held > 0) & (warp_of(held) == warp) & (self.owner > 0)
-        # What __syncwarp ordered no longer matters inside the warp, and this thread stands for it outside.
-        ordered = held == ORDERED + warp
-        together = np.where(same, np.where(ordered, self.owner, UNORDERED + warp), SEVERAL_WARPS)
-        return together.astype(np.int32)
 
 
 def first_hit(hit: Bools) -> Hit | None:
