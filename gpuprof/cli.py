@@ -93,13 +93,13 @@ def new(
         str,
         typer.Argument(
             metavar="OPERATION",
-            help="One that comes with gpuprof, or a folder with operation.toml.",
+            help="One that comes with gpuprof, a folder with operation.toml, or a .cu file without a header.",
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE.cu", help="The kernel file to write.")],
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a commented kernel file that runs at once, to start from."""
+    """Write a commented kernel file to start from, or a header for one that has none."""
     from gpuprof.commands.new import write_starting_point
 
     write_starting_point(operation, file, force=force)

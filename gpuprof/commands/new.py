@@ -6,9 +6,10 @@ import shlex
 from pathlib import Path
 
 from gpuprof.commands.output import print_written
+from gpuprof.commands.own_header import with_own_header
 from gpuprof.console import say
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, reason
-from gpuprof.files import check_writable, replace_text, same_file
+from gpuprof.files import check_writable, read_input, replace_text, same_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
 from gpuprof.kernels.starting_point import starting_point
@@ -20,6 +21,10 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
     """Write a kernel file, and say how to measure it."""
     if path.suffix != ".cu":
         raise InputError(f"{path} does not end in .cu.", fix=f"Name it {path.stem or 'mine'}.cu.")
+    if what.endswith(".cu") and Path(what).is_file():
+        _write(path, with_own_header(Path(what), read_input(Path(what))), force)
+        say(f"Next: complete what it says, above all [check]; gpuprof run {shlex.quote(str(path))}")
+        return
     operation, ladder, command = _found(what, path)
     for kernel in ladder.kernels if ladder else ():
         taken = path.stem.lower() in (name.lower() for name in (kernel.id, *kernel.aliases))
@@ -28,13 +33,17 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
                 f"The {operation.name} ladder has a kernel called {path.stem}.",
                 fix="Choose another name.",
             )
+    _write(path, starting_point(operation, ladder, path.stem), force)
+    say(f"Next: {command}")
+
+
+def _write(path: Path, text: str, force: bool) -> None:
     check_writable(path, force)
     try:
-        replace_text(path, starting_point(operation, ladder, path.stem))
+        replace_text(path, text)
     except PATH_ERRORS as error:
         raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
     print_written(path)
-    say(f"Next: {command}")
 
 
 def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:

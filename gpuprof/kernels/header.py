@@ -172,23 +172,21 @@ def _header_of(
         )
     beside = "" if built is None else f" A file {path.with_suffix('.toml').name} beside it may hold it too."
     top = "" if path.suffix == ".cubin" else " at its top"
-    raise HeaderError(
-        f"{path} has no /*gpuprof … */ header{top}.", fix=_how_to_start(asked, find_operation) + beside
-    )
+    start = _how_to_start(path, asked, find_operation)
+    raise HeaderError(f"{path} has no /*gpuprof … */ header{top}.", fix=start + beside)
 
 
-def _how_to_start(asked: Operation | None, find_operation: FindOperation) -> str:
+def _how_to_start(path: Path, asked: Operation | None, find_operation: FindOperation) -> str:
     """What to do about a file that says nothing of itself."""
+    if asked is None and path.suffix == ".cu":
+        return f"gpuprof new {path} START.cu writes a copy with one for its kernel, to complete."
     what = "OPERATION"
     if asked is not None:
         try:
             what = asked.name if find_operation(asked.name) == asked else "FOLDER"
         except InputError:
             what = "FOLDER"
-    where = {
-        "OPERATION": " docs/operations.md shows one that brings an operation of its own.",
-        "FOLDER": " FOLDER is the one with operation.toml.",
-    }.get(what, "")
+    where = " FOLDER is the one with operation.toml." if what == "FOLDER" else ""
     return f"gpuprof new {what} START.cu writes a file to start from, with such a header.{where}"
 
 

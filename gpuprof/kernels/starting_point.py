@@ -5,7 +5,7 @@
 import json
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuprof.cuda_source.masking import masked
 from gpuprof.kernels.catalog import Ladder
@@ -83,7 +83,7 @@ def _header(
         instance = base.entry[base.entry.index("<") :] if base and "<" in base.entry else ""
         if name + instance != stem:
             lines.append(f"entry = {_quoted(name + instance)} # its function")
-        lines.append(f"arguments = {_listed(base.arguments if base else operation.argument_names)}")
+        lines.append(f"arguments = {listed_texts(base.arguments if base else operation.argument_names)}")
         lines += ["", "[launch]", *_launch(base.launch if base else _launch_over(operation), operation)]
     lines += ["", *_parameters(base), *_rest(base)]
     # What an operation says of itself must not end the comment that the header is.
@@ -95,7 +95,7 @@ def _about(operation: Operation, base: Kernel | None) -> Iterator[str]:
     yield f"title = {_quoted(f'My {operation.name} kernel')}"
     yield f"operation = {_quoted(operation.name)}"
     yield 'idea = "" # one sentence for the report: how it goes about it'
-    yield f"dtypes = {_listed(base.dtypes if base else ('f32',))} # what `real` may stand for: --dtype"
+    yield f"dtypes = {listed_texts(base.dtypes if base else ('f32',))} # what `real` may stand for: --dtype"
     for option, declared in operation.options.items():
         for value in declared.values:
             if value not in (declared.default, declared.ceiling):
@@ -111,7 +111,7 @@ def _rest(base: Kernel | None) -> Iterator[str]:
         yield from (
             "",
             f"[workspace.{key}] # an array of the kernel's own",
-            f"shape = {_listed(array.shape)}",
+            f"shape = {listed_texts(array.shape)}",
         )
         if array.dtype != REAL:
             yield f"dtype = {_quoted(array.dtype)}"
@@ -127,9 +127,9 @@ def _launches(base: Kernel, renamed: Mapping[str, str]) -> Iterator[str]:
         function, bracket, rest = step.entry.partition("<")
         yield from ("", "[[launches]]")
         yield f"entry = {_quoted(renamed.get(function, function) + bracket + rest)}"
-        yield f"arguments = {_listed(step.arguments)}"
-        yield f"block = {_listed(_shortened(step.block))}"
-        yield f"grid = {_listed(_shortened(step.grid))}"
+        yield f"arguments = {listed_texts(step.arguments)}"
+        yield f"block = {listed_texts(_shortened(step.block))}"
+        yield f"grid = {listed_texts(_shortened(step.grid))}"
         yield from _rare(step)
 
 
@@ -178,8 +178,8 @@ def _launch(launch: Launch, operation: Operation) -> Iterator[str]:
     if launch.any_block:
         yield "any_block = true # --block may ask for others"
     yield (
-        f"grid = {_listed(_shortened(launch.grid))} # blocks: formulas of {', '.join(operation.dimensions)},"
-        " block_x, parameters …"
+        f"grid = {listed_texts(_shortened(launch.grid))} # blocks: formulas of"
+        f" {', '.join(operation.dimensions)}, block_x, parameters …"
     )
     yield from _rare(launch)
 
@@ -238,5 +238,6 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _listed(texts: tuple[str, ...]) -> str:
+def listed_texts(texts: Sequence[str]) -> str:
+    """Texts as a list of TOML's."""
     return f"[{', '.join(map(_quoted, texts))}]"

@@ -126,7 +126,7 @@ def test_missing_header_names_the_command_that_writes_one(source):
     error = refusal(source, "transpose")
     assert error.what == refusal(source).what == f"{PATH} has no /*gpuprof … */ header at its top."
     assert error.fix == "gpuprof new transpose START.cu writes a file to start from, with such a header."
-    assert "gpuprof new OPERATION START.cu" in refusal(source).fix
+    assert f"gpuprof new {PATH} START.cu" in refusal(source).fix
 
 
 def test_header_without_an_end_is_told_so_where_it_starts():

@@ -103,6 +103,43 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
     assert 'operation = "gemm"' in (tmp_path / "my kernel.cu").read_text()
 
 
+@pytest.mark.parametrize(
+    ("source", "completed"),
+    [
+        (
+            "__global__ void mine(const int n, float a, const float *x, float *y)"
+            " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }",
+            {'role = "out"': 'role = "inout"', 'value = "0"': 'value = "a * x + y"'},
+        ),
+        (
+            "template <typename T, int STEP> __global__ void shifted(uint8_t *to, const T *__restrict__ from,"
+            " size_t rows, unsigned int columns) { int x = blockIdx.x * blockDim.x + threadIdx.x,"
+            " y = blockIdx.y * blockDim.y + threadIdx.y;"
+            " if (y < rows && x < columns) to[y * columns + x] = from[y * columns + x] > STEP; }",
+            {'value = "0"': 'value = "where(from_ > 16, 1, 0)"'},
+        ),
+    ],
+)
+def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
+    tmp_path, backend, capsys, source, completed
+):
+    bare, path = tmp_path / "bare.cu", tmp_path / "mine.cu"
+    bare.write_text(f"{source}\nint main() {{}}\n")
+    write_starting_point(str(bare), path, force=False)
+    assert capsys.readouterr().out.endswith(f"gpuprof run {path}\n")
+    text = path.read_text()
+    for told, meant in completed.items():
+        text = text.replace(told, meant)
+    path.write_text(text)
+    ladder = ladder_of([path])
+    problem = Problem.of(ladder.operation, (61, 62)[: len(ladder.operation.dimensions)])
+    case = Case.of(ladder.kernels[0], problem)
+    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    assert measurement.outcome == "ok", measurement.reason
+    with pytest.raises(InputError, match="has a header"):
+        write_starting_point(str(path), bare, force=True)
+
+
 @pytest.mark.parametrize("shape", ['"n"', '"n", "2"', '"n // 2 + 1"', '"1"'])
 def test_operation_without_kernels_gives_a_skeleton_that_compiles(tmp_path, shape):
     folder = own_operation(tmp_path / "saxpy", shape)
@@ -139,12 +176,14 @@ def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatc
         ("gemm", "gemmOnGPU2D.cu", "The gemm ladder has a kernel called gemmOnGPU2D"),
         ("gemm", "folder.cu", "is a directory"),
         ("gemm", "file/a.cu", "Cannot write"),
+        ("empty.cu", "a.cu", "empty.cu has no __global__ function"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch, what, name, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.cu").mkdir()
-    (tmp_path / "file").write_text("")
+    for empty in ("file", "empty.cu"):
+        (tmp_path / empty).write_text("")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=words):
         write_starting_point(what, tmp_path / name, force=False)

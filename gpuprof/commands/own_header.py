@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A header for a kernel that has none, from what its function takes; what it computes is left to say."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from keyword import iskeyword
+from pathlib import Path
+
+from gpuprof.backends.arguments import points_to
+from gpuprof.cuda_source.functions import kernel_functions
+from gpuprof.cuda_source.masking import masked
+from gpuprof.errors import InputError
+from gpuprof.kernels.header import header_span
+from gpuprof.kernels.starting_point import listed_texts
+from gpuprof.problems.declaration import RESERVED
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.toolchain.signature import Declared, declared_parameters
+
+_FLOATS = {"half": "f16", "__half": "f16", "__nv_bfloat16": "bf16", "float": "f32", "double": "f64"}
+_INTEGERS = [ELEMENT_TYPES[name] for name in ("i16", "i32", "i64")]
+_BYTES = {
+    "char": "i8",
+    "signed char": "i8",
+    "int8_t": "i8",
+    "unsigned char": "u8",
+    "uint8_t": "u8",
+    "bool": "u8",
+}
+_VECTOR = re.compile(r"(?<=at|le|nt)[234](?= *\*)")
+_TYPE = re.compile(r"(?:typename|class)\b")
+_ROWS = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
+
+
+def with_own_header(path: Path, source: str) -> str:
+    """The source below a header for the function that is called like the file, or else for its first.
+
+    Raises:
+        InputError: It has one, or no kernel.
+    """
+    if header_span(source) is not None:
+        raise InputError(f"{path} has a header.", fix=f"gpuprof run {path} measures it.")
+    functions = kernel_functions(source)
+    if not functions:
+        raise InputError(f"{path} has no __global__ function.", fix="Name a file with a kernel.")
+    function = next((one for one in functions if one.name == path.stem), functions[0])
+    others = [one.entry for one in functions if one is not function]
+    names = zip(function.template or (), function.template_names, strict=True)
+    values = ["float" if _TYPE.match(declared) else name for declared, name in names]
+    entry = f"{function.name}<{', '.join(values)}>" if values else function.name
+    taken = [
+        replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
+        for one in declared_parameters([source], entry, {}) or ()
+    ]
+    own = [name for name in function.template_names if name in values]
+    lines = [*_header(entry, own, taken, masked(source))]
+    more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
+    return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
+
+
+def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str) -> Iterator[str]:
+    """The tables of a header that brings its operation along."""
+    arrays = {one.name: one for one in taken if one.type.endswith("*")}
+    scalars = {one.name: _FLOATS[one.type] for one in taken if one.type in _FLOATS}
+    sizes = [one.name for one in taken if any(points_to(f"{one.type}*", each) for each in _INTEGERS)] or ["n"]
+    written = [name for name, one in arrays.items() if "const" not in one.text.split()]
+    two = bool(_ROWS.search(code)) and len(sizes) > 1
+    shape = listed_texts(sizes[:2])
+    yield f'operation = "{entry.partition("<")[0].rpartition("::")[2]}"'
+    yield f'entry = "{entry}"'
+    yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
+    yield f"arguments = {listed_texts([one.name or '?' for one in taken])} # or formulas of integers"
+    if own:
+        yield from ("[parameters] # of the template", *(f"{name} = 16" for name in own))
+    yield "[arrays] # their extents, the last one fastest"
+    for name, one in arrays.items():
+        role = ', role = "out"' if name in written else ""
+        note = " # or inout, where it reads what it held" if role else ""
+        yield f'{name} = {{ shape = {shape}, dtype = "{_element(one)}"{role} }}{note}'
+    if scalars:
+        yield "[scalars]"
+        yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
+    each = sum(ELEMENT_TYPES[_element(one)].nbytes for one in arrays.values())
+    yield f'[work]\nbytes = "{each} * {" * ".join(sizes[:2])}" # that must move at least'
+    yield "[check] # TODO: what each must hold, a formula of the arrays before"
+    yield from (f'{name} = {{ value = "0", relative = "4 * u" }}' for name in written)
+    yield f"[launch]\nblock = {'[16, 16]' if two else '[256]'}"
+    grid = ("cdiv({1}, block_x)", "cdiv({0}, block_y)") if two else ("cdiv({0}, block_x)",)
+    yield f"grid = {listed_texts([text.format(*sizes) for text in grid])}"
+
+
+def _element(one: Declared) -> str:
+    """The element type that a pointer is to, as far as its declaration tells; else that of most kernels."""
+    plain = _VECTOR.sub("", one.type)
+    unsigned = plain.startswith(("unsigned", "uint"))
+    fits = (name for name, element in ELEMENT_TYPES.items() if points_to(plain, element))
+    bytes_of = _BYTES.get(plain.removesuffix("*").strip())
+    return bytes_of or next((name for name in fits if name.startswith("u") == unsigned), "f32")
