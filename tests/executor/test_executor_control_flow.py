@@ -1,12 +1,17 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Divergence, reconvergence, barriers and calls: every thread computes what it would compute alone."""
+"""Divergence, reconvergence, loops and calls: every thread computes what it would compute alone."""
+
+import random
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from executor_harness import run_cuda
 
 from gpuprof.executor import FaultKind, KernelFault
+from gpuprof.executor.program.flow import EXIT_BLOCK, common_end
+from gpuprof.executor.program.loops import loops_of, repeated
 
 INTS = np.zeros(128, dtype=np.int32)
 
@@ -103,3 +108,114 @@ def test_branches_on_a_predicate_that_does_not_hold():
         (out,), result = run_cuda(source, np.zeros(64, np.int32), scalars=(limit,), block=(64, 1, 1))
         assert out.array().tolist() == [108 if t < limit else 8 for t in range(64)]
         assert result.counters["branch_divergent_warps"] == (limit == 20)
+
+
+@dataclass
+class Node:
+    """A basic block of which only its successors matter."""
+
+    successors: tuple[int, ...]
+
+
+def graph(seed):
+    """Up to twelve blocks, most of which go on to the next one."""
+    rng = random.Random(seed)
+    count = rng.randint(1, 12)
+
+    def goal(after):
+        chance = rng.random()
+        if chance < 0.5 and after < count:
+            return after
+        return rng.randrange(count) if chance < 0.85 else EXIT_BLOCK
+
+    return [Node(tuple(goal(i + 1) for _ in range(rng.randint(1, 2)))) for i in range(count)]
+
+
+def reached(blocks, start, inside, without=None):
+    """The blocks that control gets to from behind a block, within some and past one."""
+    found, pending = set(), [start]
+    while pending:
+        for after in blocks[pending.pop()].successors:
+            if after in inside and after != without and after not in found:
+                found.add(after)
+                pending.append(after)
+    return found
+
+
+@pytest.mark.parametrize("seeds", range(0, 300, 50))
+def test_loops_are_as_their_definitions_say(seeds):
+    turns = 0
+    for seed in range(seeds, seeds + 50):
+        blocks = graph(seed)
+        everywhere = set(range(len(blocks)))
+        again = {number for number in everywhere if number in reached(blocks, number, everywhere)}
+        assert repeated(blocks) == again, seed
+        for header, loop in loops_of(blocks).items():
+            last = {number for number in loop.body if header in blocks[number].successors}
+            for number in loop.body - {header}:
+                left = {header, *reached(blocks, header, loop.body - {header}, without=number)}
+                assert (number in loop.each_iteration) is left.isdisjoint(last - {number}), (
+                    seed,
+                    header,
+                    number,
+                )
+            assert header in loop.each_iteration
+            turns += len(loop.body)
+    assert turns > 100
+
+
+#: A loop that is left in the middle of every round (to 4) and after its rounds (to 3).
+LOOP = [(3, 1), (4, 2), (1, 3), (-1,), (-1,)]
+
+
+def chosen(successors, ends, **work):
+    """The end that lanes meet before, where each block named `bN` has some instructions."""
+    opcodes = [["add"] * work.get(f"b{i}", 1) for i in range(len(successors))]
+    return common_end(successors, ends, opcodes)
+
+
+def test_one_end_and_none():
+    assert chosen([(1,), (-1,)], [1]) == 1
+    assert chosen([(0,)], []) is None
+
+
+def test_the_end_that_most_ways_lead_to():
+    if_return = [(3, 1), (2, 3), (-1,), (-1,)]
+    assert chosen(if_return, [2, 3], b2=20) == 3
+
+
+@pytest.mark.parametrize(("middle", "after", "expected"), [(9, 1, 4), (5, 5, 4), (1, 9, 3)])
+def test_of_two_ends_that_a_loop_leaves_for_the_one_with_more_to_do(middle, after, expected):
+    assert chosen(LOOP, [3, 4], b4=middle, b3=after) == expected
+    with_a_way_to = [(3, 1), (4, 2), (1, 3), (-1,), (5,), (-1,)]
+    assert chosen(with_a_way_to, [3, 5], b4=middle, b3=after) == (5 if expected == 4 else 3)
+
+
+def test_not_where_only_some_rounds_pass_the_branch_or_a_loop_is_inside():
+    under_an_if = [(4, 1), (3, 2), (5, 3), (1, 4), (-1,), (-1,)]
+    assert chosen(under_an_if, [4, 5], b5=20) == 4
+    around_a_loop = [(4, 1), (1, 2), (5, 3), (1, 4), (-1,), (-1,)]
+    assert chosen(around_a_loop, [4, 5], b5=20) == 4
+
+
+def test_stores_of_lanes_that_leave_a_loop_are_counted_as_lanes_meet():
+    """Lane i leaves in round i, with all the others that do, or ends after i rounds, by itself."""
+    source = """extern "C" __global__ void k(const int *in, int *out) {
+    const int t = threadIdx.x, rounds = t & 3;
+    int a = in[t];
+    #pragma unroll 1
+    for (int i = 0; i < rounds; ++i) {
+        if (a > 100) {
+            ((int4 *)out)[t] = make_int4(a * 7 ^ 5, a / 3, a % 11, a ^ 3);
+            return;
+        }
+        a += in[t + a];
+    }
+    out[4 * t] = a;
+}"""
+    values = np.zeros(160, dtype=np.int32)
+    _, result = run_cuda(source, values, np.zeros(128, np.int32))
+    assert result.counters["global_store_requests"] == 4
+    values[:32] = 101
+    _, result = run_cuda(source, values, np.zeros(128, np.int32))
+    assert result.counters["global_store_requests"] == 2

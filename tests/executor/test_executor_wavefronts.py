@@ -1,14 +1,18 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The bank-conflict rule against the wavefronts that Nsight Compute counted on an H200, and lane by lane."""
+"""The rules of wavefronts and of coalescing, against an H200's counts, and lane by lane."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from each import each
 
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.banks import wavefronts
+from gpuprof.executor.memory.coalescing import SECTOR_BYTES, footprint, moving_footprint
+from gpuprof.executor.memory.remembered import Moving
 
 PATTERNS = json.loads((Path(__file__).parent / "hardware" / "shared_wavefronts.json").read_text())["patterns"]
 
@@ -41,3 +45,80 @@ def test_wide_stores_are_served_in_halves_and_quarters(size, groups):
         parts = list(zip(address.reshape(groups, -1), lanes.reshape(groups, -1), strict=True))
         assert total[row] == sum(distinct_words_of_the_busiest_bank(*part, size) for part in parts)
         assert ideal[row] == sum(lane.any() for _, lane in parts)
+
+
+BASE = 0x7F00_0000_0000
+SIZES = (1, 2, 4, 8, 16)
+
+
+def draw_addresses(rng: np.random.Generator, blocks: int, warps: int, size: int) -> np.ndarray:
+    """Aligned addresses, of any shape that stands for (blocks, warps, 32): shifted patterns, or none."""
+    shape = tuple(int(rng.choice([1, n])) for n in (blocks, warps, 32))
+    if rng.random() < 0.3:
+        index = rng.integers(200, size=shape)
+    else:
+        pattern = rng.integers(40) + np.arange(32) * rng.integers(-3, 9)
+        if rng.random() < 0.3:
+            pattern = rng.integers(64, size=32)
+        shifts = rng.integers(64, size=(*shape[:2], 1))
+        index = (shifts + pattern[: shape[2]]) if rng.random() < 0.7 else shifts + 0 * pattern[: shape[2]]
+    return BASE + index * size
+
+
+def draw_lanes(rng: np.random.Generator, blocks: int, warps: int) -> np.ndarray:
+    """At least one lane, of any shape that stands for (blocks, warps, 32)."""
+    shape = tuple(int(rng.choice([1, n])) for n in (blocks, warps, 32))
+    lanes = rng.random(shape) < rng.choice([0.05, 0.5, 0.95, 1.1])
+    lanes[..., -1] |= not lanes.any()
+    return lanes
+
+
+def by_lane(address: np.ndarray, lanes: np.ndarray, blocks: int, warps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Addresses and activity of each lane of the batch."""
+    shape = (blocks, warps, 32)
+    return np.broadcast_to(address, shape), np.broadcast_to(lanes, shape)
+
+
+@each(seed=range(150))
+def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
+    rng = np.random.default_rng(seed)
+    blocks, warps, size = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.choice(SIZES))
+    offset = int(rng.integers(-4, 5)) * size
+    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
+    found = footprint(address, offset, Mask(lanes, blocks, warps), size)
+
+    every, active = by_lane(address + offset, lanes, blocks, warps)
+    touched = [[set(every[b, w][active[b, w]].tolist()) for w in range(warps)] for b in range(blocks)]
+    sectors = [sum(len({first // 32 for first in warp}) for warp in block) for block in touched]
+    useful = [size * sum(len(warp) for warp in block) for block in touched]
+    assert np.broadcast_to(found.sectors, blocks).tolist() == sectors
+    assert np.broadcast_to(found.useful_bytes, blocks).tolist() == useful
+    assert (found.low, found.high) == (every[active].min(), every[active].max() + size)
+    assert found.aligned
+
+
+@each(seed=range(100))
+def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
+    """Addresses that all move alike, that do not, and other lanes: in turn, and all at one instruction."""
+    rng = np.random.default_rng(seed)
+    blocks, warps, size = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice(SIZES))
+    offset, moving = int(rng.integers(-4, 5)) * size, Moving(SECTOR_BYTES)
+    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
+    for _ in range(30):
+        if rng.random() < 0.1:
+            address = draw_addresses(rng, blocks, warps, size)
+        elif rng.random() < 0.1:
+            address = address + size * (rng.random(address.shape) < 0.1)
+        elif rng.random() < 0.1:
+            lanes = draw_lanes(rng, blocks, warps)
+        else:
+            address = address + int(rng.integers(-50, 50)) * int(rng.choice([1, size, 32]))
+        mask = Mask(lanes.copy(), blocks, warps)
+        found, wanted = (
+            moving_footprint(moving, address, offset, mask, size),
+            footprint(address, offset, mask, size),
+        )
+        for figure in ("sectors", "useful_bytes"):
+            counts = (np.broadcast_to(getattr(one, figure), blocks).tolist() for one in (found, wanted))
+            assert next(counts) == next(counts)
+        assert (found.low, found.high, found.aligned) == (wanted.low, wanted.high, wanted.aligned)

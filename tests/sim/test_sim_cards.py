@@ -1,17 +1,27 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Each card executes the PTX of its own architecture, up to the newest that the executor knows."""
+"""The executor as a backend: the PTX of each card, memory of a case, programs that are kept, types."""
 
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from problem_support import Transpose, find_kernel
+from problem_support import Gemm, Transpose, find_kernel
+from typer.testing import CliRunner
 
+import gpuprof
 from gpuprof.backends.sim import executed as module
+from gpuprof.backends.sim import executed as programs
 from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.device_memory import device_memory
+from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.dtypes import RUN_TYPES
+from gpuprof.problems.problem import ArraySpec
+from gpuprof.reading import read_run
 
 
 @pytest.mark.parametrize(
@@ -40,3 +50,136 @@ def test_card_compiles_for_itself_and_executes_what_is_known(monkeypatch, card, 
     measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
     assert measurement.outcome == "ok", measurement.reason
     assert targets == [executed]
+
+
+@pytest.mark.parametrize("size", [128, 300])
+def test_the_shipped_bulk_transpose(size, tmp_path):
+    arguments = f"transpose --kernel bulk_tile --device sim:h200 --sizes {size} --quiet -o"
+    result = CliRunner().invoke(app, [*arguments.split(), str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    (case,) = read_run(tmp_path / "results.json").cases
+    assert case.outcome == "ok"
+    assert case.verification.checked_elements == size * size
+    loads, stores = (case.counters[f"global_{kind}_requests"] for kind in ("load", "store"))
+    assert (loads.value, loads.reason) == (None, "no counter sees what the kernel's bulk copies move")
+    assert stores.value > 0
+
+
+def test_each_case_finds_poison_whatever_the_last_one_wrote():
+    for problem in (Transpose(30, 20), Transpose(300, 200), Transpose(5, 3)):
+        inputs = problem.inputs(0)
+        for _ in range(2):
+            _, buffers = device_memory(SimpleNamespace(problem=problem, workspace=()), inputs, None)
+            out = buffers["out"].array()
+            assert np.isnan(out).all()
+            assert len(out) == inputs["in"].size
+            out[:] = 1.0
+
+
+def test_inputs_stay_as_they_were():
+    problem = Transpose(32, 8)
+    inputs = problem.inputs(0)
+    before = inputs["in"].copy()
+    _, buffers = device_memory(SimpleNamespace(problem=problem, workspace=()), inputs, None)
+    buffers["in"].store(np.arange(8), np.zeros(8, np.uint32), 4)
+    assert not buffers["in"].array()[:8].any()
+    assert np.array_equal(inputs["in"], before)
+
+
+def test_what_is_read_and_written_is_the_cases_own():
+    problem = Gemm(8, 8, 8, beta=1.0)
+    inputs = problem.inputs(0)
+    before = inputs["C"].copy()
+    _, buffers = device_memory(SimpleNamespace(problem=problem, workspace=()), inputs, None)
+    buffers["C"].store(np.arange(8), np.zeros(8, np.uint32), 4)
+    assert np.array_equal(inputs["C"], before)
+
+
+def test_workspace_without_bytes():
+    problem = Transpose(4, 4)
+    rest = ArraySpec("rest", (0,), "i32", "out")
+    case = SimpleNamespace(problem=problem, workspace=(rest,))
+    _, buffers = device_memory(case, problem.inputs(0), None)
+    assert buffers["rest"].array().shape == (0,)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """What is decoded, in order; a program is the text that it came from."""
+    seen = []
+
+    def load(ptx, entry, *, observer, with_slice):
+        assert not with_slice
+        seen.append((ptx, entry, observer is not None))
+        return ptx
+
+    monkeypatch.setattr(programs, "load_program", load)
+    monkeypatch.setattr(programs, "_KEPT_CHARACTERS", 10)
+    return seen
+
+
+def test_a_text_is_decoded_once_for_each_kernel_and_each_way(decoded):
+    kept = programs.Programs()
+    for _ in range(2):
+        for entry, follow in (("a", False), ("b", False), ("a", True)):
+            assert kept.load("ptx", entry, follow_undefined=follow) == "ptx"
+    assert decoded == [("ptx", "a", False), ("ptx", "b", False), ("ptx", "a", True)]
+
+
+def test_what_was_not_used_for_longest_goes_first(decoded):
+    kept = programs.Programs()
+    for text in ("first", "other", "first", "third", "first", "other"):
+        kept.load(text, "k", follow_undefined=False)
+    assert [text for text, _, _ in decoded] == ["first", "other", "third", "other"]
+
+
+def test_a_text_that_is_longer_than_all_that_is_kept_is_still_loaded(decoded):
+    kept = programs.Programs()
+    for _ in range(2):
+        assert kept.load("a long text of PTX", "k", follow_undefined=False)
+    assert len(decoded) == 1
+
+
+DOT = """/*gpuprof
+title = "One thread per element"
+problem = "gemm"
+dtypes = ["{dtype}"]
+layout = "tn"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+[launch]
+block = [16, 16]
+grid = ["cdiv(N, 16)", "cdiv(M, 16)"]
+*/
+#include <cuda_bf16.h>
+extern "C" __global__ void dot(int M, int N, int K, {sums} alpha, const real *A, const real *B,
+                               {sums} beta, {result} *C)
+{{
+    const int col = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+    if (row >= M || col >= N)
+        return;
+    {sums} sum = 0;
+    for (int k = 0; k < K - {left_out}; ++k)
+        sum += ({sums})A[row * K + k] * ({sums})B[col * K + k];
+    {result} *c = C + row * N + col;
+    *c = ({result})(beta == 0 ? alpha * sum : alpha * sum + beta * ({sums})*c);
+}}
+"""
+
+
+@pytest.mark.parametrize("dtype", RUN_TYPES)
+def test_product_in_each_type(dtype, tmp_path):
+    words = {"sums": "double" if dtype == "f64" else "float", "dtype": dtype}
+    words["result"] = "__nv_bfloat16" if dtype == "e4m3" else "real"
+    for left_out, outcome in ((0, "ok"), (8, "incorrect")):
+        file = tmp_path / f"dot_{left_out}.cu"
+        file.write_text(DOT.format(left_out=left_out, **words).replace("void dot(", f"void dot_{left_out}("))
+        run = gpuprof.profile(
+            "gemm",
+            kernels=[file],
+            sizes=[(33, 47, 300)],
+            dtype=dtype,
+            scalars={"alpha": 0.3, "beta": -0.7},
+            device="sim",
+            explain=False,
+        )
+        assert [case.outcome for case in run.cases] == [outcome]

@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The GEMM rungs on FP64 tensor cores: right at sizes that fit no tile, and free of bank conflicts.
-
-On an A100 they have a path of their own: its products have a smaller shape.
-"""
+"""GEMMs on tensor cores in FP64, TF32 and 8-bit floats: right at sizes that fit no tile."""
 
 import pytest
 from problem_support import find_kernel, measured, problem_for
@@ -94,3 +91,48 @@ def test_what_the_header_rules_out_is_skipped_with_its_sentence(params, words):
     measurement = measure("dmma", (64, 64, 64), params)
     assert measurement.outcome == "skipped"
     assert words in measurement.reason
+
+
+#: Rows of any length, copied by elements; the copy engine takes multiples of four.
+TF32_RAGGED = {
+    "tf32x3_mma": [(1, 1, 1), (33, 35, 17), (129, 140, 37)],
+    "tf32x3": [(1, 4, 4), (20, 36, 12), (257, 260, 68)],
+    "tf32": [(1, 4, 4), (257, 260, 100)],
+    "tf32_64": [(1, 4, 4), (129, 140, 100)],
+    "tf32_split": [(1, 4, 4), (130, 140, 500)],
+    "tf32_packed": [(1, 1, 1), (301, 139, 103)],
+    "tf32_gathered": [(1, 1, 1), (129, 67, 101)],
+    "e4m3": [(1, 8, 16), (257, 264, 272)],
+    "e4m3_64": [(1, 8, 16), (131, 152, 144)],
+    "e4m3_192": [(1, 8, 16), (131, 200, 144)],
+    "e4m3_split": [(1, 8, 16), (130, 136, 1040)],
+}
+THREE_PRODUCTS = ("tf32x3_mma", "tf32x3")
+
+
+def measure_of(name, size, **scalars):
+    kernel = find_kernel("gemm", name)
+    return measured(kernel, problem_for(kernel, *size, dtype=kernel.dtypes[0], **scalars))
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, size) for name, sizes in TF32_RAGGED.items() for size in sizes]
+)
+def test_right_at_every_size_of_every_type(name, size):
+    measurement = measure_of(name, size, **({"alpha": -1.5, "beta": 0.75} if size[0] % 2 else {}))
+    assert measurement.outcome == "ok", measurement.reason
+    assert measurement.resources.spill_bytes == 0
+
+
+@pytest.mark.parametrize("name", THREE_PRODUCTS)
+def test_exact_as_fp32_and_without_bank_conflicts(name):
+    m, n, k = size = 256, 128, 512
+    measurement = measure_of(name, size)
+    # One product of TF32 would be off by thousands of roundoffs.
+    simple = measure_of("naive", size).verification.max_rel_error
+    assert measurement.verification.max_rel_error < simple < 4 * 2**-24
+    counters = measurement.counters
+    assert counters["tensor_tf32_operations"].value == 3 * 2 * m * n * k
+    for kind in ("shared_load", "shared_store", "async_copy_shared"):
+        # What the copy engine stores, no counter sees.
+        assert counters[f"{kind}_bank_conflicts"].value in (0, None), kind

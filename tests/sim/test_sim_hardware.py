@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The executor against Nsight Compute's counts on an H200, recorded under tests/sim/hardware."""
+"""The executor against Nsight Compute's counts on an H200: copies too. tests/sim/hardware has the records."""
 
 import json
 from pathlib import Path
@@ -68,3 +68,27 @@ def test_every_kernel_counts_as_the_hardware_does(op, row):
         assert 0 <= lost <= 0.13 * theirs[f"{space}_wavefronts"], space
     if kernel.study.name == "A":
         assert ours["shared_load_wavefronts"] == pytest.approx(theirs["shared_load_wavefronts"], rel=5e-4)
+
+
+#: Kernel, sizes: requests (None where not noted), sectors and shared wavefronts of its copies, on an H200.
+COPIES = {
+    "rows padded by 16 bytes": ("splitk_16x32", (128, 128, 128), 1536, 28672, 9472),
+    "fewer such rows": ("splitk_8x32", (128, 128, 128), 2560, 45056, 13568),
+    "more such rows": ("splitk", (128, 128, 128), 768, 14336, 4736),
+    "half of the lanes' columns beyond the matrix": ("reg_8x16_async", (128, 128, 128), 256, 6144, 4608),
+    "the same with a pipeline": ("reg_8x16_pipelined", (128, 128, 128), 256, 6144, 4608),
+    "zeros beyond K": ("reg_8x16_pipelined", (260, 388, 132), None, 41184, 25704),
+}
+
+
+@pytest.mark.parametrize("what", COPIES)
+def test_copies_cost_what_the_hardware_counts(what):
+    name, sizes, *expected = COPIES[what]
+    kernel = find_kernel("gemm", name)
+    measurement = measured(kernel, problem_for(kernel, *sizes), blocks=0)
+    assert measurement.outcome == "ok", measurement.reason
+    names = ("requests", "sectors", "shared_wavefronts")
+    got = [measurement.counters[f"async_copy_{name}"].value for name in names]
+    assert [value for value, known in zip(got, expected, strict=True) if known is not None] == [
+        known for known in expected if known is not None
+    ]

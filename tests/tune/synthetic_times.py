@@ -8,6 +8,7 @@ blocks fall on SMs in whole waves, and every point is off by a few percent that 
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,7 @@ class Landscape:
         return found
 
 
+@cache
 def landscape(size: int = 2048, seed: int = 0) -> Landscape:
     """The space of the benchmark's GEMM at one size on an H200."""
     device = load_card("h200")

@@ -99,16 +99,9 @@ def test_a_wrong_point_is_a_finding(scale):
     assert sorted(case.outcome for case in run.cases if case.params["EACH"] == 3) == ["incorrect"]
 
 
-def test_where_every_point_is_wrong_the_status_says_so(scale):
-    done = tune(
-        "scale.cu", "-k", "scale:EACH=3,SKIP=0|1", *SIM, "--sizes", "1024", folder=scale.parent, code=1
-    )
-    assert "1024: 2 of 2 points that were executed failed." in " ".join(done.stdout.split())
-
-
 def test_write_puts_the_best_into_the_header(scale):
     before = scale.read_text(encoding="utf-8")
-    done = tune("scale.cu", *SIM, "--sizes", "4096", "--budget", "9", "--write", folder=scale.parent)
+    done = tune("scale.cu", *SIM, "--sizes", "4096", "--budget", "2", "--write", folder=scale.parent)
     run = read_run(scale.parent / "gpuprof-results" / "tune-scale" / "results.json")
     assert run.tuning is not None
     tied = [(dict(point.params), point.block) for point in run.tuning.sizes[0].ties]
@@ -120,7 +113,7 @@ def test_write_puts_the_best_into_the_header(scale):
 
 
 def test_python_searches_too(scale, tmp_path):
-    found = api.tune(scale, sizes=2048, device="sim:h200", budget=3, save=tmp_path / "kept.json")
+    found = api.tune(scale, sizes=2048, device="sim:h200", budget=2, save=tmp_path / "kept.json")
     assert not found.by_time
     best = found.best()
     assert best.kernel == "scale"
@@ -128,9 +121,9 @@ def test_python_searches_too(scale, tmp_path):
     cases = found.run.record.cases
     assert best.model.median_us == min(case.model.median_us for case in cases) > best.bound_us > 0
     assert found.best(2048) == found.ties("2048")[0]
-    assert "6 combinations: 5 can run, 3 executed" in str(found)
-    more = api.tune(scale, sizes=2048, device="sim:h200", budget=5, save=tmp_path / "kept.json")
-    assert len(more.run) == 5
+    assert "6 combinations: 5 can run, 2 executed" in str(found)
+    more = api.tune(scale, sizes=2048, device="sim:h200", budget=3, save=tmp_path / "kept.json")
+    assert len(more.run) == 3
     with pytest.raises(api.InputError, match="was not searched"):
         found.best(7)
 
@@ -166,7 +159,7 @@ def test_refusals_say_what_to_do(scale, arguments, message, fix):
 
 def test_each_of_several_devices_has_its_own_answer(scale):
     cards = "sim:h200,sim:rtx4090"
-    arguments = ("scale.cu", "--sizes", "512", "--device", cards, "--budget", "3")
+    arguments = ("scale.cu", "--sizes", "512", "--device", cards, "--budget", "2")
     done = tune(*arguments, folder=scale.parent)
     assert "512 on NVIDIA H200: best is" in done.stdout
     assert "512 on NVIDIA GeForce RTX 4090: best is" in done.stdout
@@ -174,12 +167,9 @@ def test_each_of_several_devices_has_its_own_answer(scale):
     results = scale.parent / "gpuprof-results" / "tune-scale" / "results.json"
     run = read_run(results)
     assert [tuned.device for tuned in run.tuning.sizes] == [0, 1]
-    assert [case.device for case in run.cases] == [0, 0, 0, 1, 1, 1]
+    assert [case.device for case in run.cases] == [0, 0, 1, 1]
     page = results.with_name("report.html").read_text()
     assert "Points at 512 on NVIDIA GeForce RTX 4090" in page
-    again = tune(*arguments, folder=scale.parent)
-    assert "6 points are known" in again.stderr
-    assert again.stdout == done.stdout
     alone = tune(*arguments[:3], *SIM, "-o", results.parent, folder=scale.parent, code=2)
     assert "it ran on 2 devices, now there are 1" in alone.stderr
 

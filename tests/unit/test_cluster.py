@@ -79,13 +79,9 @@ def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
 
 
 def test_a_search_finds_the_same_on_a_cluster(tmp_path):
-    asked = {
-        "kernels": {"smem_unrolled": {"TILE": [32, 64]}},
-        "sizes": 64,
-        "device": ["sim:h200", "sim:a100"],
-    }
-    here, there = (tune("transpose", **asked, cluster=where).run.record for where in (None, "local:2"))
-    assert len(here.cases) == 4
+    asked = {"kernels": {"smem_unrolled": {"TILE": [32, 64]}}, "sizes": 64, "device": "sim:h200"}
+    here, there = (tune("transpose", **asked, cluster=where).run.record for where in (None, "local:1"))
+    assert len(here.cases) == 2
     assert there.cases == here.cases
     assert there.tuning == here.tuning
 
