@@ -223,7 +223,7 @@ class LaunchTemplate:
             events.listeners.insert(0, RemoteAccesses(*about, strict=not means.fences))
         # Of a load that races and is stale too, the race is told; a texture's cache is always to blame.
         textures, loads = (StaleReads(cache, batch.fault) for cache in (Cache.TEXTURE, Cache.READ_ONLY))
-        watching = [textures, races, loads, *([shared] if shared else []), *observers]
+        watching = [textures, *races.shadows.values(), loads, *([shared] if shared else []), *observers]
         events.observe(watching, self.memory.buffers)
         return shared
 
@@ -255,13 +255,12 @@ class LaunchTemplate:
             )
 
         means = self.program.means
-        by_warps = means.partial and not means.phased
         return GlobalRaces(
             buffers,
             releases=means.fences,
             report=report,
             meetings=meetings,
-            by_warps=by_warps,
+            by_warps=means.partial or means.phased,
             idle=means.idle,
         )
 

@@ -386,6 +386,22 @@ PAIRS: dict[str, Pair] = {
         grid=1,
         before=_MBARRIERS,
     ),
+    "overwritten by one warp before the others have read": Pair(
+        """
+    __shared__ u64 done;
+    if (t == 0)
+        set_up(&done, 64);
+    __syncthreads();
+    «arrive(&done);¦»
+    c[t] = b[0]; // meets
+    «¦arrive(&done);»
+    if (t == 40) {
+        wait(&done, 0);
+        b[0] = 1; // meets
+    }""",
+        grid=1,
+        before=_MBARRIERS,
+    ),
     "relaxed arrival whose fence comes before the write": Pair(
         """
     if (t == 5) {

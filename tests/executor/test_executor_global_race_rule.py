@@ -116,13 +116,14 @@ class History:
     def _tell(self, accesses: list[Access], mask: Mask) -> None:
         one = accesses[0]
         if one.manner in (Manner.READ, Manner.STRONG_READ):
-            self.shadow.read(MemoryOperation(self.order, self.index, mask, one.size, one.time, one.manner))
+            self.shadow.read(
+                self.buffer, MemoryOperation(self.order, self.index, mask, one.size, one.time, one.manner)
+            )
         elif one.manner is Manner.NEAR_WRITE or (one.manner is Manner.STRONG_WRITE and one.time % 2):
             place = np.array([access.first // one.size for access in accesses])
             who = np.array([access.thread for access in accesses])
-            self.shadow.update(
-                MemoryOperation(self.order, place, None, one.size, one.time, one.manner, by=who)
-            )
+            updated = MemoryOperation(self.order, place, None, one.size, one.time, one.manner, by=who)
+            self.shadow.update(self.buffer, updated)
         else:
             values = (self.values & (1 << 8 * one.size) - 1 if one.size < 8 else self.values).astype(
                 f"u{one.size}"
@@ -130,9 +131,8 @@ class History:
             if one.size == 8:
                 values = values | values << np.uint64(32)
             stored = values.view(moved_dtype(one.size))
-            self.shadow.write(
-                MemoryOperation(self.order, self.index, mask, one.size, one.time, one.manner), stored
-            )
+            told = MemoryOperation(self.order, self.index, mask, one.size, one.time, one.manner)
+            self.shadow.write(self.buffer, told, stored)
             if one.manner is Manner.WRITE:
                 place = np.array([access.first // one.size for access in accesses])
                 self.buffer.store(place, stored.reshape(-1)[0], one.size)

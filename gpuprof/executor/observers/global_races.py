@@ -67,8 +67,8 @@ class GlobalRace:
     shared: bool = False
 
 
-class GlobalRaces(Observer):
-    """Judges the global memory accesses of one launch."""
+class GlobalRaces:
+    """Judges the global memory accesses of one launch: a shadow of each buffer observes them."""
 
     def __init__(
         self,
@@ -94,29 +94,12 @@ class GlobalRaces(Observer):
         about = first, blocks, warps, self.releases, layout
         return ThreadOrder(self.timeline, *about, by_warps=self._by_warps)
 
-    def wants(self, buffer: Any) -> bool:
-        """As an observer."""
-        return buffer.address in self.shadows
-
-    def read(self, buffer: Buffer, one: MemoryOperation) -> None:
-        """As an observer."""
-        self.shadows[buffer.address].read(one)
-
-    def write(self, buffer: Buffer, one: MemoryOperation, values: Lanes) -> None:
-        """As an observer."""
-        self.idle.stores(one.line, one.who)
-        self.shadows[buffer.address].write(one, values)
-
-    def update(self, buffer: Buffer, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """As an observer."""
-        self.shadows[buffer.address].update(one, failed)
-
     def finish(self) -> None:
         """The launch is over."""
         self.shadows.clear()  # they refer back, and hold the buffers
 
 
-class Shadow:
+class Shadow(Observer):
     """Who touched what of one buffer in the present launch.
 
     `variables` are what was released by strong writes to this buffer, by byte.
@@ -134,34 +117,20 @@ class Shadow:
         #: By their manner and, of strong ones, the bytes of an element.
         self._others: dict[tuple[Manner, int], ConcurrentAccesses] = {}
 
-    def read(self, one: MemoryOperation) -> None:
-        """Listener loads."""
+    def wants(self, buffer: Any) -> bool:
+        """As an observer."""
+        return bool(buffer.address == self.buffer.address)
+
+    def read(self, buffer: Any, one: MemoryOperation) -> None:
+        """As an observer: judge loads."""
         if one.manner in STRONG_READS:
             self._signal(one, reads=True, writes=False)
         else:
             one.moment = one.order.timeline.moment(one.line)
         self._touch(one)
 
-    def stored_in_warp(self, one: MemoryOperation) -> tuple[int, int] | None:
-        """Return the first thread of a strong read for which another lane of its warp stored without order.
-
-        With it the line of that store; None where there is none.
-        """
-        stores = [each for (manner, _), each in self._others.items() if manner is Manner.STRONG_WRITE]
-        if not stores:
-            return None
-        granules, owners = self._granules(one)
-        hits = (accesses.conflict(one.order, granules, owners) for accesses in stores)
-        hit = next((hit for hit in hits if hit is not None), None)
-        if hit is None:
-            return None
-        reader, stamp = int(owners[hit[0]]), np.array([hit[1]], dtype=np.int64)
-        if int(thread_of(stamp)[0]) // WARP != reader // WARP:
-            return None
-        return reader, one.order.timeline.lines[int(moment_of(stamp)[0])]
-
-    def update(self, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """Listener atomic operations.
+    def update(self, buffer: Any, one: MemoryOperation, failed: Bools | None = None) -> None:
+        """As an observer: judge atomic operations.
 
         Those that are true in `failed` compared with another value than they found: they have only read.
         """
@@ -178,8 +147,10 @@ class Shadow:
         if one.near:
             self._judge_blocks(one)
 
-    def write(self, one: MemoryOperation, values: Lanes) -> None:
-        """Listener stores that are about to happen."""
+    def write(self, buffer: Any, one: MemoryOperation, values: Lanes) -> None:
+        """As an observer: judge stores that are about to happen."""
+        if buffer.address:
+            self.races.idle.stores(one.line, one.who)
         if one.manner is Manner.WRITE:
             # That ends what was released by the variables that it overwrites.
             for where in self.variables.keys() & set(
@@ -286,7 +257,7 @@ class Shadow:
             self._report(one, granules[second], owners[second], stamp, _OTHER_VALUE)
 
     def _touch(self, one: MemoryOperation) -> None:
-        """Listener and remember accesses that may happen together with others of their kind."""
+        """Judge and remember accesses that may happen together with others of their kind."""
         width = one.size // one.parts if one.manner in STRONG else 0
         granules, owners = self._granules(one)
         if self._writers is not None:
@@ -426,7 +397,7 @@ class LuckyRead:
     store_line: int
 
 
-class SharedOrder(Observer):
+class SharedOrder(Shadow):
     """Judges every access to the shared memory of one batch, by the same rule.
 
     What `races` and `phased_races` know is quick to tell and enough for most kernels: barriers, `__syncwarp`
@@ -438,25 +409,31 @@ class SharedOrder(Observer):
     """
 
     def __init__(self, blocks: SharedBlocks, races: GlobalRaces, polled: Collection[int] = ()) -> None:
+        super().__init__(blocks, races)
         self.lucky: LuckyRead | None = None
         self._polled = polled
-        self._shadow = Shadow(blocks, races)
-
-    def wants(self, buffer: Any) -> bool:
-        """As an observer."""
-        return isinstance(buffer, SharedBlocks)
 
     def read(self, buffer: Any, one: MemoryOperation) -> None:
         """As an observer: judge a load, perhaps of the parts of a vector."""
         asked = one.manner in STRONG_READS and self.lucky is None and one.line not in self._polled
-        if asked and (met := self._shadow.stored_in_warp(one)) is not None:
+        if asked and (met := self._stored_in_warp(one)) is not None:
             self.lucky = LuckyRead(one.line, *met)
-        self._shadow.read(one)
+        super().read(buffer, one)
 
-    def write(self, buffer: Any, one: MemoryOperation, values: Lanes) -> None:
-        """As an observer."""
-        self._shadow.write(one, values)
+    def _stored_in_warp(self, one: MemoryOperation) -> tuple[int, int] | None:
+        """Return the first thread of a strong read for which another lane of its warp stored without order.
 
-    def update(self, buffer: Any, one: MemoryOperation, failed: Bools | None = None) -> None:
-        """As an observer."""
-        self._shadow.update(one, failed)
+        With it the line of that store; None where there is none.
+        """
+        stores = [each for (manner, _), each in self._others.items() if manner is Manner.STRONG_WRITE]
+        if not stores:
+            return None
+        granules, owners = self._granules(one)
+        hits = (accesses.conflict(one.order, granules, owners) for accesses in stores)
+        hit = next((hit for hit in hits if hit is not None), None)
+        if hit is None:
+            return None
+        reader, stamp = int(owners[hit[0]]), np.array([hit[1]], dtype=np.int64)
+        if int(thread_of(stamp)[0]) // WARP != reader // WARP:
+            return None
+        return reader, one.order.timeline.lines[int(moment_of(stamp)[0])]

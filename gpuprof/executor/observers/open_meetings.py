@@ -31,7 +31,6 @@ class AccessPair:
     launch: int
     line: int
     thread: tuple[Index, Index]
-    earlier_line: int
     earlier: tuple[Index, Index]
     detail: str
     waits: bool
@@ -94,8 +93,5 @@ class OpenMeetings:
                 other_one = f"thread {names[0]} of block {names[1]} {does[1]} it in line {line}"
                 detail = f"{does[0]} {place} after {other_one}, and nothing orders the two"
                 waits = not self._polled.isdisjoint((line, lately))
-                self.kept.append(
-                    AccessPair(
-                        self._launches - 1, lately, self._named(thread), line, names, detail, waits, reads
-                    )
-                )
+                later = self._named(thread)
+                self.kept.append(AccessPair(self._launches - 1, lately, later, names, detail, waits, reads))
