@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from gpuprof.devices.card_constants import CardConstants
 from gpuprof.machine_code.instruction_counts import pipe_of
@@ -141,7 +142,7 @@ def _step_of(
             late = one.name in _ATOMIC
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:
-            step.latency = values.get(f"{_measured(one)}_latency_cycles", values[_USUAL_LATE])
+            step.latency = values.get(f"{_measured(one.opcode)}_latency_cycles", values[_USUAL_LATE])
         case StepKind.GROUP:
             step.sets = 0
         case StepKind.UNTIL if found := _UNTIL.match(one.operands):
@@ -154,13 +155,15 @@ def _step_of(
     return step, pipe
 
 
-def _measured(one: SassInstruction) -> str:
-    return next((key for name, word, key in _MEASURED if name == one.name and word in one.opcode), "")
+@cache
+def _measured(opcode: str) -> str:
+    of = opcode.partition(".")[0]
+    return next((key for name, word, key in _MEASURED if name == of and word in opcode), "")
 
 
 def _interval(one: SassInstruction, values: Mapping[str, float]) -> float:
     """Cycles that an instruction keeps its pipe where that was measured, without the loop around it."""
-    cycles = values.get(f"{_measured(one)}_interval_cycles", 0.0)
+    cycles = values.get(f"{_measured(one.opcode)}_interval_cycles", 0.0)
     return round(cycles * _REPEATED_CYCLES / values[_REPEATED], 1)
 
 

@@ -350,26 +350,30 @@ class StreamingMultiprocessor:
         self._time[unit], self._last[unit] = soonest, None
 
     def _issue(self, warp: _Warp, now: float) -> None:
-        step, unit = warp.step, warp.unit
-        self._pipes[unit][step.pipe] = now + step.cycles
+        step, kind = warp.step, warp.step.kind
+        self._pipes[warp.unit][step.pipe] = now + step.cycles
+        banks = self._banks[warp.unit]
         if step.even:
-            self._banks[unit][0] = max(now, self._banks[unit][0]) + step.even
+            banks[0] = max(now, banks[0]) + step.even
         if step.odd:
-            self._banks[unit][1] = max(now, self._banks[unit][1]) + step.odd
+            banks[1] = max(now, banks[1]) + step.odd
         step.spent[_ISSUE] += now - warp.issued - warp.waited
         warp.issued, warp.waited, warp.ready = now, step.stall - 1, now + step.stall
-        if step.kind == StepKind.END:
+        if not kind:  # as most are
+            self._advance(warp)
+            return
+        if kind == StepKind.END:
             self._note(warp)
             self._end(warp, now)
             return
-        if StepKind.PLAIN < step.kind < StepKind.PHASE and step.kind != StepKind.UNTIL:
+        if kind < StepKind.PHASE and kind != StepKind.UNTIL:
             self._begin(warp, step, now)
         self._advance(warp)
-        if step.kind == StepKind.BARRIER:
+        if kind == StepKind.BARRIER:
             self._arrive(warp, step, now)
-        elif step.kind == StepKind.PHASE:
+        elif kind == StepKind.PHASE:
             self._await(warp)
-        elif step.kind == StepKind.FENCE:
+        elif kind == StepKind.FENCE:
             self._wait(warp, (max(now + step.latency, warp.block.end), 0.0), far=True)
 
     def _advance(self, warp: _Warp) -> None:
@@ -391,7 +395,7 @@ class StreamingMultiprocessor:
                 self._wait(warp, max(held), far=warp.far[number])
                 held.clear()
                 warp.far[number] = False
-        if step.kind == StepKind.UNTIL and step.sets is not None:
+        if step.sets is not None and step.kind == StepKind.UNTIL:
             held = sorted(warp.held[step.sets])
             done = held[: max(0, len(held) - step.outstanding)]
             warp.held[step.sets] = held[len(done) :]
