@@ -189,7 +189,8 @@ def _start_executors(request: "Request", options: RunOptions) -> None:
     if kind == "sim":
         start_ahead(min(usable_cores(), worth_starting(len(cases))))
     elif options.lines and kind not in ("all", "none") and "," not in kind:
-        start_ahead(1 + processes(cases, cards=1))
+        # `auto` may find no GPU, and then these measure.
+        start_ahead(1 + processes(cases, cards=1), beside=kind.isdecimal())
 
 
 def _check_own_kernels(select: SelectOptions) -> None:

@@ -192,6 +192,7 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
 
     def keep(run: Run) -> ResultsFile:
         kept.append(destination.open(name, run))
+        threading.Thread(target=_load_report, daemon=True).start()
         return kept[0]
 
     finished = None
@@ -199,7 +200,6 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
         finished = finished_run(destination.paths(name)[0], request, options, counters=ncu is not None)
     reports: list[Path] = []
     counted = True
-    threading.Thread(target=_load_report, daemon=True).start()
     with watch(quiet=quiet) as progress:
         try:
             run = finished or measure(

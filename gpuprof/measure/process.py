@@ -72,6 +72,8 @@ class WorkerProcess:
     def _start(self, request: Open | OpenExecutor) -> None:
         self._kills_before = kills_for_memory()
         self._process, self._is_asked = starting.take(request)
+        if isinstance(request, OpenExecutor):
+            starting.stand_back(self._process)
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         self._printed = b""
         Thread(target=self._read, daemon=True).start()

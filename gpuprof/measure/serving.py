@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
 #: Cores of which one is likely to be free for a process that verifies what another one counts.
 _WITH_ROOM = 4
-#: What counts or explains beside a GPU leaves the processor to what measures.
-_NICENESS = 5
 
 
 class WorkerSide:
@@ -133,7 +131,6 @@ class WorkerSide:
     def _open_executor(self, request: OpenExecutor) -> Opened:
         from gpuprof.backends.sim.backend import SimBackend
 
-        os.nice(_NICENESS)
         look_in(request.given_arrays)
         self._backend = SimBackend(request.device, request.seed, request.sim_blocks)
         return self._opened(None)

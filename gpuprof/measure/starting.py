@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from gpuprof.measure.protocol import Open
 
 Process = subprocess.Popen[str]
+#: What counts or explains beside a GPU leaves the processor to what measures.
+_NICENESS = 5
 _LADDERS = Path(__file__).parents[1] / "kernels"
 
 
 class _Started(NamedTuple):
-    """A process that no worker has taken yet, and what it was asked already."""
+    """A process that no worker has taken yet, what it was asked already, and whether it has stood back."""
 
     process: Process
     asked: "Open | None" = None
+    beside: bool = False
 
 
 _ahead: list[_Started] = []
@@ -84,10 +87,18 @@ def start_for(words: Sequence[str]) -> None:
             _ahead.append(_Started(worker_process(*gpu.groups() if gpu else ())))
 
 
-def start_ahead(count: int) -> None:
-    """Let so many processes be there of those that no worker has taken."""
+def start_ahead(count: int, *, beside: bool = False) -> None:
+    """Let so many processes be there of those that no worker has taken, new ones `beside` what measures."""
     while len(_ahead) < count:
-        _ahead.append(_Started(worker_process()))
+        _ahead.append(_Started(worker_process(), beside=beside))
+        if beside:
+            stand_back(_ahead[-1].process)
+
+
+def stand_back(process: Process) -> None:
+    """Let a process leave the processor to what measures."""
+    with suppress(OSError):  # it has ended
+        os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS)
 
 
 @contextmanager
@@ -112,13 +123,16 @@ def open_ahead(request: "Open", encoded: str) -> None:
 
 def take(request: object) -> tuple[Process, bool]:
     """A process for a worker, and whether it was asked to open this already."""
+    from gpuprof.measure.protocol import OpenExecutor
+
+    executes = isinstance(request, OpenExecutor)
     with _lock:
         for other in [one for one in _ahead if one.asked is not None and type(one.asked) is type(request)]:
             _ahead.remove(other)
             if other.asked == request:
                 return other.process, True
             end(other.process)
-        free = next((one for one in _ahead if one.asked is None), None)
+        free = next((one for one in _ahead if one.asked is None and (executes or not one.beside)), None)
         if free is not None:
             _ahead.remove(free)
             return free.process, False

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers that are taken from outside, as for want of memory: whatever they were asked is asked again."""
 
+import os
 import sys
 import threading
 import time
@@ -83,6 +84,21 @@ def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahea
     worker.close()
     assert len(started) == processes
     assert asked == [*([NONE] if ahead != NONE else []), Size(())]
+
+
+def test_process_beside_what_measures_stands_back_from_its_start_on_and_measures_nothing(monkeypatch):
+    started = started_processes(monkeypatch, KILLED, 0)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    with starting.started_ahead():
+        starting.start_ahead(2, beside=True)
+        first, second = (one.process.pid for one in starting._ahead)
+        levels = [os.getpriority(os.PRIO_PROCESS, pid) - own for pid in (first, second)]
+        assert levels == [0, starting._NICENESS]
+        taken = [starting.take(request)[0] for request in (NONE, NONE, OpenExecutor(DEVICE, 0))]
+        assert (taken[0].pid, taken[2].pid) == (first, second)
+        for process in taken:
+            starting.end(process)
+    assert len(started) == 3
 
 
 @pytest.mark.parametrize(
