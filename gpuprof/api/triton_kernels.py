@@ -19,8 +19,8 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.options import RunOptions
 from gpuprof.measure.request import Request, Selection, make_request
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.toolchain.asking import version_of
-from gpuprof.toolchain.triton_compiler import ArrayOf, JitCall, JitCode, compile_calls
+from gpuprof.toolchain.asking import FunctionCode, version_of
+from gpuprof.toolchain.triton_compiler import ArrayOf, JitCall, compile_calls
 
 if TYPE_CHECKING:
     from gpuprof.problems.by_value import Argument, Call, Expectation
@@ -168,7 +168,7 @@ def _selection(
     rung: int,
     meta: Mapping[str, Any],
     call: JitCall,
-    code: JitCode,
+    code: FunctionCode,
     grid: LaunchValue,
     read: "Call",
 ) -> Selection:

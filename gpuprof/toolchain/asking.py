@@ -13,20 +13,44 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from typing import TypeVar
 
-T = TypeVar("T")
 #: What is said of an error.
 Told = Callable[[BaseException], str]
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionCode:
+    """What a compiler made of a function, or why nothing.
+
+    Args:
+        taken: Of Triton's: the parameters that the machine code takes, in order; others have become part of
+            the code.
+        ctas: Blocks of a program, which are a cluster.
+        scratch_bytes: Of a block, for each hidden pointer that Triton adds to them.
+    """
+
+    ptx: str = ""
+    cubin: bytes = b""
+    entry: str = ""
+    threads: int = 0
+    shared_bytes: int = 0
+    taken: tuple[str, ...] = ()
+    ctas: int = 1
+    scratch_bytes: tuple[int, ...] = ()
+    error: str = ""
+
+
+Question = Callable[[], FunctionCode]
+
+
 def ask(
-    questions: Sequence[Callable[[], T]], told: Sequence[Told], who: str, timeout_s: float, at_once: int
-) -> list[T | str]:
-    """The answer to each question, some asked at once, or a sentence on why there is none."""
-    answers: list[T | str] = []
+    questions: Sequence[Question], told: Sequence[Told], who: str, timeout_s: float, at_once: int
+) -> list[FunctionCode]:
+    """The answer to each question, some asked at once."""
+    answers: list[FunctionCode] = []
     waiting = zip(questions, told, strict=True)
     while group := list(islice(waiting, max(1, at_once))):
         children = [_started(*each) for each in group]
@@ -43,7 +67,7 @@ def version_of(*packages: str) -> str:
     return "of this process"
 
 
-def _started(question: Callable[[], object], told: Told) -> tuple[int, int]:
+def _started(question: Question, told: Told) -> tuple[int, int]:
     """A child that answers: its number, and where it writes."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
@@ -55,17 +79,16 @@ def _started(question: Callable[[], object], told: Told) -> tuple[int, int]:
         return child, reading
     os.close(reading)
     warnings.simplefilter("ignore")
-    answer: object
     try:
         answer = question()
     except BaseException as error:  # whatever it is, the parent tells it
-        answer = told(error)
+        answer = FunctionCode(error=told(error))
     with os.fdopen(writing, "wb") as file:
         file.write(pickle.dumps(answer))
     os._exit(0)
 
 
-def _answer(child: int, reading: int, end: float, who: str) -> "T | str":
+def _answer(child: int, reading: int, end: float, who: str) -> FunctionCode:
     """What a child wrote, once it has ended."""
     os.set_blocking(reading, False)
     content, ended = bytearray(), False
@@ -81,8 +104,9 @@ def _answer(child: int, reading: int, end: float, who: str) -> "T | str":
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if not ended:
-        return f"{who} took longer than the compile timeout."
+        return FunctionCode(error=f"{who} took longer than the compile timeout.")
     if not content:
-        return f"{who}'s process ended with status {os.waitstatus_to_exitcode(status)}."
-    answer: T | str = pickle.loads(bytes(content))
+        ended_with = os.waitstatus_to_exitcode(status)
+        return FunctionCode(error=f"{who}'s process ended with status {ended_with}.")
+    answer: FunctionCode = pickle.loads(bytes(content))
     return answer

@@ -3,8 +3,7 @@
 """Ask the user's own Numba or CuTe DSL what one of its functions is, for a card that need not be here."""
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,22 +11,12 @@ from gpuprof.cubin_file import function_of
 from gpuprof.errors import foreign
 from gpuprof.ptx_directives import ptx_entries
 from gpuprof.text import Extent
-from gpuprof.toolchain.asking import ask
+from gpuprof.toolchain.asking import FunctionCode, Question, ask
 
 #: Allocations are aligned at least so; of a tensor CuTe wants to know it.
 _ALIGNED = 16
 #: From here on architectures have instructions that no later one has.
 _WITH_SPECIFICS = 90
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionCode:
-    """What a compiler made of a function, or why nothing."""
-
-    ptx: str = ""
-    cubin: bytes = b""
-    entry: str = ""
-    error: str = ""
 
 
 def compile_numba(function: Any, values: Mapping[str, Any], arch: str, timeout_s: float) -> FunctionCode:
@@ -42,14 +31,11 @@ def compile_cute(
     return _asked(partial(_cute_code, function, values, block, arch), "CuTe DSL", timeout_s)
 
 
-def _asked(question: Callable[[], FunctionCode], who: str, timeout_s: float) -> FunctionCode:
-    told = partial(_told, who)
-    (answer,) = ask([question], [told], who, timeout_s, 1)
-    return FunctionCode(error=answer) if isinstance(answer, str) else answer
-
-
-def _told(who: str, error: BaseException) -> str:
-    return f"{who} does not compile it: {foreign(error)}."
+def _asked(question: Question, who: str, timeout_s: float) -> FunctionCode:
+    (answer,) = ask(
+        [question], [lambda error: f"{who} does not compile it: {foreign(error)}."], who, timeout_s, 1
+    )
+    return answer
 
 
 def _entry_of(ptx: str) -> str:

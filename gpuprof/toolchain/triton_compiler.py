@@ -10,11 +10,11 @@ import inspect
 import re
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gpuprof.toolchain.asking import ask
+from gpuprof.toolchain.asking import FunctionCode, ask
 
 _WARP = 32
 _INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
@@ -28,7 +28,7 @@ class JitCall:
     """One launch to compile for.
 
     Args:
-        values: Of all parameters by name; an array is the name of its element type as an `ArrayOf`.
+        values: Of all parameters by name; an array is an `ArrayOf` its element type, by NumPy's name.
     """
 
     function: Any
@@ -36,40 +36,31 @@ class JitCall:
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """In the place of an array: its element type, by NumPy's name."""
+    """What Triton looks at of an array: its element type, and that it is aligned as allocations are."""
 
-    dtype: str
+    shape = (1,)
 
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
 
-@dataclass(frozen=True, slots=True)
-class JitCode:
-    """What Triton made of a call, or why nothing.
+    @staticmethod
+    def data_ptr() -> int:
+        return 0
 
-    Args:
-        taken: The parameters that the machine code takes, in order; others have become part of the code.
-        ctas: Blocks of a program, which are a cluster.
-        scratch_bytes: Of a block, for each hidden pointer that Triton adds to them.
-    """
+    @staticmethod
+    def ptr_range() -> int:
+        return 1 << 62
 
-    ptx: str = ""
-    cubin: bytes = b""
-    entry: str = ""
-    threads: int = 0
-    shared_bytes: int = 0
-    taken: tuple[str, ...] = ()
-    ctas: int = 1
-    scratch_bytes: tuple[int, ...] = field(default=())
-    error: str = ""
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
 
 
-def compile_calls(calls: Sequence[JitCall], arch: str, timeout_s: float, at_once: int) -> list[JitCode]:
+def compile_calls(calls: Sequence[JitCall], arch: str, timeout_s: float, at_once: int) -> list[FunctionCode]:
     """Compile each call for an architecture, some at once; what goes wrong is told of the call."""
     questions = [partial(_compiled, call, arch) for call in calls]
     firsts = [partial(_told, function=call.function) for call in calls]
-    answers = ask(questions, firsts, "Triton", timeout_s, at_once)
-    return [JitCode(error=answer) if isinstance(answer, str) else answer for answer in answers]
+    return ask(questions, firsts, "Triton", timeout_s, at_once)
 
 
 def _told(error: BaseException, function: Any) -> str:
@@ -104,25 +95,6 @@ class _Absent:
         return 0
 
 
-class _Array:
-    """What Triton looks at of an array: its element type, and that it is aligned as allocations are."""
-
-    def __init__(self, dtype: str) -> None:
-        self.dtype = dtype
-        self.shape = (1,)
-
-    @staticmethod
-    def data_ptr() -> int:
-        return 0
-
-    @staticmethod
-    def ptr_range() -> int:
-        return 1 << 62
-
-    def stride(self) -> tuple[int, ...]:
-        return (1,)
-
-
 def _of_one_line(inline: "re.Match[str]") -> str:
     """Inline assembly, all of it on the line that it begins with: LLVM counts its lines as the source's."""
     first, found, rest = inline[0].partition(".loc")
@@ -130,23 +102,19 @@ def _of_one_line(inline: "re.Match[str]") -> str:
     return first + found + own + end + _LOC.sub("", rest)
 
 
-def _compiled(call: JitCall, arch: str) -> JitCode:
+def _compiled(call: JitCall, arch: str) -> FunctionCode:
     from triton.backends.compiler import GPUTarget
     from triton.runtime.driver import driver
 
     function = call.function
     driver.set_active(_Absent(GPUTarget("cuda", int(arch.removeprefix("sm_")), _WARP)))
     function.device_caches.clear()
-    values = {
-        name: _Array(value.dtype) if isinstance(value, ArrayOf) else value
-        for name, value in call.values.items()
-    }
-    kernel = function.warmup(**values, **call.options, grid=(1, 1, 1))
+    kernel = function.warmup(**call.values, **call.options, grid=(1, 1, 1))
     held = kernel.metadata
     types = kernel.src.signature
     taken = tuple(name for name, kind in types.items() if kind != "constexpr")
     scratch = [getattr(held, f"{name}_scratch_size", None) for name in ("global", "profile")]
-    return JitCode(
+    return FunctionCode(
         ptx=_INLINE.sub(_of_one_line, kernel.asm["ptx"]),
         cubin=kernel.asm["cubin"],
         entry=held.name,
