@@ -4,6 +4,7 @@
 
 import functools
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -208,8 +209,25 @@ def _moved(kind: str) -> str:
     return {"f16": "b16"}.get(kind, kind)
 
 
+def exact_fma(a, b, c):
+    """Return a * b + c of float32 or float64, rounded once to nearest."""
+    if a.dtype == np.float32:
+        product = np.multiply(a, b, dtype=np.float64)
+        return exact.to_odd(*exact.two_sum(product, c.astype(np.float64))).astype(np.float32)
+    a, b, c = np.broadcast_arrays(a, b, c)
+    result = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, a * b + c)
+    for where in zip(*np.nonzero(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), strict=True):
+        value = Fraction(float(a[where])) * Fraction(float(b[where])) + Fraction(float(c[where]))
+        if value:
+            try:
+                result[where] = float(value)
+            except OverflowError:
+                result[where] = np.inf if value > 0 else -np.inf
+    return result
+
+
 def numpy_loop(name, kind):
     """What `hardware_loop` computes, by NumPy and exact arithmetic."""
     operation, _, flushes = name.partition(".")
-    compute = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "fma": exact.fma}[operation]
+    compute = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "fma": exact_fma}[operation]
     return with_nans(exact.with_flush(compute) if flushes else compute, operation, kind)

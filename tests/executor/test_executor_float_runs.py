@@ -5,15 +5,14 @@
 import numpy as np
 import pytest
 from each import each
-from executor_harness import run_cuda, run_ptx
+from executor_harness import exact_fma, run_cuda, run_ptx
 
-from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.arithmetic.native import player
 from gpuprof.executor.steps import fusion
 
 SHAPES = [(3, 2, 32), (1, 2, 32), (3, 1, 32), (3, 2, 1), (1, 1, 32), (1, 1, 1)]
-PORTABLE = {"fma": exact.fma, "add": np.add, "sub": np.subtract, "mul": np.multiply}
+PORTABLE = {"fma": exact_fma, "add": np.add, "sub": np.subtract, "mul": np.multiply}
 
 
 def random_source(rng, shape):
@@ -75,7 +74,7 @@ def test_a_tape_loads_from_shared_memory(seed):
     wanted = [values[i] for i in rng.integers(0, len(values), 3)]
     for _ in range(int(rng.integers(1, 40))):
         (x, a), (y, b) = (values[i] for i in rng.integers(0, len(values), 2))
-        total = tape.compute("fma", [x, y, total[0]]), exact.fma(a, b, total[1])
+        total = tape.compute("fma", [x, y, total[0]]), exact_fma(a, b, total[1])
         if rng.random() < 0.2:
             values.append(total)
     wanted.append(total)

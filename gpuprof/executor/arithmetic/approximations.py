@@ -11,7 +11,7 @@ which f64 is cut off.
 import numpy as np
 
 from gpuprof.executor.arithmetic import floats
-from gpuprof.executor.arithmetic.exact import flush, multiply
+from gpuprof.executor.arithmetic.exact import flush, in_mode
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.arithmetic.nans import CANONICAL
 from gpuprof.executor.lanes.scalars import Lanes
@@ -46,7 +46,7 @@ def _cosine(a: Lanes) -> Lanes:
 
 def _turned(a: Lanes) -> tuple[Lanes, Lanes]:
     """Return the quadrant of |a| and how far in it, in steps, cut off; mirrored, it has all bits flipped."""
-    product = multiply(a.astype(np.float32), np.asarray(_TURNS), "rz")
+    product = in_mode(np.multiply, "rz")(a.astype(np.float32), _TURNS)
     turns = np.abs(flush(product)).astype(np.float64)
     fixed = np.floor(np.where(np.isfinite(turns), turns % 1.0, 0.0) * 4 * _QUARTER).astype(np.int64)
     return fixed // _QUARTER, fixed % _QUARTER

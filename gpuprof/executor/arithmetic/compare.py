@@ -14,6 +14,12 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 _BOOL = np.dtype(np.bool_)
 #: What `set` gives for a comparison that holds, as a half.
 _TRUE = {"f16": np.float16(1), "bf16": np.uint16(0x3F80)}
+
+
+def _either_nan(a: Lanes, b: Lanes) -> Lanes:
+    return np.isnan(a) | np.isnan(b)
+
+
 _ORDERED: dict[str, Compute] = {
     "eq": np.equal,
     "ne": np.not_equal,
@@ -25,37 +31,24 @@ _ORDERED: dict[str, Compute] = {
     "ls": np.less_equal,
     "hi": np.greater,
     "hs": np.greater_equal,
+    "nan": _either_nan,
 }
-#: True also when an operand is NaN: each is the negation of an ordered comparison.
-_UNORDERED = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
+#: NumPy's `!=` holds for NaN.
+_OF_FLOATS = _ORDERED | {"ne": lambda a, b: (a != b) & ~_either_nan(a, b)}
+#: Each is the negation of another; all but the last hold also when an operand is NaN.
+_NEGATED = {"equ": "ne", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt", "num": "nan"}
 _COMBINE: dict[str, Compute] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
-def _either_nan(a: Lanes, b: Lanes) -> Lanes:
-    return np.isnan(a) | np.isnan(b)
-
-
 def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
-    name = next((flag for flag in op.flags if flag in {*_ORDERED, *_UNORDERED, "num", "nan"}), "")
-    is_float = kind in ("f16", "bf16", "f32", "f64")
-    compare: Compute
-    if name == "ne" and is_float:
-        compare = lambda a, b: (a != b) & ~_either_nan(a, b)  # noqa: E731 - NumPy's != is unordered
-    elif name in _ORDERED:
-        compare = _ORDERED[name]
-    elif name == "neu":
-        compare = np.not_equal
-    elif name == "equ":
-        compare = lambda a, b: (a == b) | _either_nan(a, b)  # noqa: E731
-    elif name in _UNORDERED:
-        opposite = _ORDERED[_UNORDERED[name]]
-        compare = lambda a, b: ~opposite(a, b)  # noqa: E731
-    elif name == "nan":
-        compare = _either_nan
-    elif name == "num":
-        compare = lambda a, b: ~_either_nan(a, b)  # noqa: E731
-    else:
+    known = _OF_FLOATS if kind in ("f16", "bf16", "f32", "f64") else _ORDERED
+    name = next((flag for flag in op.flags if flag in {*known, *_NEGATED}), "")
+    if not name:
         raise NotInTable
+    compare = known[_NEGATED.get(name, name)]
+    if name in _NEGATED:
+        opposite = compare
+        compare = lambda a, b: ~opposite(a, b)  # noqa: E731
     if op.has("ftz") and kind not in ("f32", "f16"):
         raise NotInTable
     if kind in ("f16", "bf16"):

@@ -209,10 +209,10 @@ def _integer_to_float(value: Lanes, op: Mnemonic, to: str) -> Lanes:
         return _rounded(value.astype(np.float64), to, op.rounding)
     half = value.dtype.type(32)
     high, low = value >> half, value & value.dtype.type(0xFFFFFFFF)
-    near, error = exact.two_sum(high.astype(np.float64) * 2.0**32, low.astype(np.float64))
+    parts = high.astype(np.float64) * 2.0**32, low.astype(np.float64)
     if to == "f64":
-        return exact.directed(near, error, op.rounding)
-    return _rounded(exact.to_odd(near, error), to, op.rounding)
+        return exact.in_mode(np.add, op.rounding)(*parts)
+    return _rounded(exact.to_odd(*exact.two_sum(*parts)), to, op.rounding)
 
 
 def _float_to_integer(value: Lanes, op: Mnemonic, dtype: np.dtype[Any]) -> Lanes:

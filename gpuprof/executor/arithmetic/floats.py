@@ -3,7 +3,6 @@
 """Instructions on f32 and f64 that are rounded correctly: sums to roots, signs, and extremes."""
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,18 +40,13 @@ def of_sizes(compute: Compute) -> Compute:
     return signed
 
 
-_NEAREST: dict[str, Compute] = {
+_ROUNDED: dict[str, Compute] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
     "div": np.divide,
     "sqrt": np.sqrt,
     "rcp": lambda a: a.dtype.type(1) / a,
-}
-_DIRECTED: dict[str, Callable[..., Lanes]] = {
-    "add": exact.add,
-    "sub": lambda a, b, mode: exact.add(a, -b, mode),
-    "mul": exact.multiply,
-    "div": exact.divide,
-    "sqrt": exact.square_root,
-    "rcp": lambda a, mode: exact.divide(np.ones_like(a), a, mode),
 }
 _MODIFIERS = {"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN", "xorsign", "abs"}
 #: What there are loops of machine code for.
@@ -85,18 +79,17 @@ def _saturated(compute: Compute) -> Compute:
 
 def rounded(op: Mnemonic, count: int) -> Lowered:
     """Lower an operation that is rounded once, as its modifiers say."""
-    mode = op.rounding
-    if mode != "rn":
-        compute = _DIRECTED[op.base]
-        return modified(op, lambda *operands: compute(*operands, mode), count)
-    return _by_loop(op, count) if op.base in _HOT else modified(op, _NEAREST[op.base], count)
+    if op.rounding == "rn" and op.base in _HOT:
+        return _by_loop(op, count)
+    return modified(op, exact.in_mode(_ROUNDED[op.base], op.rounding), count)
 
 
 def fused(op: Mnemonic) -> Lowered:
     """Lower `fma` and `mad` of f32 and f64."""
     op = Mnemonic("fma", op.flags, op.types)
-    mode = op.rounding
-    return _by_loop(op, 3) if mode == "rn" else modified(op, lambda a, b, c: exact.fma(a, b, c, mode), 3)
+    if op.rounding == "rn":
+        return _by_loop(op, 3)
+    return modified(op, exact.in_mode(hardware_loop("fma", op.type), op.rounding), 3)
 
 
 def hardware_loop(name: str, kind: str) -> Compute:

@@ -18,12 +18,11 @@ from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.nans import CANONICAL_HALF, canonical
 from gpuprof.executor.lanes.scalars import Lanes
 
-#: The bits of an f32 that a tf32 has not, and what those that it has are of its NaN and of infinity.
+#: The bits of an f32 that a tf32 has not, at which no tensor core looks, and what its own are of its NaN and
+#: of infinity.
 _TF32_CUT = np.uint32(0x1FFF)
 _TF32_NAN = np.uint32(0x7FFFE000)
 _INFINITY = np.uint32(0x7F800000)
-_LARGEST_BF16 = float.fromhex("0x1.fep127")
-_TO_INTEGER: dict[str, np.ufunc] = {"rn": np.rint, "rz": np.trunc, "rm": np.floor, "rp": np.ceil}
 
 
 def from_bf16(bits: Lanes) -> Lanes:
@@ -34,22 +33,18 @@ def from_bf16(bits: Lanes) -> Lanes:
 def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
     """Return float32 or float64 rounded once, in a PTX rounding mode, to bfloat16 bits."""
     wide = value.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):  # of NaN, which is set apart below
-        rounded = np.ldexp(*_in_steps(wide, 7, -126, mode))
-        inward = (mode != "rn") & np.isfinite(wide) & (np.abs(rounded) > _LARGEST_BF16)
-        if mode in ("rm", "rp"):
-            inward &= np.signbit(wide) == (mode == "rp")
-        rounded = np.where(inward, np.copysign(_LARGEST_BF16, wide), rounded).astype(np.float32)
-    bits = (rounded.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
-    return np.where(np.isnan(wide), CANONICAL_HALF, bits)
-
-
-def _in_steps(value: Lanes, fraction_bits: int, least_exponent: int, mode: str = "rn") -> tuple[Lanes, Lanes]:
-    """Round float64 to a format whose normal numbers have that exponent or more: (n, e), for n times 2^e."""
-    _, exponent = np.frexp(value)  # of a size from a half to one
-    is_one = (value != 0) & np.isfinite(value)
-    last = np.where(is_one, np.maximum(exponent - 1, least_exponent), least_exponent) - fraction_bits
-    return _TO_INTEGER[mode](np.ldexp(value, -last)), last
+    with np.errstate(invalid="ignore", over="ignore"):  # of NaN and infinity
+        near = exact.narrow(wide, np.dtype(np.float32), "rz")
+    bits = near.view(np.uint32) | (near != wide)  # the last one: whether anything is cut off
+    rest, upper = bits & np.uint32(0xFFFF), bits >> np.uint32(16)
+    negative = np.signbit(wide)
+    away = {
+        "rn": rest + (upper & np.uint32(1)) > np.uint32(0x8000),
+        "rz": np.False_,
+        "rm": negative & (rest != 0),
+        "rp": ~negative & (rest != 0),
+    }[mode]
+    return np.where(np.isnan(wide), CANONICAL_HALF, (upper + away).astype(np.uint16))
 
 
 def to_bf16_payload(nan: Lanes) -> Lanes:
@@ -130,8 +125,6 @@ NOT_FINITE = 128
 _F32_BIAS = 127
 _F32_FRACTION_BITS = 23
 _F32_EXPONENT = 0xFF
-#: Bits of a tf32 operand that no tensor core looks at.
-_IGNORED_BY_TF32 = np.uint32(0x1FFF)
 
 
 @dataclass(frozen=True)
@@ -161,14 +154,10 @@ def exponents(values: NDArray[np.float32], lowest: int) -> NDArray[np.int16]:
     return np.where(values == 0, np.int16(OF_ZERO), found)
 
 
-def _tf32(bits: Lanes) -> NDArray[np.float32]:
-    return (bits & ~_IGNORED_BY_TF32).view(np.float32)
-
-
 _DECODERS: dict[str, Callable[[Lanes], Lanes]] = {
     "f16": lambda bits: bits.view(np.float16),
     "bf16": from_bf16,
-    "tf32": _tf32,
+    "tf32": lambda bits: (bits & ~_TF32_CUT).view(np.float32),
     "e4m3": lambda bits: bytes_as_f16("e4m3x2")[bits].view(np.float16),
     "e5m2": lambda bits: bytes_as_f16("e5m2x2")[bits].view(np.float16),
 }
