@@ -237,7 +237,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         batch.tally.add(shared_site, "bank_conflicts", cost.conflicts)
         batch.tally.add(shared_site, "wavefronts", cost.wavefronts)
         if valid is not None:
-            values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
+            values = np.where(reading.lanes, values, values.dtype.type(0))
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
         lanes = np.broadcast_to(reading.lanes, (batch.blocks, batch.warps, WARP))
         read = LanePlaces(start.astype(np.int64) + source.offset, given.astype(np.int64), lanes)
@@ -288,15 +288,6 @@ class _PartialRead:
             read = np.broadcast_to(space.read(batch, address, mask.of(lanes)), shape)
             content[lanes, place] = read.view(np.uint8)[lanes]
         return content.view(moved_dtype(self._size))[..., 0]
-
-
-def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:
-    if (length >= size).all():
-        return values
-    shape = np.broadcast_shapes(values.shape, length.shape)
-    content = np.ascontiguousarray(np.broadcast_to(values, shape))[..., None].view(np.uint8)
-    kept = np.where(np.arange(size) < length[..., None], content, np.uint8(0))
-    return np.ascontiguousarray(kept).view(moved_dtype(size))[..., 0]
 
 
 def memory_operand(operand: Operand | None, item: Instruction) -> Mem:

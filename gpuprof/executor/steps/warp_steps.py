@@ -21,6 +21,8 @@ _U32, _S32, _U64, _PRED = (ARITHMETIC[kind] for kind in ("u32", "s32", "u64", "p
 _LANE = np.arange(WARP, dtype=np.int64)
 _BIT = (np.uint32(1) << np.arange(WARP, dtype=np.uint32)).astype(np.uint32)
 _EVERYBODY = 0xFFFFFFFF
+#: The lane that a lane reads in a `shfl` by a distance.
+_MOVED = {"up": np.subtract, "down": np.add, "bfly": np.bitwise_xor}
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class ShuffleSources:
     """Which lane each lane reads in a `shfl`, and whether that lies in its segment of the warp."""
 
     def __init__(self, coder: Coder, item: Instruction) -> None:
-        mode = next((part for part in ("up", "down", "bfly", "idx") if part in item.opcode), None)
+        mode = next((part for part in (*_MOVED, "idx") if part in item.opcode), None)
         if mode is None or len(item.operands) < 4:
             raise UnsupportedInstruction(item.name, item.line)
         self._mode = mode
@@ -123,18 +125,9 @@ class ShuffleSources:
         clamp, segment = c & 0x1F, (c >> 8) & 0x1F
         b = self._lane(batch).astype(np.int64) & 0x1F
         limit = (_LANE & segment) | (clamp & ~segment)
-        if self._mode == "up":
-            source = _LANE - b
-            valid = source >= limit
-        elif self._mode == "down":
-            source = _LANE + b
-            valid = source <= limit
-        elif self._mode == "bfly":
-            source = _LANE ^ b
-            valid = source <= limit
-        else:
-            source = (_LANE & segment) | (b & ~segment)
-            valid = source <= limit
+        within = (_LANE & segment) | (b & ~segment)
+        source = within if self._mode == "idx" else _MOVED[self._mode](_LANE, b)
+        valid = source >= limit if self._mode == "up" else source <= limit
         return np.where(valid, source, _LANE), valid
 
     def exchanged(self, batch: Batch, mask: Mask) -> tuple[LaneBits | None, Lanes]:
