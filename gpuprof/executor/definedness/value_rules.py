@@ -351,21 +351,15 @@ def _whole(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
 
 def _upward(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
     """Carries run upward only: what is below the lowest undefined bit is defined."""
-    total: Lanes = np.zeros((1, 1, 1), dtype=dtype)
-    for one in sources:
-        if one is not None:
-            total = total | one.bits.astype(dtype)
+    total = reduce(np.bitwise_or, (one.bits.astype(dtype) for one in sources if one is not None))
     return np.asarray(total | (~total + dtype.type(1)))
 
 
 def _each_half(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
     """Packed halves are computed each by itself."""
-    found = [one for one in sources if one is not None]
-    parts = []
-    for half in _HALVES:
-        cut = [Undefined(one.bits.astype(dtype) & half, one.origin) for one in found]
-        parts.append(_whole(cut, dtype) & half)
-    return np.asarray(parts[0] | parts[1])
+    bits = reduce(np.bitwise_or, (one.bits.astype(dtype) for one in sources if one is not None))
+    low, high = (np.where(bits & half, half, dtype.type(0)) for half in _HALVES)
+    return np.asarray(low | high)
 
 
 def _packed(registers: list[bool]) -> _Spread:
@@ -373,20 +367,14 @@ def _packed(registers: list[bool]) -> _Spread:
     halves = [half for half, is_register in zip(_HALVES, registers, strict=False) if is_register]
 
     def spread(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
-        bits: Lanes = np.zeros((1, 1, 1), dtype=dtype)
-        for half, one in zip(halves, sources, strict=True):
-            if one is not None:
-                bits = bits | (_whole([one], dtype) & half)
-        return bits
+        found = ((half, one) for half, one in zip(halves, sources, strict=True) if one is not None)
+        return np.asarray(reduce(np.bitwise_or, (_whole([one], dtype) & half for half, one in found)))
 
     return spread
 
 
 def _lanes(found: Sequence[Undefined]) -> Bools:
-    lanes = found[0].lanes
-    for one in found[1:]:
-        lanes = lanes | one.lanes
-    return lanes
+    return reduce(np.bitwise_or, (one.lanes for one in found))
 
 
 def _full(lanes: Bools, target: Target) -> Lanes:
