@@ -6,8 +6,9 @@ Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarki
 layout is that of sm_70 to sm_90.
 """
 
-import struct
 from dataclasses import dataclass
+
+from gpuprof.cubin_file import CubinFile
 
 _WORD = 16
 _NO_BARRIER = 7
@@ -38,7 +39,9 @@ def control_words(cubin: bytes, entry: str) -> tuple[ControlWord, ...]:
     Raises:
         ValueError: The cubin has no code of that name.
     """
-    code = _section(cubin, f".text.{entry}")
+    code = CubinFile(cubin).named(f".text.{entry}")
+    if not code:
+        raise ValueError(f"the machine code has no section .text.{entry}")
     return tuple(_read(code[at : at + _WORD]) for at in range(0, len(code) - _WORD + 1, _WORD))
 
 
@@ -52,16 +55,3 @@ def _read(word: bytes) -> ControlWord:
         frees=None if frees == _NO_BARRIER else frees,
         waits=bits >> 11 & 63,
     )
-
-
-def _section(elf: bytes, name: str) -> bytes:
-    """Return the content of a section of a 64-bit ELF file."""
-    (table,) = struct.unpack_from("<Q", elf, 40)
-    size, count, names = struct.unpack_from("<HHH", elf, 58)
-    headers = [struct.unpack_from("<IIQQQQ", elf, table + size * number) for number in range(count)]
-    strings = headers[names][4]
-    for header in headers:
-        start = strings + header[0]
-        if elf[start : elf.index(b"\0", start)].decode() == name:
-            return elf[header[4] : header[4] + header[5]]
-    raise ValueError(f"the machine code has no section {name}")

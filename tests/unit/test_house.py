@@ -90,7 +90,7 @@ FEWER: dict[str, set[str]] = {
     "results": {"case_parts", "devices", "operation", "schema"},
     # Floors follow from what a results file holds, wherever it came from.
     "bounds": {"counters", "devices", "results"},
-    "sm_model": {"errors", "devices", "results", "executor", "machine_code"},
+    "sm_model": {"cubin_file", "errors", "devices", "results", "executor", "machine_code"},
 }
 #: Packages of others, and the only rooms that import them.
 LIBRARIES: dict[str, set[str]] = {
