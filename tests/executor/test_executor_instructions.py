@@ -8,6 +8,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from each import each
 from executor_harness import refused, run_cuda, run_instruction
 
 from gpuprof.executor import load_program
@@ -117,31 +118,17 @@ def test_carries_are_those_of_integers_without_end(text):
     assert got.tolist() == wanted
 
 
-COMPARISONS = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
-
-
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_comparisons(name):
-    compare = COMPARISONS[name]
-    a, b = pairs(INTS)
-    got = run_instruction(f"setp.{name}.s32 d, a, b;", ("u32", "u32"), "pred", a, b)
-    assert got.tolist() == [compare(signed(x), signed(y)) for x, y in zip(a, b, strict=True)]
-    got = run_instruction(f"setp.{name}.u32 d, a, b;", ("u32", "u32"), "pred", a, b)
-    assert got.tolist() == [compare(x, y) for x, y in zip(a, b, strict=True)]
-    a, b = pairs(FLOATS)
-    nan = [math.isnan(x) or math.isnan(y) for x, y in zip(a, b, strict=True)]
-    held = [compare(np.float32(x), np.float32(y)) for x, y in zip(a, b, strict=True)]
-    got = run_instruction(f"setp.{name}.f32 d, a, b;", ("f32", "f32"), "pred", a, b)
-    assert got.tolist() == [h and not n for h, n in zip(held, nan, strict=True)]
-    got = run_instruction(f"setp.{name}u.f32 d, a, b;", ("f32", "f32"), "pred", a, b)
-    assert got.tolist() == [h or n for h, n in zip(held, nan, strict=True)]
+@pytest.mark.parametrize("source", [f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)])
+@each(sign="us", bits=[8, 16, 32, 64], saturate=[False, True])
+def test_integers_to_integers_wrap_or_clamp(source, sign, bits, saturate):
+    width = int(source[1:])
+    given = [signed(value, width) if source[0] == "s" else value % 2**width for value in WIDE]
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign == "s" else (0, (1 << bits) - 1)
+    text = f"cvt{'.sat' if saturate else ''}.{sign}{bits}.{source} d, a;"
+    masked = [value % 2**width for value in given]
+    got = run_instruction(text, (f"u{width}",), f"u{bits}", masked)
+    wanted = [min(max(value, low), high) if saturate else value for value in given]
+    assert got.tolist() == [value % 2**bits for value in wanted]
 
 
 @pytest.mark.parametrize(
@@ -188,6 +175,8 @@ def test_comparing_selecting_packing(text, kinds, result, columns, expected):
         "bogus.u32 t, t;",
         "cvt.rs.f16x2.f32 t, t, t, t;",
         "cvt.rn.satfinite.f16.f64 t, t;",
+        "cvt.rn.relu.f16.f64 t, t;",
+        "cvt.rn.satfinite.f16.s32 t, t;",
     ],
 )
 def test_an_unknown_instruction_is_named(text):
@@ -215,29 +204,6 @@ def test_approximate_quotients_of_divisors_without_reciprocal_are_zero():
         np.testing.assert_array_equal(full, a / b)
     np.testing.assert_array_equal(got, np.array([1, 0, 0, 0, np.nan, np.nan, 0], np.float32))
     assert np.signbit(got[:4]).tolist() == [False, False, True, True]
-
-
-def shuffled(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
-    """Which lane is read, and whether it was in range: the pseudo-code of the PTX manual."""
-    segment, clamp = c >> 8 & 31, c & 31
-    farthest = lane & segment | clamp & ~segment
-    source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": lane & segment | b & ~segment}[mode]
-    valid = source >= farthest if mode == "up" else source <= farthest
-    return source if valid else lane, valid
-
-
-@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
-def test_shuffles_say_whether_their_source_was_in_range(mode):
-    text = f"{{ .reg .pred v; .reg .b32 x, y; shfl.sync.{mode}.b32 x|v, a, b, c, -1;"
-    text += " selp.b32 y, 1000, 0, v; add.u32 d, x, y; }"
-    values = [3 * t + 1 for t in range(32)]
-    for segment in (0, 16, 24, 28):
-        for clamp in (0, 3, 12, 31):
-            for b in (0, 1, 2, 5, 17, 31):
-                c = segment << 8 | clamp
-                got = run_instruction(text, ("u32",) * 3, "u32", values, [b] * 32, [c] * 32)
-                expected = [shuffled(mode, t, b, c) for t in range(32)]
-                assert got.tolist() == [3 * source + 1 + 1000 * valid for source, valid in expected]
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=["f16", "bf16"])
