@@ -5,13 +5,13 @@
     python benchmarks/by_size_rules.py PLACE …            what rules made from these would reach
     python benchmarks/by_size_rules.py PLACE … --write    puts them into gpuprof/kernels/gemm/by_size.cu
     python benchmarks/by_size_rules.py PLACE … --shipped  what the rules that are there reach
-    python benchmarks/by_size_rules.py PLACE … --dtype bf16   those of bf16 and f16; of tf32; of e4m3
+    python benchmarks/by_size_rules.py PLACE … --dtype bf16   those of bf16 and f16; of f64, tf32, e4m3
 
 A PLACE is a results file of `gemm_table.py measure`, a folder of them, or the table that its `data` prints,
 of one card. A rule names kernels, of which the first that can run is taken, and some conditions. Rules are
-added one by one, each wherever in the order it gains most, and made anew in turn until none gets better.
-Those for other types stay as they are. To say how well this does at other sizes, each fifth of
-them is held out.
+added one by one, each wherever in the order it gains most, and made anew in turn, in the end two at once,
+until none gets better. Those for other types stay as they are. To say how well this does at other sizes, each
+fifth of them is held out.
 """
 
 import argparse
@@ -19,6 +19,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,13 @@ TARGETS_OF_TF32 = {
     **{(name,): (64, 64) for name in ("tf32_split", "tf32_64", "tf32_gathered")},
     ("tf32",): (128, 256),
 }
+TARGETS_OF_F64 = {
+    ("dmma",): (128, 128),
+    ("dmma_64x64",): (64, 64),
+    ("dmma_split",): (64, 64),
+    ("dmma_split_32x64",): (32, 64),
+    ("dmma_split_four",): (32, 32),
+}
 TARGETS_OF_E4M3 = {("e4m3_split",): (64, 64), ("e4m3_64",): (64, 128), ("e4m3_192",): (192, 192)}
 #: With long k the copy engine's kernels keep all SMs at work, unless their tiles are half empty.
 _SHORT = ("(K <= 2048 or N <= 64)",)
@@ -80,9 +89,11 @@ TILES = ((32, 64), (44, 64), (64, 64), (64, 256), (128, 128))
 TILES_OF_TENSOR_CORES = ((64, 64), (64, 128), (128, 128), (128, 192), (128, 256))
 #: Elements of C to an SM at which rules may change.
 LIMITS = (100, 166, 250, 400, 700, 1000, 1500, 2000, 2400, 3000, 3900, 5000, 6500, 8500, 12000, 16000, 24000)
-#: Rules, that of `LAST` among them; what a rule and a condition must gain: logarithms of the speed, all sizes
-#: added up.
-MOST, LEAST_GAIN, LEAST_OF_CONDITION = 10, 0.10, 0.04
+#: Rules, that of `LAST` among them; what a rule and a condition must gain: logarithms of the speed, on
+#: average over all sizes.
+MOST, LEAST_GAIN, LEAST_OF_CONDITION = 10, 0.00075, 0.0003
+#: Sets of conditions that are tried with one more each.
+_BEAM = 40
 #: In the place of a time that was not measured: no rule may be tempted by it.
 UNMEASURED = math.log(3)
 
@@ -110,6 +121,9 @@ FAMILIES = {
     ),
     # What multiplies in TF32 takes no f32, so that these rules pass over it, and the others over TF32.
     "tf32": Family(TARGETS_OF_TF32, ("tf32_packed",), TILES_OF_TENSOR_CORES, 4, 4, "real_bytes == 4"),
+    "f64": Family(
+        TARGETS_OF_F64, ("dmma_64x64",), ((32, 32), (32, 64), (64, 64), (128, 128)), 2, 8, "real_bytes == 8"
+    ),
     "e4m3": Family(TARGETS_OF_E4M3, ("e4m3",), TILES_OF_TENSOR_CORES, 16, 1, chooser="by_size_tn"),
 }
 
@@ -130,7 +144,7 @@ def conditions_for(tile: tuple[int, int], others: Sequence[tuple[int, int]], uni
     for limit in LIMITS:
         yield f"M * N <= {limit} * sm_count"
         yield f"M * N > {limit} * sm_count"
-    for limit in (64, 128, 256, 512, 1024, 2048, 4096):
+    for limit in (32, 48, 64, 128, 256, 512, 1024, 2048, 4096):
         yield f"K <= {limit}"
         yield f"K > {limit}"
     for limit in (500_000, 1_000_000, 2_000_000, 4_000_000):
@@ -182,9 +196,11 @@ class Fit:
         major, minor = device.capability
         card = {"sm_count": device.sm_count, "arch": 10 * major + minor, "real_bytes": family.real_bytes}
         self._targets, self._last = family.targets, family.last
+        self._least_gain, self._least_of_condition = LEAST_GAIN * len(rows), LEAST_OF_CONDITION * len(rows)
         self.rows = rows
         self._values = [dict(zip("MNK", extents_of(row.size), strict=True)) | card for row in rows]
         self._masks: dict[str, Mask] = {}
+        self.outcome = cache(self._outcome)
         self._requirements = requirements_of_all()
         names = {name for target in (*self._targets, self._last) for name in target}
         best = [min(time for name, time in row.rungs.items() if name in names) for row in rows]
@@ -219,7 +235,7 @@ class Fit:
     def _all(self, texts: Sequence[str]) -> Mask:
         return np.logical_and.reduce([np.ones(len(self.rows), bool), *map(self.mask, texts)])
 
-    def outcome(self, rule: Rule) -> tuple[Mask, Table]:
+    def _outcome(self, rule: Rule) -> tuple[Mask, Table]:
         """Where a rule holds and one of its kernels can run, and how far that one is behind the best."""
         left, behind = self._all(rule.conditions), np.full(len(self.rows), UNMEASURED)
         covered = np.zeros(len(self.rows), bool)
@@ -259,15 +275,17 @@ class Fit:
         found, names = float(gains.sum()), ()
         beam: list[tuple[int, ...]] = [()]
         for length in (1, 2, 3):
+            left = [gains * masks[list(held)].all(axis=0) for held in beam]
+            scores = masks @ np.array(left).T
+            # The same conditions come in each order, and where one comes twice.
+            order = np.argsort(-scores, axis=None)[: 2 * length * _BEAM]
             scored: dict[tuple[int, ...], float] = {}
-            for held in beam:
-                left = gains * np.logical_and.reduce(masks[list(held)]) if held else gains
-                for number, gain in enumerate(masks @ left):
-                    if number not in held:
-                        scored[tuple(sorted((*held, number)))] = float(gain)
-            beam = sorted(scored, key=scored.__getitem__, reverse=True)[:40]
-            if beam and scored[beam[0]] - LEAST_OF_CONDITION * length > found:
-                found = scored[beam[0]] - LEAST_OF_CONDITION * length
+            for number, which in zip(*np.unravel_index(order, scores.shape), strict=True):
+                if number not in beam[which]:
+                    scored[tuple(sorted((*beam[which], int(number))))] = float(scores[number, which])
+            beam = list(scored)[:_BEAM]
+            if beam and scored[beam[0]] - self._least_of_condition * length > found:
+                found = scored[beam[0]] - self._least_of_condition * length
                 names = tuple(texts[number] for number in beam[0])
         return found, names
 
@@ -276,25 +294,29 @@ class Fit:
         rules = [Rule(self._last)]
         while len(rules) < MOST:
             gain, better = self.one_more(rules, of)
-            if gain < LEAST_GAIN:
+            if gain < self._least_gain:
                 break
-            rules = self._made_anew(better, of)
-        return rules
+            rules = self._made_anew(better, of, 1)
+        return self._made_anew(rules, of, 2)
 
-    def _made_anew(self, rules: list[Rule], of: Mask) -> list[Rule]:
-        """Each rule but the last in turn taken out, and the best one added, as long as that gains."""
+    def _made_anew(self, rules: list[Rule], of: Mask, most: int) -> list[Rule]:
+        """Up to `most` rules but the last taken out, and the best ones added, as long as that gains."""
 
         def worth(some: Sequence[Rule]) -> float:
             conditions = sum(len(rule.conditions) for rule in some)
-            return float(self.cost(some)[of].sum()) + LEAST_OF_CONDITION * conditions
+            return float(self.cost(some)[of].sum()) + self._least_of_condition * conditions
 
         again = True
         while again:
             again = False
-            for number in range(len(rules) - 1):
-                _, better = self.one_more(rules[:number] + rules[number + 1 :], of)
+            numbers = range(len(rules) - 1)
+            for out in (some for count in range(1, most + 1) for some in combinations(numbers, count)):
+                better = [rule for number, rule in enumerate(rules) if number not in out]
+                for _ in out:
+                    _, better = self.one_more(better, of)
                 if worth(better) < worth(rules) - 1e-3:
                     rules, again = better, True
+                    break
         return rules
 
     def over_vendor(self, cost: Table) -> float:
@@ -329,9 +351,9 @@ def text_of(rules: Sequence[Rule], reasons: Sequence[str], always: str) -> str:
 
 
 def types_of(name: str) -> str:
-    """The family whose rules name a kernel; empty for that of f64."""
+    """The family whose rules name a kernel."""
     taken = load_ladder(GEMM).find(name).dtypes
-    return next((dtype for dtype in ("tf32", "e4m3", "bf16", "f32") if dtype in taken), "")
+    return next(dtype for dtype in ("tf32", "e4m3", "bf16", "f32", "f64") if dtype in taken)
 
 
 def shipped_rules(dtype: str) -> list[Rule]:

@@ -9,8 +9,8 @@
 
 Measuring makes one run of all sizes that have candidates in common, cuBLAS among them, and writes its results
 file into DIR. `--part 1/2` and `--part 2/2` share the sizes between two GPUs; `--by-size` measures no rung
-but the one that by_size takes, in one run. `page` and `data` take files, and folders of files, of one card or
-of several.
+but the one that by_size takes, in one run. `page` and `data` take files, folders of files, and tables that
+`data` printed, of one card or of several; of several times of a case the last counts.
 """
 
 import argparse
@@ -48,6 +48,8 @@ SIZES = {
     "narrow, few k, very long k": "10000x20x10 50000x16x8 256x3000x24 300x5001x30 2000x50x20 64x64x65536"
     " 128x128x8192 33x200x20000 10x500x30000 16384x48x2048 8192x32x4096 3000x5000x48 2048x2048x64 201x2001x50"
     " 400x400x90 700x701x64 1001x777x40 333x3333x128",
+    "k from 33 to 64": "1023x1025x48 1501x1503x40 2001x2003x50 3001x3003x60 999x5001x36 500x501x40"
+    " 6001x301x33",
 }
 #: Rungs worth trying, by the most elements of C up to which they are.
 CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
@@ -82,6 +84,14 @@ CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
     ),
     (sys.maxsize, ("streamk", "realigned", "packed", "short_k", "bulk_8x16")),
 )
+#: Of f64: fewer, most of them where tiles are as few as SMs.
+SIZES_OF_F64 = {
+    "round numbers": "64 96 100 128 160 200 256 300 320 384 400 448 500 512 576 640 768 896 1000 1024 1100"
+    " 1152 1280 1536 1700 2048 3000 4096",
+    "ragged": "67 131 257 333 411 509 777 1001 2049",
+    "skinny": "128x128x4096 100x100x10001 512x512x4096 64x4096x4096 4096x64x4096 4096x4096x64 1000x100x300"
+    " 301x1777x97",
+}
 #: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
 SIZES_OF_TENSOR_CORES = {
     "round numbers": "256 512 768 1024 1152 1280 1536 1792 2048 2560 3072 4096 5120 8192",
@@ -94,6 +104,7 @@ RUNGS_OF_HALVES = (
     *("wgmma_store_192", "wgmma_store_panels", "wgmma_streamk", "wgmma_packed", "wgmma_gathered"),
 )
 RUNGS = {
+    "f64": ("dmma", "dmma_64x64", "dmma_split", "dmma_split_32x64", "dmma_split_four"),
     "bf16": RUNGS_OF_HALVES,
     "f16": RUNGS_OF_HALVES,
     "tf32": ("tf32", "tf32_64", "tf32_split", "tf32_packed", "tf32_gathered"),
@@ -150,7 +161,7 @@ def runs_of(part: int, parts: int, dtype: str = "f32") -> Iterator[tuple[tuple[s
         return m * n * k
 
     ragged = {"ragged": RAGGED.get(dtype, RAGGED_OF_OTHERS)}
-    tried = SIZES if dtype == "f32" else SIZES_OF_TENSOR_CORES | ragged
+    tried = {"f32": SIZES, "f64": SIZES_OF_F64}.get(dtype, SIZES_OF_TENSOR_CORES | ragged)
     sizes = sorted((size for row in tried.values() for size in row.split()), key=work)
     if dtype != "f32":
         yield RUNGS[dtype], sizes[part - 1 :: parts]
@@ -203,7 +214,7 @@ def label_of(run: Run, case: Measurement) -> str:
 
 
 def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
-    """A row for each size, by card, in the order of M, N and K."""
+    """A row for each size, by card."""
     cards: dict[str, dict[str, Row]] = defaultdict(dict)
     for run in runs:
         for case in run.cases:
@@ -219,10 +230,7 @@ def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
                 row.rungs[label.replace(_CHOOSER_OF_TN, _CHOOSER)] = case.timing.cold.median_us
                 if case.kernel in (_CHOOSER, _CHOOSER_OF_TN):
                     row.chosen = case.chosen
-    return {
-        card: sorted(rows.values(), key=lambda row: extents_of(row.size))
-        for card, rows in sorted(cards.items())
-    }
+    return {card: list(rows.values()) for card, rows in cards.items()}
 
 
 def summary(rows: list[Row], what: str, shares: list[float]) -> str:
@@ -236,13 +244,23 @@ def summary(rows: list[Row], what: str, shares: list[float]) -> str:
 
 
 def read_all(places: Iterable[Path]) -> dict[str, list[Row]]:
-    """The rows of every file, by card; or those of one table as `data` prints it."""
+    """The rows of every file, results or a table as `data` prints it, by card: the last time of a case."""
     files = [
         file for place in places for file in (sorted(place.glob("*.json")) if place.is_dir() else [place])
     ]
-    if len(files) == 1 and files[0].suffix == ".csv":
-        return _rows_of_table(files[0])
-    return rows_of(map(read_run, files))
+    cards: dict[str, dict[str, Row]] = defaultdict(dict)
+    for file in files:
+        found = _rows_of_table(file) if file.suffix == ".csv" else rows_of([read_run(file)])
+        for card, rows in found.items():
+            for row in rows:
+                held = cards[card].setdefault(row.size, Row(row.size))
+                held.vendor_us, held.chosen = row.vendor_us or held.vendor_us, row.chosen or held.chosen
+                held.rungs |= row.rungs
+                held.wrong += row.wrong
+    return {
+        card: sorted(rows.values(), key=lambda row: extents_of(row.size))
+        for card, rows in sorted(cards.items())
+    }
 
 
 def _rows_of_table(path: Path) -> dict[str, list[Row]]:

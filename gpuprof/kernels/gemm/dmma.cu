@@ -60,7 +60,7 @@ idea = "The same for a C of fewer tiles than SMs: half the rows, and warps of 16
 after = "dmma_split"
 change = "Twice as many blocks with half the sums a lane: grid_blocks rise, registers_per_thread fall."
 bottleneck = "Memory latency: each block has little k and waits for its first tiles."
-parameters = { BM = 32, BN = 64, WM = 32, WN = 16, CLUSTER = 2 }
+parameters = { BM = 32, BN = 64, WM = 32, WN = 16, STAGES = 6, CLUSTER = 2 }
 
 [variants.moves]
 grid_blocks = "rises"
@@ -76,7 +76,7 @@ idea = "The same with four blocks a cluster, for a C of fewer tiles of 32x32 tha
 after = "dmma_split"
 change = "Eight times as many blocks, of two warps each: grid_blocks rise once more."
 bottleneck = "Memory latency: at 256 a block has four tiles of k."
-parameters = { BM = 32, BN = 32, WM = 32, WN = 16, CLUSTER = 4 }
+parameters = { BM = 32, BN = 32, WM = 32, WN = 16, STAGES = 6, CLUSTER = 4 }
 
 [variants.moves]
 grid_blocks = "rises"

@@ -17,18 +17,19 @@ barriers = "falls"
 entry = "short_k"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 block = ["8 * LINE"]
-grid = ["cdiv(N + LINE // 4 - 1, 4 * LANES) * cdiv(M, STEP * DOWN)"]
+grid = ["cdiv(N + LINE // 4 - 1, COLS * LANES) * cdiv(M, STEP * DOWN)"]
 
 [constants]
 DEPTH = "K" # which the source is compiled for
-LANES = "ACROSS if ACROSS else 8 if N + LINE // 4 <= 33 else 16 if N + LINE // 4 <= 65 else 32" # that have a row
+COLS = "4 if K <= 32 else 2" # of C per lane
+LANES = "ACROSS if ACROSS else 8 if N + LINE // 4 <= 8 * COLS + 1 else 16 if N + LINE // 4 <= 16 * COLS + 1 else 32" # that have a row
 STEP = "LINE // 4 * 32 // LANES" # rows from one of a lane's to its next
-DOWN = "ROWS if ROWS else min(16, cdiv(M, STEP * max(1, max(1, 64 // (K + 10)) * sm_count // cdiv(N + LINE // 4 - 1, 4 * LANES))))" # rows of a lane
+DOWN = "min(ROWS if ROWS else cdiv(M, STEP * max(1, max(1, 256 // (K * COLS + 40)) * sm_count // cdiv(N + LINE // 4 - 1, COLS * LANES))), 16, 12288 // (STEP * (K + 3)))" # rows of a lane, those of A in 48 KiB
 
 [parameters]
 LINE = 32  # bytes at whose multiples a lane's part of a row begins: a warp has every LINE / 4th row
 ROWS = 0   # of a lane; 0: 16, or as many as leave no more blocks than run at once
-ACROSS = 0 # lanes that have a row, four columns each; 0: as C's width needs them
+ACROSS = 0 # lanes that have a row, COLS columns each; 0: as C's width needs them
 
 [candidates]
 LINE = [32, 64, 128]
@@ -36,8 +37,8 @@ ROWS = [0, 1, 2, 4, 8, 16]
 ACROSS = [0, 8, 16, 32]
 
 [[require]]
-condition = "K <= 32"
-because = "{id} keeps all k of B in registers, 32 at most"
+condition = "K <= 64"
+because = "{id} keeps all k of B in registers, 64 at most"
 
 [[require]]
 condition = "LINE == 32 or LINE == 64 or LINE == 128"
@@ -54,16 +55,16 @@ because = "{id} has 8, 16 or 32 lanes ACROSS a row"
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     short_k(int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C)
 {
-    // Coordinates: this lane's first row, and the first of its four columns, which are LANES apart; the first lane's lies
+    // Coordinates: this lane's first row, and the first of its columns, which are LANES apart; the first lane's lies
     // before the row where that does not begin with a LINE. The rows of a warp's parts are WARPS apart, so that they begin
     // alike too.
     const int t = threadIdx.x;
-    const int across = (N + WARPS + 4 * LANES - 2) / (4 * LANES); // blocks
+    const int across = (N + WARPS + COLS * LANES - 2) / (COLS * LANES); // blocks
     const int m0 = blockIdx.x / across * (STEP * DOWN);
     const int row0 = t / 32 + t % 32 / LANES * WARPS;
     const int m = m0 + row0;
     const int cut = ((size_t)C / 4 + (size_t)m * N) % WARPS;
-    const int n = blockIdx.x % across * (4 * LANES) + t % LANES - cut;
+    const int n = blockIdx.x % across * (COLS * LANES) + t % LANES - cut;
 
     // A's rows of this block, and this lane's columns of B.
     __shared__ __align__(16) float a_rows[STEP * DOWN * PITCH];
@@ -71,18 +72,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         const bool exists = m0 + i / PITCH < M && i % PITCH < DEPTH;
         a_rows[i] = exists ? A[(size_t)(m0 + i / PITCH) * DEPTH + i % PITCH] : 0;
     }
-    float b[DEPTH][4];
+    float b[DEPTH][COLS];
 #pragma unroll
     for (int k = 0; k < DEPTH; ++k)
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < COLS; ++j)
             b[k][j] = (unsigned)(n + j * LANES) < (unsigned)N ? B[(size_t)k * N + n + j * LANES] : 0;
     __syncthreads();
 
     float *c = C + (size_t)m * N + n;
 #pragma unroll 2
     for (int row = 0; row < DOWN && m + row * STEP < M; ++row, c += (size_t)STEP * N) {
-        float sum[4] = {};
+        float sum[COLS] = {};
 #pragma unroll
         for (int k = 0; k < DEPTH; k += 4) {
             float a[4];
@@ -90,11 +91,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
             for (int q = 0; q < 4 && k + q < DEPTH; ++q)
 #pragma unroll
-                for (int j = 0; j < 4; ++j)
+                for (int j = 0; j < COLS; ++j)
                     sum[j] += a[q] * b[k + q][j];
         }
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < COLS; ++j)
             if ((unsigned)(n + j * LANES) < (unsigned)N)
                 c[j * LANES] = beta == 0 ? alpha * sum[j] : alpha * sum[j] + beta * c[j * LANES];
     }

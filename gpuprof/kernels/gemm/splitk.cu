@@ -272,28 +272,45 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
                 make_float4(one * sum[i][j], one * sum[i][j + 1], one * sum[i][j + 2], one * sum[i][j + 3]);
     __syncthreads();
 
-    // Each thread adds up all warps' sums of WIDTH neighbours, of a cluster those of all blocks for its part.
 #if CLUSTER > 1
+    // Each block adds up its warps' sums where the first one's lie: others then read one sum of it, not one of each warp.
+    for (int place = t * 4; place < BM * BN; place += THREADS * 4) {
+        float *first = &shared[place / BN * SUM_PITCH + place % BN];
+        float4 total = *(const float4 *)first;
+#pragma unroll
+        for (int w = 1; w < WARPS; ++w) {
+            const float4 part = *(const float4 *)(first + w * BM * SUM_PITCH);
+            total = make_float4(total.x + part.x, total.y + part.y, total.z + part.z, total.w + part.w);
+        }
+        *(float4 *)first = total;
+    }
     meet_cluster_in_order();
 #endif
+    // Each thread adds up all warps' sums of WIDTH neighbours, of a cluster those of all blocks for its part.
     const auto each_sum = [&](auto use) {
+        constexpr int PLACES = BM * BN / WIDTH;
+        constexpr int PART = (PLACES + CLUSTER - 1) / CLUSTER;
 #pragma unroll(CLUSTER == 1 ? 4 : 1)
-        for (int place = rank * THREADS + t; place < BM * BN / WIDTH; place += CLUSTER * THREADS)
-            if (m0 + place / (BN / WIDTH) < M && n0 + place % (BN / WIDTH) * WIDTH < N)
-                use(place / (BN / WIDTH), place % (BN / WIDTH) * WIDTH);
+        for (int i = t; i < PART; i += THREADS) {
+            const int place = rank * PART + i;
+            const int m = place / (BN / WIDTH);
+            const int n = place % (BN / WIDTH) * WIDTH;
+            if (place < PLACES && m0 + m < M && n0 + n < N)
+                use(m, n);
+        }
     };
     const auto add_up = [&](float(&total)[WIDTH], int m, int n) {
 #pragma unroll 16
-        for (int w = 0; w < WARPS * CLUSTER; ++w) {
-            const float *place = &shared[(w % WARPS * BM + m) * SUM_PITCH + n];
+        for (int w = 0; w < (CLUSTER > 1 ? CLUSTER : WARPS); ++w) {
             float part[WIDTH];
 #if CLUSTER > 1
-            const unsigned address = (unsigned)__cvta_generic_to_shared(place);
+            const unsigned address = (unsigned)__cvta_generic_to_shared(&shared[m * SUM_PITCH + n]);
             if constexpr (WIDTH == 4)
-                *(float4 *)part = load_of_block(address, w / WARPS);
+                *(float4 *)part = load_of_block(address, w);
             else
-                part[0] = load1_of_block(address, w / WARPS);
+                part[0] = load1_of_block(address, w);
 #else
+            const float *place = &shared[(w * BM + m) * SUM_PITCH + n];
             if constexpr (WIDTH == 4)
                 *(float4 *)part = *(const float4 *)place;
             else
