@@ -156,11 +156,27 @@ OWN_SIZES = {"few_rows": (3, 132, 100), "realigned": (36, 67, 21), "e4m3": (36, 
 HALVES = {"gemm": (36, 136, 104), "attention": (1, 2, 160, 128)}
 
 
+#: What tells kernels apart that follow values: how they move them.
+WAYS = (
+    "wgmma",
+    "mma",
+    "cp.async",
+    "bulk",
+    "tensor",
+    "cluster",
+    "atomic",
+    "__shfl",
+    "float4",
+    "__half",
+    "bf16",
+)
+
+
 def one_of_each_kind():
-    """Of the rungs of a study the last, which has what the others have, and no second shape of a kernel."""
+    """Of the kernels that move values in the same ways the last of each operation."""
     kernels = [kernel for kernel in shipped_kernels() if not kernel.choices and not kernel.shape_of]
-    last = {(kernel.operation, kernel.study.name): kernel for kernel in kernels if kernel.study.name}
-    return [kernel for kernel in kernels if not kernel.study.name or kernel in last.values()]
+    texts = ((kernel, kernel.source + "".join(kernel.headers.values())) for kernel in kernels)
+    return {(kernel.operation, *(way in text for way in WAYS)): kernel for kernel, text in texts}.values()
 
 
 @pytest.mark.parametrize("kernel", one_of_each_kind(), ids=lambda kernel: f"{kernel.operation}-{kernel.id}")
