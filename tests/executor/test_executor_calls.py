@@ -27,18 +27,6 @@ __device__ Other other = wide;
 """
 
 
-def test_each_call_has_its_own_array_and_what_is_known_of_it():
-    """Values are followed; the array is written before the inner call and read after it."""
-    source = """__device__ __noinline__ int digits(int n) {
-    int held[4];
-    for (int i = 0; i < 4; ++i) held[(i + n) & 3] = n + i;
-    const int below = n > 0 ? digits(n - 1) : 0;
-    return below * 3 + held[n & 3] + held[(n + below) & 3];
-}
-extern "C" __global__ void k(int *out) { out[threadIdx.x] = digits(threadIdx.x % 7); }"""
-    assert result_of(source, follow_undefined=True)[:7] == [0, 2, 12, 42, 136, 418, 1268]
-
-
 def test_a_pointer_to_no_function_is_told_and_not_what_is_no_candidate():
     kernel = """extern "C" __global__ void k(int *out, int *index) {
     Operation chosen = index[0] < 4 ? table[index[0]] : (Operation)other;
@@ -101,24 +89,6 @@ def test_an_index_behind_the_table_is_told():
     assert caught.value.thread == (3, 0, 0)
 
 
-def test_memory_on_the_stack_is_the_threads_own_and_has_an_end():
-    source = """extern "C" __global__ void k(int *out, int *length) {
-    const int n = length[0];
-    int *held;
-    asm volatile("alloca.u64 %0, %1, 16; cvta.local.u64 %0, %0;" : "=l"(held) : "l"(4ull * n));
-    for (int i = 0; i < n; ++i) held[i] = i * threadIdx.x;
-    int sum = 0;
-    for (int i = 0; i < n; ++i) sum += held[n - 1 - i] * (i + 1);
-    out[threadIdx.x] = sum;
-}"""
-    expected = [t * sum((5 - i) * (i + 1) for i in range(6)) for t in range(32)]
-    assert result_of(source, np.array([6], np.int32)) == expected
-    with pytest.raises(KernelFault) as caught:
-        run_cuda(source, THREADS, np.array([300], np.int32))
-    assert caught.value.kind is FaultKind.OUT_OF_BOUNDS
-    assert "1,024 bytes" in caught.value.detail
-
-
 def test_an_argument_written_in_words_may_be_read_in_bytes():
     ptx = """.func (.param .b32 r) f(.param .align 4 .b8 p[4])
 {
@@ -153,36 +123,6 @@ def test_an_argument_written_in_words_may_be_read_in_bytes():
     assert out.tolist() == [4002]
 
 
-def test_a_switch_may_end_a_loop_that_waits_for_others():
-    """Threads of the first warp turn, by a jump table, until the second warp has set the flag."""
-    ptx = """.visible .entry k(.param .u64 k_param_0)
-{
-    .reg .pred %p<2>;
-    .reg .b32 %r<6>;
-    .reg .b64 %rd<5>;
-    ld.param.u64 %rd1, [k_param_0];
-    mov.u32 %r1, %tid.x;
-    setp.ge.u32 %p1, %r1, 32;
-    @%p1 bra $L_set;
-    $L_table: .branchtargets $L_wait, $L_done;
-$L_wait:
-    ld.relaxed.gpu.global.u32 %r2, [%rd1];
-    brx.idx %r2, $L_table;
-$L_done:
-    mul.wide.u32 %rd2, %r1, 4;
-    add.s64 %rd3, %rd1, %rd2;
-    st.global.u32 [%rd3+4], %r2;
-    ret;
-$L_set:
-    mov.u32 %r3, 1;
-    st.relaxed.gpu.global.u32 [%rd1], %r3;
-    ret;
-}
-"""
-    (out,), _ = run_ptx(ptx, np.zeros(33, np.int32), block=(64, 1, 1))
-    assert out.tolist() == [1] * 33
-
-
 def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
     ptx = """.const .align 4 .u32 first = 11;
 .const .align 4 .u32 second = 22;
@@ -203,17 +143,6 @@ def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
 """
     (out,), _ = run_ptx(ptx, np.zeros(1, np.int32), block=(1, 1, 1))
     assert out.tolist() == [44]
-
-
-def test_pointers_to_variables_stand_in_variables():
-    source = """__device__ int values[4] = {5, 6, 7, 8};
-__device__ int *middle = values + 2;
-struct Entry { int *where; char tag; };
-__constant__ Entry entries[2] = {{values, 'a'}, {values + 3, 'b'}};
-extern "C" __global__ void k(int *out) {
-    out[threadIdx.x] = *middle + 100 * *entries[threadIdx.x & 1].where + entries[threadIdx.x & 1].tag;
-}"""
-    assert result_of(source)[:2] == [7 + 500 + 97, 7 + 800 + 98]
 
 
 def test_no_pointer_fits_is_named():
