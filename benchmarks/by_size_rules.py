@@ -51,19 +51,26 @@ TARGETS = {
 }
 #: The same of other types, on tensor cores; what is taken where no rule holds comes last.
 TARGETS_OF_HALVES = {
-    ("wgmma_producer_64x64",): (64, 64),
     ("wgmma_producer_64x128",): (64, 128),
     ("wgmma_split",): (64, 64),
     ("wgmma_store_64",): (64, 128),
-    ("wgmma_store_192",): (192, 192),
+    ("wgmma_store_192_beside",): (192, 192),
     ("wgmma_gathered",): (64, 64),
     ("wgmma_store_fit",): (128, 256),
-    ("wgmma_store_panels",): (128, 256),
+    ("wgmma_store_square",): (128, 256),
     ("wgmma_streamk",): (128, 256),
 }
 TARGETS_OF_TF32 = {
     **{(name,): (64, 64) for name in ("tf32_split", "tf32_64", "tf32_gathered")},
-    ("tf32",): (128, 256),
+    ("tf32_alone",): (256, 128),
+    ("tf32",): (256, 128),
+}
+TARGETS_OF_E4M3 = {
+    ("e4m3_split",): (64, 64),
+    ("e4m3_64_fit",): (64, 128),
+    ("e4m3_64_pairs",): (64, 128),
+    ("e4m3_192_beside",): (192, 192),
+    ("e4m3",): (128, 256),
 }
 TARGETS_OF_F64 = {
     ("dmma",): (128, 128),
@@ -72,7 +79,6 @@ TARGETS_OF_F64 = {
     ("dmma_split_32x64",): (32, 64),
     ("dmma_split_four",): (32, 32),
 }
-TARGETS_OF_E4M3 = {("e4m3_split",): (64, 64), ("e4m3_64",): (64, 128), ("e4m3_192",): (192, 192)}
 #: With long k the copy engine's kernels keep all SMs at work, unless their tiles are half empty.
 _SHORT = ("(K <= 2048 or N <= 64)",)
 #: What a rule for some asks in any case: where few sizes were timed, no rule shall reach far beyond them.
@@ -124,7 +130,7 @@ FAMILIES = {
     "f64": Family(
         TARGETS_OF_F64, ("dmma_64x64",), ((32, 32), (32, 64), (64, 64), (128, 128)), 2, 8, "real_bytes == 8"
     ),
-    "e4m3": Family(TARGETS_OF_E4M3, ("e4m3",), TILES_OF_TENSOR_CORES, 16, 1, chooser="by_size_tn"),
+    "e4m3": Family(TARGETS_OF_E4M3, ("e4m3_turns",), TILES_OF_TENSOR_CORES, 16, 1, chooser="by_size_tn"),
 }
 
 Mask = NDArray[np.bool_]

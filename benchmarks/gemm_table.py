@@ -51,8 +51,14 @@ SIZES = {
     "k from 33 to 64": "1023x1025x48 1501x1503x40 2001x2003x50 3001x3003x60 999x5001x36 500x501x40"
     " 6001x301x33",
 }
-#: Rungs worth trying, by the most elements of C up to which they are.
-CANDIDATES: tuple[tuple[int, tuple[str, ...]], ...] = (
+#: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
+SIZES_OF_TENSOR_CORES = {
+    "round numbers": "256 512 640 768 896 1024 1152 1280 1408 1536 1792 2048 2304 2560 3072 4096 5120 8192",
+    "skinny": "256x256x8192 512x512x4096 1024x1024x4096 4096x8192x2048 8192x128x8192 16x4096x4096",
+}
+RAGGED = {"e4m3": "264x264x272 776x776x784 1000x1000x1008 2056x2056x2064"}
+RAGGED_OF_OTHERS = "257 777 1001 2049 2056"
+_OF_F32 = (
     (
         30_000,
         ("few_rows", "splitk_8x32", "splitk_16x32", "splitk", "splitk_fit", "streamk_fit", "short_k"),
@@ -92,23 +98,42 @@ SIZES_OF_F64 = {
     "skinny": "128x128x4096 100x100x10001 512x512x4096 64x4096x4096 4096x64x4096 4096x4096x64 1000x100x300"
     " 301x1777x97",
 }
-#: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
-SIZES_OF_TENSOR_CORES = {
-    "round numbers": "256 512 768 1024 1152 1280 1536 1792 2048 2560 3072 4096 5120 8192",
-    "skinny": "256x256x8192 512x512x4096 1024x1024x4096 4096x8192x2048 8192x128x8192 16x4096x4096",
-}
-RAGGED = {"e4m3": "264x264x272 776x776x784 1000x1000x1008 2056x2056x2064"}
-RAGGED_OF_OTHERS = "257 777 1001 2049 2056"
-RUNGS_OF_HALVES = (
-    *("wgmma_producer_64x64", "wgmma_producer_64x128", "wgmma_split", "wgmma_store_64", "wgmma_store_fit"),
-    *("wgmma_store_192", "wgmma_store_panels", "wgmma_streamk", "wgmma_packed", "wgmma_gathered"),
+_OF_HALVES = (
+    (
+        300_000,
+        ("wgmma_split", "wgmma_store_64", "wgmma_gathered", "wgmma_packed"),
+    ),
+    (
+        1_700_000,
+        (
+            *("wgmma_producer_64x128", "wgmma_store_64", "wgmma_store_fit", "wgmma_store_square"),
+            *("wgmma_store_192_beside", "wgmma_packed"),
+        ),
+    ),
+    (
+        sys.maxsize,
+        (
+            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square", "wgmma_streamk"),
+            *("wgmma_packed",),
+        ),
+    ),
 )
-RUNGS = {
-    "f64": ("dmma", "dmma_64x64", "dmma_split", "dmma_split_32x64", "dmma_split_four"),
-    "bf16": RUNGS_OF_HALVES,
-    "f16": RUNGS_OF_HALVES,
-    "tf32": ("tf32", "tf32_64", "tf32_split", "tf32_packed", "tf32_gathered"),
-    "e4m3": ("e4m3", "e4m3_64", "e4m3_192", "e4m3_split"),
+#: By type rungs worth trying, by the most elements of C up to which they are.
+CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
+    "f32": _OF_F32,
+    "f64": ((sys.maxsize, ("dmma", "dmma_64x64", "dmma_split", "dmma_split_32x64", "dmma_split_four")),),
+    "bf16": _OF_HALVES,
+    "f16": _OF_HALVES,
+    "tf32": (
+        (300_000, ("tf32_split", "tf32_64", "tf32_gathered", "tf32_packed")),
+        (1_700_000, ("tf32_64", "tf32_alone", "tf32", "tf32_packed")),
+        (sys.maxsize, ("tf32_alone", "tf32", "tf32_packed")),
+    ),
+    "e4m3": (
+        (300_000, ("e4m3_split", "e4m3_64_fit", "e4m3_64_pairs")),
+        (1_700_000, ("e4m3_64_fit", "e4m3_64_pairs", "e4m3", "e4m3_turns")),
+        (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),
+    ),
 }
 #: Options of the operation that a type asks for.
 LAYOUTS = {"e4m3": "tn"}
@@ -163,15 +188,12 @@ def runs_of(part: int, parts: int, dtype: str = "f32") -> Iterator[tuple[tuple[s
     ragged = {"ragged": RAGGED.get(dtype, RAGGED_OF_OTHERS)}
     tried = {"f32": SIZES, "f64": SIZES_OF_F64}.get(dtype, SIZES_OF_TENSOR_CORES | ragged)
     sizes = sorted((size for row in tried.values() for size in row.split()), key=work)
-    if dtype != "f32":
-        yield RUNGS[dtype], sizes[part - 1 :: parts]
-        return
-    grouped = defaultdict(list)
+    candidates, grouped = CANDIDATES[dtype], defaultdict(list)
     for size in sizes[part - 1 :: parts]:
         m, n, _ = extents_of(size)
-        grouped[next(index for index, (most, _) in enumerate(CANDIDATES) if m * n <= most)].append(size)
+        grouped[next(index for index, (most, _) in enumerate(candidates) if m * n <= most)].append(size)
     for index, found in grouped.items():
-        yield CANDIDATES[index][1], found
+        yield candidates[index][1], found
 
 
 def measure(
@@ -205,22 +227,23 @@ def _today() -> dict[str, Kernel]:
     return {kernel.id: kernel for kernel in load_ladder(KERNEL_ROOT / "gemm").kernels}
 
 
-def label_of(run: Run, case: Measurement) -> str:
-    """A kernel's id, with the parameters that are not its header's: today's where it is still there."""
-    record = _today().get(case.kernel) or next((one for one in run.kernels if one.id == case.kernel), None)
-    usual = record.parameters if record else {}
+def label_of(case: Measurement) -> str:
+    """A kernel's id, with the parameters that are not its header's."""
+    usual = _today()[case.kernel].parameters if case.kernel in _today() else {}
     others = [f"{name}={value}" for name, value in case.params.items() if usual.get(name, value) != value]
     return ":".join((case.kernel, *others))
 
 
 def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
-    """A row for each size, by card."""
+    """A row for each size, by card; kernels that are no more are left out."""
     cards: dict[str, dict[str, Row]] = defaultdict(dict)
     for run in runs:
         for case in run.cases:
+            if not case.is_reference and case.kernel not in _today():
+                continue
             size = size_label(tuple(case.problem.sizes.values()))
             row = cards[run.devices[case.device].name].setdefault(size, Row(size))
-            label = label_of(run, case)
+            label = label_of(case)
             if case.timing is None or case.timing.cold is None:
                 if case.outcome != "skipped":
                     row.wrong.append(f"{label}: {case.reason or case.timing_reason}")
@@ -317,7 +340,7 @@ def main() -> None:
     measuring.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N")
     measuring.add_argument("--by-size", action="store_true", help="no other rungs")
     measuring.add_argument("--device", default="0")
-    measuring.add_argument("--dtype", choices=("f32", *RUNGS), default="f32")
+    measuring.add_argument("--dtype", choices=CANDIDATES, default="f32")
     measuring.add_argument("--seconds", type=float, default=0.05, help="kernel time a case")
     for name, what in (("page", "print a summary"), ("data", "print every size as CSV")):
         commands.add_parser(name, help=what).add_argument("places", type=Path, nargs="+")

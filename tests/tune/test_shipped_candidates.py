@@ -26,7 +26,9 @@ SPECIAL = {
     "few_rows": "3x132x1037",
     "short_k": "36x132x7",
     "realigned": "37x133x141",
-    **dict.fromkeys(("e4m3", "e4m3_64", "e4m3_192", "e4m3_split"), "32x144x160"),
+    **dict.fromkeys(
+        ("e4m3", "e4m3_64_fit", "e4m3_64_pairs", "e4m3_split", "e4m3_192_beside", "e4m3_turns"), "32x144x160"
+    ),
 }
 USUAL = {"warp_row": "4096x1024", "few_rows": "4x4096x4096", "short_k": "4096x4096x16", "realigned": "1001"}
 #: Their values follow from their shape, or they hand over to others.

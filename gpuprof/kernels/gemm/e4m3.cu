@@ -14,18 +14,32 @@ change = "The first rung of 8-bit floats, which tensor cores multiply as they ar
 bottleneck = "Shared memory, from which tensor cores read 80 of 128 bytes a cycle while 48 come in; in large matrices the power that tensor cores may draw."
 
 [[variants]]
-id = "e4m3_64"
+id = "e4m3_64_fit"
 rung = 698.1
 shape_of = "e4m3"
 title = "64 rows of 8-bit floats"
-idea = "For a C of few tiles: one warpgroup that multiplies, so that there are twice as many blocks."
+idea = "For a C of few tiles: one warpgroup that multiplies, so that there are twice as many blocks, each alone."
 after = "e4m3"
 change = "Half of the tile: block_threads fall."
 bottleneck = "Latency: launch, the first tiles, and the way back for C."
-parameters = { BM = 64, GRAIN = 64, SHARING = 1, PANEL = 4 }
+parameters = { BM = 64, SHARING = 1, PANEL = 1 }
 
 [variants.moves]
 block_threads = "falls"
+
+[[variants]]
+id = "e4m3_64_pairs"
+rung = 698.15
+shape_of = "e4m3"
+title = "64 rows of 8-bit floats, blocks in pairs"
+idea = "As e4m3_64_fit, and two blocks share columns of B: for a C of a tile to nearly each SM, which together fetch more than the L2 cache gives."
+after = "e4m3_64_fit"
+change = "Half of each tile of B comes from the other block."
+bottleneck = "Latency: launch, the first tiles, and the way back for C."
+parameters = { BM = 64, GRAIN = 64, PANEL = 4 }
+
+[variants.moves]
+block_threads = "stays"
 
 [[variants]]
 id = "e4m3_split"
@@ -33,7 +47,7 @@ rung = 698.2
 shape_of = "e4m3"
 title = "8-bit floats, k split over the blocks of a cluster"
 idea = "wgmma_split for 8-bit floats."
-after = "e4m3_64"
+after = "e4m3_64_fit"
 change = "Two to eight blocks share out the k of a tile: grid_blocks rise."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
 parameters = { BM = 64, WIDEST = 128, SHARING = 1, SPLIT = 1 }
@@ -43,27 +57,41 @@ launches = [{ entry = "wgmma_split", arguments = ["M", "N", "K", "alpha", "A_map
 grid_blocks = "rises"
 
 [[variants]]
-id = "e4m3_192"
+id = "e4m3_192_beside"
 rung = 698.3
 shape_of = "e4m3"
-title = "192 rows of 8-bit floats"
-idea = "wgmma_store_192 for 8-bit floats."
+title = "192 rows of 8-bit floats, blocks side by side"
+idea = "wgmma_store_192_beside for 8-bit floats."
 after = "e4m3"
 change = "Three warpgroups that multiply: block_threads rise."
 bottleneck = "Shared memory, from which three warpgroups read the same columns of B."
-parameters = { BM = 192, WIDEST = 192, PIECES = 1 }
+parameters = { BM = 192, WIDEST = 192, PIECES = 1, BESIDE = 2 }
 
 [variants.moves]
 block_threads = "rises"
 
+[[variants]]
+id = "e4m3_turns"
+rung = 698.4
+shape_of = "e4m3"
+title = "8-bit floats, warpgroups in turn"
+idea = "Each of two warpgroups has tiles of its own: while one writes its tile to C, the other keeps the tensor cores at work. Of 8-bit floats products take half as long as of halves, and what lies between two tiles weighs twice."
+after = "e4m3"
+change = "Smaller tiles, each of one warpgroup, none of which waits for a tile to be written; as many columns as cost least over all waves."
+bottleneck = "Shared memory, from which narrower tiles fetch more for the same products; in large matrices the power that tensor cores may draw."
+parameters = { WIDEST = 160, IN_TURN = 1 }
+
+[variants.moves]
+grid_blocks = "stays"
+
 [tensor_maps.A_map]
 array = "A"
-box = ["BK", "A_ROWS"]
+box = ["BK", "A_ROWS // BESIDE"]
 swizzle_bytes = 128
 
 [tensor_maps.B_map]
 array = "B"
-box = ["BK", "BN // SHARING"]
+box = ["BK", "BN * BESIDE // SHARING"]
 swizzle_bytes = 128
 
 [tensor_maps.C_map]
@@ -71,19 +99,29 @@ array = "C"
 box = ["64", "16"]
 swizzle_bytes = 128
 
+[tensor_maps.C_rest_map]
+array = "C"
+box = ["BN % 64 if BN % 64 else 64", "16"]
+swizzle_bytes = 128
+
 [[launches]]
 entry = "wgmma_store"
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map"]
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "C_map", "C_rest_map"]
 block = ["128 + 2 * BM"]
-grid = ["min(sm_count // CLUSTER, cdiv(N, BN) * cdiv(M, BM * CLUSTER)) * CLUSTER"]
+grid = ["min(CLUSTERS, cdiv(N, BN * BESIDE) * ROWS) * CLUSTER"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + PIECES * BM)"
 
 [constants]
-A_ROWS = "min(BM, cdiv(M, 8) * 8)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
+A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 128 # k per tile
-ROWS = "cdiv(M, BM * SHARING)" # of clusters
-ACROSS = "cdiv(ROWS * cdiv(N, WIDEST), sm_count // SHARING) * (sm_count // SHARING) // ROWS" # tiles in a row, in no more waves
-BN = "(64 if 2 * ROWS * cdiv(N, 64) <= sm_count else WIDEST) if SPLIT else max(64, GRAIN * cdiv(N, GRAIN * ACROSS))" # columns of C per block
+CLUSTERS = "sm_count // SHARING"
+ROWS = "cdiv(M, BM * SHARING // BESIDE)" # of clusters
+WAVES = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), CLUSTERS)" # as few as there can be
+FIT = "max(64, GRAIN * cdiv(N, GRAIN * BESIDE * (WAVES * CLUSTERS // ROWS)))" # columns that fill so many waves
+FIT_1 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((WAVES + 1) * CLUSTERS // ROWS))) if IN_TURN else 0" # and one more
+FIT_2 = "max(80, GRAIN * cdiv(N, GRAIN * BESIDE * ((WAVES + 2) * CLUSTERS // ROWS))) if IN_TURN else 0"
+FITS = "min(WAVES * (FIT + 24) * 512 + FIT, (WAVES + 1) * (FIT_1 + 24) * 512 + FIT_1, (WAVES + 2) * (FIT_2 + 24) * 512 + FIT_2) % 512 if IN_TURN else FIT" # where all waves cost least, a tile as much as 24 columns more; in the lowest 9 bits
+BN = "(64 if 2 * ROWS * cdiv(N, 64) <= sm_count else WIDEST) if SPLIT else FITS" # columns of C per block
 CLUSTER = "max(2, min(8, 3 * sm_count // (4 * ROWS * cdiv(N, BN)))) if SPLIT else SHARING"
 STAGES = "min(8, (1808 - PIECES * BM) // (BM + BN))" # tiles in shared memory, of 226 KiB
 
@@ -91,10 +129,12 @@ STAGES = "min(8, (1808 - PIECES * BM) // (BM + BN))" # tiles in shared memory, o
 BM = 128     # rows of C per block
 WIDEST = 256 # most columns of C per block
 GRAIN = 16   # by so many fewer where that fills the last wave
-SHARING = 2  # blocks of a cluster that share columns of B
+SHARING = 2  # blocks of a cluster, one below the other, which share columns of B
+BESIDE = 1   # of them side by side, which share rows of A
 SPLIT = 0    # whether those of a cluster share out the k of a tile instead
 PANEL = 8    # rows of clusters whose tiles run together
 PIECES = 2   # of C in shared memory, for each warp
+IN_TURN = 0  # whether two warpgroups take whole tiles in turn
 
 [candidates]
 BM = [64, 128, 192]
@@ -108,8 +148,16 @@ condition = "BM == 64 or BM == 128 or BM == 192 and WIDEST <= 192 and not SPLIT"
 because = "{id} has room for the sums of one warpgroup of 64 rows or of two, or of three with 192 columns"
 
 [[require]]
-condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % GRAIN == 0 and GRAIN % 16 == 0 and BN % (8 * SHARING) == 0 and (SHARING == 1 or not SPLIT)"
+condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % GRAIN == 0 and GRAIN % 16 == 0 and BN * BESIDE % (8 * SHARING) == 0 and (SHARING == 1 or not SPLIT)"
 because = "{id} has products of 64, 80, 96, … 256 columns"
+
+[[require]]
+condition = "(SHARING == 1 or SHARING == 2) and (BESIDE == 1 or BESIDE == SHARING)"
+because = "{id} has one block or two in a cluster"
+
+[[require]]
+condition = "not IN_TURN or BM == 128 and WIDEST <= 160 and not SPLIT"
+because = "{id} has room for the sums of a warpgroup of 128 rows with 160 columns"
 
 [[require]]
 condition = "PIECES == 2 or PIECES == 1 and not SPLIT"

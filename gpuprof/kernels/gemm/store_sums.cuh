@@ -11,34 +11,48 @@
 #define A_ROWS BM // that are fetched
 #endif
 #define A_BYTES (128 * BM)
-#define B_BYTES (128 * (BK == 128 ? BN : (BN + ROW - 1) / ROW * ROW)) // halves come in boxes of ROW columns
+#define B_BYTES (128 * (BK == 128 ? BN : (BN + ROW - 1) / ROW * ROW)) // halves have room for boxes of ROW columns
 #define STAGE (A_BYTES + B_BYTES)
 
-// Fetch a tile of A and one of B, which BLOCKS of a cluster share: each fetches its part for all.
-template <int BLOCKS>
-static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorMap *A_map, const TensorMap *B_map, int k,
-                                                   int m, int n, int rank, unsigned barrier)
+// Fetch a tile of A and one of B. OF_A blocks of a cluster, one or two side by side, share the one, and OF_B blocks, one below the
+// other, the other: each fetches its part for all. What is no whole box of B's columns comes by a map of its own.
+template <int OF_B, int OF_A = 1>
+static __device__ __forceinline__ void fetch_tiles(unsigned stage, const TensorMap *A_map, const TensorMap *B_map,
+                                                   const TensorMap *B_rest_map, int k, int m, int n, int rank,
+                                                   unsigned barrier)
 {
-    expect_bytes(barrier, 128 * A_ROWS + B_BYTES);
-    copy_box(stage, A_map, k, m, barrier);
+    expect_bytes(barrier, 128 * (A_ROWS + BN));
+    const int below = rank % OF_B, beside = rank / OF_B; // of how many blocks of the cluster this one lies
+    const int m_first = beside * (A_ROWS / OF_A);
+    copy_box_to_all<OF_A>(stage + 128 * m_first, A_map, k, m + m_first, barrier, (1 | 1 << OF_B) << below);
+    const int column = ((1 << OF_B) - 1) << beside * OF_B;
     if (BK == 128) {
-        const int first = rank * (BN / BLOCKS);
-        copy_box_to_all<BLOCKS>(stage + A_BYTES + 128 * first, B_map, k, n + first, barrier);
+        const int n_first = below * (BN / OF_B);
+        copy_box_to_all<OF_B>(stage + A_BYTES + 128 * n_first, B_map, k, n + n_first, barrier, column);
     } else {
-        const int first = rank * (BK / BLOCKS);
+        const int k_first = below * (BK / OF_B);
         for (int i = 0; i < BN; i += ROW)
-            copy_box_to_all<BLOCKS>(stage + A_BYTES + 2 * (i * BK + first * ROW), B_map, n + i, k + first, barrier);
+            copy_box_to_all<OF_B>(stage + A_BYTES + 2 * (i * BK + k_first * ROW), i + ROW > BN ? B_rest_map : B_map, n + i,
+                                  k + k_first, barrier, column);
     }
 }
-// The products of a tile, from row m_group of A's on; their group is closed.
-static __device__ __forceinline__ void multiply_tiles(float (&sum)[BN / 2], unsigned stage, int m_group, bool add)
+// The sums of 64 rows of a warpgroup's.
+template <int COUNT> static __device__ __forceinline__ float (&sums_of(float (&sum)[COUNT], int m))[BN / 2]
+{
+    return (float(&)[BN / 2])sum[m / 64 * (BN / 2)];
+}
+// The products of a tile, from row m_group of A's on, as many as there are sums for; their group is closed.
+template <int COUNT>
+static __device__ __forceinline__ void multiply_tiles(float (&sum)[COUNT], unsigned stage, int m_group, bool add)
 {
     begin_products();
 #pragma unroll
     for (int k = 0; k < 128; k += 32) // bytes of a row
-        multiply_add(sum, rows_of_k(stage + m_group * 128 + k),
-                     BK == 128 ? rows_of_k(stage + A_BYTES + k)
-                               : rows_of_columns(stage + A_BYTES + k / 2 * 128, 2 * BK * ROW), add || k > 0);
+#pragma unroll
+        for (int m = 0; m < COUNT * 128 / BN; m += 64)
+            multiply_add(sums_of(sum, m), rows_of_k(stage + (m_group + m) * 128 + k),
+                         BK == 128 ? rows_of_k(stage + A_BYTES + k)
+                                   : rows_of_columns(stage + A_BYTES + k / 2 * 128, 2 * BK * ROW), add || k > 0);
     close_products();
 }
 
@@ -103,10 +117,10 @@ static __device__ __forceinline__ void write_piece(unsigned piece, int columns, 
 
 // Write a warpgroup's sums to C, at whose row m and column n the first one belongs, a piece of a warp after the other. SLOTS
 // for them take turns in shared memory: one is filled while the copy engine still reads the others. What is no whole piece
-// is written by the lanes.
+// goes by a map of its own.
 template <int SLOTS, int COUNT>
-static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map, int m, int n,
-                                                  int M, int N, float alpha, float beta, real *C)
+static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned pieces, const TensorMap *map,
+                                                  const TensorMap *rest_map, int m, int n, int M, int N, float alpha, float beta, real *C)
 {
     m += threadIdx.x % 128 / 32 * 16;
     scale_sums<true>(sum, m, n, M, N, alpha, beta, C);
@@ -121,15 +135,10 @@ static __device__ __forceinline__ void store_sums(float (&sum)[COUNT], unsigned 
         }
         __syncwarp();
         fill_piece(piece, sum, j);
-        if (j + 8 > COUNT / 4) {
-            __syncwarp();
-            write_piece(piece, COUNT * 2 - j * 8, m, n + j * 8, M, N, C);
-            continue;
-        }
         publish_shared();
         __syncwarp();
         if (elected()) {
-            store_box(map, n + j * 8, m, piece);
+            store_box(j + 8 > COUNT / 4 ? rest_map : map, n + j * 8, m, piece);
             close_stores();
         }
     }

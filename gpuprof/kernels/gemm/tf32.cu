@@ -45,6 +45,20 @@ parameters = { BN = 64, TALLEST = 64, SHARING = 1, SPLIT = 1 }
 [variants.moves]
 grid_blocks = "rises"
 
+[[variants]]
+id = "tf32_alone"
+rung = 696.3
+shape_of = "tf32"
+title = "TF32, blocks alone"
+idea = "Tiles as tall as fills the waves of single blocks, where those of pairs would leave a larger part of the last one idle."
+after = "tf32"
+change = "No two blocks share rows of A: each fetches all of its own."
+bottleneck = "Shared memory, as of tf32, and the L2 cache."
+parameters = { SHARING = 1 }
+
+[variants.moves]
+ffma_thread_instructions = "stays"
+
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "A_ROWS // SHARING"]

@@ -31,20 +31,6 @@ grid_blocks = "falls"
 shared_bytes = "rises"
 
 [[variants]]
-id = "wgmma_producer_64x64"
-rung = 675
-shape_of = "wgmma_producer"
-title = "64x64 tiles"
-idea = "For a C of few tiles: four times as many blocks, each with one warpgroup that multiplies."
-after = "wgmma_producer"
-change = "A quarter of the tile: grid_blocks rise, and each block is done sooner."
-bottleneck = "Latency: launch, one way to memory, and a way back for C."
-parameters = { BM = 64, BN = 64, STAGES = 8 }
-
-[variants.moves]
-grid_blocks = "rises"
-
-[[variants]]
 id = "wgmma_producer_64x128"
 rung = 675.5
 shape_of = "wgmma_producer"

@@ -87,7 +87,7 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #define FETCHING 1 // thread that fetches, and arrives
 #define OPERANDS const __grid_constant__ TensorMap A_map, const __grid_constant__ TensorMap B_map
 #define C_TARGET , const __grid_constant__ TensorMap C_map
-#define STORE_SUMS(...) store_sums<2>(total, pieces, &C_map, __VA_ARGS__)
+#define STORE_SUMS(...) store_sums<2>(total, pieces, &C_map, &C_map, __VA_ARGS__)
 #endif
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
@@ -134,7 +134,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         for (unsigned tile = 0; warp == 0 && tile < tiles; ++tile) {
             wait(empty + 8 * (tile % STAGES), tile / STAGES % 2 ^ 1); // at once in the first round
             if (elected())
-                fetch_tiles<1>(stages + tile % STAGES * STAGE, &A_map, &B_map, (first + tile) * BK, m0, n0, 0,
+                fetch_tiles<1>(stages + tile % STAGES * STAGE, &A_map, &B_map, &B_map, (first + tile) * BK, m0, n0, 0,
                                full + 8 * (tile % STAGES));
         }
 #endif

@@ -99,7 +99,7 @@ because = "{id} multiplies by wgmma, which compute capability 9.0 alone has"
 #else
 #define C_TARGET const __grid_constant__ TensorMap C_map,
 #define TO_PACK
-#define STORE_SUMS(...) store_sums<2>(sum, pieces, &C_map, __VA_ARGS__)
+#define STORE_SUMS(...) store_sums<2>(sum, pieces, &C_map, &C_map, __VA_ARGS__)
 #endif
 
 // Set by each warp that has left its sums of a piece for another block.
@@ -208,7 +208,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 const unsigned barrier = full + 8 * (turn % STAGES);
                 wait(empty + 8 * (turn % STAGES), turn / STAGES % 2 ^ 1); // at once in the first round
                 if (elected())
-                    fetch_tiles<CLUSTER>(stage, &A_map, &B_map, k0, m0, n0, rank, barrier);
+                    fetch_tiles<CLUSTER>(stage, &A_map, &B_map, &B_map, k0, m0, n0, rank, barrier);
             }
         }
     } else {

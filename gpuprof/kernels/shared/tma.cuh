@@ -39,17 +39,18 @@ static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap
                  "l"(map), "r"(column), "r"(row), "r"(barrier)
                  : "memory");
 }
-// The same, to the same place in each of the cluster's BLOCKS blocks, whose barriers there all hear of it.
+// The same, to the same place in BLOCKS blocks of the cluster, the first ones or those of a mask, whose barriers there all
+// hear of it.
 template <int BLOCKS>
 static __device__ __forceinline__ void copy_box_to_all(unsigned target, const TensorMap *map, int column, int row,
-                                                       unsigned barrier)
+                                                       unsigned barrier, int mask = (1 << BLOCKS) - 1)
 {
     if (BLOCKS == 1)
         copy_box(target, map, column, row, barrier);
     else
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
                      " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(target),
-                     "l"(map), "r"(column), "r"(row), "r"(barrier), "h"((unsigned short)((1 << BLOCKS) - 1))
+                     "l"(map), "r"(column), "r"(row), "r"(barrier), "h"((unsigned short)mask)
                      : "memory");
 }
 // Start the copy of a box in shared memory to the array, and close a group of such copies.
