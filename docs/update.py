@@ -5,6 +5,7 @@
 Usage: python docs/update.py
 """
 
+import csv
 import importlib.util
 import itertools
 import json
@@ -175,6 +176,26 @@ def tensor_sizes() -> str:
     for size in dict.fromkeys(size for column in columns for size in column):
         shares = [f"{column[size]:.2f}" if size in column else "" for column in columns]
         rows.append(f"| {size} | {' | '.join(shares)} |")
+    return "\n".join(rows)
+
+
+def best_rungs() -> str:
+    """What the fastest kernel of each size reaches of cuBLASLt, by type and card."""
+    rows = ["| | sizes | geometric mean | least | 4096 | 8192 |", "|:--|--:|--:|--:|--:|--:|"]
+    for name in TENSOR_RUNS:
+        path = DOCS / "data" / f"gemm-sizes-{name}.csv"
+        if not path.exists():
+            continue
+        best: dict[str, float] = {}
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                best[row["size"]] = max(float(row["over_cublas"]), best.get(row["size"], 0.0))
+        least = min(best, key=best.__getitem__)
+        dtype, card = name.split("-")
+        rows.append(
+            f"| {dtype}, {card.upper()} | {len(best)} | {geometric_mean(best.values()):.3f}"
+            f" | {best[least]:.2f} at {least} | {best['4096']:.2f} | {best['8192']:.2f} |"
+        )
     return "\n".join(rows)
 
 
@@ -439,7 +460,9 @@ def generated() -> Iterator[tuple[Path, str]]:
         {"4096": "4096", "8192": "8192"},
         "tensor cores",
     )
-    yield with_blocks(DOCS / "gemm-tensor-cores.md", ladder=steps_of_ladder(*gemm), sizes=tensor_sizes())
+    yield with_blocks(
+        DOCS / "gemm-tensor-cores.md", ladder=steps_of_ladder(*gemm), sizes=tensor_sizes(), best=best_rungs()
+    )
     sizes = {"4x16x4096x128": "4096", "1x16x16384x128": "16384"}
     attention = ("attention", "attention-h200", ("torch_sdpa", "PyTorch"), sizes, "compute pipes")
     yield with_blocks(
