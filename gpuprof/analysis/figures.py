@@ -6,6 +6,7 @@ Where a figure does not exist, its reading says why. Renderers choose figures by
 how long to show them.
 """
 
+from functools import partial
 from math import prod
 
 from gpuprof.analysis import counts
@@ -47,8 +48,7 @@ def _row(
     return Figure(key, label, group, short, phrase, unit, meaning, how, better, telling)
 
 
-def _higher(*texts: str, short: str = "", absent: str = "") -> Figure:
-    return _row(*texts, short=short, better="higher", absent=absent)
+_higher, _lower = (partial(_row, better=better) for better in ("higher", "lower"))
 
 
 def _sum(*names: str) -> Read:
@@ -66,7 +66,7 @@ _NO_ARITHMETIC, _NO_PEAK = "this problem has no arithmetic", "the device's peak 
 _COPIES = "not comparable: it only copies"
 
 _FIGURES = (
-    _row(
+    _lower(
         "median_us",
         "Median",
         _COLD,
@@ -74,7 +74,6 @@ _FIGURES = (
         "speed.median_us",
         "Median of the samples, L2 flushed before each.",
         short="Time",
-        better="lower",
     ),
     _row("p05_us", "p05", _COLD, "us", "speed.timing.p05_us", "5th percentile."),
     _row("p95_us", "p95", _COLD, "us", "speed.timing.p95_us", "95th percentile."),
@@ -112,7 +111,7 @@ _FIGURES = (
         "speed.timing.throttled",
         "Samples kept although the GPU was throttled, because there were no others.",
     ),
-    _row(
+    _lower(
         "warm_us",
         "Median",
         "L2 warm",
@@ -120,7 +119,6 @@ _FIGURES = (
         "speed.warm_us",
         "Median of launches back to back.",
         short="Warm",
-        better="lower",
         absent="not timed warm",
     ),
     _row(
@@ -202,7 +200,7 @@ _FIGURES = (
         "limits.binding.short",
         "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
     ),
-    _row(
+    _lower(
         "model_us",
         "Modelled",
         _BOUND,
@@ -210,28 +208,25 @@ _FIGURES = (
         "model.median_us",
         "The time that a model of the SM gives for its machine code and counts: not measured.",
         phrase="modelled time",
-        better="lower",
     ),
     *(
-        _row(
+        _lower(
             f"model_{end}_us",
             f"Modelled, {what}",
             _BOUND,
             "us",
             f"model.{end}_us",
             f"What it takes at {what} by the model's error: not measured.",
-            better="lower",
         )
         for end, what in (("low", "least"), ("high", "most"))
     ),
-    _row(
+    _lower(
         "bound_us",
         "At least",
         _BOUND,
         "us",
         "limits.least_us",
         "The time that part needs at its highest rate: no launch can take less.",
-        better="lower",
     ),
     _higher(
         "pct_of_bound",
@@ -301,14 +296,13 @@ _FIGURES = (
         "Shared memory of one block, static and dynamic.",
         phrase="shared memory",
     ),
-    _row(
+    _lower(
         "spill_bytes",
         "Spills",
         _HELD,
         "bytes",
         "resources.spill_bytes",
         "Bytes of registers spilled to local memory, per thread.",
-        better="lower",
         telling=3.0,
     ),
     _row(
@@ -367,16 +361,15 @@ _FIGURES = (
         absent="the result holds no number",
     ),
     _row("error_bound", "Bound", _CHECK, "error", "verification.bound", "Largest error that passes."),
-    _row(
+    _lower(
         "sector_ratio",
         "Traffic",
         _TRAFFIC,
         "×",
         of_counts(counts.sector_ratio),
         "Bytes of global sectors requested over the minimum; before the caches.",
-        better="lower",
     ),
-    _row(
+    _lower(
         "shared_wavefronts_per_step",
         "Shared/step",
         _TRAFFIC,
@@ -384,63 +377,56 @@ _FIGURES = (
         _per_step(*counts.SHARED_WAVEFRONTS),
         "Shared-memory passes per warp-wide step of useful work.",
         phrase="shared-memory passes a step",
-        better="lower",
     ),
-    _row(
+    _lower(
         "bank_conflicts",
         "Conflicts",
         _TRAFFIC,
         "wavefronts",
         _sum(*counts.BANK_CONFLICTS),
         "Extra shared-memory passes.",
-        better="lower",
     ),
-    _row(
+    _lower(
         "bank_conflicts_per_step",
         "Conflicts / step",
         _TRAFFIC,
         "number",
         _per_step(*counts.BANK_CONFLICTS),
         "Extra shared-memory passes per warp-wide step of useful work.",
-        better="lower",
     ),
-    _row(
+    _lower(
         "global_sectors",
         "Global sectors",
         _TRAFFIC,
         "sectors",
         _sum(*counts.GLOBAL_SECTORS),
         "Sectors of global loads, stores, copies and atomics together.",
-        better="lower",
         telling=2.0,
     ),
-    _row(
+    _lower(
         "global_requests",
         "Global requests",
         _TRAFFIC,
         "requests",
         _sum(*counts.GLOBAL_REQUESTS),
         "Warp-level accesses to global memory together.",
-        better="lower",
         telling=0.5,
     ),
-    _row(
+    _lower(
         "shared_wavefronts",
         "Shared wavefronts",
         _TRAFFIC,
         "wavefronts",
         _sum(*counts.SHARED_WAVEFRONTS),
         "Passes through shared memory of loads, stores and copies together.",
-        better="lower",
     ),
-    _row(
+    _lower(
         "address_conflicts",
         "Bank conflicts",
         _TRAFFIC,
         "wavefronts",
         of_counts(lambda case: counts.address_conflicts(case, "load", "store")),
         "Extra passes that the addresses of loads and stores cause, without what hardware adds to them.",
-        better="lower",
         telling=2.0,
     ),
 )
