@@ -87,7 +87,14 @@ def _kernels(
 ) -> tuple[CompiledKernel, ...]:
     """Kernels with what their machine code and ptxas' report say of them; without code, nothing."""
     held = kernels_in(cubin) if cubin else {}
-    reports = {name: ptxas_report(log, name) for name in names}
+
+    def spilled(name: str) -> int | None:
+        report = ptxas_report(log, name)
+        if report is not None:
+            return spilled_bytes(report)
+        # Nothing is spilled where a thread has no local memory; else code does not tell what for.
+        return 0 if name in held and not held[name].frame_bytes else None
+
     return tuple(
         CompiledKernel(
             entry=name,
@@ -96,7 +103,7 @@ def _kernels(
             ptx=ptx,
             registers_per_thread=held[name].registers_per_thread if held else 0,
             static_shared_bytes=held[name].static_shared_bytes if held else 0,
-            spill_bytes=None if (report := reports[name]) is None else spilled_bytes(report),
+            spill_bytes=spilled(name),
             log=log.strip(),
             options=said,
         )
@@ -122,24 +129,8 @@ def load_cubin(
             log="",
             fix=f"Compile it for {arch}, or name its PTX.",
         )
-    made = []
-    for entry in (_entry_named(entry, tuple(kernels), name) for entry in entries):
-        held = kernels[entry]
-        made.append(
-            CompiledKernel(
-                entry=entry,
-                arch=arch,
-                cubin=cubin,
-                ptx=ptx,
-                registers_per_thread=held.registers_per_thread,
-                static_shared_bytes=held.static_shared_bytes,
-                # Nothing is spilled where a thread has no local memory; else a cubin does not tell what for.
-                spill_bytes=None if held.frame_bytes else 0,
-                log="",
-                options=(),
-            )
-        )
-    return tuple(made)
+    names = tuple(_entry_named(entry, tuple(kernels), name) for entry in entries)
+    return _kernels(ptx, names, arch, cubin, "", ())
 
 
 def runs_on(cubin: bytes, arch: str) -> bool:
