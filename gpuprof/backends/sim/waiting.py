@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.executed import mistaken_shares
+from gpuprof.backends.verification import verification_of
 from gpuprof.devices.device import Device
 from gpuprof.executor import Buffer, LaunchResult, StoreTrace
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.smaller_sizes import smaller_cases
+from gpuprof.problems.check import ErrorComparison
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
 from gpuprof.results import Verification
@@ -91,21 +93,9 @@ def verification_of_missing(problem: Problem, spec: ArraySpec, missing: NDArray[
     """The verdict on an output of which elements are never written."""
     count, first = int(missing.sum()), int(missing.argmax())
     places = describe_places(missing.reshape(spec.shape), problem.axes(spec.name))
-    bound = problem.bound(spec.name)
     detail = (
         f"{count} of {spec.elements} elements of {spec.name} ({100 * count / spec.elements:.3g} %) are never"
-    )
-    detail += (
         f" written{f': {places}' if places else ''}; first: {problem.describe_element(spec.name, first)}"
     )
-    return Verification(
-        max_abs_error=None,
-        max_rel_error=None,
-        bound=bound.relative,
-        absolute_bound=bound.absolute,
-        checked_elements=spec.elements,
-        wrong_elements=count,
-        detail=detail,
-        array=spec.name,
-        first_wrong=first,
-    )
+    compared = ErrorComparison(missing, float("inf"), float("inf"))
+    return verification_of(spec, problem.bound(spec.name), compared, detail, indices=range(spec.elements))
