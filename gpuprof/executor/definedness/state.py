@@ -143,11 +143,7 @@ class SharedBits:
 
     def _words(self, pattern: SharedPattern) -> NDArray[np.intp]:
         """Return the numbers of the words in the batch: shape (blocks, warps or 1, 32 or 1, words)."""
-        index = pattern.index
-        if not pattern.per_block:
-            elements = self.bits.block_bytes // pattern.size
-            index = index + (np.arange(len(self.bits.content)) * elements)[:, None, None]
-        first = index * pattern.size // _WORD_BYTES
+        first = self.bits.places(pattern) * pattern.size // _WORD_BYTES
         return np.asarray(first[..., None] + np.arange(max(1, pattern.size // _WORD_BYTES)))
 
 

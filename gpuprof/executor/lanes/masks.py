@@ -110,11 +110,7 @@ class Mask:
     def narrowed_to(self, shape: tuple[int, ...]) -> Bools:
         """Return for each element of an operand of `shape` whether any lane in the set uses it."""
         if shape not in self._narrowed:
-            lanes = self.lanes
-            for axis, size in enumerate(shape):
-                if size == 1 and lanes.shape[axis] > 1:
-                    lanes = np.asarray(lanes.any(axis=axis, keepdims=True))
-            self._narrowed[shape] = np.broadcast_to(lanes, shape)
+            self._narrowed[shape] = np.broadcast_to(narrowed(self.lanes, shape), shape)
         return self._narrowed[shape]
 
     def first(self) -> tuple[int, int, int]:
@@ -126,3 +122,11 @@ def first_true(where: Bools) -> tuple[int, int, int]:
     """Return the first position that is true; an axis of size 1 stands for all, and gives index 0."""
     block, warp, lane = np.argwhere(where)[0]
     return int(block), int(warp), int(lane)
+
+
+def narrowed(lanes: Bools, shape: tuple[int, ...]) -> Bools:
+    """Return lanes, or warps, joined along the axes along which an operand of `shape` is the same for all."""
+    for axis, size in enumerate(shape):
+        if size == 1 and lanes.shape[axis] > 1:
+            lanes = np.asarray(lanes.any(axis=axis, keepdims=True))
+    return lanes

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask, narrowed
 from gpuprof.executor.memory.remembered import Moving
 from gpuprof.executor.memory.warp_rows import grouped
 
@@ -110,11 +110,7 @@ def _part(
     warps: Bools,
 ) -> Footprint:
     """Examine the warps that are true in `warps`, in all of which the same `lanes` are active."""
-    used = warps
-    for axis in (0, 1):
-        if address.shape[axis] == 1 and used.shape[axis] > 1:
-            used = np.asarray(used.any(axis=axis, keepdims=True))
-    used = np.broadcast_to(used, (*address.shape[:2], 1))[..., 0]
+    used = np.broadcast_to(narrowed(warps, address.shape), (*address.shape[:2], 1))[..., 0]
     rows = _Rows.of(address[used][:, lanes], offset, size)
     totals = []
     for count in (rows.sectors, rows.distinct):

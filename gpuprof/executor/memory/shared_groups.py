@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, narrowed
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.banks import PERIOD, wavefronts
@@ -68,7 +68,7 @@ class SharedGroup:
         start = address[..., :1] & -PERIOD
         distances = address - start
         pattern = self._pattern
-        active = _narrowed(whole, address.shape)
+        active = narrowed(whole, address.shape)
         if pattern is None or not _are(distances, pattern, active):
             spread = np.broadcast_to(active, (*distances.shape[:2], 1))
             first, warps = spread.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
@@ -108,14 +108,6 @@ class SharedGroup:
                 tally.add(access.site, "bank_conflicts", (runs * (total - ideal)).sum(axis=1))
         self._runs.clear()
         self._pattern = self._used = self._last = None
-
-
-def _narrowed(warps: Bools, shape: tuple[int, ...]) -> Bools:
-    """Return for each warp of an operand of `shape` whether any that uses it is true in `warps`."""
-    for axis in (0, 1):
-        if shape[axis] == 1 and warps.shape[axis] > 1:
-            warps = np.asarray(warps.any(axis=axis, keepdims=True))
-    return warps
 
 
 def _are(distances: Lanes, pattern: Lanes, active: Bools) -> bool:

@@ -228,6 +228,13 @@ class SharedMemory:
             self._views[size] = self.content.view(moved_dtype(size))
         return self._views[size]
 
+    def places(self, pattern: SharedPattern) -> NDArray[np.intp]:
+        """Return where the lanes' elements are in the content of all blocks, in units of their size."""
+        if pattern.per_block:
+            return pattern.index
+        elements = self.block_bytes // pattern.size
+        return np.asarray(pattern.index + (np.arange(len(self.content)) * elements)[:, None, None])
+
     def load(self, pattern: SharedPattern) -> Lanes:
         """Return what the lanes read: shape (blocks, warps or 1, 32 or 1)."""
         view = self.view(pattern.size)
@@ -260,18 +267,14 @@ class SharedMemory:
             view[:, index] = values
             return
         shape = (len(view), *np.broadcast_shapes(pattern.index.shape[-2:], values.shape[1:], lanes.shape[1:]))
-        index = pattern.index
-        if not pattern.per_block:
-            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
+        index = self.places(pattern)
         chosen = np.broadcast_to(lanes, shape)
         view.reshape(-1)[np.broadcast_to(index, shape)[chosen]] = np.broadcast_to(values, shape)[chosen]
 
     def update(self, pattern: SharedPattern, apply: Apply) -> Lanes:
         """Let `apply` change the elements of lanes that take part; return (blocks, warps, 32) old."""
-        view, index = self.view(pattern.size), pattern.index
+        view, index = self.view(pattern.size), self.places(pattern)
         old = np.zeros((len(view), pattern.mask.warps, WARP), dtype=view.dtype)
-        if not pattern.per_block:
-            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
         lanes = np.broadcast_to(pattern.mask.lanes, old.shape)
         old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes, False).view(
             old.dtype
@@ -293,10 +296,7 @@ class SharedBlocks:
 
     def index(self, pattern: SharedPattern) -> NDArray[np.intp]:
         """Return where the lanes of a pattern access it, in units of their size."""
-        if pattern.per_block:
-            return pattern.index
-        elements = self._shared.block_bytes // pattern.size
-        return pattern.index + (np.arange(len(self._shared.content)) * elements)[:, None, None]
+        return self._shared.places(pattern)
 
     def view(self, size: int) -> NDArray[np.generic]:
         """Return the content as elements of `size` bytes."""

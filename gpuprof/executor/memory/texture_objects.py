@@ -6,23 +6,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import LaunchRefused
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.texture_units import Sampling, Texels
-
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32),
-    "f16": np.dtype(np.float16),
-    "u8": np.dtype(np.uint8),
-    "i8": np.dtype(np.int8),
-    "u16": np.dtype(np.uint16),
-    "i16": np.dtype(np.int16),
-    "u32": np.dtype(np.uint32),
-    "i32": np.dtype(np.int32),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +34,7 @@ class TextureObject:
         texels = self.texels
         count = prod(texels.extents) * texels.channels
         bits = self.buffer.view(texels.item_bytes)[:count]
-        return bits.view(_DTYPES[texels.dtype]).reshape(-1, texels.channels)
+        return bits.view(f"{texels.dtype[0]}{texels.item_bytes}").reshape(-1, texels.channels)
 
 
 def bind_texture(memory: GlobalMemory, buffer: Buffer, texels: Texels, sampling: Sampling) -> int:
