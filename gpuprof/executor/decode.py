@@ -25,6 +25,7 @@ from gpuprof.executor.program.flow import (
     BasicBlock,
     End,
     basic_blocks,
+    first_reads,
     is_cluster_wait,
     read_before_written,
     reads_and_writes,
@@ -573,14 +574,10 @@ def _passing(blocks: list[BasicBlock]) -> set[str]:
     home: dict[str, int] = {}
     passing: set[str] = set()
     for number, block in enumerate(blocks):
-        written: set[str] = set()
+        passing |= first_reads(block.items)[0]
         for item in block.items:
             reads, writes = reads_and_writes(item)
-            touched = {*reads, *writes}
-            passing |= {name for name in touched if home.setdefault(name, number) != number}
-            passing |= set(reads) - written
-            if item.guard is None:
-                written |= set(writes)
-            else:
+            passing |= {name for name in {*reads, *writes} if home.setdefault(name, number) != number}
+            if item.guard is not None:
                 passing |= set(writes)
     return passing

@@ -96,9 +96,7 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
             if texts and len(texts) != wanted:
                 raise entry.error(field, f"must be {wanted} expressions, as box has {len(box)}")
         start = entry.take("start", str, "")
-        fill = entry.take("fill", str, "zero")
-        if fill not in FILLS:
-            raise entry.error("fill", f"is {fill!r}, not one of {', '.join(FILLS)}")
+        fill = entry.choice("fill", FILLS, "zero")
         entry.finish()
         maps[name] = TensorMapSpec(
             described, tuple(box), swizzle, **lists, start=(start,) if start else (), fill=fill
