@@ -6,7 +6,7 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpuprof.errors import HeaderError
@@ -140,9 +140,13 @@ class TableReader:
 
     def choice(self, key: str, words: Sequence[str], default: str) -> str:
         value: str = self.take(key, str, default)
-        if value not in words:
-            raise self.error(key, f"is {value!r}, not one of {', '.join(words)}")
+        self.require(key, value, words)
         return value
+
+    def require(self, key: str, value: object, known: Collection[object], verb: str = "is") -> None:
+        """Refuse what a field is, has or names if it is not known."""
+        if value not in known:
+            raise self.error(key, f"{verb} {value!r}, not one of {', '.join(map(str, known))}")
 
     def section(self, key: str, default: dict[str, Any] | None = None) -> "TableReader":
         table = self.take(key, dict, default)

@@ -472,10 +472,8 @@ def _read_moves(reader: TableReader) -> Mapping[str, Direction]:
     moves = reader.take("moves", dict, {})
     words = get_args(Direction)
     for name, word in moves.items():
-        if name not in MOVABLE:
-            raise reader.error("moves", f"names {name!r}, not one of {', '.join(MOVABLE)}")
-        if word not in words:
-            raise reader.error(f"moves.{name}", f"is {word!r}, not one of {', '.join(words)}")
+        reader.require("moves", name, MOVABLE, "names")
+        reader.require(f"moves.{name}", word, words)
     return cast("Mapping[str, Direction]", moves)
 
 

@@ -69,8 +69,7 @@ def check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> N
     if not kernel.choices and not kernel.dtypes:
         raise reader.error("dtypes", f"must name one or more of {', '.join(RUN_TYPES)}")
     for value in kernel.dtypes:
-        if value not in RUN_TYPES:
-            raise reader.error("dtypes", f"has {value!r}, not one of {', '.join(RUN_TYPES)}")
+        reader.require("dtypes", value, RUN_TYPES, "has")
     if kernel.after == kernel.id:
         raise reader.error("after", f"is {kernel.after!r}, this kernel itself")
     integers = [*kernel.parameters, *kernel.constants, *kernel.derived]

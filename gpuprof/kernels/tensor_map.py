@@ -88,8 +88,7 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
             what = f"must be 1 to {MOST_DIMENSIONS} expressions: elements along a row, then rows, and so on"
             raise entry.error("box", what)
         swizzle = entry.take("swizzle_bytes", int, 0)
-        if swizzle not in SWIZZLES:
-            raise entry.error("swizzle_bytes", f"is {swizzle}, not one of {', '.join(map(str, SWIZZLES))}")
+        entry.require("swizzle_bytes", swizzle, SWIZZLES)
         lists = {field: entry.strings(field, []) for field in ("extents", "strides", "steps")}
         for field, texts in lists.items():
             wanted = len(box) - (field == "strides")
@@ -109,8 +108,7 @@ def _read_arrays(entry: TableReader, known: tuple[str, ...]) -> tuple[str, ...]:
     several = isinstance(entry.table.get("array"), list)
     arrays = entry.strings("array") if several else (entry.take("array", str),)
     for array in arrays:
-        if array not in known:
-            raise entry.error("array", f"is {array!r}, not one of {', '.join(known)}")
+        entry.require("array", array, known)
     if not arrays:
         raise entry.error("array", f"is empty; it may hold {', '.join(known)}")
     return arrays

@@ -182,13 +182,11 @@ def _read_texture(
     reader: TableReader, name: str, extents: Mapping[str, int], *, is_surface: bool
 ) -> TextureSpec:
     array = reader.take("array", str, name)
-    if array not in extents:
-        raise reader.error("array", f"is {array!r}, not one of {', '.join(extents)}")
+    reader.require("array", array, extents)
     if name in extents and name != array:
         raise reader.error("array", f"is {array!r}, and {name} is an array too")
     channels = reader.take("channels", int, 1)
-    if channels not in CHANNELS:
-        raise reader.error("channels", f"is {channels}, not one of {', '.join(map(str, CHANNELS))}")
+    reader.require("channels", channels, CHANNELS)
     count = extents[array] - (channels > 1)
     default = _BY_EXTENTS[count - 1] if 1 <= count <= len(_BY_EXTENTS) else ""
     kind = cast("Kind", reader.choice("kind", get_args(Kind), default))

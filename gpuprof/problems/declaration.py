@@ -115,8 +115,7 @@ def _check_coded(reader: TableReader, operation: Operation) -> None:
         if any(reference.library != "torch" for reference in operation.references):
             raise reader.error("references", "need code of gpuprof's own that calls them, but for torch's")
         return
-    if operation.coded not in CODED:
-        raise reader.error("coded", f"is {operation.coded!r}, not one of {', '.join(CODED)}")
+    reader.require("coded", operation.coded, CODED)
     code = CODED[operation.coded]
     found = (operation.dimensions, operation.arrays, operation.scalars, operation.options)
     wanted = (code.dimensions, code.arrays, code.scalars, code.options)
@@ -150,10 +149,7 @@ def _read_sizes(reader: TableReader, dimensions: tuple[str, ...]) -> str:
 
 
 def _read_array(reader: TableReader) -> ArrayDeclaration:
-    dtype = reader.take("dtype", str, REAL)
-    known = (*OF_RUN, *ELEMENT_TYPES)
-    if dtype not in known:
-        raise reader.error("dtype", f"is {dtype!r}, not one of {', '.join(known)}")
+    dtype = reader.choice("dtype", (*OF_RUN, *ELEMENT_TYPES), REAL)
     shape = reader.strings("shape")
     if not 1 <= len(shape) <= 5:
         raise reader.error("shape", "must be one to five formulas")
@@ -282,8 +278,7 @@ def _read_device_reference(
     arguments = reader.strings("arguments")
     known = (*operation.argument_names, *results)
     for argument in arguments:
-        if argument not in known:
-            raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known)}")
+        reader.require("arguments", argument, known, "names")
     for wanted in results:
         if wanted not in arguments:
             raise reader.error("arguments", f"lack {wanted!r}, which nothing else computes")
@@ -396,8 +391,7 @@ def _read_reference(
         if any(name not in known for name in given):
             raise reader.error(key, f"may hold {', '.join(known) or 'nothing'}")
     for dtype in reference.dtypes:
-        if dtype not in RUN_TYPES:
-            raise reader.error("dtypes", f"has {dtype!r}, not one of {', '.join(RUN_TYPES)}")
+        reader.require("dtypes", dtype, RUN_TYPES, "has")
     reader.finish()
     return reference
 
