@@ -81,7 +81,7 @@ from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
 from gpuprof.executor.program.ptx import callers, source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
-from gpuprof.executor.steps.batch import TooMuchWork
+from gpuprof.executor.steps.launch_state import TooMuchWork
 from gpuprof.executor.totals import CountedTotals
 
 __all__ = [

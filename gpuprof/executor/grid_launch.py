@@ -26,7 +26,8 @@ from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.observers.store_trace import StoredBytes, StoreTrace, ValuelessBytes
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
-from gpuprof.executor.steps.batch import Geometry, Printed, SliceRun
+from gpuprof.executor.steps.batch import Geometry
+from gpuprof.executor.steps.launch_state import Printed, SliceRun
 from gpuprof.executor.steps.special_registers import remark_on
 from gpuprof.executor.steps.wgmma_steps import COUNTED_AS_HMMA
 from gpuprof.executor.totals import CountedTotals, Totals, names_of

@@ -14,7 +14,8 @@ from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.ptx import Imm, Instruction, Not, Operand, Reg, Special
 from gpuprof.executor.program.slots import Slots
-from gpuprof.executor.steps.batch import CLOCKS, Batch, OwnMemory
+from gpuprof.executor.steps.batch import Batch, OwnMemory
+from gpuprof.executor.steps.launch_state import CLOCKS
 
 #: One decoded instruction: does its work on the batch's current mask.
 Step = Callable[[Batch], None]

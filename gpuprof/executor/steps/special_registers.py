@@ -18,7 +18,8 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform, uniform_blocks
 from gpuprof.executor.memory.windows import reserved_shared_end, shared_start
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES
-from gpuprof.executor.steps.batch import CLOCKS, Geometry
+from gpuprof.executor.steps.batch import Geometry
+from gpuprof.executor.steps.launch_state import CLOCKS
 
 #: Registers whose values depend on where and when a card runs a block.
 _PLACES = frozenset({"%smid", "%nsmid", "%warpid", "%gridid"})
