@@ -101,12 +101,8 @@ def lower_set(op: Mnemonic) -> Lowered:
         true = _TRUE.get(target.removesuffix("x2"), np.uint16(0xFFFF)).view(np.uint16)
 
         def each(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
-            low, high = (
-                np.where(holds(x, y, *c), true, np.uint16(0)).astype(np.uint32)
-                for x, y in zip(halves.words_of(a), halves.words_of(b), strict=True)
-            )
-            both: Lanes = high << np.uint32(16) | low
-            return both
+            parts = zip(halves.words_of(a), halves.words_of(b), strict=True)
+            return halves.joined(*(np.where(holds(x, y, *c), true, np.uint16(0)) for x, y in parts))
 
         return Lowered(each, (ARITHMETIC[source], ARITHMETIC[source], *predicate), ARITHMETIC["b32"])
     result = ARITHMETIC[target]

@@ -18,6 +18,7 @@ from gpuprof.executor.arithmetic.formats import (
     to_float64,
     to_tf32,
 )
+from gpuprof.executor.arithmetic.halves import joined
 from gpuprof.executor.arithmetic.integers import saturated
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.arithmetic.nans import canonical
@@ -145,9 +146,7 @@ def _of_bytes(op: Mnemonic, source: str) -> Lowered:
         table = np.where(table > np.uint16(0x7FFF), np.uint16(0), table)
 
     def widen(pairs: Lanes) -> Lanes:
-        lower, upper = (table[_parts(pairs, np.uint8, i)] for i in range(2))
-        both: Lanes = upper.astype(np.uint32) << np.uint32(16) | lower
-        return both
+        return joined(*(table[_parts(pairs, np.uint8, i)] for i in range(2)))
 
     return Lowered(widen, (np.dtype(np.uint16),), np.dtype(np.uint32))
 

@@ -124,13 +124,15 @@ def words_of(words: Lanes) -> tuple[Lanes, Lanes]:
     return word.astype(np.uint16), (word >> np.uint32(16)).astype(np.uint16)
 
 
+def joined(low: Lanes, high: Lanes) -> Lanes:
+    """Words of a lower and an upper half."""
+    return np.asarray((high.astype(np.uint32) << np.uint32(16)) | low)
+
+
 def packed(scalar: Compute) -> Compute:
     """A computation on bits of single halves, made one on words of two."""
 
     def compute(*words: Lanes) -> Lanes:
-        halves = [words_of(word) for word in words]
-        low, high = (scalar(*bits) for bits in zip(*halves, strict=True))
-        both: Lanes = (high.astype(np.uint32) << np.uint32(16)) | low
-        return both
+        return joined(*(scalar(*bits) for bits in zip(*map(words_of, words), strict=True)))
 
     return compute
