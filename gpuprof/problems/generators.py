@@ -9,10 +9,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.problems.dtypes import OF_RUN, integer_range, is_float, numpy_dtype, rounded
-from gpuprof.problems.formulas import ExpressionError, evaluate_real, parse_expression, variables
+from gpuprof.problems.formulas import ExpressionError, evaluate_real, np, parse_expression, variables
 
 if TYPE_CHECKING:
-    import numpy as np
+    from numpy.random import Generator
 
 _Number = int | float
 Array = Any
@@ -26,10 +26,10 @@ class Names:
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
 
-_Generator = Callable[["np.random.Generator", int, str, tuple[Any, ...]], Any]
+_Generator = Callable[["Generator", int, str, tuple[Any, ...]], Any]
 
 
-def _uniform(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+def _uniform(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     low, high = arguments
     # NumPy draws floats and doubles; a float would round the end of a range of integers beyond it.
     values = rng.random(count, dtype="f4" if is_float(dtype) and dtype != "f64" else "f8")
@@ -38,7 +38,7 @@ def _uniform(rng: "np.random.Generator", count: int, dtype: str, arguments: tupl
     return values
 
 
-def _normal(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+def _normal(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     mean, deviation = arguments
     drawn = rng.standard_normal(count, dtype="f8" if dtype == "f64" else "f4")
     drawn *= deviation
@@ -46,50 +46,24 @@ def _normal(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple
     return drawn
 
 
-def _integers(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+def _integers(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     low, high = (int(bound) for bound in arguments)
     return rng.integers(low, high, count)
 
 
-def _permutation(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
-    return rng.permutation(count)
-
-
-def _constant(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
-    import numpy as np
-
-    return np.full(count, arguments[0])
-
-
-def _sorted(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
-    import numpy as np
-
+def _sorted(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     return np.sort((_uniform if is_float(dtype) else _integers)(rng, count, dtype, arguments))
 
 
-def _mask(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
-    return rng.random(count) < arguments[0]
-
-
-def _arange(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
-    import numpy as np
-
-    return np.arange(count) * arguments[0]
-
-
-def _csr_offsets(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
-    import numpy as np
-
+def _csr_offsets(rng: "Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     offsets = np.zeros(count, np.int64)
     if count > 1:
         np.cumsum(rng.multinomial(int(arguments[0]), np.full(count - 1, 1 / (count - 1))), out=offsets[1:])
     return offsets
 
 
-def _csr_columns(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[Any, ...]) -> Any:
+def _csr_columns(rng: "Generator", count: int, dtype: str, arguments: tuple[Any, ...]) -> Any:
     """Columns that ascend within a row: sorted numbers of a shorter range, each moved on by its place."""
-    import numpy as np
-
     offsets, columns = arguments[0].astype(np.int64), int(arguments[1])
     lengths = np.diff(offsets)
     if not len(lengths) or offsets[-1] != count or lengths.min() < 0:
@@ -107,14 +81,18 @@ _GENERATORS: dict[str, tuple[_Generator, int, str]] = {
     "normal": (_normal, 2, "normal(mean, deviation)"),
     "integers": (_integers, 2, "integers(low, high), without high"),
     "sorted": (_sorted, 2, "sorted(low, high), ascending, without high"),
-    "permutation": (_permutation, 0, "permutation: each index once"),
-    "mask": (_mask, 1, "mask(share), ones among zeros"),
-    "arange": (_arange, 1, "arange(step)"),
+    "permutation": (lambda rng, count, *_: rng.permutation(count), 0, "permutation: each index once"),
+    "mask": (
+        lambda rng, count, _, numbers: rng.random(count) < numbers[0],
+        1,
+        "mask(share), ones among zeros",
+    ),
+    "arange": (lambda rng, count, _, numbers: np.arange(count) * numbers[0], 1, "arange(step)"),
     "csr_offsets": (_csr_offsets, 1, "csr_offsets(elements)"),
     "csr_columns": (_csr_columns, 2, "csr_columns(OFFSETS, columns), OFFSETS being an array before it"),
-    "zeros": (lambda rng, count, dtype, _: _constant(rng, count, dtype, (0,)), 0, "zeros"),
-    "ones": (lambda rng, count, dtype, _: _constant(rng, count, dtype, (1,)), 0, "ones"),
-    "constant": (_constant, 1, "constant(value)"),
+    "zeros": (lambda rng, count, *_: np.full(count, 0), 0, "zeros"),
+    "ones": (lambda rng, count, *_: np.full(count, 1), 0, "ones"),
+    "constant": (lambda rng, count, _, numbers: np.full(count, numbers[0]), 1, "constant(value)"),
 }
 #: Those with a range of numbers.
 _RANGES = ("uniform", "integers", "sorted")
@@ -177,8 +155,6 @@ def generate(text: str, count: int, dtype: str, seed: int, stream: int, names: N
     Raises:
         ExpressionError: The type does not hold all of its numbers, or a dimension makes no sense of them.
     """
-    import numpy as np
-
     names = names or Names()
     name, nodes = _parse(text)
     terms = [_text_of(node, text) for node in nodes]
