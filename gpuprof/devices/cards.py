@@ -18,6 +18,7 @@ from gpuprof.devices.device import (
     theoretical_gflops,
 )
 from gpuprof.errors import InputError
+from gpuprof.schema import from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,32 +114,22 @@ def _spellings() -> dict[str, str]:
 
 def _device(card: dict[str, Any]) -> Device:
     document = _document()
-    common = document["common"]
-    limits = document["limits"][card["compute_capability"]]
-    sm_count, sm_clock_mhz = card["sm_count"], float(card["sm_clock_mhz"])
-    memory_clock_mhz, bus_width = float(card["memory_clock_mhz"]), card["memory_bus_width_bits"]
-    rates = fma_per_cycle(parse_arch(card["compute_capability"]))
-    return Device(
-        name=card["name"],
-        compute_capability=card["compute_capability"],
-        sm_count=sm_count,
-        sm_clock_mhz=sm_clock_mhz,
-        memory_clock_mhz=memory_clock_mhz,
-        memory_bus_width_bits=bus_width,
-        memory_bytes=card["memory_bytes"],
-        l2_bytes=card["l2_bytes"],
-        max_threads_per_block=common["max_threads_per_block"],
-        max_threads_per_sm=limits["max_threads_per_sm"],
-        max_blocks_per_sm=limits["max_blocks_per_sm"],
-        registers_per_sm=common["registers_per_sm"],
-        registers_per_block=common["registers_per_block"],
-        shared_bytes_per_sm=limits["shared_bytes_per_sm"],
-        shared_bytes_per_block=common["shared_bytes_per_block"],
-        shared_bytes_per_block_optin=limits["shared_bytes_per_block_optin"],
-        reserved_shared_bytes_per_block=limits["reserved_shared_bytes_per_block"],
-        max_grid=tuple(common["max_grid"]),
-        peak_bandwidth_gbps=theoretical_bandwidth_gbps(memory_clock_mhz, bus_width),
-        peak_fp32_gflops=theoretical_gflops(rates[0], sm_count, sm_clock_mhz) if rates else None,
-        peak_fp64_gflops=theoretical_gflops(rates[1], sm_count, sm_clock_mhz) if rates else None,
-        source="table",
+    rates, sms, clock = (
+        fma_per_cycle(parse_arch(card["compute_capability"])),
+        card["sm_count"],
+        card["sm_clock_mhz"],
+    )
+    peaks = [theoretical_gflops(each, sms, clock) for each in rates] if rates else (None, None)
+    bandwidth = theoretical_bandwidth_gbps(card["memory_clock_mhz"], card["memory_bus_width_bits"])
+    return from_json(
+        Device,
+        {
+            **document["common"],
+            **document["limits"][card["compute_capability"]],
+            **card,
+            "peak_bandwidth_gbps": bandwidth,
+            "peak_fp32_gflops": peaks[0],
+            "peak_fp64_gflops": peaks[1],
+            "source": "table",
+        },
     )
