@@ -45,7 +45,8 @@ for (int i = 0, ahead = 0; i < n; ++i) {{
     pipe.consumer_release();
 }}
 {TAIL}"""
-PARTITIONED = f"""{PIPELINE}auto pipe = cuda::make_pipeline(block, &state, ROLE);
+ROLE = "t < 64 ? cuda::pipeline_role::consumer : cuda::pipeline_role::producer"
+PARTITIONED = f"""{PIPELINE}auto pipe = cuda::make_pipeline(block, &state, {ROLE});
 if (t >= 64) {{
     for (int i = 0; i < n; ++i) {{
         pipe.producer_acquire();
@@ -61,7 +62,6 @@ if (t >= 64) {{
     }}
     {TAIL}
 }}"""
-ROLE = "t < 64 ? cuda::pipeline_role::consumer : cuda::pipeline_role::producer"
 WAITED, RACE, COPY = FaultKind.MBARRIER, FaultKind.SHARED_RACE, FaultKind.ASYNC_COPY
 UNWRITTEN = FaultKind.UNINITIALISED_SHARED
 
@@ -94,31 +94,6 @@ KERNELS = {
             (READ, f"{READ} tile[i % 2][t].x = 0;", (FaultKind.PROXY, RACE)),
         ),
     ),
-    "two stages with a barrier each": Kernel(
-        f"""{SET_UP}cuda::memcpy_async(block, tile[0], in, All(1024), bar[0]);
-for (int i = 0; i < n; ++i) {{
-    if (i + 1 < n)
-        cuda::memcpy_async(block, tile[(i + 1) % 2], in + 64 * (i + 1), All(1024), bar[(i + 1) % 2]);
-    bar[i % 2].arrive_and_wait();
-    {READ}
-    block.sync();
-}}
-{TAIL}""",
-        (
-            ("    block.sync();\n}", "}", (RACE, COPY)),
-            ("bar[i % 2].arrive_and_wait();", "bar[0].arrive_and_wait();", (COPY, UNWRITTEN, WAITED)),
-        ),
-    ),
-    "copies of each thread": Kernel(
-        f"""{SET_UP}for (int i = 0; i < n; ++i) {{
-    cuda::memcpy_async(tile[0] + t, in + 64 * i + t, 16, bar[0]);
-    bar[0].arrive_and_wait();
-    {READ.replace("i % 2", "0")}
-    block.sync();
-}}
-{TAIL}""",
-        (("    block.sync();\n}", "}", (RACE,)),),
-    ),
     "a pipeline of the block": Kernel(
         BLOCK_PIPELINE,
         (
@@ -128,13 +103,11 @@ for (int i = 0; i < n; ++i) {{
             ("pipe.consumer_release();", "", (WAITED, FaultKind.ENDLESS)),
         ),
     ),
-    "a pipeline that all leave": Kernel(BLOCK_PIPELINE.replace(TAIL, f"pipe.quit(); {TAIL}"), ()),
     "producers and consumers": Kernel(
-        PARTITIONED.replace("ROLE", ROLE),
+        PARTITIONED,
         (("pipe.consumer_wait();", "", (COPY, UNWRITTEN)), ("pipe.producer_acquire();", "", (RACE, COPY))),
         threads=96,
     ),
-    "so many producers": Kernel(PARTITIONED.replace("ROLE", "32"), (), threads=96),
     "a pipeline of each thread": Kernel(
         BLOCK_PIPELINE.replace(PIPELINE, "")
         .replace("block, &state", "")
@@ -144,23 +117,6 @@ for (int i = 0; i < n; ++i) {{
             ("pipe.consumer_wait();", "", (COPY, UNWRITTEN)),
             ("release(); block.sync();", "release();", (RACE,)),
             ("ahead < i + 2", "ahead < i + 3", (COPY,)),
-        ),
-    ),
-    "cg::memcpy_async and cg::wait_prior": Kernel(
-        f"""cg::memcpy_async(block, tile[0], in, All(1024));
-for (int i = 0; i < n; ++i) {{
-    if (i + 1 < n) {{
-        cg::memcpy_async(block, tile[(i + 1) % 2], in + 64 * (i + 1), All(1024));
-        cg::wait_prior<1>(block);
-    }} else cg::wait(block);
-    {READ}
-    block.sync();
-}}
-{TAIL}""",
-        (
-            ("cg::wait_prior<1>(block);", "cg::wait_prior<2>(block);", (COPY, UNWRITTEN, RACE)),
-            ("else cg::wait(block);", "", (COPY, UNWRITTEN, RACE)),
-            ("    block.sync();\n}", "}", (RACE,)),
         ),
     ),
 }
