@@ -216,18 +216,6 @@ def test_storing_what_is_there_to_what_is_read_only_is_no_fault(kind):
     np.testing.assert_array_equal(table.array(), content)
 
 
-RACE = """extern "C" __global__ void k(float *out) {
-    __shared__ float tile[64];
-    tile[threadIdx.x] = threadIdx.x;
-    SYNC
-    out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
-}"""
-
-
-def test_read_write_race_in_lockstep_is_still_a_race():
-    tells(RACE.replace("SYNC", ""), FaultKind.SHARED_RACE, "planted", "thread number 1", FLOATS, thread=0)
-
-
 @pytest.mark.parametrize(
     ("warps", "index", "sync", "reader", "writer"),
     [
@@ -261,25 +249,6 @@ def test_read_by_all_names_another_thread_than_the_writer(warps, index, sync, re
     assert f"which {writer} wrote" in fault.detail
 
 
-@pytest.mark.parametrize("sync", ["__syncthreads();", "__syncwarp();"])
-def test_a_barrier_orders_them(sync):
-    (out,), _ = run_cuda(RACE.replace("SYNC", sync), FLOATS)
-    assert out.array()[:32].tolist() == [i ^ 1 for i in range(32)]
-
-
-def test_write_write_race_needs_different_values():
-    source = """extern "C" __global__ void k(float *out, int differ) {
-    __shared__ float one;
-    one = differ ? threadIdx.x : 7; // planted
-    __syncthreads();
-    out[threadIdx.x] = one;
-}"""
-    (out,), _ = run_cuda(source, FLOATS, scalars=(0,), block=(64, 1, 1))
-    assert (out.array() == 7).all()
-    fault = caught(source, FLOATS, scalars=(1,), block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 3)
-
-
 @pytest.mark.parametrize("block", [0, 1, 2])
 def test_block_whose_barrier_nobody_completes_is_named_among_others(block):
     source = """extern "C" __global__ void k(float *out, int wrong) {
@@ -294,79 +263,6 @@ def test_block_whose_barrier_nobody_completes_is_named_among_others(block):
     fault = caught(source, floats, scalars=(block,), grid=(3, 1, 1), block=(96, 1, 1))
     assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, line_of(source, "planted"))
     assert (fault.block, fault.thread) == ((block, 0, 0), (64, 0, 0))
-
-
-def test_copy_read_before_its_wait():
-    source = """#include <cuda_pipeline.h>
-extern "C" __global__ void k(const float *in, float *out) {
-    __shared__ float tile[64];
-    __pipeline_memcpy_async(&tile[threadIdx.x], &in[threadIdx.x], 4);
-    __pipeline_commit();
-    WAIT
-    __syncthreads();
-    out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
-}""".replace("#include <cuda_pipeline.h>", PIPELINE)
-    values = np.arange(64, dtype=np.float32)
-    waiting = source.replace("WAIT", "__pipeline_wait_prior(0);")
-    (_, out), result = run_cuda(waiting, values, FLOATS, block=(64, 1, 1))
-    assert out.array().tolist() == [i ^ 1 for i in range(64)]
-    assert result.counters["async_copy_requests"] == 2
-    fault = caught(source.replace("WAIT", ""), values, FLOATS, block=(64, 1, 1))
-    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "planted"))
-
-
-GROUPS = """extern "C" __global__ void k(const float *in, float *out, int bad) {
-    __shared__ float tile[64];
-    const int t = threadIdx.x;
-    __pipeline_memcpy_async(&tile[t], &in[t], 4);
-    if (t < 16)
-        __pipeline_commit();
-    __pipeline_wait_prior(0);
-    if (t < 16 || t == bad) { // the others have closed no group yet
-        out[t] = tile[t]; // planted
-        tile[t] = -1;
-    }
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    out[t] += 100 * tile[t];
-}"""
-
-
-def test_a_group_holds_the_copies_of_the_threads_that_closed_it():
-    values = np.arange(1, 65, dtype=np.float32)
-    (_, out), _ = run_cuda(PIPELINE + GROUPS, values, FLOATS, scalars=(-1,), block=(64, 1, 1))
-    # What landed in a thread's first group does not land again in its second.
-    assert out.array().tolist() == [v - 100 if t < 16 else 100 * v for t, v in enumerate(values)]
-    for thread in (16, 31, 40):
-        fault = caught(PIPELINE + GROUPS, values, FLOATS, scalars=(thread,), block=(64, 1, 1))
-        assert (fault.kind, fault.thread) == (FaultKind.ASYNC_COPY, (thread, 0, 0))
-
-
-def test_who_else_touched_a_byte_is_named():
-    source = """extern "C" __global__ void k(int *out, int first, int last) {
-    __shared__ int tile[4];
-    if (threadIdx.x >= first && threadIdx.x <= last)
-        tile[first / 1000] = 7;
-    if (threadIdx.x == 70)
-        out[0] = tile[last / 1000]; // planted
-}"""
-    for first, last, who in (
-        (5, 5, "thread number 5"),
-        (33, 35, "a thread of warp 1"),
-        (30, 35, "several threads"),
-    ):
-        fault = caught(source, np.zeros(96, np.int32), scalars=(first, last), block=(96, 1, 1))
-        assert fault.thread == (70, 0, 0)
-        assert f"reads byte 0 of shared memory, which {who} wrote since the last barrier" in str(fault)
-
-
-PIPELINE = """__device__ void __pipeline_memcpy_async(void *to, const void *from, int) {
-    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from));
-}
-__device__ void __pipeline_commit() { asm volatile("cp.async.commit_group;"); }
-__device__ void __pipeline_wait_prior(int) { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
-"""
 
 
 def test_assertion_that_fails_ends_the_launch_and_one_that_holds_is_nothing():

@@ -222,41 +222,6 @@ def test_detector_finds_what_the_rule_finds(seed):
     assert found == expected
 
 
-INITIALISED_BY_ONE = """extern "C" __global__ void k(int *out) {
-    __shared__ int total;
-    if (threadIdx.x == 0) {
-        total = 0;
-        atomicAdd(&total, 5);
-    }
-    SYNC
-    if (threadIdx.x == OTHER)
-        atomicAdd(&total, 7); // planted
-    __syncthreads();
-    out[threadIdx.x] = total;
-}"""
-
-
-@pytest.mark.parametrize(
-    ("sync", "other", "races"),
-    [
-        ("", 40, True),
-        ("", 1, True),
-        ("__syncwarp();", 1, False),
-        ("__syncwarp();", 40, True),
-        ("__syncthreads();", 40, False),
-    ],
-)
-def test_atomic_after_another_threads_store_races_although_that_thread_was_atomic_since(sync, other, races):
-    source = INITIALISED_BY_ONE.replace("SYNC", sync).replace("OTHER", str(other))
-    if races:
-        fault = caught(source, np.zeros(64, np.int32), block=(64, 1, 1))
-        assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
-        assert fault.thread == (other, 0, 0)
-    else:
-        (out,), _ = run_cuda(source, np.zeros(64, np.int32), block=(64, 1, 1))
-        assert (out.array() == 12).all()
-
-
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_race_names_a_block_whose_values_differ(blocks):
     source = """extern "C" __global__ void k(int *out) {
