@@ -2,15 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels as people write them that read shared memory nobody wrote: which are right, and which are not."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from bulk_sources import STORED, cuda
-from divergent_functions import Generator
 from executor_harness import caught, line_of, run_cuda
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gpuprof.executor import FaultKind, combined
 
@@ -32,99 +27,6 @@ def refused(source: str, *arrays: np.ndarray, use: str = "// counts", read: str 
         f"shared memory, which line {line_of(source, read)} read and which was never written" in fault.detail
     )
     return fault
-
-
-#: Two stages; before the last step of each tile the first column of the next one is fetched, also where there
-#: is none.
-DOUBLE_BUFFERED = """#define BK 8
-extern "C" __global__ void sgemm(const float *A, const float *B, float *C, int M, int N, int K) {
-    __shared__ float a[2][BK][16], b[2][BK][16];
-    const int tx = threadIdx.x % 16, ty = threadIdx.x / 16, row = blockIdx.y * 16, col = blockIdx.x * 16;
-    int stage = 0;
-    if (ty < BK) {
-        a[0][ty][tx] = row + tx < M && ty < K ? A[(row + tx) * K + ty] : 0.0f;
-        b[0][ty][tx] = col + tx < N && ty < K ? B[ty * N + col + tx] : 0.0f;
-    }
-    __syncthreads();
-    float x[2], y[2], sum = 0;
-    x[0] = a[0][0][ty];
-    y[0] = b[0][0][tx];
-    for (int k0 = 0; k0 < K; k0 += BK) {
-        const int next = k0 + BK;
-        if (next < K && ty < BK) {
-            a[stage ^ 1][ty][tx] = row + tx < M && next + ty < K ? A[(row + tx) * K + next + ty] : 0.0f;
-            b[stage ^ 1][ty][tx] = col + tx < N && next + ty < K ? B[(next + ty) * N + col + tx] : 0.0f;
-        }
-        #pragma unroll
-        for (int k = 0; k < BK; ++k) {
-            if (k == BK - 1)
-                __syncthreads();
-            const float *of_a = k < BK - 1 ? a[stage][k + 1] : a[stage ^ 1][0];
-            const float *of_b = k < BK - 1 ? b[stage][k + 1] : b[stage ^ 1][0];
-            x[(k + 1) % 2] = of_a[ty];
-            y[(k + 1) % 2] = of_b[tx]; // read
-            sum = fmaf(x[k % 2], y[k % 2], sum);
-        }
-        __syncthreads();
-        stage ^= 1;
-    }
-    if (row + ty < M && col + tx < N)
-        C[(row + ty) * N + col + tx] = sum RESULT; // counts
-}"""
-
-
-@pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 8), (20, 35, 5), (33, 17, 8)])
-def test_a_tile_that_does_not_exist_is_fetched_in_vain(m, n, k):
-    rng = np.random.default_rng(0)
-    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n)))
-    source = DOUBLE_BUFFERED.replace("RESULT", "")
-    shape = {"grid": (-(-n // 16), -(-m // 16), 1), "block": (256, 1, 1), "scalars": (m, n, k)}
-    (*_, c), result = follow(source, a, b, np.zeros((m, n), np.float32), **shape)
-    assert (c.array() == a @ b).all()
-    (remark,) = result.remarks
-    assert remark.startswith(f"Line {line_of(source, '// read') - 1} reads byte ")
-    assert caught(source, a, b, np.zeros((m, n), np.float32), **shape).kind is FaultKind.UNINITIALISED_SHARED
-    wrong = source.replace("sum RESULT", "sum + y[0]").replace("sum ;", "sum + y[0];")
-    fault = refused(wrong, a, b, np.zeros((m, n), np.float32), **shape)
-    assert "stores to array 2" in fault.detail
-
-
-EDGE = """extern "C" __global__ void k(const float *in, float *out, int n) {
-    __shared__ float s[128];
-    const int t = threadIdx.x;
-    if (t < n)
-        s[t] = in[t];
-    __syncthreads();
-    float sum = 0;
-    for (int i = 0; i < 4; ++i)
-        sum += s[t + i]; // read
-    if (LIMIT)
-        out[t] = sum; // counts
-}"""
-
-
-@pytest.mark.parametrize("n", [20, 40, 64])
-def test_sums_past_the_edge_that_nobody_stores(n):
-    source = EDGE.replace("LIMIT", "t + 3 < n")
-    (_, out), result = follow(
-        source.replace("float sum", "volatile float sum"),
-        FLOATS,
-        np.zeros(64, np.float32),
-        block=(64, 1, 1),
-        scalars=(n,),
-    )
-    expected = [4 * t + 6 if t + 3 < n else 0 for t in range(64)]
-    assert out.array().tolist() == expected
-    assert len(result.remarks) == 1
-
-
-def test_one_sum_too_many():
-    fault = refused(
-        EDGE.replace("LIMIT", "t + 2 < n"), FLOATS, np.zeros(64, np.float32), block=(64, 1, 1), scalars=(20,)
-    )
-    assert fault.thread == (17, 0, 0)
-    assert fault.detail.startswith("stores to array 1 a value that depends on byte 80 of shared memory")
-    assert fault.address == 80
 
 
 def test_the_block_is_named_too():
@@ -174,30 +76,6 @@ def test_through_a_shuffle_and_shared_memory_the_read_is_named():
     # Lanes 0 to 15 of v hold what 16 to 31 read; thread 16 takes it from r[15].
     assert fault.thread == (16, 0, 0)
     assert fault.address == 4 * 31
-
-
-def test_divergence_keeps_what_the_other_side_has():
-    source = """extern "C" __global__ void k(const int *in, int *out) {
-    __shared__ volatile int s[64];
-    s[threadIdx.x] = 3;
-    __syncthreads();
-    int v = 0;
-    if (in[threadIdx.x] & 1)
-        v = s[threadIdx.x + 32]; // read
-    else
-        v = threadIdx.x * 5;
-    for (int i = 0; i < in[threadIdx.x]; ++i)
-        v = v * 3 + i;
-    if (!(in[threadIdx.x] & WHICH))
-        out[threadIdx.x] = v; // counts
-}"""
-    numbers = np.arange(32, dtype=np.int32)
-    (_, out), result = follow(source.replace("WHICH", "1"), numbers, np.zeros(32, np.int32))
-    assert len(result.remarks) == 1
-    whole = source.replace("WHICH", "1").replace("+ 32", "")
-    (_, plain), _ = run_cuda(whole, numbers, np.zeros(32, np.int32))
-    assert (out.array() == plain.array()).all()
-    assert refused(source.replace("WHICH", "2"), numbers, np.zeros(32, np.int32)).thread == (1, 0, 0)
 
 
 ASYNC = """extern "C" __global__ void k(const float *in, float *out, int n) {
@@ -350,50 +228,3 @@ def test_an_atomic_operation_on_what_nobody_wrote():
     (out,), result = follow(cleared, nothing)
     assert out.array().tolist() == [8] * 4
     assert result.remarks == ()
-
-
-SHARED_WORDS = """extern "C" __global__ void k(const unsigned *x, unsigned *out) {
-    __shared__ unsigned s[64];
-    __shared__ unsigned r[70];
-    unsigned t = blockIdx.x * blockDim.x + threadIdx.x, a = x[t & 63], b = x[(t * 7) & 63], c = t;
-    for (unsigned i = threadIdx.x; i < WRITTEN; i += blockDim.x)
-        s[i] = x[i];
-    r[threadIdx.x] = c;
-    __syncthreads();
-    c += __shfl_xor_sync(__activemask(), b, 1) + r[(threadIdx.x * 11) % 70];
-    BODY
-    out[t] = OUT;
-}"""
-
-
-def random_kernel(seed: int, written: int, result: str) -> str:
-    """A random kernel that reads shared memory where those of its generator read global memory."""
-    text, _ = Generator(seed).block(3)
-    text = text.replace("x[", "s[")
-    return SHARED_WORDS.replace("BODY", text).replace("WRITTEN", str(written)).replace("OUT", result)
-
-
-def numbers_of(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 2**32, 64, dtype=np.uint32)
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_to_follow_changes_nothing(seed):
-    source = random_kernel(seed, 64, "a ^ b ^ c")
-    runs = [
-        run_cuda(
-            source,
-            numbers_of(seed),
-            np.zeros(210, np.uint32),
-            grid=(3, 1, 1),
-            block=(70, 1, 1),
-            follow_undefined=following,
-        )
-        for following in (False, True)
-    ]
-    ((_, out), plain), ((_, same), followed) = runs
-    assert (out.array() == same.array()).all()
-    for field in fields(plain):
-        np.testing.assert_equal(getattr(followed, field.name), getattr(plain, field.name), field.name)
-    assert followed.remarks == ()
