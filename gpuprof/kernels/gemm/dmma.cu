@@ -209,12 +209,7 @@ static __device__ __forceinline__ void multiply_add(double (&sum)[4], const doub
 }
 
 #if CLUSTER > 1
-static __device__ __forceinline__ void meet_cluster()
-{
-    asm volatile("barrier.cluster.arrive.aligned;\n"
-                 "barrier.cluster.wait.aligned;" ::
-                     : "memory");
-}
+#include "tma.cuh"
 static __device__ __forceinline__ double load_of_block(const double *mine, unsigned rank)
 {
     unsigned address;
@@ -373,7 +368,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
 #pragma unroll
         for (int i = 0; i < TILES_M * TILES_N * 4; ++i)
             shared[i * THREADS + t] = sum[i / 4 / TILES_N][i / 4 % TILES_N][i % 4];
-        meet_cluster();
+        meet_cluster_in_order();
 #pragma unroll
         for (int i = 0; i < TILES_M * TILES_N; ++i)
             if (i % CLUSTER == rank)
