@@ -38,9 +38,9 @@ The way of a kernel through the rooms:
   flight. `coalescing` counts sectors there and `banks` wavefronts; `thread_order` knows what orders threads.
   The interpreter tells `events` what happens, without knowing who hears.
 - `observers` are told. `races` judges who touched shared memory between barriers, and `phased_races` where
-  mbarriers order accesses too; what repeats is judged once. `global_races` judges who touched global memory,
-  of any block. A `witness` remembers who wrote an element, a `store_trace` what was stored to, and without
-  value. Whoever wants to know something else writes an `Observer`.
+  mbarriers or barriers of some warps order accesses too; what repeats is judged once. `global_races` judges
+  who touched global memory, of any block. A `witness` remembers who wrote an element, a `store_trace` what
+  was stored to, and without value. Whoever wants to know something else writes an `Observer`.
 - `interleaving` runs the warps and blocks of a launch in other orders, for the races and the results that
   only these show (`other_orders`). `open_meetings` are why: accesses that are no race, and in nobody's order.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; every batch begins as the

@@ -388,7 +388,7 @@ class _Decoder:
             self.unmet_alignments,
         )
         partial = self._has_partial_barriers()
-        in_shared = not coder.phased and (partial or self._orders_shared())
+        in_shared = not coder.phased and self._orders_shared()
         ends: dict[int, frozenset[int]] = {}
         for item in (item for block in self.flow for item in block.items if id(item) in coder.idle):
             ends[item.line] = ends.get(item.line, frozenset()) | coder.idle[id(item)]

@@ -212,7 +212,7 @@ class LaunchTemplate:
             if kind not in passed_on and not batch.passes_on(kind):
                 batch.fault(kind, *found)
 
-        interval = PhasedInterval if means.phased or layout.several else Interval
+        interval = PhasedInterval if means.phased or means.partial or layout.several else Interval
         detector = RaceDetector(batch.shared, program.own.granule, report, interval, layout, batch.fault)
         for part in program.own.reserved(layout):
             detector.assume_written(part)

@@ -36,7 +36,7 @@ PLANTED = {
     meet();""",
         "    meet(); // the fence\n",
         FaultKind.SHARED_RACE,
-        r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
+        r"reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier",
     ),
     "barrier before the owner writes again": (
         """
@@ -47,7 +47,7 @@ PLANTED = {
     row[t] = 7; // planted""",
         "    meet(); // the fence\n",
         FaultKind.SHARED_RACE,
-        r"writes byte \d+ of the shared memory of rank [01], which .* reads in line",
+        r"writes byte \d+ of the shared memory of rank [01], which .* read since the last barrier",
     ),
     "barrier after a remote store": (
         """
@@ -59,7 +59,7 @@ PLANTED = {
     meet();""",
         "    meet(); // the fence\n",
         FaultKind.SHARED_RACE,
-        r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
+        r"reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier",
     ),
     "barrier of the cluster, not of the block": (
         """
@@ -69,7 +69,7 @@ PLANTED = {
     meet();""",
         "    meet();__syncthreads();\n",
         FaultKind.SHARED_RACE,
-        r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
+        r"reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier",
     ),
     "barrier before the end": (
         """

@@ -17,6 +17,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import FaultKind
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.meetings import ballot
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern
 from gpuprof.executor.observers.races import Interval, RaceDetector
@@ -149,7 +150,11 @@ class History:
         return (self.found[0] if self.found else None), expected
 
     def _tell(self, step: Step, time: int) -> None:
-        self.detector.record(step.access, step.pattern, time, step.changed)
+        if step.access is Access.SYNCWARP:
+            mask = step.pattern.mask
+            self.detector.sync_warp(mask, ballot(mask.lanes), mask.active_warps[..., 0])
+        else:
+            self.detector.record(step.access, step.pattern, time, step.changed)
         for rule in self.rules:
             rule.remember(step, time)
         if step.access is Access.WRITE:

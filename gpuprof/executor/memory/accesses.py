@@ -110,8 +110,8 @@ class Listener:
     def barrier(self, blocks: Bools | None) -> None:
         """All threads of some blocks have met; None for all."""
 
-    def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None) -> None:
-        """Lanes of warps have met."""
+    def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
+        """Lanes of warps have met: each those that its bits name, all that live of `whole` warps."""
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads execute a fence."""

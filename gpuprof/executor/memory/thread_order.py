@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
-from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
+from gpuprof.executor.lanes.meetings import LaneBits, in_bits
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Listener, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
@@ -125,21 +125,16 @@ class ThreadOrder(Listener):
         view = self.clocks.view(now)
         return view if self.layout.several else np.maximum(view, self.settled.blocks[:, None, None])
 
-    def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None = None) -> None:
-        """Lanes of warps meet at `__syncwarp`: each those in `group`, as bits, or all in `mask`.
-
-        `live` are those that have not ended.
-        """
+    def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
+        """As a listener."""
         if self._untouched:
             return
         now = self.timeline.advance()
         shape = (self.blocks, self.warps, WARP)
-        meets = ballot(mask.lanes) if group is None else group
-        apart = np.broadcast_to(mask.lanes & ((ballot(live) & ~meets) != 0), shape)
-        alone = np.asarray(apart.any(axis=2))
-        active = np.broadcast_to(mask.active_warps[..., 0], shape[:2])
+        whole = np.broadcast_to(whole, shape[:2])
+        alone = np.broadcast_to(mask.active_warps[..., 0], shape[:2]) & ~whole
         warps = self.settled.warps if self.settled.warps is not None else np.zeros(shape[:2], dtype=np.int64)
-        self.settled = replace(self.settled, warps=np.where(active & ~alone, now, warps))
+        self.settled = replace(self.settled, warps=np.where(whole, now, warps))
         if alone.any():
             self._sync_lanes(np.broadcast_to(mask.lanes, shape), np.broadcast_to(meets, shape), alone, now)
 

@@ -400,9 +400,9 @@ class LuckyRead:
 class SharedOrder(Shadow):
     """Judges every access to the shared memory of one batch, by the same rule.
 
-    What `races` and `phased_races` know is quick to tell and enough for most kernels: barriers, `__syncwarp`
-    of whole warps, mbarriers. Flags, locks, fences, `__syncwarp` of some lanes, and barriers at which some
-    threads only arrive order accesses too: kernels that have such means are judged here.
+    What `races` and `phased_races` know is quick to tell and enough for most kernels: barriers, of some warps
+    too, `__syncwarp` of whole warps, mbarriers. Flags, locks, fences and `__syncwarp` of some lanes order
+    accesses too: kernels that have such means are judged here.
 
     `polled` are the lines of loads that are repeated until they find what they wait for. `lucky` is the first
     other load that is no race, but finds what the card's order of lanes decides.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Races in kernels whose threads are ordered by mbarriers, or by barriers of clusters.
+"""Races in kernels whose threads are ordered by mbarriers, or by barriers of clusters or of some warps.
 
 Arrivals release the clocks of warps, waits acquire them. Copies are ordered by the same clocks: what a bulk
 copy brought is visible to the threads that waited for its mbarrier, and to those ordered behind them. What

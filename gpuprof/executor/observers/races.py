@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Bools, first_true
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.meetings import LaneBits
 from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
-from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal
+from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal, Signals
 from gpuprof.executor.memory.moments import Times, WarpClocks
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
@@ -79,6 +80,7 @@ class RaceDetector(Listener):
         self.layout = layout
         self._shared, self._refuse = shared, refuse or report
         self.log: list[Entry] = []
+        self._signals = Signals()
         self._hears_signals = interval.HEARS_SIGNALS
         #: What pieces of the log led to, by the state before, whether a barrier ended them, and accesses.
         self._known: dict[object, tuple[Interval, bytes]] = {}
@@ -131,6 +133,11 @@ class RaceDetector(Listener):
         if not self.layout.several:
             self.settle(blocks)
 
+    def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
+        """As a listener."""
+        if whole.any():
+            self.record(Access.SYNCWARP, self._signals.of(whole[..., None], (0, 0)), 0)
+
     def _judge_collisions(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
         """Report where the value that a lane is about to store is overwritten by another lane."""
         lost = overwritten(pattern, values)
@@ -182,7 +189,7 @@ class Interval:
     granules).
     """
 
-    #: Whether mbarriers and barriers of clusters order anything in it.
+    #: Whether mbarriers, and barriers of clusters or of some warps, order anything in it.
     HEARS_SIGNALS: ClassVar[bool] = False
     #: What outlives a barrier: was a granule ever written, and one more than the source line of the copy that
     #: is in flight to it, of whatever kind; 0 where none is.
@@ -385,8 +392,8 @@ class Interval:
 
     def order_warps(self, entry: Entry) -> None:
         """After __syncwarp, what a warp did before is ordered for its own threads."""
-        assert isinstance(entry.pattern, SharedPattern)
-        synced, known = entry.pattern.mask.active_warps[..., 0], self._clocks.known
+        assert isinstance(entry.pattern, Signal)
+        synced, known = np.asarray(entry.pattern.lanes.any(axis=2)), self._clocks.known
         own = np.eye(known.shape[1], dtype=np.bool_)
         self._clocks.known = np.where(synced[:, :, None] & own, self._now, known)
 

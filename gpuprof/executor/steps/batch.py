@@ -89,8 +89,7 @@ class OrderingMeans:
         phased: By mbarriers, or with the copy engine.
         partial: By barriers of some of a block's warps, or of clusters.
         fences: By fences, or operations that release: its blocks may wait for each other.
-        in_shared: Accesses to shared memory by more than barriers of whole blocks, `__syncwarp` of whole
-            warps, and mbarriers.
+        in_shared: Accesses to shared memory by more than (m)barriers and `__syncwarp` of whole warps.
         polled: Source lines of loads in loops that go on until one of them finds what another thread stores.
         takes: By what atomic operations find, or stores by them: who comes first may matter.
         idle: Source lines of the stores that the value of a load may go to, by its line, where it may go to

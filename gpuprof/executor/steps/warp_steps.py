@@ -11,8 +11,6 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, ballot, groups, in_bits, missing
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.memory.accesses import Access
-from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Imm, Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, where_active
@@ -284,9 +282,7 @@ def elect(coder: Coder, item: Instruction) -> Step:
 def sync_warp(coder: Coder, item: Instruction) -> Step:
     """`bar.warp.sync`: orders the memory accesses of the lanes that meet there."""
     members = MemberMask(coder, item)
-    site = coder.site("warp_barrier", item)
-    nowhere = np.zeros((1, 1, 1), dtype=np.int64)
-    whole = _WholeWarps()
+    coder.site("warp_barrier", item)
 
     def step(batch: Batch, mask: Mask) -> None:
         group, _ = members.meet(batch, mask)
@@ -294,32 +290,10 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             if batch.meeting.settled:
                 return
             batch.meeting.settled, mask = True, mask.of(batch.meeting.lanes)
-        settled = whole.of(batch, mask, group)
-        if not settled.empty:
-            about, bytes_each = (nowhere, 0, settled, 4), batch.shared.block_bytes
-            known = batch.memo.patterns[site]
-            pattern = known.of((nowhere,), settled, lambda: SharedPattern(*about, bytes_each, load=False))
-            batch.events.touch(Access.SYNCWARP, pattern, item.line)
-        batch.events.hear("sync_warp", mask, batch.live.lanes, group)
+        meets = ballot(mask.lanes) if group is None else group
+        whole = mask.lanes
+        if group is not None or not batch.alone or mask is not batch.mask:
+            whole = mask.lanes & ((ballot(batch.live.lanes) & ~meets) == 0)
+        batch.events.hear("sync_warp", mask, meets, np.asarray(whole.any(axis=2)))
 
     return where_active(coder, item, step)
-
-
-class _WholeWarps:
-    """The warps all of whose lanes synchronise at once: of the others nothing is settled for all lanes."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Mask, Mask, LaneBits | None, Mask] | None = None
-
-    def of(self, batch: Batch, mask: Mask, group: LaneBits | None) -> Mask:
-        """Return those of the lanes in `mask` whose group is all that lives of their warp."""
-        if group is None and batch.alone and mask is batch.mask:
-            return mask
-        last = self._last
-        if last is None or last[0] is not mask or last[1] is not batch.live or last[2] is not group:
-            live = batch.live.lanes
-            everyone = ballot(mask.lanes) if group is None else group
-            chosen = np.asarray(mask.lanes & ((ballot(live) & ~everyone) == 0))
-            same = chosen.shape == mask.lanes.shape and np.array_equal(chosen, mask.lanes)
-            self._last = last = (mask, batch.live, group, mask if same else mask.of(chosen))
-        return last[3]
