@@ -24,10 +24,14 @@ ROUNDS, MASK = 2, (1 << 16) - 1
 
 
 @cache
+def ptx() -> str:
+    """That of all kernels."""
+    return compile_source(source(), "constants.cu", "instructions", compiler_options("sm_90a")).ptx
+
+
+@cache
 def program(entry: str):
-    return load_program(
-        compile_source(source(), "constants.cu", entry, compiler_options("sm_90a")).ptx, entry
-    )
+    return load_program(ptx(), entry)
 
 
 def run(entry: str, arguments: list, threads: int = 32, blocks: int = 1) -> np.ndarray:

@@ -23,9 +23,15 @@ GRID, BLOCK = (3, 1, 1), (64, 1, 1)
 
 
 @cache
-def program(source: str | None, entry: str, dtype: str):
+def ptx(source: str | None, entry: str, dtype: str) -> str:
+    """That of all kernels beside one."""
     options = compiler_options("sm_90", device_macros(dtype))
-    return load_program(compile_source(device_source(source), "x.cu", entry, options).ptx, entry)
+    return compile_source(device_source(source), "x.cu", entry, options).ptx
+
+
+@cache
+def program(source: str | None, entry: str, dtype: str):
+    return load_program(ptx(source, entry if source else "compare", dtype), entry)
 
 
 def run(
