@@ -20,14 +20,12 @@ class ControlWord:
 
     Args:
         stall: Cycles before the warp's next instruction may issue.
-        yields: Whether another warp goes first.
         sets: The dependence barrier that holds until its result is written, if any.
         frees: The one that holds until its operands are read, if any.
         waits: The barriers that must be free before it issues, as bits.
     """
 
     stall: int
-    yields: bool
     sets: int | None
     frees: int | None
     waits: int
@@ -50,7 +48,6 @@ def _read(word: bytes) -> ControlWord:
     sets, frees = bits >> 5 & 7, bits >> 8 & 7
     return ControlWord(
         stall=bits & 15,
-        yields=not bits >> 4 & 1,
         sets=None if sets == _NO_BARRIER else sets,
         frees=None if frees == _NO_BARRIER else frees,
         waits=bits >> 11 & 63,

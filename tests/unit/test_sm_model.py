@@ -22,6 +22,7 @@ from gpuprof.toolchain.nvrtc import compiler_options
 
 RATES = SmSurroundings(40.0, 300.0, 700.0, 1.0, 2.0, 2.0)
 END = Step(StepKind.END)
+WORD = ControlWord(1, sets=None, frees=None, waits=0)
 H200 = replace(
     load_card("h200"),
     measured_rates={
@@ -145,7 +146,7 @@ def test_a_register_bank_gives_an_operand_a_cycle() -> None:
 
 def test_an_operand_that_is_kept_is_not_read_again() -> None:
     code = code_of((["FFMA R1, R2, R4.reuse, R1", "FFMA R3, R6, R4, R3", "FFMA R5, R6, R4, R5"], ()))
-    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 3
+    words = [WORD] * 3
     made = steps_of(code.blocks[0].instructions, words, {}, constants_of(H200), {1: 7})
     assert [(step.even, step.odd, step.line) for step in made] == [(2, 1, 7), (1, 1, 7), (2, 1, 7)]
 
@@ -208,7 +209,7 @@ def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
 
 def test_products_of_warp_groups_are_waited_for_by_number() -> None:
     code = code_of((["HGMMA.64x128x16.F32 R24, gdesc[UR8], R24, gsb0", "WARPGROUP.DEPBAR.LE gsb0, 0x0"], ()))
-    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 2
+    words = [WORD] * 2
     product, until = steps_of(code.blocks[0].instructions, words, {}, constants_of(H200), {})
     assert product.cycles == pytest.approx(64, rel=0.01)
     assert play([product, until]).ends[0] > play([product]).ends[0] + 64
@@ -243,7 +244,7 @@ def launch_of(
     code: MachineCode, times: Sequence[float], blocks: int, warps: int = 8, **more: float
 ) -> PlayedLaunch:
     count = sum(len(block.instructions) for block in code.blocks)
-    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * count
+    words = [WORD] * count
     distant = more.get("distant", 1.0)
     asked = Traffic(1.0, more.get("sectors", 4.0), distant, late=distant)
     loads = [one for block in code.blocks for one in block.instructions if one.name == "LDG"]
@@ -386,14 +387,11 @@ def test_stores_are_known_by_what_they_take_of_sectors_and_by_who_else_writes_th
 
 def test_parts_of_sectors_take_more_of_l2_than_whole_ones() -> None:
     values = constants_of(H200).values
-    code, word = (
-        code_of((["STG.E [R2], R0"], ())),
-        ControlWord(1, yields=False, sets=None, frees=None, waits=0),
-    )
+    code = code_of((["STG.E [R2], R0"], ()))
 
     def effort(**asked: float) -> float:
         traffic = {0: Traffic(1, 32, **asked)}  # type: ignore[arg-type]
-        return steps_of(code.blocks[0].instructions, [word], traffic, constants_of(H200), {})[0].effort
+        return steps_of(code.blocks[0].instructions, [WORD], traffic, constants_of(H200), {})[0].effort
 
     whole = 16 * values["l2_store_128_apart_16_requests_per_ns"]
     assert effort() < 1.01
@@ -405,7 +403,7 @@ def test_parts_of_sectors_take_more_of_l2_than_whole_ones() -> None:
 def test_a_block_that_may_repeat_itself_is_left_as_often_as_it_is_come_to() -> None:
     """Where one thread of a warp stores by a loop that is not counted, the warp goes on once it has."""
     code = code_of((["MOV R0, R1"], (1,)), (["UTMASTG.2D [UR4], [UR6]"], (1, 2)), (["EXIT"], ()))
-    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 3
+    words = [WORD] * 3
     launch = PlayedLaunch(code, words, [(4, 4), (4, 4), (0, 4)], {}, 4, 1, 1, {})
     assert modelled([launch], H200).us < 5
 
@@ -423,7 +421,7 @@ def test_what_one_warp_does_is_done_by_one_of_those_that_come_there() -> None:
 def test_who_has_more_blocks_has_more_of_what_all_share() -> None:
     steps = {0: Traffic(1, 100_000.0, 1.0, 1.0)}
     code = code_of((["LDG.E R0, [R2]", "EXIT"], ()))
-    words = [ControlWord(1, yields=False, sets=0, frees=None, waits=waits) for waits in (0, 1)]
+    words = [replace(WORD, sets=0, waits=waits) for waits in (0, 1)]
 
     def us(blocks: int) -> float:
         launch = PlayedLaunch(code, words, [(blocks, blocks)], steps, blocks, 1, 2, {})
