@@ -162,7 +162,12 @@ def kernels_in(cubin: bytes) -> dict[str, CubinKernel]:
 
 
 def function_of(symbol: str) -> str:
-    """Return a function's own name of a mangled one: `gemm` of `_Z4gemmPKfS0_Pf` and of `_ZN2ns4gemmEv`."""
+    """Return a function's own name of a mangled one: `gemm` of `_Z4gemmPKfS0_Pf` and of `_ZN2ns4gemmEv`.
+
+    CuTe DSL's `kernel_cutlass_gemm_tensorptrf32…` is one too.
+    """
+    if match := re.fullmatch(r"kernel_cutlass_(\w+?)_(?:tensor\w*|_?\d+)", symbol):
+        return match[1]
     rest, found = re.sub(r"^_ZN?", "", symbol), symbol
     while length := re.match(r"\d+", rest if rest != symbol else ""):
         end = length.end() + int(length[0])

@@ -105,6 +105,7 @@ class TableReader:
         self.where = where
         self.name = name
         self.fix = fix
+        self._is_empty = not table
         self._taken: set[str] = set()
 
     @property
@@ -137,6 +138,13 @@ class TableReader:
         if not all(isinstance(value, str) for value in values):
             raise self.error(key, f"must be a list of strings, not {values!r}")
         return tuple(values)
+
+    def formulas(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
+        """A list of formulas; an integer is one too."""
+        values = self.take(key, list, default)
+        if not all(isinstance(value, str) or is_integer(value) for value in values):
+            raise self.error(key, f"must be a list of integers and formulas, not {values!r}")
+        return tuple(map(str, values))
 
     def choice(self, key: str, words: Sequence[str], default: str) -> str:
         value: str = self.take(key, str, default)
@@ -175,12 +183,18 @@ class TableReader:
         return HeaderError(f"{self._at(key)}: {self.name}{key} {problem}.", fix=fix)
 
     def _to_add(self, key: str) -> str:
-        """What to do about a missing field: of a table that the example lacks, only what to write in it."""
-        if not self.path or f"[{self.name.rstrip('.')}]" in self.fix:
-            return self.fix
+        """What to do about a missing field: the example's lines that say it, else what to write where."""
         table = ".".join(part for part in self.path if isinstance(part, str))
-        listed = isinstance(self.path[-1], int)
-        return f"Write {key} = … under [[{table}]]." if listed else f"Write {key} = … under [{table}]."
+        under = f" under [[{table}]]" if table and isinstance(self.path[-1], int) else f" under [{table}]"
+        found, section = [], ""
+        for line in self.fix.removesuffix("*/").splitlines():
+            section = match["name"] if (match := _TABLE.match(line)) else section
+            if section == f"{table}.{key}".lstrip(".") or (section == table and line.startswith(f"{key} =")):
+                found.append(line)
+        if not table and (self._is_empty or not found):
+            return self.fix
+        listed = "\n".join(found)
+        return f"Write{under * bool(table)}:\n{listed}" if found else f"Write {key} = …{under}."
 
     def _those_known(self) -> str:
         """What a table within the header takes: one of the header's own fields may stand too far down."""

@@ -4,11 +4,12 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
 from gpuprof.cuda_source.brackets import without_parentheses, without_template_lists
-from gpuprof.cuda_source.masking import masked, without_directives
+from gpuprof.cuda_source.masking import masked, one_branch, without_directives
 
 _STRUCTURE = re.compile(r"[{}()\[\];]")
 _NAMESPACE = re.compile(r"\s*(?:inline\s+)?namespace\b\s*(?P<name>[\w:\s]*)\Z")
@@ -59,13 +60,14 @@ class Declaration:
 def declarations(source: str) -> tuple[Declaration, ...] | None:
     """What a source declares, in order; None where its brackets do not match.
 
-    Both branches of a conditional count, since conditions are not evaluated: where they hold a bracket each,
-    the file cannot be cut.
+    All branches of a conditional count, since conditions are not evaluated; where they hold a bracket each,
+    the last of each, or the first.
     """
-    try:
-        return tuple(_cut(without_directives(masked(source))))
-    except _Unbalanced:
-        return None
+    code = masked(source)
+    for text in (code, one_branch(code, -1), one_branch(code, 0)):
+        with suppress(_Unbalanced):
+            return tuple(_cut(without_directives(text)))
+    return None
 
 
 class _Unbalanced(Exception):

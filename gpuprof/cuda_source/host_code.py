@@ -29,16 +29,28 @@ _OF_THE_DEVICE = (
 _CONTAINERS = (
     r"vector|deque|list|(?:unordered_)?(?:multi)?(?:map|set)|\w*queue|stack|(?:unique|shared|weak)_ptr"
 )
-_HOST = re.compile(
-    rf"<<<|\b(?!{_OF_THE_DEVICE})cu(?:da|blas|rand|sparse|solver|fft|dnn)[A-Z]\w*"
-    rf"|\bFILE\b|\bstd\s*::\s*(?:basic_\w+|c?(?:in|out|err|log)|endl|\w*string\w*|\w*stream\w*|{_CONTAINERS}"
+#: A type of the files' own that is called like one of the runtime's.
+_OWN_TYPE = re.compile(
+    r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(cu[a-z]+[A-Z]\w*)\s*(?:<[^<>;{}]*>\s*)?(?::[^;{}()]*)?\{"
+)
+#: What is taken from a namespace or is another name of it, and the names that may stand for one.
+_TAKEN_FROM = re.compile(r"\b(?:namespace\s+\w+\s*=|using)\s*(?:::\s*)?([a-z]\w*)\s*(?:::|;)")
+_DECLARED = re.compile(r"\b(?:namespace|class|struct|union|typename)\s+(\w+)")
+#: Namespaces that CUDA's headers define.
+WITH_DEVICE_CODE = ("std", "cuda", "nvcuda", "cooperative_groups", "cub", "thrust", "cute", "cutlass")
+#: Those that stand-ins define in part.
+_IN_PART = ("at", "c10", "torch", "cv")
+#: Of a type, what no device code holds.
+_ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b|\b_mm\d*_\w+")
+_HOST = (
+    rf"\bFILE\b|\bstd\s*::\s*(?:basic_\w+|c?(?:in|out|err|log)|endl|\w*string\w*|\w*stream\w*|{_CONTAINERS}"
     r"|make_(?:unique|shared)"
     r"|function|thread|mutex|atomic|future|chrono|random\w*|mt19937\w*|\w*_distribution|\w*exception|\w*_error"
     r"|filesystem|any|variant|optional|regex)\b"
     # Of tensors, all but the element types, which `toolchain.host_headers` knows.
-    r"|\b(?:torch|at|c10|py|pybind11)\s*::\s*(?!Half\b|BFloat16\b)\w|\bPyObject\b"
-    r"|\bnamespace\s+\w+\s*=\s*(?:::)?\s*(?:boost|thrust|pybind11|torch|cv|nlohmann)\b"
-    r"|\b(?:pid_t|pthread_\w+|MPI_\w+|nccl[A-Z]\w*|nvtx\w+|GL(?:enum|uint|int|float)|lrand48)\b"
+    r"|\b(?:torch|at|c10|py|pybind11|boost)\s*::\s*(?!Half\b|BFloat16\b)\w|\bPyObject\b"
+    r"|\bnamespace\s+\w+\s*=\s*(?:::)?\s*(?:thrust|torch|cv)\b"
+    r"|\b(?:pid_t|pthread_\w+|MPI_\w+|nccl[A-Z]\w*|nvtx\w+|GL(?:enum|uint|int|float)|lrand48|timeval|timespec)\b"
 )
 #: The same without `std::`, where a file uses that namespace as a whole.
 _OF_STD = rf"(?:{_CONTAINERS}|function)\s*<|(?:string|[io]?fstream|\w*stringstream|c(?:in|out|err))\b"
@@ -54,7 +66,9 @@ _MAY_BE_A_MARK = re.compile(r"[A-Z][A-Z0-9_]*|__\w+")
 #: Of a lambda, which in device code is for the device anyway.
 _LAMBDA_MARKS = re.compile(r"(\[[^\[\]\n]*\]\s*)((?:__(?:host|device)__\s*)+)(?=[({])")
 _NAME = re.compile(r"(?<![\w:])(?P<name>[A-Za-z_][\w:]*)\s*(?:<[^()]*>\s*)?\Z")
-_TYPE_NAME = re.compile(r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using)\s+(?P<name>\w+)")
+_TYPE_NAME = re.compile(
+    r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?|using(?!\s+namespace))\s+(?:[\w:]*::)?(?P<name>\w+)"
+)
 _MARKED_TYPE = re.compile(r"\b(?:class|struct|union)\b")
 _VARIABLE = re.compile(r"\b(?P<name>\w+)\s*\Z")
 #: A type that a function's parameters name may so be declared: that much of the function stays.
@@ -108,7 +122,8 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     """
     code = "\n".join(map(masked, texts.values()))
     device = re.compile(rf"\b(?:{'|'.join(map(re.escape, annotations(code, _DEVICE_WORDS)))})\b")
-    made = _host_macros(code, device)
+    host = _host_words(code)
+    made = _host_macros(code, device, host)
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
     pending = {name: list(_candidates(text, device, made, left_out[name])) for name, text in texts.items()}
     computed = _computed(one for candidates in pending.values() for one in candidates)
@@ -119,7 +134,7 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
         uses = [*of_std, *known.values()]
         used = re.compile(rf"\b(?:{'|'.join(uses)})") if uses else None
         for name, candidates in pending.items():
-            found, pending[name] = _split(candidates, used, computed)
+            found, pending[name] = _split(candidates, host, used, computed)
             left_out[name] += found
             for declaration in found:
                 known |= _use_of(declaration)
@@ -172,28 +187,45 @@ def _calls(head: str, made: frozenset[str]) -> Iterator[tuple[int, int]]:
         position = end
 
 
-def _host_macros(code: str, device: "re.Pattern[str]") -> frozenset[str]:
+def _host_words(code: str) -> "re.Pattern[str]":
+    """Finds what speaks of the host: of its libraries, and of namespaces that no file declares."""
+    own = "".join(rf"|{name}\b" for name in {*_OWN_TYPE.findall(code)})
+    foreign = {*_TAKEN_FROM.findall(code)} - {*_DECLARED.findall(code), *WITH_DEVICE_CODE, *_IN_PART}
+    taken = rf"|\b(?:namespace\s+\w+\s*=|using)\s*(?:::\s*)?(?:{'|'.join(foreign)})\b" if foreign else ""
+    runtime = rf"\b(?!{_OF_THE_DEVICE}{own})cu(?:da|blas|rand|sparse|solver|fft|dnn)[A-Z]\w*"
+    return re.compile(f"<<<|{runtime}|{_HOST}{taken}")
+
+
+def _host_macros(code: str, device: "re.Pattern[str]", host: "re.Pattern[str]") -> frozenset[str]:
     """Macros that make nothing but functions of the host."""
-    names: list[str] = []
+    names: set[str] = set()
+
+    def makes_it(one: Declaration) -> bool:
+        called = _CALL.match(one.head)
+        if called and called["name"] in names:
+            return True
+        written = "{" in one.code or host.search(one.code)
+        return bool(one.is_function and written and _is_of_the_host(one, host, None))
+
     for match in _FUNCTION_MACRO.finditer(code):
         body = match["body"].replace("\\\n", "\n").replace("##", "_").replace("#", " ").strip()
         cut = declarations(body if body.endswith((";", "}")) else f"{body};") or ()
         makes = [one for one in cut if one.code.strip(" \n\t;")]
-        if makes and all(
-            one.is_function and "{" in one.code and not device.search(one.code) and _is_of_the_host(one, None)
-            for one in makes
-        ):
-            names.append(match["name"])
+        if makes and not device.search(body) and all(map(makes_it, makes)):
+            names.add(match["name"])
     return frozenset(names)
 
 
 def _split(
-    candidates: list[Declaration], used: "re.Pattern[str] | None", computed: "re.Pattern[str]"
+    candidates: list[Declaration],
+    words: "re.Pattern[str]",
+    used: "re.Pattern[str] | None",
+    computed: "re.Pattern[str]",
 ) -> tuple[list[Declaration], list[Declaration]]:
     """Declarations that are for the host, and the others."""
     found: tuple[list[Declaration], list[Declaration]] = ([], [])
     for declaration in candidates:
-        host = _is_of_the_host(declaration, used)
+        host = _is_of_the_host(declaration, words, used)
         if not (host or declaration.is_function):
             host = computed.search(declaration.code.partition("=")[2]) is not None
         found[0 if host else 1].append(declaration)
@@ -207,7 +239,9 @@ def _computed(cut: Iterable[Declaration]) -> "re.Pattern[str]":
     return re.compile(rf"\b(?:{_CALLED_FIRST}{names})")
 
 
-def _is_of_the_host(declaration: Declaration, used: "re.Pattern[str] | None") -> bool:
+def _is_of_the_host(
+    declaration: Declaration, host: "re.Pattern[str]", used: "re.Pattern[str] | None"
+) -> bool:
     if declaration.is_function:
         before = declaration.outline.partition("(")[0]
         found: list[str] = re.findall(r"~?[\w:]+", before) or [""]
@@ -218,15 +252,15 @@ def _is_of_the_host(declaration: Declaration, used: "re.Pattern[str] | None") ->
             return True
         if words == ["template"] or (not words and "::" not in name):
             return False  # a macro that stands for who knows what
-        if _may_be_marked(words):
-            return bool(_HOST.search(declaration.code))
+        if "__host__" not in words and _may_be_marked(words):
+            return host.search(declaration.code) is not None
         if not {"constexpr", "consteval"}.intersection(words):
             return True
     elif not (_KEPT.match(declaration.code) or _CONSTANT.search(declaration.head)):
         before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
         if not _may_be_marked(re.findall(r"\w+", before)[:-1]):
             return True  # a variable, which kernels may use only if it is constant
-    if _HOST.search(declaration.code):
+    if host.search(declaration.code) or (not declaration.is_function and _ASSEMBLY.search(declaration.code)):
         return True
     return bool(used and used.search(declaration.code))
 

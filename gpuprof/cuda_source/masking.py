@@ -43,6 +43,45 @@ def uncommented(source: str) -> str:
     return _NO_CODE.sub(lambda match: blank(match[0]) if match["comment"] else match[0], source)
 
 
+#: Where a branch of a conditional begins or ends, in masked code.
+_BRANCH = re.compile(r"^[ \t]*#[ \t]*(?P<word>if|el|endif)[^\n]*", re.MULTILINE)
+_GUARD = re.compile(
+    r"\s*#[ \t]*(?:ifndef[ \t]+(\w+)|if[ \t]+!defined\(?(\w+)\)?)\s*#[ \t]*define[ \t]+(?:\1|\2)\b"
+)
+
+
+def one_branch(code: str, which: int) -> str:
+    """Masked code with one branch of each conditional, by its index; the others are blank."""
+    opened: list[list[int]] = []
+    left_out: list[tuple[int, int]] = []
+    for match in _BRANCH.finditer(code):
+        if match["word"] == "if":
+            opened.append([match.end()])
+        elif opened:
+            opened[-1] += match.span()
+        if match["word"] == "endif" and opened:
+            places = opened.pop()
+            branches = list(zip(places[::2], places[1::2], strict=False))
+            del branches[which]
+            left_out += branches
+    for begin, end in left_out:
+        code = code[:begin] + blank(code[begin:end]) + code[end:]
+    return code
+
+
+def conditions_at(code: str, position: int) -> list[str]:
+    """The conditionals around a place of masked code, outermost first, but include guards."""
+    opened: list[str] = []
+    for match in _BRANCH.finditer(code, 0, position):
+        if match["word"] == "endif":
+            del opened[-1:]
+        elif match["word"] == "if":
+            opened.append("" if _GUARD.match(code, match.start()) else match[0].strip())
+        elif opened:
+            opened[-1] = match[0].strip()
+    return [text for text in opened if text]
+
+
 @lru_cache(maxsize=16)
 def without_directives(code: str) -> str:
     """Masked code whose preprocessor directives are blank too."""

@@ -339,7 +339,7 @@ def _read_rung(reader: TableReader, base: Kernel, arguments: list[str] | None) -
         bottleneck=reader.take("bottleneck", str, base.bottleneck),
         aliases=reader.strings("aliases", []),
         entry=reader.take("entry", str, base.entry),
-        arguments=reader.strings("arguments", arguments),
+        arguments=reader.formulas("arguments", arguments),
         dtypes=reader.strings("dtypes", list(base.dtypes)),
         requirements=tuple(map(_read_requirement, reader.sections("require"))) or base.requirements,
         published=tuple(map(_read_published, reader.sections("published"))),

@@ -36,7 +36,7 @@ def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
     launch = Launch(
         block=_triple(block, 1),
         any_block=reader.take("any_block", bool, base.any_block),
-        grid=_read_grid(reader, list(default.grid) if default else None),
+        grid=_read_extents(reader, "grid", list(default.grid) if default else None),
         dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, base.dynamic_shared_bytes),
         cooperative=reader.take("cooperative", bool, base.cooperative),
     )
@@ -63,14 +63,11 @@ def refuse_one_launch(reader: TableReader) -> None:
 
 
 def _read_step(reader: TableReader) -> LaunchStep:
-    block = reader.take("block", list)
-    if not 1 <= len(block) <= 3 or not all(isinstance(extent, str) or is_integer(extent) for extent in block):
-        raise reader.error("block", f"must be one to three integers or formulas, not {block!r}")
     step = LaunchStep(
         entry=reader.take("entry", str),
-        arguments=reader.strings("arguments"),
-        block=_triple([str(extent) for extent in block], "1"),
-        grid=_read_grid(reader),
+        arguments=reader.formulas("arguments"),
+        block=_read_extents(reader, "block"),
+        grid=_read_extents(reader, "grid"),
         dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
         cooperative=reader.take("cooperative", bool, False),
     )
@@ -102,7 +99,7 @@ def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Wo
         for array in addresses:
             if array not in (*operation.arrays, *arrays):
                 raise entry.error("addresses", f"names {array!r}, which is no array of {operation.name}")
-        shape = entry.strings("shape", [str(len(addresses))] if addresses else None)
+        shape = entry.formulas("shape", [str(len(addresses))] if addresses else None)
         if not shape:
             raise entry.error("shape", "must be one or more formulas")
         kinds = ADDRESS_TYPES if addresses else (*OF_RUN, *ELEMENT_TYPES)
@@ -112,11 +109,11 @@ def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Wo
     return arrays
 
 
-def _read_grid(reader: TableReader, default: list[str] | None = None) -> tuple[str, str, str]:
-    grid = reader.strings("grid", default)
-    if not 1 <= len(grid) <= 3:
-        raise reader.error("grid", "must be one to three expressions")
-    return _triple(grid, "1")
+def _read_extents(reader: TableReader, key: str, default: list[str] | None = None) -> tuple[str, str, str]:
+    extents = reader.formulas(key, default)
+    if not 1 <= len(extents) <= 3:
+        raise reader.error(key, f"must be one to three integers or formulas, not {list(extents)!r}")
+    return _triple(extents, "1")
 
 
 def _triple(values: Sequence[T], filler: T) -> tuple[T, T, T]:

@@ -83,13 +83,13 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
     maps = {}
     known = tuple(arrays)
     for name, entry in reader.named_sections("tensor_maps"):
-        described, box = _read_arrays(entry, known), entry.strings("box")
+        described, box = _read_arrays(entry, known), entry.formulas("box")
         if not 1 <= len(box) <= MOST_DIMENSIONS:
             what = f"must be 1 to {MOST_DIMENSIONS} expressions: elements along a row, then rows, and so on"
             raise entry.error("box", what)
         swizzle = entry.take("swizzle_bytes", int, 0)
         entry.require("swizzle_bytes", swizzle, SWIZZLES)
-        lists = {field: entry.strings(field, []) for field in ("extents", "strides", "steps")}
+        lists = {field: entry.formulas(field, []) for field in ("extents", "strides", "steps")}
         for field, texts in lists.items():
             wanted = len(box) - (field == "strides")
             if texts and len(texts) != wanted:

@@ -164,7 +164,7 @@ class _Check:
         line = f", which line {least.line} stores" if least.line else ""
         line += ", in ascending order" * _is_unordered(problem, least.output)
         return (
-            f"{name} makes wrong machine code of its PTX: at {problem.label} {least.elements:,} of"
+            f"{name} makes wrong machine code of its PTX: at size {problem.label}, {least.elements:,} of"
             f" {spec.elements:,} elements of {least.output} are not what the executor rightly computes;"
             f" first: {problem.describe_element(least.output, least.first)} is {least.got:.9g} instead of"
             f" {least.right:.9g}{line}"

@@ -71,7 +71,7 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
     dimensions = reader.strings("dimensions")
     arrays = {key: _read_array(table) for key, table in reader.named_sections("arrays")}
     scalars = {key: _read_scalar(table) for key, table in reader.named_sections("scalars")}
-    _check_names(reader, dimensions, (*dimensions, *arrays, *scalars))
+    _check_names(reader, dimensions, arrays, scalars)
     operation = Operation(
         name=name,
         title=reader.take(title_key, str, name),
@@ -125,17 +125,20 @@ def _check_coded(reader: TableReader, operation: Operation) -> None:
             raise reader.error("coded", f"is {operation.coded!r}, whose {word} are {listed}")
 
 
-def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[str, ...]) -> None:
+def _check_names(reader: TableReader, dimensions: tuple[str, ...], *others: Iterable[str]) -> None:
     if not dimensions:
         raise reader.error("dimensions", "must name at least one size")
-    for name in names:
+    tables = zip(("dimensions", "arrays", "scalars"), (dimensions, *others), strict=True)
+    named = [(table, name) for table, names in tables for name in names]
+    names = [name for _, name in named]
+    for table, name in named:
         if not is_identifier(name):
-            raise reader.error("dimensions", f"names {name!r}, which is not a name of letters, digits and _")
+            raise reader.error(table, f"names {name!r}, which is not a name of letters, digits and _")
         if names.count(name) > 1:
-            raise reader.error("dimensions", f"names {name!r}, which something else is called too")
+            raise reader.error(table, f"names {name!r}, which something else is called too")
         # Code does not read its names in formulas, whose language is a part of Python's.
         if name in RESERVED or (iskeyword(name) and "coded" not in reader):
-            raise reader.error("dimensions", f"names {name!r}, which formulas use for something else")
+            raise reader.error(table, f"names {name!r}, which formulas use for something else")
 
 
 def _read_sizes(reader: TableReader, dimensions: tuple[str, ...]) -> str:
@@ -150,7 +153,7 @@ def _read_sizes(reader: TableReader, dimensions: tuple[str, ...]) -> str:
 
 def _read_array(reader: TableReader) -> ArrayDeclaration:
     dtype = reader.choice("dtype", (*OF_RUN, *ELEMENT_TYPES), REAL)
-    shape = reader.strings("shape")
+    shape = reader.formulas("shape")
     if not 1 <= len(shape) <= 5:
         raise reader.error("shape", "must be one to five formulas")
     role: Any = reader.choice("role", get_args(Role), "in")
@@ -270,7 +273,7 @@ def _read_device_reference(
     block = (*reader.take("block", list), 1, 1)[:3]
     if not all(is_integer(extent) and 0 < extent <= 1024 for extent in block):
         raise reader.error("block", "must be one to three positive integers")
-    grid = (*reader.strings("grid"), "1", "1")[:3]
+    grid = (*reader.formulas("grid"), "1", "1")[:3]
     for text in grid:
         _check_formula(reader, "grid", text, operation.dimensions)
     outputs = [name for name, array in operation.arrays.items() if array.role != "in"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from gpuprof.cuda_source.confined import REFUSED
 from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
+from gpuprof.cuda_source.masking import conditions_at, line_of, masked
 from gpuprof.errors import CompileError
 from gpuprof.text import listed
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX, is_for_device, package_of
@@ -22,13 +23,16 @@ _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)
 #: What NVRTC adds to that where it was told of no folder.
 _NO_FOLDERS = " (no directories in search list)"
 _UNDEFINED = re.compile(r'identifier "(?P<name>\w+)" is undefined')
-_TELLS_WHY = re.compile(r'identifier "\w+" is undefined|has no member "')
+_TELLS_WHY = re.compile(r'identifier "\w+" is undefined|has no member "|is not a template')
 _NO_MEMBER = re.compile(r'namespace "(?:cuda::)?std" has no member')
 _CONFINED = (
     "A kernel includes what stands in its own folder and below, no hidden file, and CUDA's headers; for"
     " others, type their folder: -I DIR."
 )
+#: How to define a macro.
+_DEFINE = "by define in the header, or -D NAME[=VALUE]."
 _MOST_LISTED = 8
+_MOST_ABSENT = 3
 #: What a diagnostic begins with; the line that it is about stands indented below.
 _DIAGNOSTIC = re.compile(
     r"(?P<place>[^\n]+?)\(\d+\): (?:catastrophic )?(?:error|warning|remark|note)\b[^:\n]*:"
@@ -63,9 +67,11 @@ def explain(
     if own or not errors:
         first = _telling(own) if own else "see the log."
         fix = _fix_of(program, first)
-        if program.absent and not fix:
-            first += f"; {program.absent[0]}, which it includes, was not found"
-            fix = _about_file(program, program.absent[0])
+        # Those of them that a directive came to: each warns.
+        absent = [name for name in program.absent if f'"{name} is not found' in log]
+        if absent and not fix:
+            first += f"; of what it includes {listed(absent, _MOST_ABSENT)} was not found"
+            fix = _about_file(program, absent[0])
         stop = "." if fix and not first.endswith(".") else ""
         return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
     why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
@@ -92,9 +98,8 @@ def no_such_kernel(
     near = functions[0]
     if near.name == wanted and _UNDEFINED.search(why):
         left_out = "the preprocessor leaves it out: a condition around it does not hold"
-        fix = "Define what its #if, #ifdef or #ifndef asks for: define in the header, or -D NAME[=VALUE]."
         what = f"{file_name} has a kernel {wanted} in line {near.line}, but {left_out}."
-        return CompileError(what, log=log, fix=fix)
+        return CompileError(what, log=log, fix=f"Define what its #if, #ifdef or #ifndef asks for: {_DEFINE}")
     reason = f": {why}" if near.name.rpartition("::")[2] == wanted.rpartition("::")[2] and why else ""
     known = listed([*map(_described, functions)], _MOST_LISTED)
     return CompileError(
@@ -162,7 +167,16 @@ def _about_name(program: NvrtcProgram, name: str) -> str:
     if name in ("half", "__half", "half2", "__half2") and "cuda_fp16.h" not in _included(program):
         return "Add #include <cuda_fp16.h>."
     if name in program.left_out:
-        return f"{name} is a function of the host, which kernels cannot call: mark it __device__."
+        return f"{name} is taken for the host's, and left out: what kernels call is marked __device__."
+    declares = re.compile(
+        rf"#[ \t]*define[ \t]+{name}\b|\b(?:typedef\b[^;{{}}]*|(?:struct|class|enum|using)\s+){name}\b"
+    )
+    for file, text in {"": program.source, **program.headers}.items():
+        code = masked(text)
+        if (match := declares.search(code)) and (conditions := conditions_at(code, match.start())):
+            where = f"line {line_of(code, match.start())}{file and f' of {file}'}"
+            asked = " and ".join(f"`{text}`" for text in conditions)
+            return f"It is declared in {where}, under {asked}: define what that asks for, {_DEFINE}"
     return ""
 
 

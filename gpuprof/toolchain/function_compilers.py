@@ -3,8 +3,10 @@
 """Ask the user's own Numba or CuTe DSL what one of its functions is, for a card that need not be here."""
 
 import inspect
+import re
 from collections.abc import Mapping
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from gpuprof.cubin_file import function_of
@@ -39,10 +41,12 @@ def _asked(question: Question, who: str, timeout_s: float) -> FunctionCode:
 
 
 def _entry_of(ptx: str) -> str:
-    first = next(iter(ptx_entries(ptx)), None)
-    if first is None:
+    """The first kernel, by its own name where no other has that."""
+    entries = list(ptx_entries(ptx))
+    if not entries:
         raise ValueError("its PTX has no kernel")
-    return first
+    plain = function_of(entries[0])
+    return plain if sum(function_of(entry) == plain for entry in entries) == 1 else entries[0]
 
 
 def _numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionCode:
@@ -58,9 +62,10 @@ def _numba_code(function: Any, values: Mapping[str, Any], arch: str) -> Function
         lineinfo=True,
         fastmath=bool(function.targetoptions.get("fastmath")),
     )
-    first = _entry_of(ptx)
-    plain = function_of(first)
-    return FunctionCode(ptx, entry=plain if plain == function.py_func.__name__ else first)
+    # A kernel of Numba's calls the function, as if from its first line.
+    first = function.py_func.__code__.co_firstlineno
+    ptx = re.sub(rf",\s*function_name \S+, inlined_at \d+ {first} \d+$", "", ptx, flags=re.MULTILINE)
+    return FunctionCode(ptx, entry=_entry_of(ptx))
 
 
 def _cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: str) -> FunctionCode:
@@ -83,9 +88,10 @@ def _cute_code(function: Any, values: Mapping[str, Any], block: Extent, arch: st
         whole = function
         given += [make_fake_stream() for _ in list(parameters)[len(given) :]]
     target = f"{arch}a" if int(arch.removeprefix("sm_")) >= _WITH_SPECIFICS else arch
-    options = f"--keep-ptx --keep-cubin --generate-line-info --gpu-arch {target}"
-    made = cute.compile(whole, *given, options=options)
-    return FunctionCode(made.__ptx__, made.__cubin__, _entry_of(made.__ptx__))
+    with TemporaryDirectory() as folder:  # what CuTe is to keep it writes to a file too
+        options = f"--keep-ptx --keep-cubin --dump-dir {folder} --generate-line-info --gpu-arch {target}"
+        made = cute.compile(whole, *given, options=options)
+        return FunctionCode(made.__ptx__, made.__cubin__, _entry_of(made.__ptx__))
 
 
 def _cute_value(value: Any) -> Any:

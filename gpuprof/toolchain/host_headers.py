@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.resources import files
 
+from gpuprof.cuda_source.host_code import WITH_DEVICE_CODE
+
 #: The runtime and its libraries, of which device code needs nothing that NVRTC does not know by itself.
 _OF_CUDA = (
     *("cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h"),
@@ -49,9 +51,10 @@ _IN_CUDA_STD = (
 #: Libraries for the host among CUDA's own, and what of those is for the device too.
 _OF_LIBRARIES = ("nvtx3/", "thrust/")
 _FOR_KERNELS = re.compile(r"thrust/(?:detail/|(?:complex|functional|pair|tuple|swap)\.h\Z)")
-#: A namespace that is used as a whole, and those that CUDA's headers define.
+#: A namespace that is used as a whole.
 _USED = re.compile(r"\busing\s+namespace\s+(?:::\s*)?(\w+(?:\s*::\s*\w+)*)\s*;")
-_OF_DEVICE = ("std", "cuda", "nvcuda", "cooperative_groups", "cub", "thrust", "cute", "cutlass")
+#: A name of the C++ library that is taken over, perhaps for the host alone: all that it must be is declared.
+_TAKEN_FROM_STD = re.compile(r"\busing\s+(?:::\s*)?std\s*::\s*(\w+)\s*;")
 #: Functions of the runtime that kernels call, and which instruction each is.
 _LAUNCH_DEPENDENCES = {
     "cudaGridDependencySynchronize": "wait",
@@ -184,14 +187,20 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
         if name in words
     ]
     if names:
-        given += [f'#include "{header}"\n' for header in sorted(_owners(code))]
+        of_std = {*re.findall(r"\bstd\s*::\s*(\w+)", code)}
+        given += [f'#include "{header}"\n' for header in sorted({*map(_owner, of_std)} - {""})]
+        given += [
+            f"namespace std {{\nstruct {name};\n}}\n"
+            for name in sorted({*_TAKEN_FROM_STD.findall(code)})
+            if not _owner(name)
+        ]
     return made | ({GIVEN_BY_NVCC: "".join(("#pragma once\n", *given))} if given else {})
 
 
 def _namespaces(code: str) -> list[str]:
     """Namespaces that are used and defined nowhere: those of headers of the host."""
     used = set(_USED.findall(code))
-    known = {*_OF_DEVICE, *re.findall(r"\bnamespace\s+(\w+)", _USED.sub("", code))}
+    known = {*WITH_DEVICE_CODE, *re.findall(r"\bnamespace\s+(\w+)", _USED.sub("", code))}
     return [f"namespace {name} {{}}\n" for name in sorted(used) if re.split(r"\W", name)[0] not in known]
 
 
@@ -203,14 +212,11 @@ def _reductions(code: str) -> list[str]:
     return [f"{lacks}namespace cub {{\n{made}}}\n#endif\n"] if used else []
 
 
-def _owners(code: str) -> set[str]:
-    """Headers of the C++ library that own what device code uses of `std`."""
-    found = set()
-    for name in set(re.findall(r"\bstd\s*::\s*(\w+)", code)):
-        owner = _OWNER_OF.get(name) or ("cmath" if name in _FUNCTIONS else "")
-        owner = owner or ("cstdint" if name in _INTEGER_NAMES else "")
-        found.add(owner or ("type_traits" if _TYPE_TRAIT.fullmatch(name) else ""))
-    return found - {""}
+def _owner(name: str) -> str:
+    """The header of the C++ library that owns a name of `std` which device code uses; else nothing."""
+    owner = _OWNER_OF.get(name) or ("cmath" if name in _FUNCTIONS else "")
+    owner = owner or ("cstdint" if name in _INTEGER_NAMES else "")
+    return owner or ("type_traits" if _TYPE_TRAIT.fullmatch(name) else "")
 
 
 def _declares(name: str, code: str) -> bool:

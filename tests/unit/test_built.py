@@ -144,6 +144,8 @@ def test_a_cubin_tells_what_ptxas_reports(arch):
         ("_ZN2ns4gemmEv", "gemm"),
         ("_Zz", "_Zz"),
         ("k_0", "k_0"),
+        ("kernel_cutlass_row_sums_tensorptrf32gmemalign16o500_1_0", "row_sums"),
+        ("kernel_cutlass_empty_0", "empty"),
     ],
 )
 def test_a_mangled_name_is_known_by_the_function(symbol, name):

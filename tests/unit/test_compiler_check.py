@@ -97,9 +97,9 @@ def test_compilers_that_agree_are_named():
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("fma.rn.f32", "fma.rn.sat.f32", "at 4 2 of 4 elements of y"),
-        ("mad.lo.s32", "mad.hi.s32", "at 100 36 of 100 elements of y"),
-        ("%ctaid.x", "%nctaid.x", "at 1 1 of 1 elements of y"),
+        ("fma.rn.f32", "fma.rn.sat.f32", "at size 4, 2 of 4 elements of y"),
+        ("mad.lo.s32", "mad.hi.s32", "at size 100, 36 of 100 elements of y"),
+        ("%ctaid.x", "%nctaid.x", "at size 1, 1 of 1 elements of y"),
     ],
 )
 def test_a_wrong_one_is_named_with_elements_line_and_a_small_size(old, new, told):
@@ -148,7 +148,7 @@ def test_a_size_that_a_formula_does_not_take_is_left_out():
     tiled = SOURCE.replace("x * x + x", "ravel(reshape(x, (n // 500, 500)) * reshape(x, (n // 500, 500)))")
     tiled = tiled.replace("* x[i] + x[i]", "* x[i]")
     said = remarks(changed("mul.f32", "add.f32"), tiled)[0]
-    assert said.startswith("the driver makes wrong machine code of its PTX: at 1000 ")
+    assert said.startswith("the driver makes wrong machine code of its PTX: at size 1000, ")
 
 
 def test_what_rounding_allows_is_no_difference():

@@ -31,6 +31,17 @@ def fix_of(error, **given):
     return fix
 
 
+def test_what_a_condition_keeps_undeclared_is_told_with_the_condition():
+    text = "#if HAVE_IT == 1\n#ifdef WIDE\n#else\ntypedef float Held;\n#endif\n#endif\n"
+    given = {"headers": {"a.h": f"#ifndef A_H\n#define A_H\n{text}#endif\n"}, "source": "#define OTHER 1\n"}
+    fix = fix_of('identifier "Held" is undefined', **given)
+    assert fix == (
+        "It is declared in line 6 of a.h, under `#if HAVE_IT == 1` and `#else`: define what that asks for, by"
+        " define in the header, or -D NAME[=VALUE]."
+    )
+    assert fix_of('identifier "OTHER" is undefined', **given) == ""
+
+
 @pytest.mark.parametrize(
     ("error", "fix"),
     [

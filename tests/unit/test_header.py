@@ -141,13 +141,23 @@ def test_broken_toml_names_the_file_and_the_line():
     assert "line 3, column" in error.what
 
 
-@pytest.mark.parametrize("field", ["problem", "arguments", "block", "grid"])
-def test_missing_field_is_named_and_the_example_shown(field):
+@pytest.mark.parametrize(
+    ("field", "where", "fix"),
+    [
+        ("problem", "operation", 'Write:\noperation = "my_copy"'),
+        ("arguments", "arguments", 'Write:\narguments = ["M", "N", "K", "alpha", "beta", "A", "B", "C"]'),
+        ("block", "launch.block", "Write under [launch]:\nblock = [32, 8]"),
+        ("grid", "launch.grid", 'Write under [launch]:\ngrid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]'),
+    ],
+)
+def test_missing_field_is_named_with_the_lines_to_add(field, where, fix):
     error = refusal(header(**{field: ""}))
-    where = {"block": "launch.block", "grid": "launch.grid", "problem": "operation"}.get(field, field)
     assert said(error) == f"{PATH}: the header lacks {where}."
-    assert "/*gpuprof" in error.fix
-    assert ('operation = "gemm"' in error.fix) == (field != "problem")
+    assert error.fix == fix
+
+
+def test_a_header_that_says_nothing_is_shown_a_whole_one():
+    assert refusal("/*gpuprof\n*/\n").fix.startswith("Start the file with:\n/*gpuprof\n")
 
 
 @pytest.mark.parametrize(("field", "written"), [("arguments =", "argument"), ("block =", "blok")])
@@ -180,7 +190,7 @@ def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
         (header(arguments='arguments = ["M", "D"]'), "arguments names 'D', not one of M, N, K, alpha,"),
         (header(arguments='arguments = ["nx"]'), "arguments names 'nx', not one of M,"),
         (header(op="transpose", arguments='arguments = ["A"]'), "arguments names 'A', not one of nx, ny,"),
-        (header(arguments="arguments = [1]"), "arguments must be a list of strings"),
+        (header(arguments="arguments = [1.5]"), "arguments must be a list of integers and formulas"),
         (header(arguments='arguments = "M"'), "arguments must be a list"),
         (header(extra='rung = "1"'), "rung must be a float, not '1'"),
         (header(extra="rung = true"), "rung must be a float, not True"),
@@ -225,9 +235,9 @@ def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
             (header(block=f"block = {block}"), "launch.block must be one to three positive integers")
             for block in ("[]", "[1, 2, 3, 4]", "[0, 32]", "[-1, 32]", "[2147483648]", "[1.5]", "[true, 32]")
         ),
-        (header(grid="grid = []"), "launch.grid must be one to three expressions"),
-        (header(grid="grid = ['1', '1', '1', '1']"), "launch.grid must be one to three expressions"),
-        (header(grid="grid = [1]"), "launch.grid must be a list of strings"),
+        (header(grid="grid = []"), "launch.grid must be one to three integers or formulas"),
+        (header(grid="grid = ['1', '1', '1', '1']"), "launch.grid must be one to three integers or formulas"),
+        (header(grid="grid = [true]"), "launch.grid must be a list of integers and formulas"),
         (header(launch="any_block = 1"), "launch.any_block must be a bool, not 1"),
         (header(extra="poison_inout = 'no'"), "poison_inout must be a bool, not 'no'"),
         *((header(grid=f'grid = ["{text}"]'), "") for text in ("M +", "M / 2", "__import__('os')")),

@@ -168,7 +168,7 @@ def test_a_file_that_asks_for_it_keeps_every_function_for_the_device():
     assert made.registers_per_thread > 0
     error = refusal(source)
     assert 'identifier "f" is undefined' in error.what
-    assert error.fix == "f is a function of the host, which kernels cannot call: mark it __device__."
+    assert error.fix == "f is taken for the host's, and left out: what kernels call is marked __device__."
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,9 @@ def test_missing_part_of_the_standard_library_is_named_with_the_fix(nowhere):
 
 
 def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
-    error = refusal('#include "mine.h"\n__global__ void k(int *x) { *x = VALUE; }')
-    assert error.what.endswith("; mine.h, which it includes, was not found.")
+    unasked = "#ifdef NEVER\n#include <another.h>\n#endif\n"
+    error = refusal(f'{unasked}#include "mine.h"\n__global__ void k(int *x) {{ *x = VALUE; }}')
+    assert error.what.endswith("; of what it includes mine.h was not found.")
     assert error.fix.startswith("It is looked for beside the kernel file, and in the folders")
     assert "nvidia-curand" in refusal(f"#include <curand_kernel.h>\n{KERNEL}").fix
 

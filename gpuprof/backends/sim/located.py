@@ -91,7 +91,8 @@ def explain_fault(
         detail = (
             f"{access} {place.describe() if place else f'at address {fault.address:#x}, where no array is'}"
         )
-        if place is not None and place.buffer.read_only and 0 <= place.offset < place.buffer.size:
+        inside = place is not None and 0 <= place.offset < place.buffer.size
+        if place is not None and inside and place.buffer.read_only and not access.startswith("reads"):
             cause, detail = "write to an input", f"{detail}, which is an input"
     elif fault.address is not None and (place := place_of(buffers, fault.address, 0)) is not None:
         detail = detail.replace(f"{fault.address:#x}", f"byte {place.offset} of {place.buffer.name}")

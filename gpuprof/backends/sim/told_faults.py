@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fault is about: the array, both lines of a shared-memory race, and where a barrier is missing."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -53,6 +54,9 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
         return fault
     byte = found.byte
     text = _place(program, byte)
+    dynamic = rf"\.extern\s+\.shared\b[^;]*\b{re.escape(_symbol(program, byte)[0])}\[\]"
+    if fault.kind is FaultKind.OUT_OF_BOUNDS and text and re.search(dynamic, program.interface.module):
+        text += ", whose size is the launch's dynamic_shared_bytes"
     if fault.kind is FaultKind.SHARED_RACE and found.met_line is not None:
         did = f"{found.did} in line {found.met_line}, and " if found.did else ""
         missing = _missing(found.met_line, fault.source_line, within=not found.apart)

@@ -4,3 +4,6 @@
 using CUtexObject = unsigned long long;
 using CUsurfObject = unsigned long long;
 using CUdeviceptr = unsigned long long;
+#ifndef CUDA_VERSION
+#define CUDA_VERSION CUDART_VERSION
+#endif

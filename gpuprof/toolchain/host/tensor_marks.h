@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "cuda.h"
 #ifndef C10_HOST_DEVICE
 #define C10_HOST_DEVICE __host__ __device__
 #endif
