@@ -52,6 +52,11 @@ def compute_in_all_threads() -> None:
                 set_threads(int(wanted) if wanted.isdecimal() else usable_cores())
 
 
+def gib(nbytes: int) -> str:
+    """An amount of memory as what is said of it has it."""
+    return f"{nbytes / 2**30:,.1f} GiB"
+
+
 def available_memory_bytes() -> int:
     """Memory that can be taken without swapping: what the system calls available, and control groups leave.
 

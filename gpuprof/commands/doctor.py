@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gpuprof import __version__, signals
 from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode, GpuprofError
-from gpuprof.machine import available_memory_bytes, usable_cores
+from gpuprof.machine import available_memory_bytes, gib, usable_cores
 from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
 from gpuprof.private_folder import PrivateFolder
 from gpuprof.results import Condition, ConditionState
@@ -293,7 +293,7 @@ def host_checks() -> Iterator[Condition]:
     limited = ": limited by affinity or a control group" if cores < all_cores else ""
     yield Condition("Cores", "ok", text + limited)
     memory = available_memory_bytes()
-    text = f"{memory / _GIB:.1f} GiB available"
+    text = f"{gib(memory)} available"
     if memory < _LITTLE_MEMORY:
         fix = "Sizes of some thousands need 2 GiB: free some, or raise the container's limit."
         yield Condition("Memory", "disturbs", text, fix)
@@ -331,7 +331,7 @@ def _folder(name: str, folder: Path, variable: str) -> Condition:
         return Condition(name, "broken", f"{folder} cannot be written: {error.strerror or error}", fix)
     if room < _LITTLE_ROOM:
         return Condition(name, "disturbs", f"{folder} has {room / _MIB:.0f} MiB left", fix)
-    return Condition(name, "ok", f"{folder}, {room / _GIB:.1f} GiB free")
+    return Condition(name, "ok", f"{folder}, {gib(room)} free")
 
 
 def cluster_checks(address: str) -> Iterator[Condition]:

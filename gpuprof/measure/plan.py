@@ -8,6 +8,7 @@ from contextlib import suppress
 from gpuprof.errors import InputError
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import check_block
+from gpuprof.machine import gib
 from gpuprof.measure.case import Case
 from gpuprof.measure.request import Request, Selection
 from gpuprof.problems.problem import Problem
@@ -91,14 +92,9 @@ def check_memory(problems: Sequence[Problem], needed: tuple[int, ...], budget_by
     """
     for problem, nbytes in zip(problems, needed, strict=True):
         if nbytes > budget_bytes:
-            arrays = f"{_gib(problem.array_bytes)} for its arrays, the rest to verify them"
+            arrays = f"{gib(problem.array_bytes)} for its arrays, the rest to verify them"
             parts = f" ({arrays})" if nbytes > problem.array_bytes else ""
             raise InputError(
-                f"Size {problem.label} needs {_gib(nbytes)} of memory{parts};"
-                f" there are {_gib(budget_bytes)}.",
+                f"Size {problem.label} needs {gib(nbytes)} of memory{parts}; there are {gib(budget_bytes)}.",
                 fix="Choose a smaller --sizes.",
             )
-
-
-def _gib(nbytes: int) -> str:
-    return f"{nbytes / 2**30:,.1f} GiB"

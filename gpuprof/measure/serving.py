@@ -21,6 +21,7 @@ from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine import (
+    gib,
     held_memory_bytes,
     limit_memory,
     memory_left_bytes,
@@ -251,7 +252,7 @@ def serve(requests: Iterable[str], answers: TextIO) -> None:
 def _end_out_of_memory(error: Exception) -> None:
     """End the process: what it holds on to goes with it, and the next one starts with all the memory."""
     what = " ".join(str(error).split()) or "an allocation failed"
-    sys.stderr.write(f"{what}; {memory_left_bytes() / 2**30:.1f} GiB are left for it\n")
+    sys.stderr.write(f"{what}; {gib(memory_left_bytes())} are left for it\n")
     sys.stderr.flush()
     os._exit(OUT_OF_MEMORY)
 

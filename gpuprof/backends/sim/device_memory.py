@@ -25,7 +25,7 @@ from gpuprof.executor import (
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
-from gpuprof.machine import memory_left_bytes
+from gpuprof.machine import gib, memory_left_bytes
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -79,12 +79,8 @@ def check_room(case: ConfiguredCase, programs: Iterable[Program]) -> None:
         gc.collect()  # what the case before had
     if needed > memory_left_bytes():
         parts = {"arrays that it writes": arrays, "variables of its module": variables}
-        told = " and ".join(f"{_gib(size)} of {name}" for name, size in parts.items() if size > needed / 100)
-        raise MemoryError(f"{told} take {_gib(needed)} here")
-
-
-def _gib(nbytes: int) -> str:
-    return f"{nbytes / 2**30:,.1f} GiB"
+        told = " and ".join(f"{gib(size)} of {name}" for name, size in parts.items() if size > needed / 100)
+        raise MemoryError(f"{told} take {gib(needed)} here")
 
 
 def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float | None) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable, of_one_type
 from gpuprof.executor.arithmetic.nans import with_nans
 from gpuprof.executor.lanes.scalars import Lanes
 
@@ -60,11 +60,7 @@ def modified(op: Mnemonic, compute: Compute, count: int) -> Lowered:
     computed = _saturated(compute) if op.has("sat") else compute
     if op.has("ftz"):
         computed = exact.with_flush(computed)
-    return _of_one_type(op, with_nans(computed, op.base, op.type), count)
-
-
-def _of_one_type(op: Mnemonic, compute: Compute, count: int) -> Lowered:
-    return Lowered(compute, (op.dtype,) * count, op.dtype)
+    return of_one_type(op, with_nans(computed, op.base, op.type), count)
 
 
 def _saturated(compute: Compute) -> Compute:
@@ -104,7 +100,7 @@ def _by_loop(op: Mnemonic, count: int) -> Lowered:
     loop = hardware_loop(op.base, op.type)
     if op.has("sat") or (op.has("ftz") and op.type != "f32"):
         return modified(op, loop, count)
-    return _of_one_type(op, hardware_loop(f"{op.base}.ftz", "f32") if op.has("ftz") else loop, count)
+    return of_one_type(op, hardware_loop(f"{op.base}.ftz", "f32") if op.has("ftz") else loop, count)
 
 
 def minus(value: Lanes) -> Lanes:
@@ -131,4 +127,4 @@ def signs(op: Mnemonic) -> Lowered:
 
 def copied_sign(op: Mnemonic) -> Lowered:
     """Lower `copysign`, which moves bits, those of NaNs too."""
-    return _of_one_type(op, lambda sign, size: np.copysign(size, sign), 2)
+    return of_one_type(op, lambda sign, size: np.copysign(size, sign), 2)

@@ -7,7 +7,7 @@ import numpy as np
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.floats import extreme, of_sizes
 from gpuprof.executor.arithmetic.formats import from_bf16, to_bf16
-from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable, of_one_type
 from gpuprof.executor.arithmetic.nans import canonical
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
@@ -52,7 +52,7 @@ def lower(op: Mnemonic, count: int) -> Lowered:
     kind = op.type.removesuffix("x2")
     scalar = _clamped(compute, kind, op) if op.flags_any("sat", "relu") else compute
     if op.type.endswith("x2"):
-        return Lowered(packed(scalar), (op.dtype,) * count, op.dtype)
+        return of_one_type(op, packed(scalar), count)
     return Lowered(scalar, (_WORD,) * count, _WORD)
 
 

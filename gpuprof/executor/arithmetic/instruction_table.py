@@ -17,7 +17,7 @@ import numpy as np
 from gpuprof.executor.arithmetic import approximations, floats, halves, integers
 from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
 from gpuprof.executor.arithmetic.convert import lower_cvt
-from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable, of_one_type
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _VIDEO_OPERATIONS: dict[str, Compute] = {
@@ -88,11 +88,6 @@ def _entry(*names: str) -> Callable[[Callable[[Mnemonic], Lowered]], Callable[[M
     return register
 
 
-def _same(op: Mnemonic, compute: Compute, count: int) -> Lowered:
-    """Lower to a function of `count` operands that all have the instruction's own type, as has the result."""
-    return Lowered(compute, (op.dtype,) * count, op.dtype)
-
-
 @_entry("add", "sub", "mul", "mul24")
 def _two_operands(op: Mnemonic) -> Lowered:
     if op.is_float:
@@ -100,7 +95,7 @@ def _two_operands(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES:
         return halves.lower(op, 2)
     if op.base == "mul24":
-        return _same(op, integers.multiply_24_high if op.has("hi") else integers.multiply_24, 2)
+        return of_one_type(op, integers.multiply_24_high if op.has("hi") else integers.multiply_24, 2)
     if op.base == "mul":
         return _product(op)
     if op.type in integers.PAIRS:
@@ -108,14 +103,14 @@ def _two_operands(op: Mnemonic) -> Lowered:
     compute: Compute = np.add if op.base == "add" else np.subtract
     if op.has("sat"):
         wide = np.dtype(np.int64)
-        return _same(
+        return of_one_type(
             op, lambda a, b: integers.saturated(compute(a.astype(wide), b.astype(wide)), op.dtype), 2
         )
     if op.has("cc"):
         carry = np.less if op.base == "sub" else lambda a, b: a + b < a
         unsigned = np.dtype(f"u{op.dtype.itemsize}")
         return Lowered(compute, (unsigned,) * 2, unsigned, carry)
-    return _same(op, compute, 2)
+    return of_one_type(op, compute, 2)
 
 
 def _pair_of_integers(op: Mnemonic, compute: Compute) -> Lowered:
@@ -137,7 +132,7 @@ def _pair_of_integers(op: Mnemonic, compute: Compute) -> Lowered:
 def _product(op: Mnemonic) -> Lowered:
     if op.has("wide"):
         return Lowered(integers.multiply_wide, (op.dtype,) * 2, integers.double_width(op.dtype))
-    return _same(op, integers.multiply_high if op.has("hi") else np.multiply, 2)
+    return of_one_type(op, integers.multiply_high if op.has("hi") else np.multiply, 2)
 
 
 @_entry("addc", "subc")
@@ -171,7 +166,9 @@ def _multiply_add(op: Mnemonic) -> Lowered:
     result = integers.double_width(op.dtype) if op.has("wide") else op.dtype
     if op.has("sat"):
         wide = np.dtype(np.int64)
-        return _same(op, lambda a, b, c: integers.saturated(product(a, b).astype(wide) + c, op.dtype), 3)
+        return of_one_type(
+            op, lambda a, b, c: integers.saturated(product(a, b).astype(wide) + c, op.dtype), 3
+        )
     if op.has("cc") or op.base == "madc":
         return _carrying_multiply_add(op, product)
     return Lowered(lambda a, b, c: product(a, b) + c, (op.dtype, op.dtype, result), result)
@@ -213,7 +210,7 @@ def _fused_with_signs(op: Mnemonic) -> Lowered:
 def _division(op: Mnemonic) -> Lowered:
     if op.is_float:
         return approximations.lower(op) if op.has("approx") else floats.rounded(op, 2)
-    return _same(op, integers.divide if op.base == "div" else integers.remainder, 2)
+    return of_one_type(op, integers.divide if op.base == "div" else integers.remainder, 2)
 
 
 @_entry("sqrt", "rcp")
@@ -238,8 +235,8 @@ def _extreme(op: Mnemonic) -> Lowered:
         if op.type in integers.PAIRS:
             return _pair_of_integers(op, choose)
         if op.has("relu"):
-            return _same(op, lambda a, b: np.maximum(choose(a, b), op.dtype.type(0)), 2)
-        return _same(op, choose, 2)
+            return of_one_type(op, lambda a, b: np.maximum(choose(a, b), op.dtype.type(0)), 2)
+        return of_one_type(op, choose, 2)
     return floats.extremes(op)
 
 
@@ -249,7 +246,7 @@ def _sign(op: Mnemonic) -> Lowered:
         return halves.lower(op, 1)
     if op.is_float:
         return floats.signs(op)
-    return _same(op, np.negative if op.base == "neg" else np.abs, 1)
+    return of_one_type(op, np.negative if op.base == "neg" else np.abs, 1)
 
 
 def _words(compute: Compute, count: int) -> Lowered:
@@ -259,13 +256,13 @@ def _words(compute: Compute, count: int) -> Lowered:
 
 #: What bits and integers are computed from, and by which function.
 TABLE |= {
-    "and": lambda op: _same(op, np.bitwise_and, 2),
-    "or": lambda op: _same(op, np.bitwise_or, 2),
-    "xor": lambda op: _same(op, np.bitwise_xor, 2),
-    "not": lambda op: _same(op, np.invert, 1),
-    "cnot": lambda op: _same(op, lambda a: (a == 0).astype(a.dtype), 1),
-    "brev": lambda op: _same(op, integers.reverse_bits, 1),
-    "sad": lambda op: _same(op, lambda a, b, c: c + np.where(a < b, b - a, a - b), 3),
+    "and": lambda op: of_one_type(op, np.bitwise_and, 2),
+    "or": lambda op: of_one_type(op, np.bitwise_or, 2),
+    "xor": lambda op: of_one_type(op, np.bitwise_xor, 2),
+    "not": lambda op: of_one_type(op, np.invert, 1),
+    "cnot": lambda op: of_one_type(op, lambda a: (a == 0).astype(a.dtype), 1),
+    "brev": lambda op: of_one_type(op, integers.reverse_bits, 1),
+    "sad": lambda op: of_one_type(op, lambda a, b, c: c + np.where(a < b, b - a, a - b), 3),
     "shl": lambda op: Lowered(integers.shift_left, (op.dtype, _U32), op.dtype),
     "shr": lambda op: Lowered(integers.shift_right, (op.dtype, _U32), op.dtype),
     "shf": lambda op: _words(partial(integers.funnel, left=op.has("l"), wrap=op.has("wrap")), 3),

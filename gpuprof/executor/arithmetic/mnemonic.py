@@ -80,3 +80,8 @@ class Lowered:
 
 class NotInTable(Exception):
     """The table has the opcode, but not with these modifiers."""
+
+
+def of_one_type(op: Mnemonic, compute: Compute, count: int) -> Lowered:
+    """Lower to a function of `count` operands that all have the instruction's own type, as has the result."""
+    return Lowered(compute, (op.dtype,) * count, op.dtype)
