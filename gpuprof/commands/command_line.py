@@ -5,7 +5,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,30 +125,13 @@ def measuring_command(
     handler = partial(_measure, find_ladder, operation is not None)
 
     def measured(given: Given, **own: Any) -> int:
-        from gpuprof.measure.starting import started_ahead
+        from gpuprof.measure.starting import started_ahead, wake_ahead
 
         with started_ahead() if given.run.cluster is None else nullcontext():
-            if operation is not None:
-                _open_ahead(operation, given)
+            wake_ahead(given.run.device)
             return handler(given, **own)
 
     return command_of("profile", measured, help_text, changes, more, scalars)
-
-
-def _open_ahead(operation: "Operation", given: Given) -> None:
-    """Have the device opened while kernels are read; a word that is no reference is told where it is used."""
-    from gpuprof.commands.texts import choose_references
-    from gpuprof.measure.protocol import Open, encode
-    from gpuprof.measure.starting import open_ahead
-    from gpuprof.problems.dtypes import run_type
-
-    if given.run.device == "all" or "," in given.run.device:  # each has a worker of its own
-        return
-    dtype = run_type(given.select.dtype) or "f32"
-    with suppress(InputError):
-        chosen = choose_references(operation, given.select.reference)
-        request = Open.of(given.run, [each for each in chosen if each.computes_in(dtype)])
-        open_ahead(request, encode(request))
 
 
 def _measure(find_ladder: "Callable[..., Ladder]", shipped: bool, given: Given, **own: Any) -> int:

@@ -71,7 +71,7 @@ class WorkerProcess:
 
     def _start(self, request: Open | OpenExecutor) -> None:
         self._kills_before = kills_for_memory()
-        self._process, self._is_asked = starting.take(request)
+        self._process = starting.take(request)
         if isinstance(request, OpenExecutor):
             starting.stand_back(self._process)
         self._lines: SimpleQueue[str | None] = SimpleQueue()
@@ -81,10 +81,7 @@ class WorkerProcess:
         self._listener.start()
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
-        if self._is_asked:
-            self._is_asked = False
-        else:
-            self.tell(request)
+        self.tell(request)
         answer = self._answer(timeout_s if compile_s is None else compile_s, compiling=compile_s is not None)
         return self._answer(timeout_s) if isinstance(answer, Compiled) else answer
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuprof.machine import ONE_THREAD
 
 if TYPE_CHECKING:
-    from gpuprof.measure.protocol import Open
+    from gpuprof.measure.protocol import Open, OpenExecutor
 
 Process = subprocess.Popen[str]
 #: What counts or explains beside a GPU leaves the processor to what measures.
@@ -27,10 +27,9 @@ _LADDERS = Path(__file__).parents[1] / "kernels"
 
 
 class _Started(NamedTuple):
-    """A process that no worker has taken yet, what it was asked already, and whether it has stood back."""
+    """A process that no worker has taken yet, and whether it has stood back."""
 
     process: Process
-    asked: "Open | None" = None
     beside: bool = False
 
 
@@ -38,13 +37,13 @@ _ahead: list[_Started] = []
 _lock = Lock()
 
 
-def worker_process(*gpu: str) -> Process:
+def worker_process(device: str = "none") -> Process:
     """A process that serves what it is asked; it ends with the thread that starts it.
 
-    A GPU's number lets it open that one before it is asked to.
+    A GPU that `--device` names is opened before it is asked to.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid()), *gpu],
+        [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid()), *_gpu(device)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -82,9 +81,9 @@ def start_for(words: Sequence[str]) -> None:
     # A pipe would take the place of a standard stream that the shell closed.
     streams = None not in (sys.stdin, sys.stdout, sys.stderr)
     if (of_ladder or command == "run") and streams and not elsewhere:
-        gpu = re.search(r"\0--device[=\0](\d{1,3})\0", "\0".join(("", *words, "")))
+        named = re.search(r"\0--device[=\0](\d{1,3})\0", "\0".join(("", *words, "")))
         with suppress(OSError):  # told where a worker is wanted
-            _ahead.append(_Started(worker_process(*gpu.groups() if gpu else ())))
+            _ahead.append(_Started(worker_process(named[1] if named else "none")))
 
 
 def start_ahead(count: int, *, beside: bool = False) -> None:
@@ -112,31 +111,29 @@ def started_ahead() -> Iterator[None]:
             end(_ahead.pop().process)
 
 
-def open_ahead(request: "Open", encoded: str) -> None:
-    """Let a process that is started ahead open what the next worker is expected to open."""
-    if _ahead:
-        process = _ahead.pop().process
+def wake_ahead(device: str) -> None:
+    """Let a process that is started ahead open the GPU that the next worker is to have."""
+    for gpu in _gpu(device) if _ahead else ():
         with suppress(OSError):  # told of the worker that takes it
-            tell(process, encoded)
-        _ahead.append(_Started(process, request))
+            tell(_ahead[-1].process, f"{gpu}\n")
 
 
-def take(request: object) -> tuple[Process, bool]:
-    """A process for a worker, and whether it was asked to open this already."""
+def _gpu(device: str) -> list[str]:
+    """The number of the GPU that `--device` names, if it is one."""
+    return re.findall(r"\A\d{1,3}\Z", "0" if device == "auto" else device)
+
+
+def take(request: "Open | OpenExecutor") -> Process:
+    """A process for a worker."""
     from gpuprof.measure.protocol import OpenExecutor
 
     executes = isinstance(request, OpenExecutor)
     with _lock:
-        for other in [one for one in _ahead if one.asked is not None and type(one.asked) is type(request)]:
-            _ahead.remove(other)
-            if other.asked == request:
-                return other.process, True
-            end(other.process)
-        free = next((one for one in _ahead if one.asked is None and (executes or not one.beside)), None)
+        free = next((one for one in _ahead if executes or not one.beside), None)
         if free is not None:
             _ahead.remove(free)
-            return free.process, False
-    return worker_process(), False
+            return free.process
+    return worker_process("none" if isinstance(request, OpenExecutor) else request.device)
 
 
 def tell(process: Process, encoded: str) -> None:

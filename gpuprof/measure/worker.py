@@ -7,9 +7,7 @@ Run as `python -m gpuprof.measure.worker PARENT [GPU]`, with its process id and 
 
 import ctypes
 import itertools
-import json
 import os
-import re
 import signal
 import sys
 from contextlib import suppress
@@ -45,18 +43,18 @@ def main() -> None:
 
 
 def _receive_first(received: "SimpleQueue[str]") -> None:
-    """Take the first request while code is loaded, and begin with what of it needs none."""
+    """Take the first request while code is loaded; a GPU's number may come before it."""
     line = sys.stdin.readline()
+    if line.strip().isdecimal():
+        if line.split() != sys.argv[2:]:
+            _wake(int(line))
+        line = sys.stdin.readline()
     received.put(line)
-    with suppress(ValueError):
-        match json.loads(line):
-            case {"type": "Open", "body": {"device": str(device)}} if re.fullmatch("auto|[0-9]{1,3}", device):
-                _wake(0 if device == "auto" else int(device))
 
 
 def _wake(ordinal: int) -> None:
     """Open a device while code is loaded; what that itself takes is loaded first: all else waits for it."""
-    from gpuprof.backends.gpu.waking import wake
+    from gpuprof.backends.gpu.ahead import wake
 
     Thread(target=wake, args=(ordinal,), daemon=True).start()
 

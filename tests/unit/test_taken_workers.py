@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,11 +15,11 @@ from unit_support import DEVICE
 
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.measure import counting, executors, process, starting
+from gpuprof.measure import counting, executors, starting
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.counting import Counting
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerProcess
-from gpuprof.measure.protocol import Counted, Measured, Open, Opened, OpenExecutor, Size, WorkerDied, encode
+from gpuprof.measure.protocol import Counted, Measured, Open, Opened, OpenExecutor, Size, WorkerDied
 from gpuprof.tuning import worker_pool
 from gpuprof.tuning.worker_pool import WorkerPool
 
@@ -60,6 +59,7 @@ def test_worker_that_is_taken_while_it_starts_is_replaced(monkeypatch):
 def test_process_that_is_started_ahead_is_the_next_worker_and_ends_where_nobody_wants_it(monkeypatch):
     started = started_processes(monkeypatch, KILLED, 0)
     with starting.started_ahead():
+        starting.wake_ahead("auto")
         worker = WorkerProcess(NONE)
         assert len(started) == 1
     assert worker.ask(Size(()), 60.0).bytes_needed == ()
@@ -71,21 +71,6 @@ def test_process_that_is_started_ahead_is_the_next_worker_and_ends_where_nobody_
     assert children.read_text() == before
 
 
-@pytest.mark.parametrize(("ahead", "processes"), [(NONE, 1), (replace(NONE, arch="sm_90"), 2)])
-def test_worker_that_is_opened_ahead_is_the_one_that_is_wanted(monkeypatch, ahead, processes):
-    started = started_processes(monkeypatch, KILLED, 0)
-    asked = []
-    monkeypatch.setattr(process, "encode", lambda message: asked.append(message) or encode(message))
-    with starting.started_ahead():
-        starting.open_ahead(ahead, encode(ahead))
-        worker = WorkerProcess(NONE)
-    assert worker.opened.device.arch == "sm_86"
-    assert worker.ask(Size(()), 60.0).bytes_needed == ()
-    worker.close()
-    assert len(started) == processes
-    assert asked == [*([NONE] if ahead != NONE else []), Size(())]
-
-
 def test_process_beside_what_measures_stands_back_from_its_start_on_and_measures_nothing(monkeypatch):
     started = started_processes(monkeypatch, KILLED, 0)
     own = os.getpriority(os.PRIO_PROCESS, 0)
@@ -94,7 +79,7 @@ def test_process_beside_what_measures_stands_back_from_its_start_on_and_measures
         first, second = (one.process.pid for one in starting._ahead)
         levels = [os.getpriority(os.PRIO_PROCESS, pid) - own for pid in (first, second)]
         assert levels == [0, starting._NICENESS]
-        taken = [starting.take(request)[0] for request in (NONE, NONE, OpenExecutor(DEVICE, 0))]
+        taken = [starting.take(request) for request in (NONE, NONE, OpenExecutor(DEVICE, 0))]
         assert (taken[0].pid, taken[2].pid) == (first, second)
         for process in taken:
             starting.end(process)

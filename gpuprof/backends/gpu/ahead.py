@@ -1,16 +1,23 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Work that takes no driver, begun in the background before anybody needs what comes of it."""
+"""What is begun in the background before anybody needs what comes of it: compilations, inputs, a device."""
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
+from gpuprof.backends.gpu.driver import driver
+from gpuprof.errors import BackendUnavailable
 from gpuprof.machine import available_memory_bytes
+from gpuprof.toolchain.nvrtc import supported_archs
 
 if TYPE_CHECKING:
     from gpuprof.problems.problem import Problem
+
+with suppress(ImportError):  # told where it is used
+    import cuda.bindings.driver  # noqa: F401
 
 T = TypeVar("T")
 #: Compilations and inputs side by side.
@@ -49,3 +56,29 @@ class Ahead:
         """Keep no result that nobody needs any more."""
         if (future := self._begun.pop((work, *arguments), None)) is not None:
             future.cancel()
+
+
+#: What this process has begun.
+ahead = Ahead()
+
+
+def wake(ordinal: int) -> None:
+    """Start the driver and open a device; whoever uses it finds what is wrong, and tells it."""
+    ahead.begin(supported_archs)  # loads the compiler
+    with suppress(BackendUnavailable):
+        api = driver()
+        status, device = api.cuDeviceGet(ordinal)
+        if status.value:
+            return
+        which, ask = api.CUdevice_attribute, api.cuDeviceGetAttribute
+        _, major = ask(which.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)
+        _, minor = ask(which.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)
+        begin_compiling(f"sm_{major}{minor}")
+        api.cuDevicePrimaryCtxRetain(device)
+
+
+def begin_compiling(arch: str) -> None:
+    """Begin to load the compiler, and to compile what every measurement on an architecture needs."""
+    ahead.begin(supported_archs)
+    ahead.begin(compiled_code, arch, "f32", None)
+    ahead.begin(compiled_rates, arch)

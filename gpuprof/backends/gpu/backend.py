@@ -15,6 +15,7 @@ import numpy as np
 
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
+from gpuprof.backends.gpu.ahead import ahead, begin_compiling
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.constant_meter import ConstantMeter
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode, GpuContext, link_ptx
@@ -29,7 +30,6 @@ from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.backends.gpu.torch_functions import TorchLaunch
-from gpuprof.backends.gpu.waking import ahead, begin_compiling
 from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
