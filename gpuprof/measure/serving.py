@@ -9,8 +9,8 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
@@ -90,8 +90,9 @@ class WorkerSide:
             case Reach():
                 return Reached(self._backend.measured_device())
             case Prepare():
-                for case in request.cases:
-                    self._prepare(case)
+                # All of them first: threads that compile contend for the interpreter.
+                for found in [*self._found(request.cases)]:
+                    self._compile.compile_ahead(found)
                 return None
             case Verify():
                 found = configured(request.case, self._backend.device)
@@ -216,14 +217,12 @@ class WorkerSide:
             model_reason=why,
         )
 
-    def _prepare(self, case: Case) -> None:
-        """Start compiling; whatever is wrong with the case will be said when it is measured."""
-        if case.is_reference:
-            return
-        try:
-            self._compile.compile_ahead(configured(case, self._backend.device))
-        except GpuprofError:
-            return
+    def _found(self, cases: Iterable[Case]) -> Iterator[ConfiguredCase]:
+        """What can be compiled; whatever is wrong with the others will be said when they are measured."""
+        for case in cases:
+            if not case.is_reference:
+                with suppress(GpuprofError):
+                    yield configured(case, self._backend.device)
 
 
 def serve(requests: Iterable[str], answers: TextIO) -> None:

@@ -43,4 +43,4 @@ if __name__ == "__main__":
         main()
     else:
         serving.open_backend = fake_worker.open_backend
-        serving.main(sys.stdin)
+        serving.main(fake_worker.requests())

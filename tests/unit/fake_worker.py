@@ -122,6 +122,11 @@ def take_the_workers_place(patch=setattr):
     patch(starting, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
 
 
+def requests():
+    """What is asked; there is no GPU to wake, whose number may come first."""
+    return (line for line in sys.stdin if not line.strip().isdecimal())
+
+
 if __name__ == "__main__":
     if sys.argv[1:]:
         from gpuprof.__main__ import main
@@ -132,4 +137,4 @@ if __name__ == "__main__":
         end_with_parent(os.getppid())
         signals.disregard()
         serving.open_backend = open_backend
-        serving.main(sys.stdin)
+        serving.main(requests())

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
 from gpuprof.backends.gpu.driver import driver
-from gpuprof.errors import BackendUnavailable
+from gpuprof.backends.gpu.query import device_handle, query_device
+from gpuprof.errors import GpuprofError
 from gpuprof.machine import available_memory_bytes
 from gpuprof.toolchain.nvrtc import supported_archs
 
@@ -65,16 +66,9 @@ ahead = Ahead()
 def wake(ordinal: int) -> None:
     """Start the driver and open a device; whoever uses it finds what is wrong, and tells it."""
     ahead.begin(supported_archs)  # loads the compiler
-    with suppress(BackendUnavailable):
-        api = driver()
-        status, device = api.cuDeviceGet(ordinal)
-        if status.value:
-            return
-        which, ask = api.CUdevice_attribute, api.cuDeviceGetAttribute
-        _, major = ask(which.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)
-        _, minor = ask(which.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)
-        begin_compiling(f"sm_{major}{minor}")
-        api.cuDevicePrimaryCtxRetain(device)
+    with suppress(GpuprofError):
+        begin_compiling(query_device(ordinal).arch)
+        driver().cuDevicePrimaryCtxRetain(device_handle(ordinal))
 
 
 def begin_compiling(arch: str) -> None:

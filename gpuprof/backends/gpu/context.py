@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuprof.backends.gpu.ahead import Ahead
 from gpuprof.backends.gpu.device_code import compiled_code, file_name
 from gpuprof.backends.gpu.driver import DriverError, call, driver
-from gpuprof.backends.gpu.query import device_handle
+from gpuprof.backends.gpu.query import device_handle, pci_bus_id
 from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.text import Extent
 
@@ -225,13 +225,11 @@ class GpuContext:
 
     def __init__(self, ordinal: int) -> None:
         api = driver()
-        handle = device_handle(ordinal)
-        self.context = call("opening the device", api.cuDevicePrimaryCtxRetain(handle))
+        self.context = call("opening the device", api.cuDevicePrimaryCtxRetain(device_handle(ordinal)))
         call("opening the device", api.cuCtxSetCurrent(self.context))
         flags = api.CUstream_flags.CU_STREAM_NON_BLOCKING
         self.stream = call("creating a stream", api.cuStreamCreate(flags))
-        pci = call("reading the PCI bus id", api.cuDeviceGetPCIBusId(32, handle))
-        self.pci_bus_id = pci.split(b"\0")[0].decode()
+        self.pci_bus_id = pci_bus_id(ordinal)
 
     def synchronize(self) -> None:
         call("waiting for the kernel", driver().cuCtxSynchronize())
