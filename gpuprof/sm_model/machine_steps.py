@@ -49,8 +49,8 @@ _ATOMIC = ("ATOMG", "ATOM")
 _MEASURED_COLUMNS = (64, 128, 256)
 _KINDS = {
     **dict.fromkeys(("LDS", "LDSM", "STS", "SHFL"), StepKind.SHARED),
-    **dict.fromkeys(("LDG", "LD"), StepKind.LOAD),
-    **dict.fromkeys(("STG", "ST", "REDG", "RED", *_ATOMIC), StepKind.STORE),
+    **dict.fromkeys(("LDG", "LD", "LDL"), StepKind.LOAD),
+    **dict.fromkeys(("STG", "ST", "STL", "REDG", "RED", *_ATOMIC), StepKind.STORE),
     "LDGSTS": StepKind.COPY,
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA"), StepKind.PRODUCT),
     "UTMALDG": StepKind.BULK,
@@ -63,6 +63,8 @@ _UNTIL = re.compile(r"(?:SB(\d)|gsb\d), (0x[0-9a-f]+)")
 _MEETING = re.compile(r"(0x[0-9a-f]+)(?:, (0x[0-9a-f]+))?$")
 _PRODUCT = re.compile(r"\.64x(\d+)x")
 _LANES = 32
+#: Of a word of every lane.
+_LANE_SECTORS = 4
 _REGISTER = re.compile(r"[-|~!]*R(\d+)(\.reuse)?")
 _PREDICATE = re.compile(r"!?U?P[T\d]")
 #: Pipes whose instructions read 32-bit operands in the cycles after they issue.
@@ -132,13 +134,15 @@ def _step_of(
     step.writers, step.own, step.again = asked.writers, asked.own, asked.again
     stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
     step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
+    wide = next((times for width, times in _WIDTHS.items() if width in one.opcode), 1)
     match step.kind:
         case StepKind.SHARED:
-            wide = next((times for width, times in _WIDTHS.items() if width in one.opcode), 1)
             step.latency = constants.rates["shared_latency_cycles"] + wide - 1
             if one.name == "SHFL":
                 step.latency = values["shfl_latency_cycles"]
         case StepKind.STORE:
+            if one.name == "STL":  # L1 hands on what is stored
+                step.sectors = _LANE_SECTORS * wide
             late = one.name in _ATOMIC
             step.latency = values["fetch_add_32_apart_4_latency_cycles" if late else _USUAL_LATE]
         case StepKind.LATE | StepKind.FENCE:

@@ -330,12 +330,12 @@ def _cycles(
     full, rest = divmod(each, resident)
     played = play(resident)
     cycles = alone + _handing_on(launch, played, times, rates)
-    cycles += full * _life(played, times, lengths, resident * warps)
+    cycles += full * _life(played, times, resident * warps)
     least = each * max(rates.block_cycles, warps * max(rates.warp_cycles, _busiest(steps, times, rates)))
     if not rest:
         return max(least, cycles), 0.0, _spent(steps, times, [played])
     last = play(rest)
-    tail = _life(last, times, lengths, rest * warps)
+    tail = _life(last, times, rest * warps)
     return max(least, cycles + tail), tail, _spent(steps, times, [played, last])
 
 
@@ -348,7 +348,7 @@ def _busiest(steps: Sequence[Sequence[Step]], times: Sequence[float], rates: SmS
             stored = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
             each = writes if stored else rates.l2_cycles
             of["data"] += count * step.passes
-            of["stores" if stored else "loads"] += count * step.sectors * step.effort * each
+            of["l2"] += count * step.sectors * step.effort * each
             of["dram"] += count * step.sectors * step.distant * rates.dram_cycles
     return max(of.values(), default=0.0)
 
@@ -452,7 +452,10 @@ def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaun
     store = _STORE_SECTORS * values["l2_store_128_apart_16_requests_per_ns"]
     alone = values["store_128_apart_16_interval_cycles"] / _STORE_SECTORS
     barrier = device.sm_count * cycles_per_ns / rates["barriers_gips"]
-    mixed, gbps = _dram_use(launch, rates, values[f"dram_copies_beside_{_BESIDE[-1]}_gbps"])
+    # Who has his share of the work from the start ends when the SM does that is farthest from DRAM.
+    shared_out = launch.blocks <= launch.resident * device.sm_count
+    copied = rates["dram_copy_gbps"] if shared_out else values[f"dram_copies_beside_{_BESIDE[-1]}_gbps"]
+    mixed, gbps = _dram_use(launch, rates, copied)
     return SmSurroundings(
         l1_latency=rates["l1_latency_cycles"],
         l2_latency=rates["l2_latency_cycles"],
@@ -534,23 +537,17 @@ def _extrapolated(played: Played, blocks: int, resident: int) -> float:
     return ends[-1] * (1 + left / len(ends))
 
 
-def _life(played: Played, times: Sequence[float], lengths: Sequence[int], warps: int) -> float:
+def _life(played: Played, times: Sequence[float], warps: int) -> float:
     """Return how long the longest lived warps live, of those that go one path."""
     roles = {role for _, role in played.spent}
     goers: Counter[int] = Counter(number for number, _ in played.spent)
-    work = [count * length for count, length in zip(times, lengths, strict=True)]
-    gone = sum(each for number, each in enumerate(work) if goers[number])
-    return (
-        max(
-            _life_of(
-                {number: spent for (number, one), spent in played.spent.items() if one == role},
-                [count * len(roles) / max(1, goers[number]) for number, count in enumerate(times)],
-                warps / len(roles),
-            )
-            for role in roles
+    return max(
+        _life_of(
+            {number: spent for (number, one), spent in played.spent.items() if one == role},
+            [count * len(roles) / max(1, goers[number]) for number, count in enumerate(times)],
+            warps / len(roles),
         )
-        * sum(work)
-        / max(1.0, gone)
+        for role in roles
     )
 
 

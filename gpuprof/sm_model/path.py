@@ -53,8 +53,17 @@ def usual_path(
     taken: Counter[int] = Counter()
     gone: Counter[tuple[int, int]] = Counter()
     steps, number = [0], 0
+    calls: list[int] = []
     while len(steps) < _MOST_STEPS:
         taken[number] += 1
+        callee = blocks[number].callee
+        if callee is not None and times[callee] > 0:
+            calls.append(number)
+            number = callee
+            steps.append(number)
+            continue
+        if calls and not blocks[number].successors:
+            number = calls.pop()
         ways = [one for one in blocks[number].successors if times[one] > 0]
         for header in sorted(loops, key=lambda one: len(loops[one].body)):
             if number in loops[header].body:

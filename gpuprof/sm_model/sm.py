@@ -271,7 +271,7 @@ class StreamingMultiprocessor:
         #: When each register bank of a scheduler has given what it was asked for.
         self._banks = [[0.0, 0.0] for _ in range(SCHEDULERS)]
         #: When each server is free again.
-        self._data = self._l2_read = self._l2_write = self._dram = self._barrier = 0.0
+        self._data = self._l2 = self._dram = self._barrier = 0.0
         self._due = self._owed = self._served = 0.0
         self._random = Random(0).random
         #: Lines of stores that wait to be sent: who stored to them, and how many.
@@ -462,8 +462,8 @@ class StreamingMultiprocessor:
     def _load(self, step: Step, start: float, sectors: float) -> tuple[float, float]:
         """When a load's answer comes, and how long of that it stood in queues beyond the SM."""
         rates = self._rates
-        self._l2_read = max(start, self._l2_read) + sectors * step.effort * rates.l2_cycles
-        done, queued = self._l2_read + rates.l2_latency, self._l2_read - start
+        self._l2 = max(start, self._l2) + sectors * step.effort * rates.l2_cycles
+        done, queued = self._l2 + rates.l2_latency, self._l2 - start
         self._due += sectors * step.late
         self._owed += sectors * step.distant * rates.dram_cycles
         if step.late and self._due >= sectors * _NEARLY_ONE:
@@ -483,11 +483,11 @@ class StreamingMultiprocessor:
         rates = self._rates
         cycles = rates.l2_write_cycles or rates.l2_cycles
         sectors = step.sectors * (step.own if self._combined(warp, step) else 1.0)
-        self._l2_write = max(start, self._l2_write) + sectors * step.effort * cycles
+        self._l2 = max(start, self._l2) + sectors * step.effort * cycles
         if step.distant:
             self._dram = max(start, self._dram) + step.sectors * step.distant * rates.dram_cycles
             self._served += step.sectors * step.distant * rates.dram_cycles
-        acknowledged = max(self._l2_write, self._dram) + rates.l2_latency
+        acknowledged = max(self._l2, self._dram) + rates.l2_latency
         warp.block.end = max(warp.block.end, acknowledged)
 
     def _combined(self, warp: _Warp, step: Step) -> bool:

@@ -15,6 +15,8 @@ _FAMILIES = {
     **dict.fromkeys(("STG", "ST"), "global_store"),
     **dict.fromkeys(("LDS", "LDSM"), "shared_load"),
     "STS": "shared_store",
+    "LDL": "local_load",
+    "STL": "local_store",
     "LDGSTS": "async_copy",
     **dict.fromkeys(("REDG", "ATOMG", "RED", "ATOM"), "global_atomic"),
 }

@@ -16,6 +16,7 @@ from gpuprof.machine_code.sass import Block, MachineCode, SassInstruction
 from gpuprof.sm_model import NotModelled, PlayedLaunch, Traffic, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import ControlWord, control_words
 from gpuprof.sm_model.machine_steps import steps_of
+from gpuprof.sm_model.modelled import surroundings_of
 from gpuprof.sm_model.path import usual_path, ways_to
 from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
 from gpuprof.toolchain.nvrtc import compiler_options
@@ -75,6 +76,15 @@ def test_what_others_read_too_comes_as_late_and_takes_less_of_dram() -> None:
     # 200 sectors at two cycles each; and at a tenth of that, which L2 then takes a cycle each for.
     assert play(alone).ends == [1101]
     assert play(shared).ends[0] == pytest.approx(751, abs=12)
+
+
+def test_reads_of_l2_wait_for_writes_before_them() -> None:
+    load = Step(StepKind.LOAD, passes=1, sectors=4, sets=0)
+    use = Step(StepKind.PLAIN, waits=(0,))
+    alone, behind = (
+        play([*first, load, use]).ends[0] for first in ((), (Step(StepKind.STORE, sectors=500),))
+    )
+    assert behind == alone + 500
 
 
 def test_a_load_misses_l1_as_often_as_it_does_and_then_all_of_it() -> None:
@@ -283,6 +293,14 @@ def test_the_rarer_way_is_gone_by_its_share() -> None:
     assert path.count(2) == pytest.approx(10, abs=1)
 
 
+def test_a_called_function_is_gone_through_where_it_is_called() -> None:
+    code = code_of((["CALL"], (1,)), (["CALL"], (2,)), (["EXIT"], ()), (["BRA 4"], (4,)), (["RET"], ()))
+    calling = [replace(block, callee=3) for block in code.blocks[:2]]
+    blocks = [*calling, *code.blocks[2:]]
+    assert usual_path(blocks, [1, 1, 1, 2, 2], {}) == (0, 3, 4, 1, 3, 4, 2)
+    assert usual_path(blocks, [1, 1, 1, 0, 0], {}) == (0, 1, 2)
+
+
 def test_what_few_warps_do_is_shared_out() -> None:
     code = code_of(
         (["MOV"], (1,)), (["BRA 3"], (2, 3)), (["UTMALDG.2D"], (3,)), (["BRA 1"], (1, 4)), (["EXIT"], ())
@@ -429,6 +447,28 @@ def test_who_has_more_blocks_has_more_of_what_all_share() -> None:
 
     # One of 133 blocks' SM plays two of them, and all move hardly more than 132.
     assert us(133) < us(132) * 1.1 < us(264)
+
+
+def test_blocks_that_are_all_there_at_once_share_out_the_work_before() -> None:
+    copies = code_of((["LDG.E R0, [R2]", "STG.E [R4], R0", "EXIT"], ()))
+    traffic = dict.fromkeys((0, 16), Traffic(1, 4.0, 1.0, 1.0))
+    constants = constants_of(H200)
+    at_once, in_waves = (
+        surroundings_of(H200, constants, PlayedLaunch(copies, [], [(1, 1)], traffic, waves * 132, 1, 2, {}))
+        for waves in (2, 4)
+    )
+    rates = constants.values["dram_copies_beside_7_gbps"], constants.rates["dram_copy_gbps"]
+    assert at_once.dram_cycles / in_waves.dram_cycles == pytest.approx(rates[0] / rates[1])
+
+
+def test_local_memory_is_that_of_l1_but_what_is_stored_goes_on_to_l2() -> None:
+    code = code_of((["STL.64 [R1], R2", "LDL R0, [R1]", "EXIT"], ()))
+    requests = {(1, f"local_{kind}"): {"requests": 8.0} for kind in ("load", "store")}
+    (traffic,) = traffic_of([TrafficSites(code, [8], {}, requests, {}, (1, 1, 1), at_once=1)], 0, 0, 1 << 20)
+    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 3
+    store, load, _ = steps_of(code.blocks[0].instructions, words, traffic, constants_of(H200), {})
+    assert (store.kind, store.passes, store.sectors) == (StepKind.STORE, 1.0, 8.0)
+    assert (load.kind, load.passes, load.sectors) == (StepKind.LOAD, 1.0, 0.0)
 
 
 def test_generic_accesses_are_those_of_the_memory_that_they_turn_out_to_access() -> None:

@@ -306,7 +306,7 @@ class SimBackend(Backend):
         if sample is not None and not stands_for_grid(case.problem, buffers, result):
             raise NotConclusive
         counted = self._executed_case(case, {one.entry: program}, [link], [result], buffers)
-        play = partial(played, self.device, case, compiled, [link], [result], counted.lines, watch)
+        play = partial(played, self.device, case, compiled, [link], [result], watch)
         return replace(counted, model=partial(model_of, play)), result.trace
 
     def _executed_case(
@@ -497,7 +497,7 @@ class SimBackend(Backend):
         found = self._executed_case(case, programs, links, results, buffers, mistaken=mistaken)
         entries = [one.entry for one in case.launches]
         if self._models:
-            play = partial(played, self.device, case, compiled, links, results, found.lines, watch)
+            play = partial(played, self.device, case, compiled, links, results, watch)
             found = replace(found, model=partial(model_of, play))
         return replace(
             found,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from gpuprof.backends.base import Functions
+from gpuprof.backends.sim.executed import stands_elsewhere
 from gpuprof.backends.sim.instructions import NoLink
 from gpuprof.backends.sim.watching import CacheWatch, resident_blocks
 from gpuprof.devices.card_constants import constants_of
@@ -15,7 +16,7 @@ from gpuprof.executor import WARP, LaunchResult
 from gpuprof.kernels.shape import ConfiguredCase
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.weighing import Executed, weigh
-from gpuprof.results import Model, ModelLine, SourceLine
+from gpuprof.results import Model, ModelLine
 from gpuprof.sm_model import Modelled, NotModelled, Place, PlayedLaunch, TrafficSites, modelled, traffic_of
 from gpuprof.sm_model.control_words import control_words
 
@@ -56,7 +57,6 @@ def played(
     compiled: Functions,
     links: Sequence[Link | NoLink],
     results: Sequence[LaunchResult],
-    lines: Sequence[SourceLine] | None,
     watch: CacheWatch,
 ) -> Modelled:
     """Play a case on a device.
@@ -64,8 +64,6 @@ def played(
     Raises:
         NotModelled: Something of it is not modelled, or not known for certain.
     """
-    if lines is None:
-        raise NotModelled("its code stands in files that it includes, and is not counted by line")
     weighed = []
     for link, result in zip(links, results, strict=True):
         if isinstance(link, NoLink):
@@ -89,7 +87,7 @@ def played(
     written = sum(spec.nbytes for spec in case.problem.outputs)
     unwritten = constants_of(device).unwritten_bytes
     traffic = traffic_of(sites, case.problem.min_bytes - written, written, device.l2_bytes, unwritten)
-    launches = []
+    elsewhere, launches = stands_elsewhere(case), []
     for number, (one, (link, times), asked) in enumerate(zip(case.launches, weighed, traffic, strict=True)):
         function, warps_each = compiled[one.entry], -(-math.prod(one.block) // WARP)
         words = control_words(function.cubin, function.entry)
@@ -97,7 +95,8 @@ def played(
         blocks = math.prod(one.grid)
         launches.append(
             PlayedLaunch(
-                *(link.code, words, times, asked, blocks, warps_each, resident, link.sources),
+                *(link.code, words, times, asked, blocks, warps_each, resident),
+                sources={} if elsewhere else link.sources,
                 handed_on=watch.handed_on[number],
                 shared_bytes=function.static_shared_bytes + one.dynamic_shared_bytes,
             )
