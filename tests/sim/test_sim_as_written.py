@@ -304,3 +304,5 @@ def test_kernel_in_an_included_file_has_no_lines_of_the_file_that_names_it(tmp_p
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.lines is None
     assert measurement.lines_reason.startswith("the kernel stands in an included file")
+    assert measurement.model.lines == ()
+    assert measurement.model.reasons["latency"] > 0
