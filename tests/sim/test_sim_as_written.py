@@ -5,7 +5,11 @@
 import pytest
 from problem_support import measured
 
+from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.shape import configure
 from gpuprof.problems.problem import Problem
 
 pytestmark = pytest.mark.deep
@@ -304,5 +308,9 @@ def test_kernel_in_an_included_file_has_no_lines_of_the_file_that_names_it(tmp_p
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.lines is None
     assert measurement.lines_reason.startswith("the kernel stands in an included file")
-    assert measurement.model.lines == ()
-    assert measurement.model.reasons["latency"] > 0
+    kernel, backend = file.kernels[0], SimBackend(load_card("h200"), 0)
+    case = configure(kernel, Problem.of(file.operation, (1024,)), kernel.launch.block, {}, backend.device)
+    model, reason = backend.count(case, compile_kernel(case, backend.compile_arch)).model()
+    assert model, reason
+    assert model.lines == ()
+    assert model.reasons["latency"] > 0
