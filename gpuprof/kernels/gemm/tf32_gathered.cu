@@ -4,7 +4,7 @@
 problem = "gemm"
 dtypes = ["tf32"]
 title = "TF32, rows of any length, gathered"
-rung = 696.3
+rung = 696.4
 shape_of = "tf32"
 idea = "As wgmma_gathered: for a C of few tiles whose rows the copy engine does not take, the warpgroup that fetches loads them element by element."
 after = "tf32_split"
