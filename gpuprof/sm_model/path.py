@@ -15,8 +15,6 @@ from gpuprof.machine_code.sass import Block
 _LOOP_INSTRUCTIONS = 1200
 _LEAST_PASSES = 3
 _MOST_STEPS = 1500
-
-
 #: A way is gone once it is this far behind its share.
 _BEHIND = 0.5
 

@@ -214,8 +214,7 @@ class _Warp:
     copies: tuple[float, float] = (0.0, 0.0)
     resumes: float = 0.0
     phases: int = 0
-    #: Of the times that it misses L1 where it does at times, and how often it executed such loads.
-    phase: float = 0.0
+    #: How often it executed loads that miss L1 at times.
     loads: dict[int, int] = field(default_factory=dict)
     #: Which of its block's warps it is, and the lines that it stored to last.
     number: int = 0
@@ -308,18 +307,7 @@ class StreamingMultiprocessor:
             path = self._paths[role]
             first = self._steps[path[0]][0]
             self._held[unit].append(
-                _Warp(
-                    block,
-                    unit,
-                    start,
-                    start,
-                    first,
-                    path,
-                    role,
-                    issued=start,
-                    phase=number / self._warps,
-                    number=number,
-                )
+                _Warp(block, unit, start, start, first, path, role, issued=start, number=number)
             )
             self._time[unit] = min(self._time[unit], start)
 
@@ -421,8 +409,10 @@ class StreamingMultiprocessor:
         taken = now
         if step.kind == StepKind.GROUP:
             done, queued = warp.copies
-        elif step.kind in (StepKind.BULK, StepKind.BULK_STORE):
-            self._copy(warp, step, now)
+        elif step.kind == StepKind.BULK_STORE:
+            self._store(warp, step, now)
+        elif step.kind == StepKind.BULK:
+            self._begin_copy(warp.block, step, now)
         elif step.kind not in (StepKind.LATE, StepKind.PRODUCT):
             start = max(now, self._data)
             self._data = taken = start + step.passes
@@ -449,7 +439,7 @@ class StreamingMultiprocessor:
         if step.missing >= 1 and step.sharers == 1:
             return self._load(step, start, step.sectors)
         number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
-        phase = 0.0 if step.sharers > 1 else warp.phase
+        phase = 0.0 if step.sharers > 1 else warp.number / self._warps
         if floor(number * step.missing + phase) == floor((number - 1) * step.missing + phase):
             return hit
         shared = warp.block.shared
@@ -504,15 +494,8 @@ class StreamingMultiprocessor:
             del waiting[next(iter(waiting))]
         return bool(found)
 
-    def _copy(self, warp: _Warp, step: Step, now: float) -> None:
-        """Begin a bulk copy, and let those go on who waited for it to begin."""
-        block = warp.block
-        if step.kind == StepKind.BULK_STORE:
-            self._store(warp, step, now)
-            return
-        self._begin_copy(block, step, now)
-
     def _begin_copy(self, block: _Block, step: Step, now: float) -> None:
+        """Begin a bulk copy, and let those go on who waited for it to begin."""
         arrives, queued = self._load(step, now, step.sectors)
         block.copies.append((arrives + self._rates.bulk_latency - self._rates.l2_latency, queued))
         self._resume(block, len(block.copies))

@@ -242,17 +242,15 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
     if family != "global_load" or not seen:
         useful = counts.get("useful_bytes", 0.0) / times
         partial = family == "global_store" and useful < _PARTIAL * _SECTOR_BYTES * sectors
-        own = counts.get("seen_own_lines", 0.0)
-        if not own:
-            return Traffic(passes, sectors, spread=spread, partial=partial)
-        return Traffic(
-            *(passes, sectors),
-            spread=spread,
-            partial=partial,
-            writers=max(1, round(counts["seen_lines"] / own)),
-            own=counts["seen_own_sectors"] / seen,
-            again=counts.get("seen_again", 0.0) >= own / 2,
-        )
+        known = Traffic(passes, sectors, spread=spread, partial=partial)
+        if own := counts.get("seen_own_lines", 0.0):
+            known = replace(
+                known,
+                writers=max(1, round(counts["seen_lines"] / own)),
+                own=counts["seen_own_sectors"] / seen,
+                again=counts.get("seen_again", 0.0) >= own / 2,
+            )
+        return known
     missed = counts.get("seen_missed", 0.0)
     missing = (missed + counts.get("seen_shared", 0.0)) / seen
     sharers = max(1, round(missing * seen / missed)) if missed else 1

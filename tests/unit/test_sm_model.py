@@ -465,7 +465,7 @@ def test_local_memory_is_that_of_l1_but_what_is_stored_goes_on_to_l2() -> None:
     code = code_of((["STL.64 [R1], R2", "LDL R0, [R1]", "EXIT"], ()))
     requests = {(1, f"local_{kind}"): {"requests": 8.0} for kind in ("load", "store")}
     (traffic,) = traffic_of([TrafficSites(code, [8], {}, requests, {}, (1, 1, 1), at_once=1)], 0, 0, 1 << 20)
-    words = [ControlWord(1, yields=False, sets=None, frees=None, waits=0)] * 3
+    words = [ControlWord(1, sets=None, frees=None, waits=0)] * 3
     store, load, _ = steps_of(code.blocks[0].instructions, words, traffic, constants_of(H200), {})
     assert (store.kind, store.passes, store.sectors) == (StepKind.STORE, 1.0, 8.0)
     assert (load.kind, load.passes, load.sectors) == (StepKind.LOAD, 1.0, 0.0)
