@@ -22,6 +22,7 @@ _INCOMPARABLE = "branch_divergent_warps"
 #: Of copies whose size is in a register, as `cp.async … 16, %size` says, Nsight Compute counts fewer in some
 #: kernels, and others in a second run; the cause is not known.
 _OF_PREDICATED = ("async_copy_sectors", "async_copy_shared_wavefronts")
+_COPY = re.compile(r"\bcp\.async\.c[ag]\.")
 _PREDICATED = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s*\[[^;\]]*\]\s*,\s*\[[^;\]]*\]\s*,\s*\d+\s*,\s*%")
 
 
@@ -48,12 +49,15 @@ def differences(run: Run) -> tuple[CounterDifference, ...]:
 
 def _of_case(case: Measurement, source: str) -> Iterator[CounterDifference]:
     both = _counted_twice(case)
+    instructions = case.executor_counters.get("warp_instructions")
+    waits = instructions is not None and instructions.has_waits
     for name, (ours, theirs) in both.items():
-        if name.startswith(_SHARED) or _is_explained(name, ours, theirs):
+        if name.startswith(_SHARED) or _is_explained(name, ours, theirs, waits=waits):
             continue
         executor, hardware = ours.value or 0.0, theirs.value or 0.0
         fewer = name in _OF_PREDICATED and hardware < executor
-        if not (fewer and _PREDICATED.search(source)):
+        # Of code in files that it includes nothing is recorded.
+        if not (fewer and (_PREDICATED.search(source) or not _COPY.search(source))):
             yield CounterDifference(case, describe(name).label, executor, hardware)
     for space in _SHARED:
         names = (f"{space}_wavefronts", f"{space}_bank_conflicts")
@@ -77,7 +81,7 @@ def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
     }
 
 
-def _is_explained(name: str, ours: Counter, theirs: Counter) -> bool:
+def _is_explained(name: str, ours: Counter, theirs: Counter, *, waits: bool) -> bool:
     """Whether two counts agree, or differ by what is known to tell them apart."""
     executor, hardware = ours.value or 0.0, theirs.value or 0.0
     difference = abs(hardware - executor)
@@ -87,7 +91,8 @@ def _is_explained(name: str, ours: Counter, theirs: Counter) -> bool:
         return True
     # Neighbouring instructions lose cycles to each other, which count as conflicts; waiting threads poll
     # again and again, and machine code has slow paths that the PTX does not show.
-    return hardware > executor and (name == "async_copy_shared_bank_conflicts" or ours.is_least)
+    polls = ours.is_least or (waits and name.startswith("pipe_"))
+    return hardware > executor and (polls or name == "async_copy_shared_bank_conflicts")
 
 
 def _explain_each_other(wavefronts: tuple[Counter, Counter], conflicts: tuple[Counter, Counter]) -> bool:
