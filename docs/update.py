@@ -35,7 +35,16 @@ from gpuprof.schema import json_schema
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 #: Runs of by_size on tensor cores: types and cards.
-TENSOR_RUNS = ("bf16-h200", "f16-h200", "tf32-h200", "e4m3-h200", "bf16-h100", "tf32-h100", "e4m3-h100")
+TENSOR_RUNS = (
+    "bf16-h200",
+    "f16-h200",
+    "tf32-h200",
+    "e4m3-h200",
+    "bf16-h100",
+    "f16-h100",
+    "tf32-h100",
+    "e4m3-h100",
+)
 #: Runs of the samples that stand on the page of what was measured, in its order.
 SAMPLES = (
     ("gemm-h200", "gemm-sizes-h200"),
