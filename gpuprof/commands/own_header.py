@@ -64,13 +64,17 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str
     arrays = {one.name: one for one in taken if one.type.endswith("*")}
     scalars = {one.name: _FLOATS[one.type] for one in taken if one.type in _FLOATS}
     sizes = [one.name for one in taken if any(points_to(f"{one.type}*", each) for each in _INTEGERS)] or ["n"]
-    written = [name for name, one in arrays.items() if "const" not in one.text.split()]
+    written = [name for name, one in arrays.items() if "const" not in one.text.partition("*")[0].split()]
+    known = {*arrays, *scalars, *sizes}
+    arguments = [
+        one.name if one.name in known else "1" if one.type in _BYTES else one.name or "?" for one in taken
+    ]
     two = bool(_ROWS.search(code)) and len(sizes) > 1
     shape = listed_texts(sizes[:2])
     yield f'operation = "{entry.partition("<")[0].rpartition("::")[2]}"'
     yield f'entry = "{entry}"'
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
-    yield f"arguments = {listed_texts([one.name or '?' for one in taken])} # or formulas of integers"
+    yield f"arguments = {listed_texts(arguments)} # or formulas of integers"
     if own:
         yield from ("[parameters] # of the template", *(f"{name} = 16" for name in own))
     yield "[arrays] # their extents, the last one fastest"
