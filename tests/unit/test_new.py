@@ -107,7 +107,7 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
     ("source", "completed"),
     [
         (
-            "__global__ void mine(const int n, float a, const float *x, float *const y, bool)"
+            "__global__ void mine(const int n, float a, const float *x, float *const y, bool on)"
             " { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = a * x[i] + y[i]; }",
             {'role = "out"': 'role = "inout"', 'value = "0"': 'value = "a * x + y"'},
         ),
