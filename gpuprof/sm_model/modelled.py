@@ -11,7 +11,7 @@ from functools import cached_property
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import GpuprofError
-from gpuprof.executor import Loop, loops_of
+from gpuprof.executor import Loop, loops_of, predecessors
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
@@ -233,20 +233,12 @@ def _rare(blocks: Sequence[Block], times: Sequence[tuple[float, float]]) -> set[
                 if one not in rare:
                     rare.add(one)
                     pending += blocks[one].successors
-    before = _before(blocks)
+    before = predecessors(blocks)
     while new := {
-        one for one, comers in before.items() if one not in rare and comers and rare.issuperset(comers)
+        one for one, comers in enumerate(before) if one not in rare and comers and rare.issuperset(comers)
     }:
         rare |= new
     return rare
-
-
-def _before(blocks: Sequence[Block]) -> dict[int, list[int]]:
-    before: dict[int, list[int]] = {number: [] for number in range(len(blocks))}
-    for number, block in enumerate(blocks):
-        for after in block.successors:
-            before[after].append(number)
-    return before
 
 
 def _leaving(
@@ -266,7 +258,7 @@ def _usual_times(launch: PlayedLaunch) -> list[float]:
     """Return how often each block executes, by all warps: ways beside slow ones that are not gone are."""
     rare, blocks = launch.rare, launch.code.blocks
     times = [low for low, _ in launch.times]
-    before, loops = _before(blocks), loops_of(blocks)
+    before, loops = predecessors(blocks), loops_of(blocks)
     for number, (low, high) in enumerate(launch.times):
         if not low and high and number not in rare:
             coming = [
