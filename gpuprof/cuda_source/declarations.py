@@ -64,8 +64,9 @@ def declarations(source: str) -> tuple[Declaration, ...] | None:
     the last of each, or the first.
     """
     code = masked(source)
-    for text in (code, one_branch(code, -1), one_branch(code, 0)):
+    for branch in (None, -1, 0):
         with suppress(_Unbalanced):
+            text = code if branch is None else one_branch(code, branch)
             return tuple(_cut(without_directives(text)))
     return None
 
