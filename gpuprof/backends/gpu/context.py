@@ -259,16 +259,13 @@ class DeviceCode:
         self, name: str, arguments: Sequence[Any], grid: Extent = _GRID, block: Extent = _BLOCK
     ) -> None:
         """Run one of the functions to its end."""
-        self._function(name).launch(grid, block, 0, self._context.stream, Arguments(arguments))
+        self.load(name).launch(grid, block, 0, self._context.stream, Arguments(arguments))
         self._context.synchronize()
 
     def queue(self, name: str, arguments: Arguments) -> None:
-        self._function(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
+        self.load(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
 
     def load(self, name: str) -> LoadedFunction:
-        return self._function(name)
-
-    def _function(self, name: str) -> LoadedFunction:
         if self._module is None:
             cubin = self._ahead.result(compiled_code, *self._text)
             self._module = LoadedModule(cubin, file_name(self._text[2]))
