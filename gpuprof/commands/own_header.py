@@ -15,11 +15,9 @@ from gpuprof.errors import InputError
 from gpuprof.kernels.header import header_span
 from gpuprof.kernels.starting_point import listed_texts
 from gpuprof.problems.declaration import RESERVED
-from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
 from gpuprof.toolchain.signature import Declared, declared_parameters
 
-_FLOATS = {"half": "f16", "__half": "f16", "__nv_bfloat16": "bf16", "float": "f32", "double": "f64"}
-_INTEGERS = [ELEMENT_TYPES[name] for name in ("i16", "i32", "i64")]
 _BYTES = {
     "char": "i8",
     "signed char": "i8",
@@ -28,7 +26,7 @@ _BYTES = {
     "uint8_t": "u8",
     "bool": "u8",
 }
-_VECTOR = re.compile(r"(?<=at|le|nt)[234](?= *\*)")
+_VECTOR = re.compile(r"(?<=at|le|nt)[234]\Z")
 _TYPE = re.compile(r"(?:typename|class)\b")
 _ROWS = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
 
@@ -61,13 +59,18 @@ def with_own_header(path: Path, source: str) -> str:
 
 def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str) -> Iterator[str]:
     """The tables of a header that brings its operation along."""
-    arrays = {one.name: one for one in taken if one.type.endswith("*")}
-    scalars = {one.name: _FLOATS[one.type] for one in taken if one.type in _FLOATS}
-    sizes = [one.name for one in taken if any(points_to(f"{one.type}*", each) for each in _INTEGERS)] or ["n"]
-    written = [name for name, one in arrays.items() if "const" not in one.text.partition("*")[0].split()]
+    kinds = {one.name: _element(one.type) for one in taken}
+    arrays = {one.name: kinds[one.name] or "f32" for one in taken if one.type.endswith("*")}
+    values = {name: kind for name, kind in kinds.items() if kind and name not in arrays}
+    scalars = {name: kind for name, kind in values.items() if is_float(kind)}
+    sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 1 and name not in scalars]
+    sizes = sizes or ["n"]
+    written = [
+        one.name for one in taken if one.name in arrays and "const" not in one.text.partition("*")[0].split()
+    ]
     known = {*arrays, *scalars, *sizes}
     arguments = [
-        one.name if one.name in known else "1" if one.type in _BYTES else one.name or "?" for one in taken
+        one.name if one.name in known else "1" if kinds[one.name] else one.name or "?" for one in taken
     ]
     two = bool(_ROWS.search(code)) and len(sizes) > 1
     shape = listed_texts(sizes[:2])
@@ -78,14 +81,14 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str
     if own:
         yield from ("[parameters] # of the template", *(f"{name} = 16" for name in own))
     yield "[arrays] # their extents, the last one fastest"
-    for name, one in arrays.items():
+    for name, kind in arrays.items():
         role = ', role = "out"' if name in written else ""
         note = " # or inout, where it reads what it held" if role else ""
-        yield f'{name} = {{ shape = {shape}, dtype = "{_element(one)}"{role} }}{note}'
+        yield f'{name} = {{ shape = {shape}, dtype = "{kind}"{role} }}{note}'
     if scalars:
         yield "[scalars]"
         yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
-    each = sum(ELEMENT_TYPES[_element(one)].nbytes for one in arrays.values())
+    each = sum(ELEMENT_TYPES[kind].nbytes for kind in arrays.values())
     yield f'[work]\nbytes = "{each} * {" * ".join(sizes[:2])}" # that must move at least'
     yield "[check] # TODO: what each must hold, a formula of the arrays before"
     yield from (f'{name} = {{ value = "0", relative = "4 * u" }}' for name in written)
@@ -94,10 +97,9 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str
     yield f"grid = {listed_texts([text.format(*sizes) for text in grid])}"
 
 
-def _element(one: Declared) -> str:
-    """The element type that a pointer is to, as far as its declaration tells; else that of most kernels."""
-    plain = _VECTOR.sub("", one.type)
-    unsigned = plain.startswith(("unsigned", "uint"))
-    fits = (name for name, element in ELEMENT_TYPES.items() if points_to(plain, element))
-    bytes_of = _BYTES.get(plain.removesuffix("*").strip())
-    return bytes_of or next((name for name in fits if name.startswith("u") == unsigned), "f32")
+def _element(written: str) -> str | None:
+    """The element type of a value, or of what a pointer is to; None where its declaration does not tell."""
+    pointee = _VECTOR.sub("", written.removesuffix("*").strip())
+    unsigned = pointee.startswith(("unsigned", "uint"))
+    fits = (name for name, element in ELEMENT_TYPES.items() if points_to(f"{pointee}*", element))
+    return _BYTES.get(pointee) or next((name for name in fits if name.startswith("u") == unsigned), None)
