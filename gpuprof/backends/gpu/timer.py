@@ -16,8 +16,10 @@ is taken off each interval. What is left agrees with Nsight Compute's time of th
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from statistics import fmean
-from threading import Timer
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from gpuprof.backends.gpu.driver import DriverError, call, driver
@@ -36,6 +38,9 @@ _TICK_US = 0.032
 #: the device behind the gate, and only opening it lets both go on. That takes bindings which do not hold
 #: Python's lock while they wait: 12.9.1 and later.
 _GATE_SECONDS = 1.0
+#: How often that is looked after, by one thread: where compilers keep all cores busy, to start one for each
+#: batch takes longer than the batch.
+_POLL_S = 0.1
 
 _UNAVAILABLE = "the driver cannot block a stream"
 
@@ -65,19 +70,19 @@ class LaunchGate:
         self.available = True
         #: Whether it opened by itself when it was closed last.
         self.expired = False
+        self._opens_at = inf
+        Thread(target=self._watch, daemon=True).start()
 
     @contextmanager
     def closed(self) -> Iterator[None]:
         """Hold back what the body queues until all of it is queued, a second at most."""
         self.expired = False
         self._close()
-        watchdog = Timer(_GATE_SECONDS, self._expire)
-        watchdog.daemon = True
-        watchdog.start()
+        self._opens_at = monotonic() + _GATE_SECONDS
         try:
             yield
         finally:
-            watchdog.cancel()
+            self._opens_at = inf
             self._open()
 
     def _close(self) -> None:
@@ -97,9 +102,12 @@ class LaunchGate:
                 raise
             self.available = False
 
-    def _expire(self) -> None:
-        self.expired = True
-        self._open()
+    def _watch(self) -> None:
+        while True:
+            sleep(_POLL_S)
+            if monotonic() >= self._opens_at:
+                self.expired, self._opens_at = True, inf
+                self._open()
 
     def _open(self) -> None:
         self._flag.value = self._round
