@@ -40,11 +40,20 @@ class Compiler:
         self._on_ahead = on_ahead
         self._pool = ThreadPoolExecutor(max_workers=min(8, usable_cores()))
         self._ahead: dict[Any, Future[Functions]] = {}
+        self._awaited: list[tuple[str, Future[Functions]]] = []
 
-    def compile_ahead(self, case: ConfiguredCase) -> None:
+    def compile_ahead(self, case: ConfiguredCase, name: str = "") -> None:
+        """Begin to compile what a case of that name runs."""
         key = _key(case)
         if key not in self._ahead:
             self._ahead[key] = self._pool.submit(self._compiled_ahead, case)
+        self._awaited.append((name, self._ahead[key]))
+
+    @property
+    def compiling(self) -> tuple[str, ...]:
+        """Names of cases that are still being compiled ahead."""
+        self._awaited = [each for each in self._awaited if not each[1].done()]
+        return tuple(dict.fromkeys(name for name, _ in self._awaited))
 
     def __call__(self, case: ConfiguredCase) -> Functions:
         future = self._ahead.get(_key(case))

@@ -123,10 +123,15 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A case's measurement; `context_lost` says that the worker ends now."""
+    """A case's measurement; `context_lost` says that the worker ends now.
+
+    Args:
+        compiling: Names of the cases whose code is still being compiled there.
+    """
 
     measurement: Measurement
     context_lost: bool
+    compiling: tuple[str, ...] = ()
 
 
 #: What a device showed: a kernel that it stopped, one that did not end, a wrong result.

@@ -91,8 +91,8 @@ class WorkerSide:
                 return Reached(self._backend.measured_device())
             case Prepare():
                 # All of them first: threads that compile contend for the interpreter.
-                for found in [*self._found(request.cases)]:
-                    self._compile.compile_ahead(found)
+                for found, name in [*self._found(request.cases)]:
+                    self._compile.compile_ahead(found, name)
                 return None
             case Verify():
                 found = configured(request.case, self._backend.device)
@@ -103,7 +103,8 @@ class WorkerSide:
                 if request.memory_bytes:
                     self._limit_memory(request.memory_bytes)
                 measurement, self.lost = measure_case(request.case, self._backend, self._compiled)
-                return Measured(self._with_compilers(request.case, measurement), self.lost)
+                measurement = self._with_compilers(request.case, measurement)
+                return Measured(measurement, self.lost, self._compile.compiling)
             case Explain():
                 return self._explain(request)
             case Count():
@@ -217,12 +218,12 @@ class WorkerSide:
             model_reason=why,
         )
 
-    def _found(self, cases: Iterable[Case]) -> Iterator[ConfiguredCase]:
-        """What can be compiled; whatever is wrong with the others will be said when they are measured."""
+    def _found(self, cases: Iterable[Case]) -> Iterator[tuple[ConfiguredCase, str]]:
+        """What can be compiled, with the case's name; what is wrong with others is told in their turn."""
         for case in cases:
             if not case.is_reference:
                 with suppress(GpuprofError):
-                    yield configured(case, self._backend.device)
+                    yield configured(case, self._backend.device), case.name
 
 
 def serve(requests: Iterable[str], answers: TextIO) -> None:

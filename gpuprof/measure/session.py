@@ -117,15 +117,17 @@ _Code = tuple[object, ...]
 def _in_order(cases: list[Case], device: Device, *, beside: bool) -> Iterator[tuple[_Code, list[int]]]:
     """Yield indices of the cases that are measured together, with what decides their code.
 
-    Of several workers beside each other one takes all cases of the same code and problem, as it knows what
-    they do after the first; and what takes long does not begin when others have nothing left to do.
+    One worker takes all. Of several beside each other one takes all cases of the same code and problem, as
+    it knows what they do after the first; and what takes long does not begin when others have nothing left.
     """
+    if not beside:
+        yield (), [*range(len(cases))]
+        return
     found: dict[object, tuple[_Code, list[int]]] = {}
     for index, case in enumerate(cases):
         code = _code(case, device)
-        found.setdefault((code, case.problem) if beside else index, (code, []))[1].append(index)
-    groups = list(found.values())
-    yield from sorted(groups, key=lambda one: -cases[one[1][0]].problem.array_bytes) if beside else groups
+        found.setdefault((code, case.problem), (code, []))[1].append(index)
+    yield from sorted(found.values(), key=lambda one: -cases[one[1][0]].problem.array_bytes)
 
 
 def _code(case: Case, device: Device) -> _Code:
@@ -151,10 +153,14 @@ class _Session:
 
 
 def _measure_each(left: list[int], slot: "_Slot") -> None:
-    """Measure cases one after the other; what is left when the slot loses its place is any other's."""
+    """Measure cases one after the other; what is left when the slot loses its place is any other's.
+
+    Those come first whose code is there: nothing is measured while the compiler is waited for.
+    """
     while left and not slot.closed:
-        slot.take(left[0])
-        del left[0]
+        index = next((one for one in left if slot.is_ready(one)), left[0])
+        slot.take(index)
+        left.remove(index)
 
 
 class _Slot:
@@ -166,6 +172,11 @@ class _Slot:
         self._explainer = Explainer(session.request)
         self.closed = False
         self._attempts: dict[int, str] = {}
+        self._compiling: tuple[str, ...] = ()
+
+    def is_ready(self, index: int) -> bool:
+        """Whether a case's code is there, as far as is known."""
+        return self._cases[index].name not in self._compiling
 
     def open(self) -> None:
         """Have a worker there, and let it compile ahead."""
@@ -243,6 +254,7 @@ class _Slot:
                 return replace(measurement, lost=True), None, opened
         else:
             measurement, died = answer.measurement, answer.context_lost
+            self._compiling = answer.compiling
             if died:
                 self._discard()
         if index in self._attempts:

@@ -92,6 +92,12 @@ def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
     assert run.cases[0].occupancy.theoretical_pct > 0
 
 
+def test_while_a_case_is_compiled_those_behind_it_are_measured(run_kernels):
+    run, watcher = run_kernels("a", "late", "b", "late", "c")
+    assert watcher.names == ["k0_a", "k2_b", "k4_c", "k1_late", "k3_late"]
+    assert [case.kernel for case in run.cases] == ["k0_a", "k1_late", "k2_b", "k3_late", "k4_c"]
+
+
 def test_of_several_workers_the_first_take_what_is_large(tmp_path):
     cases = plan_cases(request_of(tmp_path, ["k0_a", "k1_a"], "32,64"))
     order = [
