@@ -119,7 +119,7 @@ class Timing:
     Args:
         median_us: Median sample; of several rounds the median of their medians.
         ci95_rel: Half width of the median's 95 % confidence interval, relative to the median (order
-            statistics, without a distribution; of three to five samples Student's t): of the rounds' medians
+            statistics, without a distribution; of two to five samples Student's t): of the rounds' medians
             from six rounds on, before of the samples, or half the range of the medians where that is more.
         rounds_us: Every kept sample in the order taken, by the round that it was taken in: each round is a
             process of its own.

@@ -13,10 +13,10 @@ from gpuprof.results import Measurement, Throughput, Timing, TimingPair
 #: Two-sided 95 % quantile of the normal distribution.
 _Z95 = 1.959963984540054
 #: Samples that an interval of the median needs, and those of a launch of which these take too long, in
-#: microseconds of kernel time.
-_FEWEST, _FEWEST_OF_LONG, _LONG_US = 6, 3, 10e6
+#: microseconds of kernel time; of a slow one these are enough where they hardly differ.
+_FEWEST, _FEWEST_OF_LONG, _LONG_US = 6, 2, 10e6
 #: Two-sided 95 % quantiles of Student's t distribution for as many samples.
-_STUDENT = {3: 4.303, 4: 3.182, 5: 2.776}
+_STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
@@ -48,8 +48,8 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
 def half_width(ordered: Sequence[float]) -> float | None:
     """Half of a 95 % confidence interval of the median.
 
-    That of `median_interval`; of three to five samples Student's, for which they scatter normally; None of
-    fewer.
+    That of `median_interval`; of two to five samples Student's, for which they scatter normally; None of
+    one.
     """
     interval = median_interval(ordered)
     if interval is not None:
@@ -155,9 +155,9 @@ class SamplingBudget:
         target_ci95_rel: Wanted half width of the median's 95 % interval, relative to the median.
         seconds: Kernel time after which sampling stops all the same, unless the median has no interval yet.
         min_samples: Fewest samples, unless they alone would spend the budget.
-        slow_us: Kernel time of a sample from which three are enough that hardly differ.
+        slow_us: Kernel time of a sample from which two are enough that hardly differ.
         max_samples: Most samples, however noisy.
-        long_us: Kernel time of the samples that an interval needs, beyond which half as many are enough.
+        long_us: Kernel time of the samples that an interval needs, beyond which two are enough.
     """
 
     target_ci95_rel: float = 0.005
@@ -207,7 +207,8 @@ def sample_until(
         reach = half_width(ordered)
         # The estimate may be wrong: a kernel's first launch may be slow on purpose.
         sample_us = max(spent_us / taken, 1e-3)
-        enough = _FEWEST_OF_LONG if sample_us >= budget.slow_us else budget.min_samples
+        slow = sample_us >= budget.slow_us
+        enough = _FEWEST_OF_LONG if slow else budget.min_samples
         precise = False
         if reach is not None and len(kept) >= enough:
             precise = reach <= budget.target_ci95_rel * percentile(ordered, 0.5)
@@ -218,5 +219,5 @@ def sample_until(
             break
         # A batch that would by itself spend what is left is cut to what still fits.
         left = (budget.seconds * 1e6 - spent_us) / sample_us
-        batch = max(1, missing, min(max(batch, enough), int(left)))
+        batch = 1 if slow else max(1, missing, min(max(batch, enough), int(left)))
     return Samples(kept, dropped=len(disturbed)) if kept else Samples(disturbed, throttled=len(disturbed))

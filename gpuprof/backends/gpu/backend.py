@@ -25,7 +25,7 @@ from gpuprof.backends.gpu.launch_checks import LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.nvml import DISTURBING, ClockReader, conditions
-from gpuprof.backends.gpu.proof import verify_again, verify_first
+from gpuprof.backends.gpu.proof import verify_again
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
@@ -109,9 +109,9 @@ _TRIALS = 5
 #: Bytes of each side of the copy that measures the reachable bandwidth; many times any L2 cache.
 _COPY_BYTES = 1 << 30
 _COPY_SAMPLES = 9
-#: Launches that follow each other with nothing between but what changes the outputs. Of a long one fewer, and
-#: they are its warm times, and those with its memory as it left it: the L2 cache makes no difference to it.
-_BACK_TO_BACK, _BACK_TO_BACK_OF_LONG = 4, 2
+#: Launches that follow each other with nothing between but what changes the outputs. Of a long one there is
+#: one, which tells its warm time, and that with its memory as it left it: the L2 cache makes no difference.
+_BACK_TO_BACK = 4
 #: Samples that tell whether a kernel is faster where it finds its own memory as it left it, what they may
 #: take as a part of what cold ones may, and what is faster: this part of the time, and beyond what two events
 #: differ by.
@@ -296,11 +296,14 @@ class GpuBackend(Backend):
             elapsed_s = perf_counter() - start
             deliver()
 
+        def verify(unread: float | None) -> Verification:
+            arrays.prepare(unread)
+            launch_once()
+            return arrays.verify()
+
         arrays.begin_others()
         with timeline.span("verify"):
-            proof = prove(
-                arrays.problem, poison_inout, lambda unread: verify_first(arrays, launch_once, unread)
-            )
+            proof = prove(arrays.problem, poison_inout, verify)
         verification = proof.verification
         if not verification.passed:
             return _incorrect(verification, later=False)
@@ -325,14 +328,15 @@ class GpuBackend(Backend):
         follow_us: list[float] = []
 
         def follow() -> None:
-            count = _BACK_TO_BACK_OF_LONG if is_long else _BACK_TO_BACK
+            count = 1 if is_long else _BACK_TO_BACK
             follow_us[:] = self._timer.warm(
                 launch, count, group=1, launches=launches, settle=0, around=checks.around_whole
             )
+            self._context.synchronize()
 
         is_long = timing.cold is not None and timing.cold.median_us >= self._budget.slow_us
         with timeline.span("verify again"):
-            again, untried = verify_again(arrays, checks, follow, launch_once, launch_timed, proof.unread)
+            again, untried = verify_again(arrays, checks, follow, launch_once, launch_timed)
         if is_long and timing.cold is not None and follow_us:
             faster = self._faster_keeping(checks, timing.cold.median_us, follow_us)
             timing = replace(timing, warm=None if faster else summarise(follow_us))

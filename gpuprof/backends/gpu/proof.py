@@ -19,46 +19,35 @@ LaunchOnce = Callable[[], None]
 LaunchTimed = Callable[[], str]
 
 
-def verify_first(arrays: ProblemArrays, launch: LaunchOnce, unread: float | None = None) -> Verification:
-    """Launch on clean arrays and look at the result."""
-    arrays.prepare(unread)
-    launch()
-    return arrays.verify()
-
-
 def verify_again(
     arrays: ProblemArrays,
     checks: LaunchChecks,
     follow: LaunchOnce,
     launch: LaunchOnce,
     launch_timed: LaunchTimed,
-    unread: float | None = None,
 ) -> tuple[Verification, tuple[str, ...]]:
     """Look at what the timed launches did, then at more launches.
 
     What they left behind is compared as a whole, and of each launch the elements that were spoiled before it.
-    A launch on clean arrays shows a kernel that stopped writing; some directly behind each other, before
-    which every element is spoiled, one that tells by the clock or by poison when it is looked at; one with
-    other inputs beside the last result one that keeps results, or was given them, and its time one that keeps
-    them wherever it found memory, and knows by its inputs when they hold. Where each launch builds on the one
-    before, what many leave behind has no reference.
+    Launches behind them, before which every element is spoiled, show a kernel that stopped writing, or that
+    tells by the clock or by poison when it is looked at; one with other inputs beside the last result one
+    that keeps results, or was given them, and its time one that keeps them wherever it found memory, and
+    knows by its inputs when they hold. Where each launch builds on the one before, what many leave behind has
+    no reference.
 
     Returns:
-        The first verification that fails, or that on clean arrays; and what could not be looked at.
+        The first verification that fails, or the last with the first inputs; and what could not be looked at.
     """
     if not arrays.reads_output:
         left = arrays.verify()
         if not left.passed:
             return left, ()
-    timed = checks.sentence()
-    clean = verify_first(arrays, launch, unread)
-    if timed and clean.passed:
-        return replace(clean, detail=timed, array=""), ()
-    if not clean.passed:
-        return clean, ()
     follow()
-    if followed := checks.sentence():
-        return replace(clean, detail=followed, array=""), ()
+    last = arrays.verify()
+    if not last.passed:
+        return last, ()
+    if wrong := checks.sentence():
+        return replace(last, detail=wrong, array=""), ()
     slower = ""
     for attempt in range(_UNSEEN):
         if attempt:
@@ -66,11 +55,11 @@ def verify_again(
         # At first the launches that followed each other have just worked with the first inputs.
         with arrays.other_inputs(launch if attempt else lambda: None) as missing:
             if missing:
-                return clean, (missing,)
+                return last, (missing,)
             slower = launch_timed()
             others = arrays.verify_others()
         if not others.passed:
             return others, ()
         if not slower:
-            return clean, ()
-    return replace(clean, detail=slower, array=""), ()
+            return last, ()
+    return replace(last, detail=slower, array=""), ()
