@@ -41,6 +41,12 @@ class Access(Enum):
     FENCE = "fence between threads and the copy engine"
 
 
+#: What orders warps: see `WarpClocks.hear`.
+ORDERING = frozenset(
+    {Access.SYNCWARP, Access.RELEASE, Access.ACQUIRE, Access.MEET, Access.FENCED, Access.RELAXED}
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Signal:
     """What a wait for an mbarrier, or an arrival at it, orders.

@@ -13,17 +13,18 @@ What is released is a *release*, numbered from 0; what a warp has acquired is a 
 integer, so that joining two sets is one operation and sharing one costs nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import or_
+from functools import partial
+from operator import is_
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
-from gpuprof.executor.memory.moments import Phase
 from gpuprof.executor.memory.remembered import Kept
+from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 _Numbers = NDArray[np.int64]
 #: Returns until when the threads of a block, of shape (warps, 32), are ordered before what some lanes do now.
@@ -83,13 +84,14 @@ class _Published:
     """What a warp's strong write published, to everybody and to its own block."""
 
     threads: bytes
-    settled: object
+    settled: Sequence[object]
     fences: int
     content: tuple[int, int]
 
-    def holds(self, threads: _Numbers, settled: object, fences: int) -> bool:
+    def holds(self, threads: _Numbers, settled: Sequence[object], fences: int) -> bool:
         """Tell whether a strong write of these threads publishes the same."""
-        return self.settled is settled and self.fences == fences and self.threads == threads.tobytes()
+        same = all(map(is_, self.settled, settled)) and self.fences == fences
+        return same and self.threads == threads.tobytes()
 
 
 class Releases:
@@ -159,19 +161,16 @@ class Knowledge:
     `Releases` are those of clusters then.
     """
 
-    def __init__(self, releases: Releases, first: int, blocks: int, warps: int, of_cluster: int = 1) -> None:
+    def __init__(self, releases: Releases, clocks: WarpClocks, first: int, blocks: int) -> None:
+        warps = int(clocks.known.shape[1])
         self.releases = releases
-        self.first = first // of_cluster
+        self.first = first // clocks.blocks
         self.shape = (blocks, warps, WARP)
-        self._first_block, self._block_warps = first, warps // of_cluster
-        self._held = [0] * (blocks * warps)
+        self._first_block, self._block_warps = first, warps // clocks.blocks
+        self._clocks = clocks
+        clocks.held = np.zeros((blocks, warps), dtype=object)
         #: What warps have found by relaxed loads, which they acquire with their next fence.
         self._observed: dict[int, int] = {}
-        #: Blocks, and clusters, whose warps may have acquired different releases.
-        self._unshared: set[int] = set()
-        self._unshared_clusters: set[int] = set()
-        #: What was handed in at phases of barriers, in each cluster.
-        self._handed: dict[tuple[Phase, int], int] = {}
         #: Until when what each thread did is fenced for everybody, and for its own block if that is more.
         self._fenced: list[_Numbers] = [np.zeros(self.shape, dtype=np.int64)] * 2
         #: The last release of each warp, and the set that holds it alone: for everybody, for its block.
@@ -198,45 +197,11 @@ class Knowledge:
         """Whether some fences reached only their own block."""
         return self._fenced[0] is not self._fenced[1]
 
-    def share(self, complete: Bools | None) -> None:
-        """At a barrier of all their threads, the warps of a block tell each other what they acquired."""
-        for block in [b for b in self._unshared if complete is None or complete[b]]:
-            first, count = block * self._block_warps, self._block_warps
-            self._held[first : first + count] = [self._union(range(first, first + count))] * count
-            self._unshared.discard(block)
-            if self._block_warps == self.shape[1]:
-                self._unshared_clusters.discard(block)
-
-    def hand_in(self, phase: Phase, warps: Bools) -> None:
-        """Some warps arrive at a phase of a barrier, with what they acquired: shape (clusters, warps)."""
-        for cluster in self._unshared_clusters:
-            start = cluster * self.shape[1]
-            together = self._union(start + int(warp) for warp in np.flatnonzero(warps[cluster]))
-            self._handed[phase, cluster] = self._handed.get((phase, cluster), 0) | together
-
-    def hand_in_fenced(
-        self, phase: Phase, lanes: Bools, moment: int, limits: Limits, settled: object
-    ) -> None:
-        """Threads arrive there by a relaxed operation, with what was fenced: shape (clusters, warps, 32)."""
-        for cluster, warp in np.argwhere(lanes.any(axis=2)).tolist():
-            if self._fenced[0][cluster].any():
-                number = cluster * self.shape[1] + warp
-                threads = number * WARP + np.flatnonzero(lanes[cluster, warp])
-                far, _ = self._publish(number, threads, moment, limits, settled)
-                handed = self._handed.get((phase, cluster), 0)
-                self._handed[phase, cluster] = handed | far | (self._held[number] if far else 0)
-
-    def hand_out(self, phase: Phase, warps: Bools) -> None:
-        """Some warps go on past a phase, and learn what was handed in there."""
-        for cluster in np.flatnonzero(warps.any(axis=1)).tolist() if self._handed else ():
-            handed = self._handed.get((phase, cluster), 0)
-            for warp in np.flatnonzero(warps[cluster]).tolist():
-                self._hold(cluster * self.shape[1] + warp, handed)
-            if phase[0] < 0:  # the next round of the barrier begins
-                self._handed.pop((phase, cluster), None)
-
-    def _union(self, warps: Iterable[int]) -> int:
-        return reduce(or_, (self._held[warp] for warp in warps), 0)
+    @property
+    def _held(self) -> Any:
+        """What each warp of the batch has acquired."""
+        assert self._clocks.held is not None
+        return self._clocks.held.reshape(-1)
 
     def signal(
         self,
@@ -245,7 +210,7 @@ class Knowledge:
         threads: _Numbers,
         moment: int,
         limits: Limits,
-        settled: object,
+        settled: Sequence[object],
         *,
         reads: bool,
         writes: bool,
@@ -254,8 +219,8 @@ class Knowledge:
     ) -> None:
         """Threads of this batch use variables, in this order; see `ThreadOrder.signal`.
 
-        `limits` follow from `settled`: while that is the same object, they change only by what these threads
-        do.
+        `limits` follow from `settled`: while these are the same objects, they change only by what these
+        threads do.
         """
         fenced = np.asarray(self._fenced[1].any(axis=(1, 2))) if writes else None
         if not variables and (fenced is None or not fenced.any()):
@@ -327,11 +292,9 @@ class Knowledge:
         if held | new != held:
             # Equal sets are one object, so that their tables are found.
             self._held[warp] = new if held | new == new else held | new
-            self._unshared.add(warp // self._block_warps)
-            self._unshared_clusters.add(warp // self.shape[1])
 
     def _publish(
-        self, warp: int, threads: _Numbers, moment: int, limits: Limits, settled: object
+        self, warp: int, threads: _Numbers, moment: int, limits: Limits, settled: Sequence[object]
     ) -> tuple[int, int]:
         """Return what a warp's strong write publishes now, to everybody and to its own block, as sets."""
         block, inside = divmod(warp, self.shape[1])

@@ -8,7 +8,6 @@ Threads of different blocks are ordered by the barrier of their cluster, by rele
 `releases` follows, and launches by the end of the launch before.
 """
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits, in_bits
-from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access, Listener, Signal
+from gpuprof.executor.memory.accesses import ORDERING, Access, Listener, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
     OF_CLUSTER,
@@ -24,14 +23,13 @@ from gpuprof.executor.memory.moments import (
     OF_WARP,
     ONE,
     Numbers,
-    Settled,
     Timeline,
-    WarpClocks,
     kind_of,
     moment_of,
     thread_of,
 )
 from gpuprof.executor.memory.releases import AcquiredPlace, Knowledge, Releases
+from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 
 class ThreadOrder(Listener):
@@ -58,12 +56,14 @@ class ThreadOrder(Listener):
         self.blocks, self.warps = blocks, warps
         self.layout = layout
         self.block_threads = warps // layout.blocks * WARP
-        self.settled = Settled(np.zeros(blocks * layout.blocks, dtype=np.int64))
-        self.clocks = WarpClocks(warps)
+        self.clocks = WarpClocks(warps, layout.blocks)
+        #: What lane j did, for lane i, where lanes met without the rest of a warp: (clusters, warps, i, j).
+        #: Replaced and never changed.
+        self._lanes: Numbers | None = None
         self.knowledge: Knowledge | None = None
         self.apart_from = OF_BLOCK if by_warps else OF_CLUSTER if releases is not None else OF_MANY + 1
         if releases is not None:
-            self.knowledge = Knowledge(releases, first, blocks, warps, layout.blocks)
+            self.knowledge = Knowledge(releases, self.clocks, first, blocks)
 
     @cached_property
     def threads(self) -> Numbers:
@@ -83,47 +83,14 @@ class ThreadOrder(Listener):
         return self.timeline.now == 1 and self.knowledge is None
 
     def barrier(self, blocks: Bools | None = None) -> None:
-        """All threads of the blocks that are true, of shape (blocks,), met; None for all."""
-        if self._untouched:
-            return
-        now, before = self.timeline.advance(), self.settled.blocks
-        after = np.full_like(before, now) if blocks is None else np.where(blocks, now, before)
-        self.settled = replace(self.settled, blocks=after)
-        if self.layout.several:  # what their warps learnt of other blocks, they tell each other
-            met = np.ones_like(before, dtype=np.bool_) if blocks is None else blocks
-            self.clocks.meet(self.layout.in_batch(met)[..., 0], self.clocks.view(now), self.layout.blocks)
-            self.settled = replace(self.settled, met=self.clocks.known)
-        if self.knowledge is not None:
-            self.knowledge.share(blocks)
+        """As a listener: of blocks of clusters a signal tells."""
+        if not self._untouched and not self.layout.several:
+            self.clocks.meet(None if blocks is None else blocks[:, None], self.timeline.advance())
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
-        """Threads arrive at an mbarrier, at a barrier of some warps or of a cluster, or go on past it.
-
-        A relaxed arrival releases what was fenced before.
-        """
-        if self._untouched:
-            return
-        warps = np.broadcast_to(signal.lanes.any(axis=2), (self.blocks, self.warps))
-        if access is Access.RELEASE:
-            self.clocks.release(signal.phase, warps, self._view(self.timeline.advance()))
-            if self.knowledge is not None:
-                self.knowledge.hand_in(signal.phase, warps)
-        elif access is Access.RELAXED and signal.phase in CLUSTER_PHASES and self.knowledge is not None:
-            lanes = np.broadcast_to(signal.lanes, self.knowledge.shape)
-            now = self.timeline.advance()
-            self.knowledge.hand_in_fenced(signal.phase, lanes, now, self._limits, self.settled)
-        elif access is Access.ACQUIRE:
-            if signal.phase in self.clocks.released:
-                self.timeline.advance()
-                self.clocks.acquire(signal.phase, warps)
-                self.settled = replace(self.settled, met=self.clocks.known)
-            if self.knowledge is not None:
-                self.knowledge.hand_out(signal.phase, warps)
-
-    def _view(self, now: int) -> Numbers:
-        """Return what each warp may rely on, its own work so far included: shape (clusters, warps, warps)."""
-        view = self.clocks.view(now)
-        return view if self.layout.several else np.maximum(view, self.settled.blocks[:, None, None])
+        """As a listener."""
+        if not self._untouched and access in ORDERING:
+            self.clocks.hear(access, signal, self.timeline.advance())
 
     def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
         """As a listener."""
@@ -133,14 +100,13 @@ class ThreadOrder(Listener):
         shape = (self.blocks, self.warps, WARP)
         whole = np.broadcast_to(whole, shape[:2])
         alone = np.broadcast_to(mask.active_warps[..., 0], shape[:2]) & ~whole
-        warps = self.settled.warps if self.settled.warps is not None else np.zeros(shape[:2], dtype=np.int64)
-        self.settled = replace(self.settled, warps=np.where(whole, now, warps))
+        self.clocks.sync(whole, now)
         if alone.any():
             self._sync_lanes(np.broadcast_to(mask.lanes, shape), np.broadcast_to(meets, shape), alone, now)
 
     def _sync_lanes(self, lanes: Bools, meets: LaneBits, chosen: Bools, now: int) -> None:
         """Lanes of the chosen warps meet those that their bits name."""
-        before = self.settled.lanes
+        before = self._lanes
         before = np.zeros((*lanes.shape, WARP), dtype=np.int64) if before is None else before
         view = before[chosen]
         own = np.arange(WARP)
@@ -151,7 +117,7 @@ class ThreadOrder(Listener):
             np.maximum(known, np.where(together[:, :, lane, None], view[:, lane, None, :], 0), out=known)
         after = before.copy()
         after[chosen] = known
-        self.settled = replace(self.settled, lanes=after)
+        self._lanes = after
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads in `mask` execute a fence, which reaches their own block alone if it is `near`."""
@@ -164,28 +130,13 @@ class ThreadOrder(Listener):
 
         Shapes (warps, 32).
         """
-        settled = self.settled
-        limits = self._limits_by_barriers(block, lanes)
-        warps = np.flatnonzero(lanes.any(axis=1))
-        if settled.warps is not None:
-            limits[warps] = np.maximum(limits[warps], settled.warps[block, warps, None])
-        if settled.lanes is not None:
+        known, warps = self.clocks.known, np.flatnonzero(lanes.any(axis=1))
+        limits = np.repeat(known[block % len(known), warps].max(axis=0)[:, None], WARP, axis=1)
+        if self._lanes is not None:
             for warp in warps.tolist():
-                told = settled.lanes[block, warp, lanes[warp]].max(axis=0)
+                told = self._lanes[block, warp, lanes[warp]].max(axis=0)
                 limits[warp] = np.maximum(limits[warp], told)
-        if settled.met is not None:
-            limits = np.maximum(limits, settled.met[block, warps].max(axis=0)[:, None])
         limits[lanes] = now
-        return limits
-
-    def _limits_by_barriers(self, cluster: int, lanes: Bools) -> Numbers:
-        """Return until when every thread is ordered before `lanes` by barriers of all threads."""
-        settled, count = self.settled, self.layout.blocks
-        of_blocks = settled.blocks[cluster * count : (cluster + 1) * count]
-        if count > 1:
-            here = lanes.reshape(count, -1).any(axis=1)
-            of_blocks = np.where(here, of_blocks, 0)
-        limits = np.repeat(of_blocks, self.block_threads).reshape(lanes.shape)
         return limits
 
     def signal(
@@ -218,7 +169,7 @@ class ThreadOrder(Listener):
             threads,
             moment,
             self._limits,
-            self.settled,
+            (self.clocks.known, self._lanes),
             reads=reads,
             writes=writes,
             near=near,
@@ -228,40 +179,31 @@ class ThreadOrder(Listener):
 
     def ordered(self, stamps: Numbers, who: Numbers) -> Bools:
         """Return whether what each stamp tells happened before what the thread beside it does now."""
-        settled = self.settled
+        known, count = self.clocks.known, self.layout.blocks
         kind, earlier, moment = kind_of(stamps), thread_of(stamps), moment_of(stamps)
-        count = self.layout.blocks
-        block, thread = np.divmod(who, self.block_threads)
-        earlier_block = earlier // self.block_threads
-        inside = block - self.first
-        known = (earlier == who) & (kind == ONE)
-        known |= (earlier_block == block) & (kind <= OF_BLOCK) & (moment < settled.blocks[inside])
-        together = earlier_block // count == block // count if count > 1 else earlier_block == block
-        near = together & (kind <= OF_WARP)
-        # Warps count through the cluster from here on.
-        cluster, earlier_thread = inside // count, earlier % (self.warps * WARP)
-        warp, earlier_warp = inside % count * (self.warps // count) + thread // WARP, earlier_thread // WARP
-        if settled.warps is not None:
-            same = near & (warp == earlier_warp)
-            known |= same & (moment < settled.warps[cluster, warp])
-            if settled.lanes is not None:
-                told = settled.lanes[cluster, warp, thread % WARP, earlier_thread % WARP]
-                known |= same & (kind == ONE) & (moment < told)
-        if settled.met is not None:
-            known |= near & (moment < settled.met[cluster, warp, np.where(near, earlier_warp, 0)])
-            if count > 1 and (wide := together & (kind > OF_WARP) & (kind < OF_MANY)).any():
-                of_block = settled.met.reshape(*settled.met.shape[:2], count, -1).min(axis=3)
-                upto = of_block[cluster, warp, np.where(wide, earlier_thread // self.block_threads, 0)]
-                upto = np.where(kind == OF_CLUSTER, of_block.min(axis=2)[cluster, warp], upto)
-                known |= wide & (moment < upto)
-        if self.knowledge is not None and not known.all():
-            open_ones = np.flatnonzero(~known & (kind != OF_MANY))
-            told = self.knowledge.covers(
-                cluster[open_ones] * self.warps + warp[open_ones],
-                earlier_block[open_ones] // count,
-                earlier_thread[open_ones],
-                kind[open_ones],
-                moment[open_ones],
+        # Warps, and threads, count through the cluster.
+        cluster, thread = np.divmod(who - self.first * self.block_threads, self.warps * WARP)
+        earlier_cluster, earlier_thread = np.divmod(earlier, self.warps * WARP)
+        together = earlier_cluster == cluster + self.first // count
+        row, warp = cluster if len(known) > 1 else 0, thread // WARP
+        earlier_warp = np.where(together, earlier_thread // WARP, 0)
+        settled = (earlier == who) & (kind == ONE)
+        settled |= together & (kind <= OF_WARP) & (moment < known[row, warp, earlier_warp])
+        if self._lanes is not None:
+            told = self._lanes[cluster, warp, thread % WARP, earlier_thread % WARP]
+            settled |= together & (warp == earlier_warp) & (kind == ONE) & (moment < told)
+        if (wide := together & (kind > OF_WARP) & (kind < OF_MANY)).any():
+            of_block = known.reshape(*known.shape[:2], count, -1).min(axis=3)
+            upto = of_block[row, warp, earlier_warp // (self.warps // count)]
+            upto = np.where(kind == OF_CLUSTER, of_block.min(axis=2)[row, warp], upto)
+            settled |= wide & (moment < upto)
+        if self.knowledge is not None and not settled.all():
+            asked = np.flatnonzero(~settled & (kind != OF_MANY))
+            settled[asked] = self.knowledge.covers(
+                cluster[asked] * self.warps + warp[asked],
+                earlier_cluster[asked],
+                earlier_thread[asked],
+                kind[asked],
+                moment[asked],
             )
-            known[open_ones] = told
-        return np.asarray(known)
+        return np.asarray(settled)

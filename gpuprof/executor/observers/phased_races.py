@@ -19,17 +19,10 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import uniform_blocks
-from gpuprof.executor.memory.accesses import (
-    CLUSTER_PHASES,
-    FENCE_PHASE,
-    NEAR_FENCE_PHASE,
-    Access,
-    Entry,
-    Signal,
-)
-from gpuprof.executor.memory.moments import Phase, Times
+from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
-from gpuprof.executor.observers.races import Interval, ranked
+from gpuprof.executor.memory.warp_clocks import Times, ranked
+from gpuprof.executor.observers.races import Interval
 from gpuprof.executor.observers.touches import MOMENT_SHIFT, SEVERAL, Hit, Touch, first_hit, lane_of, stamped
 
 #: What leaves something behind that the copy engine does not see.
@@ -67,15 +60,11 @@ class PhasedInterval(Interval):
 
     def _begin(self) -> None:
         super()._begin()
-        #: What each warp could rely on at its last fence, of either reach.
-        self._fences: dict[Phase, Times] = {}
         #: Who has waited for each copy in `landed`, when its warp first did, and the line that started it.
         self._observers: dict[int, tuple[Bools, Times, int]] = {}
 
     def _parts(self) -> dict[str, NDArray[Any]]:
         parts = super()._parts()
-        for title, table in (("released", self._clocks.released), ("fences", self._fences)):
-            parts |= {f"{title} {key}": array for key, array in sorted(table.items())}
         for serial, (lanes, since, line) in sorted(self._observers.items()):
             parts |= {f"lanes {serial} {line}": lanes, f"since {serial}": since}
         return parts
@@ -94,10 +83,6 @@ class PhasedInterval(Interval):
 
     def _renumber(self, happened: list[Times]) -> None:
         super()._renumber(happened)
-        clocks = self._clocks
-        known = clocks.known.min(axis=1)
-        clocks.released = _news(clocks.released, known, happened)
-        self._fences = _news(self._fences, known[:, None], happened)
         self._observers = {
             serial: (uniform_blocks(lanes), ranked(since, happened), line)
             for serial, (lanes, since, line) in self._observers.items()
@@ -121,22 +106,6 @@ class PhasedInterval(Interval):
 
     def _judge(self, entry: Entry) -> None:
         match entry.access, entry.pattern:
-            case Access.RELEASE, Signal() as signal:
-                self._clocks.release(signal.phase, self._of(signal), self._clocks.view(self._now))
-            case Access.ACQUIRE, Signal() as signal:
-                self._clocks.acquire(signal.phase, self._of(signal))
-            case Access.MEET, Signal() as signal:
-                self._clocks.meet(self._of(signal), self._clocks.view(self._now), self.layout.blocks)
-            case Access.FENCED, Signal() as signal:
-                before = self._fences.get(signal.phase, np.int64(0))
-                view = self._clocks.view(self._now)
-                self._fences[signal.phase] = np.where(self._of(signal)[:, :, None], view, before)
-            case Access.RELAXED, Signal() as signal:
-                # What its warp did before its last fence.
-                near = () if signal.phase in CLUSTER_PHASES else (NEAR_FENCE_PHASE,)
-                for phase in (FENCE_PHASE, *near):
-                    if phase in self._fences:
-                        self._clocks.release(signal.phase, self._of(signal), self._fences[phase])
             case Access.FENCE, Signal() as signal:
                 self._fence(signal)
             case Access.OBSERVED, Signal() as signal:
@@ -160,10 +129,6 @@ class PhasedInterval(Interval):
                 self.mark(touch, "reader")
             case _:
                 super().apply(entry)
-
-    def _of(self, signal: Signal) -> Bools:
-        """Return the warps of a signal's threads: shape (blocks or 1, warps)."""
-        return np.asarray(signal.lanes.any(axis=2))
 
     # Copies: in flight, arrived, and what they read.
 
@@ -229,7 +194,7 @@ class PhasedInterval(Interval):
         serial, place = signal.copy.serial, (touch.rows, touch.granules)
         reached = np.broadcast_to(signal.lanes.any(axis=(1, 2)), (len(self.written),))[touch.rows]
         arriving = (np.abs(touch.held(self.flight)) == serial) & reached
-        waiting = self._of(signal)
+        waiting = np.asarray(signal.lanes.any(axis=2))
         flying = touch.held(self.in_flight)
         lanes, since, line = self._observers.get(
             serial, (np.zeros((1, 1, 1), np.bool_), np.zeros((1, 1), np.int64), 0)
@@ -312,10 +277,3 @@ class PhasedInterval(Interval):
         if hit := first_hit((line != 0) & ~fenced):
             did = f", which line {int(line[hit]) - 1} wrote, and no fence.proxy.async lies between"
             self.found(FaultKind.PROXY, touch, hit, text + did)
-
-
-def _news(told: dict[Phase, Times], known: Times, happened: list[Times]) -> dict[Phase, Times]:
-    """Return of what was told at each phase that which not everybody knows."""
-    news = {phase: ranked(times, happened) for phase, times in told.items()}
-    news = {phase: np.where(times <= known, np.int64(0), times) for phase, times in news.items()}
-    return {phase: uniform_blocks(times) for phase, times in news.items() if times.any()}

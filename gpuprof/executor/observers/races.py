@@ -23,15 +23,15 @@ from gpuprof.executor.faults import FaultKind, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import LaneBits
-from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
+from gpuprof.executor.lanes.scalars import Lanes, differ
 from gpuprof.executor.memory.accesses import Access, Entry, Listener, Signal, Signals
-from gpuprof.executor.memory.moments import Times, WarpClocks
 from gpuprof.executor.memory.shared_memory import (
     ChunkPattern,
     SharedMemory,
     SharedPattern,
     overwritten,
 )
+from gpuprof.executor.memory.warp_clocks import Times, WarpClocks, ranked
 from gpuprof.executor.observers.touches import (
     MOMENT_SHIFT,
     SEVERAL,
@@ -216,7 +216,7 @@ class Interval:
 
     def _begin(self) -> None:
         warps, self._now = self.layout.warps * self.layout.blocks, 0
-        self._sets, self._clocks = StampSets(warps), WarpClocks(warps)
+        self._sets, self._clocks = StampSets(warps), WarpClocks(warps, self.layout.blocks)
 
     def normalise(self) -> tuple[bytes, int]:
         """Bring into a form that is the same for states with the same future; return its digest and bytes."""
@@ -235,7 +235,7 @@ class Interval:
 
     def _parts(self) -> dict[str, NDArray[Any]]:
         """Return the rest of the state, by title: of shape (blocks or 1, …)."""
-        return {"clock": self._clocks.known}
+        return self._clocks.parts()
 
     def _forget_settled(self) -> None:
         """Forget what everybody knows, and number the moments anew: only their order matters."""
@@ -271,7 +271,7 @@ class Interval:
 
     def _renumber(self, happened: list[Times]) -> None:
         """Number the moments anew, given those of each warp that matter."""
-        self._clocks.known = ranked(self._clocks.known, happened)
+        self._clocks.renumber(happened)
 
     def copied(self) -> Self:
         """Return an interval of its own in the same state."""
@@ -300,8 +300,8 @@ class Interval:
 
     def apply(self, entry: Entry) -> None:
         """Listener one entry and remember it."""
-        if entry.access is Access.SYNCWARP:
-            self.order_warps(entry)
+        if isinstance(entry.pattern, Signal):
+            self._clocks.hear(entry.access, entry.pattern, self._now)
             return
         touch = self.touch(entry)
         if entry.access is Access.READ:
@@ -389,13 +389,6 @@ class Interval:
         if len(self.written) < blocks:
             for name in (*self.LASTING, *self.PASSING):
                 setattr(self, name, np.repeat(getattr(self, name), blocks, axis=0))
-
-    def order_warps(self, entry: Entry) -> None:
-        """After __syncwarp, what a warp did before is ordered for its own threads."""
-        assert isinstance(entry.pattern, Signal)
-        synced, known = np.asarray(entry.pattern.lanes.any(axis=2)), self._clocks.known
-        own = np.eye(known.shape[1], dtype=np.bool_)
-        self._clocks.known = np.where(synced[:, :, None] & own, self._now, known)
 
     def read(self, touch: Touch) -> None:
         """Listener a read."""
@@ -490,10 +483,3 @@ class Interval:
         if kind is FaultKind.SHARED_RACE:  # threads of one instruction
             place = replace(place, met_line=touch.entry.line, did="written")
         self.report(kind, text.format(where), touch.entry.line, position, place)
-
-
-def ranked(times: Times, happened: list[Times], *, alike: bool = True) -> Times:
-    """Return for each warp's moments how many of those that matter they come to; blocks alike are one."""
-    ranks = [np.searchsorted(column, times[..., i], side="right") for i, column in enumerate(happened)]
-    stacked = np.stack(ranks, axis=-1)
-    return uniform_blocks(stacked) if alike else stacked

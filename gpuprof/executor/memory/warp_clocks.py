@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Until when what each warp did is settled for each other one: what barriers, arrivals, waits and fences do.
+
+One order for all kinds of memory: accesses to shared memory are judged by it between two barriers
+(`observers.races`), those to global memory through a whole launch (`thread_order`).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.scalars import uniform_blocks
+from gpuprof.executor.memory.accesses import (
+    CLUSTER_PHASES,
+    FENCE_PHASE,
+    NEAR_FENCE_PHASE,
+    Access,
+    Signal,
+)
+from gpuprof.executor.memory.moments import Phase
+
+#: Moments of each warp, in the last dimension; 0 where it did nothing.
+Times = NDArray[Any]
+
+
+class WarpClocks:
+    """The clocks of the warps of each block, or cluster of so many `blocks`.
+
+    `known` has shape (blocks or 1, warps, warps): what the second warp did before this moment is settled for
+    the first. `released` is what arrivals at each phase handed on, of shape (blocks or 1, warps); `fences` is
+    what each warp could rely on at its last fence, of either reach. Arrays are replaced and never changed.
+
+    Where blocks order what they do through global memory, `held` are the sets of releases (see `releases`)
+    that each warp has acquired, of shape (blocks, warps), and `handed` what arrivals handed on of these.
+    """
+
+    def __init__(self, warps: int, blocks: int = 1) -> None:
+        self.blocks = blocks
+        self.known: Times = np.zeros((1, warps, warps), dtype=np.int64)
+        self.released: dict[Phase, Times] = {}
+        self.fences: dict[Phase, Times] = {}
+        self.held: NDArray[Any] | None = None
+        self.handed: dict[Phase, NDArray[Any]] = {}
+
+    def copy(self) -> "WarpClocks":
+        """Return clocks of their own in the same state."""
+        result = WarpClocks(0, self.blocks)
+        result.known, result.released, result.fences = self.known, self.released.copy(), self.fences.copy()
+        return result
+
+    def hear(self, access: Access, signal: Signal, now: int) -> None:
+        """Threads do what orders them, at a moment after all that was done before."""
+        warps, phase = np.asarray(signal.lanes.any(axis=2)), signal.phase
+        match access:
+            case Access.SYNCWARP:
+                self.sync(warps, now)
+            case Access.MEET:
+                self.meet(warps, now)
+            case Access.RELEASE:
+                self._release(phase, warps, self._view(now))
+            case Access.RELAXED:
+                # What its warp did before its last fence.
+                near = () if phase in CLUSTER_PHASES else (NEAR_FENCE_PHASE,)
+                for fence in (FENCE_PHASE, *near):
+                    if fence in self.fences:
+                        self._release(phase, warps, self.fences[fence])
+            case Access.ACQUIRE:
+                self._acquire(phase, warps)
+            case Access.FENCED:
+                before = self.fences.get(phase, np.int64(0))
+                self.fences[phase] = np.where(warps[:, :, None], self._view(now), before)
+
+    def sync(self, warps: Bools, now: int) -> None:
+        """The threads of each of some warps, which are true in shape (blocks or 1, warps), meet."""
+        own = np.eye(self.known.shape[1], dtype=np.bool_)
+        self.known = np.where(warps[:, :, None] & own, now, self.known)
+
+    def meet(self, warps: Bools | None, now: int) -> None:
+        """Whole blocks meet: each of their warps, which are true in `warps`, knows what any of them knows."""
+        if warps is None and self.blocks == 1:
+            self.known = np.full((1, *self.known.shape[1:]), now)
+        else:
+            warps = np.ones((1, self.known.shape[1]), dtype=np.bool_) if warps is None else warps
+            together = self._of_blocks(np.maximum, self._view(now))
+            self.known = np.where(warps[:, :, None], np.maximum(self.known, together), self.known)
+        if self.held is not None:
+            together = self._of_blocks(np.bitwise_or, self.held)
+            self.held = together if warps is None else np.where(warps, together, self.held)
+
+    def _of_blocks(self, join: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+        """Return for each warp what the warps of its block have, joined."""
+        warps = values.shape[1] // self.blocks
+        together = join.reduce(values.reshape(len(values), self.blocks, warps, *values.shape[2:]), axis=2)
+        return np.repeat(together, warps, axis=1)
+
+    def _view(self, now: int) -> Times:
+        """Return what each warp may rely on, all that it did itself so far included."""
+        view = self.known.copy()
+        own = np.arange(view.shape[1])
+        view[:, own, own] = now
+        return view
+
+    def _release(self, phase: Phase, warps: Bools, view: Times) -> None:
+        told = np.where(warps[:, :, None], view, 0).max(axis=1)
+        before = self.released.get(phase)
+        self.released[phase] = told if before is None else np.maximum(before, told)
+        if self.held is not None:
+            sets = np.bitwise_or.reduce(np.where(warps, self.held, 0), axis=1)
+            self.handed[phase] = sets | self.handed[phase] if phase in self.handed else sets
+
+    def _acquire(self, phase: Phase, warps: Bools) -> None:
+        told = self.released.get(phase)
+        if told is None:
+            return
+        self.known = np.where(warps[:, :, None], np.maximum(self.known, told[:, None]), self.known)
+        waiting, over = np.asarray(warps.any(axis=1)), phase[0] < 0  # the next round of the barrier begins
+        if over:
+            self.released[phase] = np.where(waiting[:, None], 0, told)
+        if self.held is not None:
+            sets = self.handed[phase]
+            self.held = np.where(warps, self.held | sets[:, None], self.held)
+            if over:
+                self.handed[phase] = np.where(waiting, 0, sets)
+
+    def parts(self) -> dict[str, Times]:
+        """Return all of it, by title."""
+        parts = {"clock": self.known}
+        for title, table in (("released", self.released), ("fences", self.fences)):
+            parts |= {f"{title} {phase}": times for phase, times in sorted(table.items())}
+        return parts
+
+    def renumber(self, happened: list[Times]) -> None:
+        """Number the moments anew, given those of each warp that matter."""
+        self.known = ranked(self.known, happened)
+        known = self.known.min(axis=1)
+        self.released = _news(self.released, known, happened)
+        self.fences = _news(self.fences, known[:, None], happened)
+
+
+def ranked(times: Times, happened: list[Times], *, alike: bool = True) -> Times:
+    """Return for each warp's moments how many of those that matter they come to; blocks alike are one."""
+    ranks = [np.searchsorted(column, times[..., i], side="right") for i, column in enumerate(happened)]
+    stacked = np.stack(ranks, axis=-1)
+    return uniform_blocks(stacked) if alike else stacked
+
+
+def _news(told: dict[Phase, Times], known: Times, happened: list[Times]) -> dict[Phase, Times]:
+    """Return of what was told at each phase that which not everybody knows."""
+    news = {phase: ranked(times, happened) for phase, times in told.items()}
+    news = {phase: np.where(times <= known, np.int64(0), times) for phase, times in news.items()}
+    return {phase: uniform_blocks(times) for phase, times in news.items() if times.any()}
