@@ -4,7 +4,8 @@
 
 import math
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,7 +31,6 @@ from gpuprof.executor.observers.global_races import GlobalRace, GlobalRaces, Sha
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.phased_races import PhasedInterval
 from gpuprof.executor.observers.races import Interval, RaceDetector
-from gpuprof.executor.observers.remote_accesses import RemoteAccesses
 from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
@@ -212,15 +212,14 @@ class LaunchTemplate:
             if kind not in passed_on and not batch.passes_on(kind):
                 batch.fault(kind, *found)
 
-        interval = PhasedInterval if means.phased or means.partial or layout.several else Interval
+        interval: Callable[..., Interval] = Interval
+        if means.phased or means.partial or layout.several:
+            interval = partial(PhasedInterval, names=batch.names, strict=not means.fences)
         detector = RaceDetector(batch.shared, program.own.granule, report, interval, layout, batch.fault)
         for part in program.own.reserved(layout):
             detector.assume_written(part)
         events.order = races.order(first * layout.blocks, batch.blocks, batch.warps, layout)
         events.listeners[:0] = [events.order, detector]
-        if layout.several:
-            about = batch.blocks, layout, events, batch.names, batch.fault
-            events.listeners.insert(0, RemoteAccesses(*about, strict=not means.fences))
         # Of a load that races and is stale too, the race is told; a texture's cache is always to blame.
         textures, loads = (StaleReads(cache, batch.fault) for cache in (Cache.TEXTURE, Cache.READ_ONLY))
         watching = [textures, *races.shadows.values(), loads, *([shared] if shared else []), *observers]

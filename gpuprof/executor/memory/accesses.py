@@ -39,6 +39,9 @@ class Access(Enum):
     MULTIPLIED = "start of a product of matrices in shared memory"
     PRODUCT = "end of a product of matrices in shared memory"
     FENCE = "fence between threads and the copy engine"
+    STARTED = "start of a copy that a phase of an mbarrier waits for"
+    PASSED = "start of a copy from the shared memory of one block to that of another"
+    ENDED = "end of blocks of a cluster"
 
 
 #: What orders warps: see `WarpClocks.hear`.
@@ -121,12 +124,6 @@ class Listener:
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads execute a fence."""
-
-    def passes(self, source: ChunkPattern, target: ChunkPattern, line: int) -> None:
-        """The copy engine starts to copy from the shared memory of one block to that of another."""
-
-    def awaited(self, lanes: Bools) -> None:
-        """Threads, of shape (blocks or 1, warps, 32), have seen a phase of an mbarrier end."""
 
     def ended(self, live: Bools) -> None:
         """Threads ended; these are left."""

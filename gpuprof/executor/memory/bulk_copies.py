@@ -132,7 +132,8 @@ class BulkCopies:
 
         self.events.touch(Access.SOURCE, source, line)
         self.events.touch(Access.BULK, pattern, line)
-        self.events.hear("passes", source, pattern, line)
+        lanes = self._whole_warps(pattern.mask.lanes)
+        self.events.synchronise(Access.PASSED, lanes, (column, 0), line, pattern)
         self._begin(pattern, land, pattern.bytes_moved, column, line)
 
     def store_async(
@@ -150,13 +151,15 @@ class BulkCopies:
         column: int,
         line: int,
     ) -> _Load:
-        phase = self.barriers.phase[:, column].copy()
+        for phase, part in self._by_parity(column, self._whole_warps(pattern.mask.lanes)):
+            self.events.synchronise(Access.STARTED, self._whole_warps(part), phase, line)
+        phases = self.barriers.phase[:, column].copy()
         nobody = np.zeros((1, 1, 1), dtype=np.bool_)
         for old in [load for load in self._loads if load.pattern is pattern]:
             old.replaced = True
             if old.arrived:
                 self._loads.remove(old)
-        self._loads.append(_Load(pattern, land, bytes_moved, column, phase, line, nobody))
+        self._loads.append(_Load(pattern, land, bytes_moved, column, phases, line, nobody))
         return self._loads[-1]
 
     def bring(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:

@@ -9,29 +9,49 @@ before the copy, and in an order with both. It may be the writer's own, or that 
 copy. Of reads nothing is asked: they are over when their thread arrives at the barrier that lets a copy
 overwrite what they read. Nor of mbarriers, which nobody but operations on them touches: CUDA's own library,
 libcu++, sets them up without any fence.
+
+The shared memory of a block is given to others when its last thread ends. What other blocks of its cluster
+touch must be settled for it by then, and what the copy engine brings or takes must have been waited for.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, SharedByte
-from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
 from gpuprof.executor.memory.shared_memory import ChunkPattern
-from gpuprof.executor.memory.warp_clocks import Times, ranked
+from gpuprof.executor.memory.warp_clocks import Times, WarpClocks, ranked
 from gpuprof.executor.observers.races import Interval
-from gpuprof.executor.observers.touches import MOMENT_SHIFT, SEVERAL, Hit, Touch, first_hit, lane_of, stamped
+from gpuprof.executor.observers.touches import (
+    MOMENT_SHIFT,
+    SEVERAL,
+    Hit,
+    Touch,
+    first_hit,
+    lane_of,
+    line_of,
+    stamped,
+)
 
 #: What leaves something behind that the copy engine does not see.
 _GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)
+#: Who has waited for a copy, where nobody has.
+_NOBODY = (np.zeros((1, 1, 1), np.bool_), np.zeros((1, 1), np.int64), 0)
 _UNSEEN = "where a bulk copy arrived that it did not wait for, started by line "
 
 
 class PhasedInterval(Interval):
-    """Shared memory between two barriers, where other things order accesses too."""
+    """Shared memory between two barriers, where other things order accesses too.
+
+    `names` says threadIdx and blockIdx of a (block, warp, lane). If it is `strict`, blocks must not end while
+    others may still touch their memory. Where threads order what they do by fences and flags, only what is
+    touched when its block has ended is wrong.
+    """
 
     HEARS_SIGNALS = True
     #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
@@ -58,8 +78,23 @@ class PhasedInterval(Interval):
     landed: NDArray[np.int64]
     fenced: NDArray[np.int32]
 
+    def __init__(
+        self,
+        *about: Any,
+        names: Callable[[tuple[int, int, int]], tuple[Any, Any]],
+        strict: bool,
+    ) -> None:
+        super().__init__(*about)
+        self._names, self._strict = names, strict
+        self._ended: Bools = np.zeros((1, self.layout.blocks), dtype=np.bool_)
+
     def _begin(self) -> None:
         super()._begin()
+        #: What is over, if perhaps not to be seen: relaxed arrivals tell of it too, and the end of copies.
+        self._met = WarpClocks(self.layout.warps * self.layout.blocks, self.layout.blocks)
+        #: The last copy of each pattern between blocks of a cluster: whose memory it touches, by rank, which
+        #: lanes started it, when their warps did, and the line.
+        self._remote: dict[int, tuple[Bools, Bools, Times, int]] = {}
         #: Who has waited for each copy in `landed`, when its warp first did, and the line that started it.
         self._observers: dict[int, tuple[Bools, Times, int]] = {}
 
@@ -67,6 +102,11 @@ class PhasedInterval(Interval):
         parts = super()._parts()
         for serial, (lanes, since, line) in sorted(self._observers.items()):
             parts |= {f"lanes {serial} {line}": lanes, f"since {serial}": since}
+        if self.layout.several:
+            parts |= {f"met {title}": times for title, times in self._met.parts().items()}
+            parts["ended"] = self._ended
+        for serial, (owners, _, since, line) in sorted(self._remote.items()):
+            parts |= {f"owners {serial} {line}": owners, f"started {serial}": since}
         return parts
 
     def _forget_settled(self) -> None:
@@ -74,18 +114,26 @@ class PhasedInterval(Interval):
             here = self.landed == serial
             if self._seeing(serial).all():
                 self.landed[here] = 0
-            if not self.landed[here].any():
+                self._remote.pop(serial, None)
+            if not self.landed[here].any() and serial not in self._remote:
                 del self._observers[serial]
         super()._forget_settled()
 
     def _seen(self) -> list[Times]:
-        return [since for _, since, _ in self._observers.values()]
+        started = [since for _, _, since, _ in self._remote.values()]
+        return [*started, *(since for _, since, _ in self._observers.values())]
 
     def _renumber(self, happened: list[Times]) -> None:
         super()._renumber(happened)
         self._observers = {
             serial: (uniform_blocks(lanes), ranked(since, happened), line)
             for serial, (lanes, since, line) in self._observers.items()
+        }
+        self._met.renumber(happened)
+        self._ended = uniform_blocks(self._ended)
+        self._remote = {
+            serial: (uniform_blocks(owners), uniform_blocks(lanes), ranked(since, happened), line)
+            for serial, (owners, lanes, since, line) in self._remote.items()
         }
 
     def settle(self, released: Bools | None = None) -> None:
@@ -98,6 +146,8 @@ class PhasedInterval(Interval):
 
     def apply(self, entry: Entry) -> None:
         """Listener one entry and remember it."""
+        if self.layout.several:
+            self._follow_blocks(entry)
         self._judge(entry)
         if entry.access in _GENERIC:
             touch = self.touch(entry)
@@ -108,6 +158,15 @@ class PhasedInterval(Interval):
         match entry.access, entry.pattern:
             case Access.FENCE, Signal() as signal:
                 self._fence(signal)
+            case Access.ENDED, Signal() as signal:
+                self._end(signal)
+            case Access.PASSED, Signal(copy=ChunkPattern(serial=serial)) as signal:
+                if serial in self._remote:
+                    owners, lanes, since, line = self._remote[serial]
+                    sources = self._ranks(np.asarray(signal.lanes.any(axis=2)))
+                    self._remote[serial] = owners | sources, lanes, since, line
+            case Access.STARTED, _:
+                pass
             case Access.OBSERVED, Signal() as signal:
                 self._observe(signal, self.touch(entry))
             case Access.BULK, _:
@@ -170,6 +229,14 @@ class PhasedInterval(Interval):
         touch.put(self.flight, sign * serial)
         touch.put(self.in_flight, touch.entry.line + 1)
         self._observers.pop(serial, None)
+        if (remote := self._elsewhere(touch)).any():
+            block, warp, lane = touch.block[remote], touch.warp[remote], touch.lane[remote]
+            owners: Bools = np.zeros((len(self.written), self.layout.blocks), dtype=np.bool_)
+            owners[block, touch.start[remote] // self.layout.stride] = True
+            lanes: Bools = np.zeros((len(self.written), touch.warps, WARP), dtype=np.bool_)
+            lanes[block, warp, lane] = True
+            since = np.where(lanes.any(axis=2), self._now, 0)
+            self._remote[serial] = owners, lanes, since, touch.entry.line
 
     def _source(self, touch: Touch, verb: str, counted: NDArray[np.int16]) -> None:
         """A bulk copy from shared memory, or a product, begins: its bytes must stay as they are."""
@@ -196,9 +263,7 @@ class PhasedInterval(Interval):
         arriving = (np.abs(touch.held(self.flight)) == serial) & reached
         waiting = np.asarray(signal.lanes.any(axis=2))
         flying = touch.held(self.in_flight)
-        lanes, since, line = self._observers.get(
-            serial, (np.zeros((1, 1, 1), np.bool_), np.zeros((1, 1), np.int64), 0)
-        )
+        lanes, since, line = self._observers.get(serial, _NOBODY)
         line = int(flying[arriving][0]) - 1 if arriving.any() else line
         since = np.where(waiting & (since == 0), self._now, since)
         self._observers[serial] = lanes | signal.lanes, since, line
@@ -234,6 +299,80 @@ class PhasedInterval(Interval):
             position = (*position[:2], int(blind[position[:2]].argmax()))
         where, byte = self.layout.byte(address)
         self.report(FaultKind.ASYNC_COPY, text.format(where), touch.entry.line, position, SharedByte(byte))
+
+    # The memory of blocks of a cluster, and whether it is still there.
+
+    def _follow_blocks(self, entry: Entry) -> None:
+        """Follow who is done with what, and refuse what touches the memory of a block that has ended."""
+        if isinstance(entry.pattern, Signal):
+            over = entry.access in (Access.RELAXED, Access.STARTED)
+            self._met.hear(Access.RELEASE if over else entry.access, entry.pattern, self._now)
+        elif self._ended.any():
+            touch = self.touch(entry)
+            owner = touch.start // self.layout.stride
+            wrong = self._elsewhere(touch) & self._ended[touch.block % len(self._ended), owner]
+            if wrong.any():
+                position, _ = touch.position((row := int(wrong.argmax()), 0))
+                self._blame(position, int(owner[row]), entry.line)
+
+    def _elsewhere(self, touch: Touch) -> Bools:
+        """Return which of a touch's rows are about memory of another block."""
+        if not self.layout.several:
+            return np.zeros(len(touch.warp), dtype=np.bool_)
+        return np.asarray(touch.start // self.layout.stride != touch.warp // self.layout.warps)
+
+    def _ranks(self, warps: Bools) -> Bools:
+        """Return the blocks of some warps."""
+        return np.asarray(np.reshape(warps, (len(warps), self.layout.blocks, -1)).any(axis=2))
+
+    def _end(self, signal: Signal) -> None:
+        """Blocks have ended: what others touched of their memory is settled for a warp of theirs."""
+        gone = self._ranks(np.asarray(signal.lanes.any(axis=2)))
+        ended, self._ended = gone & ~self._ended, gone
+        shape = len(self._met.known), self.layout.blocks, self.layout.warps, -1
+        of_block = self._met.known.reshape(shape).max(axis=2)
+        for rank in np.flatnonzero(ended.any(axis=0)).tolist() if self._strict else ():
+            others = self.layout.rank_of_warp[0, :, 0] != rank
+            known = np.where(others, of_block[:, rank], self._now)
+            self._require_settled(rank, ended[:, rank], known)
+            self._require_over(rank, ended[:, rank], known, others)
+
+    def _require_settled(self, rank: int, ended: Bools, known: Times) -> None:
+        """Report what other warps touched of the memory of a block that ended without knowing of it."""
+        start = rank * self.layout.stride // self.granule
+        part = slice(start, start + self.layout.shared_bytes // self.granule)
+        stamps = self._sets.rows
+        late = stamps >> MOMENT_SHIFT > known[:, None]
+        open_sets = late.any(axis=2) & ended[:, None]
+        for name in ("writer", "reader", "updater") if open_sets.any() else ():
+            table = getattr(self, name)[:, part]
+            shape = (max(len(open_sets), len(table)), -1)
+            each, numbers = (np.broadcast_to(one, (shape[0], one.shape[1])) for one in (open_sets, table))
+            if hit := first_hit(np.take_along_axis(each, numbers, axis=1)):
+                row, number = hit[0], int(numbers[hit])
+                met = np.where(late[row % len(late), number], stamps[number], 0)
+                warp = int(met.argmax())
+                lane = int(lane_of(met[warp]))
+                position = row, warp, lane - 1 if lane < SEVERAL else 0
+                self._blame(position, rank, line_of(int(met[warp])))
+
+    def _require_over(self, rank: int, ended: Bools, known: Times, others: Bools) -> None:
+        """Report copies that touch the memory of a block that ended without knowing that they are over."""
+        for serial, (owners, lanes, started, line) in self._remote.items():
+            _, heard, _ = self._observers.get(serial, _NOBODY)
+            times = np.maximum(heard, np.where(others, started, 0))
+            over = np.asarray(((times > 0) & (times <= known)).any(axis=1))
+            if (wrong := owners[:, rank] & ended & ~over).any():
+                row = int(wrong.argmax())
+                _, warp, lane = first_true(lanes[row % len(lanes)][None])
+                self._blame((row, warp, lane), rank, line)
+
+    def _blame(self, position: tuple[int, int, int], rank: int, line: int) -> None:
+        _, block = self._names((position[0], rank * self.layout.warps, 0))
+        text = (
+            f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"
+        )
+        self.report(FaultKind.OUT_OF_BOUNDS, f"{text} cluster is missing", line, position, None)
 
     # The two proxies: that of ordinary accesses, and that of the copy engine.
 

@@ -54,8 +54,8 @@ _DID = {"writer": "written", "reader": "read", "updater": "changed"}
 #: Bytes of states that are kept.
 _KEPT_BYTES = 128 << 20
 
-#: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte.
-Report = Callable[[FaultKind, str, int, tuple[int, int, int], SharedByte], None]
+#: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte, if one is.
+Report = Callable[[FaultKind, str, int, tuple[int, int, int], SharedByte | None], None]
 
 
 class RaceDetector(Listener):
@@ -70,7 +70,7 @@ class RaceDetector(Listener):
         shared: SharedMemory,
         granule: int,
         report: Report,
-        interval: "type[Interval]",
+        interval: "Callable[[int, int, Report, ClusterLayout], Interval]",
         layout: ClusterLayout = LONE_BLOCK,
         refuse: Report | None = None,
     ) -> None:
@@ -81,13 +81,13 @@ class RaceDetector(Listener):
         self._shared, self._refuse = shared, refuse or report
         self.log: list[Entry] = []
         self._signals = Signals()
-        self._hears_signals = interval.HEARS_SIGNALS
         #: What pieces of the log led to, by the state before, whether a barrier ended them, and accesses.
         self._known: dict[object, tuple[Interval, bytes]] = {}
         self._bytes = 0
         #: Of the state that is reached, which is not changed any more; empty if it is not known.
         self._digest = b""
         self._interval = interval(shared.size // granule + 1, granule, report, layout)
+        self._live = layout.blocks * self.blocks
 
     def assume_written(self, part: slice) -> None:
         """Say before anything is logged that some bytes hold something already."""
@@ -125,8 +125,16 @@ class RaceDetector(Listener):
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """As a listener."""
-        if self._hears_signals:
+        if self._interval.HEARS_SIGNALS and (self.layout.several or access is not Access.STARTED):
             self.record(access, signal, line)
+
+    def ended(self, live: Bools) -> None:
+        """As a listener: of blocks of clusters."""
+        if self.layout.several:
+            alive = np.asarray(self.layout.by_block(live, self.blocks).any(axis=(1, 2)))
+            if (left := int(alive.sum())) < self._live:
+                self._live = left
+                self.record(Access.ENDED, self._signals.of(self.layout.in_batch(~alive), (0, 0)), 0)
 
     def barrier(self, blocks: Bools | None = None) -> None:
         """As a listener: of blocks of clusters a signal tells."""

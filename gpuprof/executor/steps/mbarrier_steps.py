@@ -210,7 +210,6 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             batch.events.touch(Access.MBARRIER, pattern, item.line)
             if not relaxed:
                 batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
-            batch.events.hear("awaited", passed)
         if not done.all() and (failed := ~done & mask.lanes).any():
             batch.bulk.deliver(columns, failed)
             still = failed & ~over()
