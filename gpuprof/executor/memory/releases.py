@@ -13,10 +13,8 @@ What is released is a *release*, numbered from 0; what a warp has acquired is a 
 integer, so that joining two sets is one operation and sharing one costs nothing.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -24,11 +22,9 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.remembered import Kept
-from gpuprof.executor.memory.warp_clocks import WarpClocks
+from gpuprof.executor.memory.warp_clocks import Times, WarpClocks
 
 _Numbers = NDArray[np.int64]
-#: Returns until when the threads of a block, of shape (warps, 32), are ordered before what some lanes do now.
-Limits = Callable[[int, Bools, int], _Numbers]
 #: Moments of sets of releases that are kept in tables.
 _KEPT_MOMENTS = 1 << 22
 #: Sets whose moments for one block are kept.
@@ -84,14 +80,10 @@ class _Published:
     """What a warp's strong write published, to everybody and to its own block."""
 
     threads: bytes
-    settled: Sequence[object]
+    known: Times
+    lanes: Times | None
     fences: int
     content: tuple[int, int]
-
-    def holds(self, threads: _Numbers, settled: Sequence[object], fences: int) -> bool:
-        """Tell whether a strong write of these threads publishes the same."""
-        same = all(map(is_, self.settled, settled)) and self.fences == fences
-        return same and self.threads == threads.tobytes()
 
 
 class Releases:
@@ -179,7 +171,7 @@ class Knowledge:
         self._latest: dict[int, _Published] = {}
         self._fences = 0
 
-    def fence(self, lanes: Bools, now: int, limits: Limits, near: bool) -> None:
+    def fence(self, lanes: Bools, now: int, near: bool) -> None:
         """Some threads execute a fence, for their own block alone if it is `near`."""
         self._fences += 1
         if near and self._fenced[0] is self._fenced[1]:
@@ -188,7 +180,7 @@ class Knowledge:
             self._hold(warp, self._observed.pop(warp))
         levels = [self._fenced[1]] if near else self._fenced[: 1 + self._apart]
         for block in np.flatnonzero(lanes.any(axis=(1, 2))).tolist():
-            before = limits(block, lanes[block], now)
+            before = self._clocks.limits(block, lanes[block], now)
             for fenced in levels:
                 np.maximum(fenced[block], before, out=fenced[block])
 
@@ -209,18 +201,17 @@ class Knowledge:
         place: _Numbers,
         threads: _Numbers,
         moment: int,
-        limits: Limits,
-        settled: Sequence[object],
         *,
         reads: bool,
         writes: bool,
-        near: bool = False,
-        relaxed: bool = False,
+        near: bool,
+        relaxed: bool,
     ) -> None:
-        """Threads of this batch use variables, in this order; see `ThreadOrder.signal`.
+        """Threads of this batch use variables by strong operations, and may so release and acquire.
 
-        `limits` follow from `settled`: while these are the same objects, they change only by what these
-        threads do.
+        They take effect in the order of `place`, where in the buffer each one goes. One that reads and writes
+        continues what was released there before. `near` ones are signals for their own block alone; `relaxed`
+        ones acquire what they find only with their next fence.
         """
         fenced = np.asarray(self._fenced[1].any(axis=(1, 2))) if writes else None
         if not variables and (fenced is None or not fenced.any()):
@@ -230,7 +221,7 @@ class Knowledge:
             block = warp // self.shape[1]
             published = (0, 0)
             if fenced is not None and fenced[block]:
-                published = self._publish(warp, lanes, moment, limits, settled)
+                published = self._publish(warp, lanes, moment)
                 if near:
                     published = (0, published[1])
             found = list(map(variables.get, places))
@@ -293,14 +284,14 @@ class Knowledge:
             # Equal sets are one object, so that their tables are found.
             self._held[warp] = new if held | new == new else held | new
 
-    def _publish(
-        self, warp: int, threads: _Numbers, moment: int, limits: Limits, settled: Sequence[object]
-    ) -> tuple[int, int]:
+    def _publish(self, warp: int, threads: _Numbers, moment: int) -> tuple[int, int]:
         """Return what a warp's strong write publishes now, to everybody and to its own block, as sets."""
         block, inside = divmod(warp, self.shape[1])
         members = threads - block * self.shape[1] * WARP
-        latest = self._latest.get(warp)
-        if latest is not None and latest.holds(threads, settled, self._fences):
+        latest, clocks = self._latest.get(warp), self._clocks
+        # While these are the same objects, limits change only by what the threads themselves do.
+        same = latest is not None and latest.known is clocks.known and latest.lanes is clocks.lanes
+        if latest and same and latest.fences == self._fences and latest.threads == threads.tobytes():
             # What the threads did since then is not fenced yet.
             for level, content in enumerate(latest.content[: 1 + self._apart]):
                 if content:
@@ -308,11 +299,12 @@ class Knowledge:
             return latest.content
         lanes = np.zeros(self.shape[1:], dtype=np.bool_)
         lanes[inside, members % WARP] = True
-        ordered = limits(block, lanes, moment)
+        ordered = clocks.limits(block, lanes, moment)
         far = near = self._new(0, warp, np.minimum(self._fenced[0][block], ordered), moment, members)
         if self._apart:
             near = self._new(1, warp, np.minimum(self._fenced[1][block], ordered), moment, members)
-        self._latest[warp] = _Published(threads.tobytes(), settled, self._fences, (far, near))
+        state = threads.tobytes(), clocks.known, clocks.lanes, self._fences
+        self._latest[warp] = _Published(*state, (far, near))
         return far, near
 
     def _new(self, level: int, warp: int, upto: _Numbers, moment: int, members: _Numbers) -> int:

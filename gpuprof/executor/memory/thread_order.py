@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
-from gpuprof.executor.lanes.meetings import LaneBits, in_bits
+from gpuprof.executor.lanes.meetings import LaneBits
 from gpuprof.executor.memory.accesses import ORDERING, Access, Listener, Signal
 from gpuprof.executor.memory.moments import (
     OF_BLOCK,
@@ -28,7 +28,7 @@ from gpuprof.executor.memory.moments import (
     moment_of,
     thread_of,
 )
-from gpuprof.executor.memory.releases import AcquiredPlace, Knowledge, Releases
+from gpuprof.executor.memory.releases import Knowledge, Releases
 from gpuprof.executor.memory.warp_clocks import WarpClocks
 
 
@@ -57,9 +57,6 @@ class ThreadOrder(Listener):
         self.layout = layout
         self.block_threads = warps // layout.blocks * WARP
         self.clocks = WarpClocks(warps, layout.blocks)
-        #: What lane j did, for lane i, where lanes met without the rest of a warp: (clusters, warps, i, j).
-        #: Replaced and never changed.
-        self._lanes: Numbers | None = None
         self.knowledge: Knowledge | None = None
         self.apart_from = OF_BLOCK if by_warps else OF_CLUSTER if releases is not None else OF_MANY + 1
         if releases is not None:
@@ -102,80 +99,14 @@ class ThreadOrder(Listener):
         alone = np.broadcast_to(mask.active_warps[..., 0], shape[:2]) & ~whole
         self.clocks.sync(whole, now)
         if alone.any():
-            self._sync_lanes(np.broadcast_to(mask.lanes, shape), np.broadcast_to(meets, shape), alone, now)
-
-    def _sync_lanes(self, lanes: Bools, meets: LaneBits, chosen: Bools, now: int) -> None:
-        """Lanes of the chosen warps meet those that their bits name."""
-        before = self._lanes
-        before = np.zeros((*lanes.shape, WARP), dtype=np.int64) if before is None else before
-        view = before[chosen]
-        own = np.arange(WARP)
-        view[:, own, own] = now
-        together = in_bits(meets[chosen][..., None]) & lanes[chosen][:, :, None]
-        known = view * ~np.eye(WARP, dtype=np.bool_)
-        for lane in range(WARP):
-            np.maximum(known, np.where(together[:, :, lane, None], view[:, lane, None, :], 0), out=known)
-        after = before.copy()
-        after[chosen] = known
-        self._lanes = after
+            lanes = np.broadcast_to(mask.lanes, shape)
+            self.clocks.sync_lanes(lanes, np.broadcast_to(meets, shape), alone, now)
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads in `mask` execute a fence, which reaches their own block alone if it is `near`."""
         if self.knowledge is not None:
             now = self.timeline.advance()
-            self.knowledge.fence(np.broadcast_to(mask.lanes, self.knowledge.shape), now, self._limits, near)
-
-    def _limits(self, block: int, lanes: Bools, now: int) -> Numbers:
-        """Return until when every thread of a cluster is ordered before what `lanes` of it do now.
-
-        Shapes (warps, 32).
-        """
-        known, warps = self.clocks.known, np.flatnonzero(lanes.any(axis=1))
-        limits = np.repeat(known[block % len(known), warps].max(axis=0)[:, None], WARP, axis=1)
-        if self._lanes is not None:
-            for warp in warps.tolist():
-                told = self._lanes[block, warp, lanes[warp]].max(axis=0)
-                limits[warp] = np.maximum(limits[warp], told)
-        limits[lanes] = now
-        return limits
-
-    def signal(
-        self,
-        variables: dict[int, AcquiredPlace],
-        place: Numbers,
-        who: Numbers,
-        line: int,
-        *,
-        reads: bool,
-        writes: bool,
-        near: bool = False,
-        relaxed: bool = False,
-    ) -> int:
-        """Threads use a variable by strong operations, and may so release and acquire; return their moment.
-
-        They take effect in the order of `place`, where in the buffer each one goes. One that reads and writes
-        continues what was released there before. `near` ones are signals for their own block alone; `relaxed`
-        ones acquire what they find only with their next fence.
-        """
-        if self.knowledge is None:
-            return self.timeline.moment(line)
-        self.timeline.advance()
-        moment = self.timeline.moment(line)
-        self.timeline.advance()
-        threads = who - self.first * self.block_threads
-        self.knowledge.signal(
-            variables,
-            place,
-            threads,
-            moment,
-            self._limits,
-            (self.clocks.known, self._lanes),
-            reads=reads,
-            writes=writes,
-            near=near,
-            relaxed=relaxed,
-        )
-        return moment
+            self.knowledge.fence(np.broadcast_to(mask.lanes, self.knowledge.shape), now, near)
 
     def ordered(self, stamps: Numbers, who: Numbers) -> Bools:
         """Return whether what each stamp tells happened before what the thread beside it does now."""
@@ -189,8 +120,8 @@ class ThreadOrder(Listener):
         earlier_warp = np.where(together, earlier_thread // WARP, 0)
         settled = (earlier == who) & (kind == ONE)
         settled |= together & (kind <= OF_WARP) & (moment < known[row, warp, earlier_warp])
-        if self._lanes is not None:
-            told = self._lanes[cluster, warp, thread % WARP, earlier_thread % WARP]
+        if self.clocks.lanes is not None:
+            told = self.clocks.lanes[cluster, warp, thread % WARP, earlier_thread % WARP]
             settled |= together & (warp == earlier_warp) & (kind == ONE) & (moment < told)
         if (wide := together & (kind > OF_WARP) & (kind < OF_MANY)).any():
             of_block = known.reshape(*known.shape[:2], count, -1).min(axis=3)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.lanes.meetings import LaneBits, in_bits
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import (
     CLUSTER_PHASES,
@@ -33,6 +34,7 @@ class WarpClocks:
     the first. `released` is what arrivals at each phase handed on, of shape (blocks or 1, warps); `fences` is
     what each warp could rely on at its last fence, of either reach. Arrays are replaced and never changed.
 
+    Where lanes met without the rest of a warp, `lanes` is what lane j did, for lane i: (blocks, warps, i, j).
     Where blocks order what they do through global memory, `held` are the sets of releases (see `releases`)
     that each warp has acquired, of shape (blocks, warps), and `handed` what arrivals handed on of these.
     """
@@ -42,6 +44,7 @@ class WarpClocks:
         self.known: Times = np.zeros((1, warps, warps), dtype=np.int64)
         self.released: dict[Phase, Times] = {}
         self.fences: dict[Phase, Times] = {}
+        self.lanes: Times | None = None
         self.held: NDArray[Any] | None = None
         self.handed: dict[Phase, NDArray[Any]] = {}
 
@@ -77,6 +80,30 @@ class WarpClocks:
         """The threads of each of some warps, which are true in shape (blocks or 1, warps), meet."""
         own = np.eye(self.known.shape[1], dtype=np.bool_)
         self.known = np.where(warps[:, :, None] & own, now, self.known)
+
+    def sync_lanes(self, lanes: Bools, meets: LaneBits, chosen: Bools, now: int) -> None:
+        """Lanes of the chosen warps meet those that their bits name."""
+        before = np.zeros((*lanes.shape, WARP), dtype=np.int64) if self.lanes is None else self.lanes
+        view = before[chosen]
+        own = np.arange(WARP)
+        view[:, own, own] = now
+        together = in_bits(meets[chosen][..., None]) & lanes[chosen][:, :, None]
+        known = view * ~np.eye(WARP, dtype=np.bool_)
+        for lane in range(WARP):
+            np.maximum(known, np.where(together[:, :, lane, None], view[:, lane, None, :], 0), out=known)
+        self.lanes = before.copy()
+        self.lanes[chosen] = known
+
+    def limits(self, block: int, lanes: Bools, now: int) -> Times:
+        """Return until when all threads of a block are ordered before what `lanes` do now: (warps, 32)."""
+        warps = np.flatnonzero(lanes.any(axis=1))
+        limits = np.repeat(self.known[block % len(self.known), warps].max(axis=0)[:, None], WARP, axis=1)
+        if self.lanes is not None:
+            for warp in warps.tolist():
+                told = self.lanes[block, warp, lanes[warp]].max(axis=0)
+                limits[warp] = np.maximum(limits[warp], told)
+        limits[lanes] = now
+        return limits
 
     def meet(self, warps: Bools | None, now: int) -> None:
         """Whole blocks meet: each of their warps, which are true in `warps`, knows what any of them knows."""

@@ -168,11 +168,18 @@ class Shadow(Observer):
 
     def _signal(self, one: MemoryOperation, *, reads: bool, writes: bool) -> None:
         """Threads use variables by strong operations, and may so release and acquire."""
-        one.moment = one.order.signal(
+        order = one.order
+        if order.knowledge is not None:
+            order.timeline.advance()
+        one.moment = order.timeline.moment(one.line)
+        if order.knowledge is None:
+            return
+        order.timeline.advance()
+        order.knowledge.signal(
             self.variables,
             one.place * one.size,
-            one.who,
-            one.line,
+            one.who - order.first * order.block_threads,
+            one.moment,
             reads=reads,
             writes=writes,
             near=one.near,
