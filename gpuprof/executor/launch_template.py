@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import (
     FaultKind,
-    KernelFault,
     LaunchRefused,
-    SharedByte,
     UnsupportedInstruction,
 )
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
@@ -27,7 +25,7 @@ from gpuprof.executor.memory.global_accesses import Cache, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.windows import RANK_SHIFT
-from gpuprof.executor.observers.global_races import GlobalRace, GlobalRaces, SharedOrder
+from gpuprof.executor.observers.global_races import GlobalRaces, SharedOrder
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.phased_races import PhasedInterval
 from gpuprof.executor.observers.races import Interval, RaceDetector
@@ -212,7 +210,7 @@ class LaunchTemplate:
             if kind not in passed_on and not batch.passes_on(kind):
                 batch.fault(kind, *found)
 
-        interval: Callable[..., Interval] = Interval
+        interval: Callable[..., Interval] = partial(Interval, names=batch.names)
         if means.phased or means.partial or layout.several:
             interval = partial(PhasedInterval, names=batch.names, strict=not means.fences)
         detector = RaceDetector(batch.shared, program.own.granule, report, interval, layout, batch.fault)
@@ -233,31 +231,12 @@ class LaunchTemplate:
         for buffer in self.memory.buffers:
             buffer.begin_launch()
 
-        def report(race: GlobalRace) -> NoReturn:
-            thread, block = self.named(sample, race.thread)
-            other, other_block = self.named(sample, race.other)
-            who = f"thread {other} of block {other_block}"
-            if race.thread == race.other:
-                who = f"another thread of block {other_block}"
-            raise KernelFault(
-                FaultKind.SHARED_RACE if race.shared else FaultKind.GLOBAL_RACE,
-                race.detail.format(who, race.other_line),
-                kernel=self.program.kernel,
-                source_line=race.line,
-                block=block,
-                thread=thread,
-                address=race.address,
-                other_block=other_block,
-                shared=SharedByte(race.address, met_line=race.other_line, apart=other_block != block)
-                if race.shared
-                else None,
-            )
-
         means = self.program.means
         return GlobalRaces(
             buffers,
+            self.program.kernel,
+            partial(self.named, sample),
             releases=means.fences,
-            report=report,
             meetings=meetings,
             by_warps=means.partial or means.phased,
             idle=means.idle,

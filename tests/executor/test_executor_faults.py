@@ -219,13 +219,13 @@ def test_storing_what_is_there_to_what_is_read_only_is_no_fault(kind):
 @pytest.mark.parametrize(
     ("warps", "index", "sync", "reader", "writer"),
     [
-        (1, "0", "", 1, "thread number 0"),
-        (1, "5", "", 0, "thread number 5"),
-        (2, "0", "", 1, "thread number 0"),
-        (2, "0", "__syncwarp();", 32, "thread number 0"),
-        (2, "threadIdx.x % 32", "", 32, "thread number 0"),
-        (2, "threadIdx.x % 32", "__syncwarp();", 32, "thread number 0"),
-        (2, "40", "", 0, "thread number 40"),
+        (1, "0", "", 1, "thread (0, 0, 0)"),
+        (1, "5", "", 0, "thread (5, 0, 0)"),
+        (2, "0", "", 1, "thread (0, 0, 0)"),
+        (2, "0", "__syncwarp();", 32, "thread (0, 0, 0)"),
+        (2, "threadIdx.x % 32", "", 32, "thread (0, 0, 0)"),
+        (2, "threadIdx.x % 32", "__syncwarp();", 32, "thread (0, 0, 0)"),
+        (2, "40", "", 0, "thread (40, 0, 0)"),
     ],
 )
 @pytest.mark.parametrize("waits", [False, True], ids=["barriers", "mbarriers"])

@@ -7,16 +7,18 @@ and touch the same bytes, a barrier of their block or `__syncwarp` of their warp
 the same.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 from each import each
 
+from gpuprof.executor import KernelFault
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.meetings import ballot
 from gpuprof.executor.memory.global_accesses import Manner, MemoryOperation
 from gpuprof.executor.memory.global_memory import GlobalMemory, moved_dtype
-from gpuprof.executor.observers.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.observers.global_races import GlobalRaces
 
 BYTES = 64
 BLOCKS, WARPS = 2, 2
@@ -48,15 +50,18 @@ class History:
         self.rng = np.random.default_rng(seed)
         memory = GlobalMemory()
         self.buffer = memory.allocate(np.zeros(BYTES // 4, np.uint32), "x")
-        self.found: list[GlobalRace] = []
-        self.races = GlobalRaces([self.buffer], releases=bool(seed % 2), report=self.found.append)
+        self.found: list[KernelFault] = []
+        self.races = GlobalRaces(
+            [self.buffer], "k", lambda thread: ((thread, 0, 0), (0, 0, 0)), releases=bool(seed % 2)
+        )
+        self.races.report = self.found.append
         self.shadow = self.races.shadows[self.buffer.address]
         self.past: list[Access] = []
         #: When each block, and each warp, synchronised last.
         self.barriers: dict[int, int] = {}
         self.syncs: dict[int, int] = {}
 
-    def play(self) -> tuple[set[tuple[int, int]], list[GlobalRace]]:
+    def play(self) -> tuple[set[tuple[int, int]], list[KernelFault]]:
         """The pairs of times and accesses that race by the rule, and what the detector found."""
         racing: set[tuple[int, int]] = set()
         for batch in range(2):
@@ -166,4 +171,5 @@ def test_detector_finds_what_the_rule_finds(seed):
     racing, found = History(seed).play()
     assert bool(racing) == bool(found)
     if found:
-        assert (found[0].line, found[0].other_line) in racing
+        (other_line,) = re.findall(r"in line (\d+)", found[0].detail)
+        assert (found[0].source_line, int(other_line)) in racing

@@ -147,7 +147,7 @@ PAIRS = [
         "the thread that overwrites is ordered with the one that waited",
         f"{WRITE} {FENCE} {BARRIER} {SEND} {BARRIER} tile[t].x = 0; // again",
         (f"{BARRIER} tile[t].x = 0;", "tile[t].x = 0;"),
-        *(RACE, AGAIN, 1, 16, "which thread number 0 read"),
+        *(RACE, AGAIN, 1, 16, "which thread (0, 0, 0) read"),
     ),
     Pair(
         "nobody ends while a copy reads",

@@ -8,6 +8,7 @@ atomic, or the second writes what it finds there. `__syncwarp` orders the thread
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -124,7 +125,11 @@ class History:
             self.found.append((line, kind))
 
         self.detector = RaceDetector(
-            *(SharedMemory(self.blocks, SHARED_BYTES), 4, report, Interval), ClusterLayout(warps=self.warps)
+            SharedMemory(self.blocks, SHARED_BYTES),
+            4,
+            report,
+            partial(Interval, names=lambda position: (position, (0, 0, 0))),
+            ClusterLayout(warps=self.warps),
         )
 
     def play(self) -> tuple[tuple[int, FaultKind] | None, ...]:

@@ -48,7 +48,7 @@ SECOND = FIRST + 1
             "tile[t] = x[n - 1 - at];\ny[at] = tile[t ^ 32] * other[0];",
             (
                 f"line {FIRST + 1}: ",
-                ", which thread number 32 wrote since the last barrier: byte 128 of `tile`",
+                ", which thread (32, 0, 0) wrote since the last barrier: byte 128 of `tile`",
                 f"`tile`, written in line {FIRST}, and a barrier is missing between lines {FIRST} and"
                 f" {SECOND}",
             ),

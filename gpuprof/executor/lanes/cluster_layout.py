@@ -92,20 +92,6 @@ class ClusterLayout:
         """Return whose a byte of the cluster's shared memory is."""
         return place // self.stride if self.several else 0
 
-    def thread(self, number: int) -> str:
-        """Return what a message calls a thread, by its number in the cluster."""
-        if not self.several:
-            return f"thread number {number}"
-        rank, within = divmod(number, self.warps * WARP)
-        return f"thread number {within} of rank {rank}"
-
-    def warp(self, number: int) -> str:
-        """Return what a message calls a warp, by its number in the cluster."""
-        if not self.several:
-            return f"warp {number}"
-        rank, within = divmod(number, self.warps)
-        return f"warp {within} of rank {rank}"
-
 
 #: Where nobody says otherwise: a block by itself.
 LONE_BLOCK = ClusterLayout()

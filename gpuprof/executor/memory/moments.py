@@ -7,7 +7,7 @@ something and when: (kind, thread of the launch, moment). Its kind says whether 
 for several of its warp, of its block, of its cluster, or of several of these.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ ONE, OF_WARP, OF_BLOCK, OF_CLUSTER, OF_MANY = range(5)
 
 #: Stamps, or numbers of threads in the launch.
 Numbers = NDArray[np.int64]
+Stamp = TypeVar("Stamp", int, Numbers)
 
 
 def with_kind(stamps: Numbers, kind: NDArray[Any] | int) -> Numbers:
@@ -34,12 +35,12 @@ def kind_of(stamps: Numbers) -> Numbers:
     return stamps >> _KIND_SHIFT
 
 
-def thread_of(stamps: Numbers) -> Numbers:
+def thread_of(stamps: Stamp) -> Stamp:
     """Return the number of each stamp's thread in the launch."""
     return (stamps >> MOMENT_BITS) & _THREAD
 
 
-def moment_of(stamps: Numbers) -> Numbers:
+def moment_of(stamps: Stamp) -> Stamp:
     """Return the moment of each stamp."""
     return stamps & _MOMENT
 

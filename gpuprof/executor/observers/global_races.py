@@ -12,7 +12,7 @@ That the executor runs blocks in some order excuses nothing. Only blocks that ru
 that kernels may write.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.faults import FaultKind, KernelFault, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import Lanes
@@ -30,6 +31,7 @@ from gpuprof.executor.memory.global_accesses import (
     STRONG_READS,
     Manner,
     MemoryOperation,
+    Named,
     Observer,
 )
 from gpuprof.executor.memory.global_memory import Buffer
@@ -50,42 +52,29 @@ from gpuprof.executor.observers.open_meetings import OpenMeetings
 _OTHER_VALUE = " with another value"
 
 
-@dataclass(frozen=True)
-class GlobalRace:
-    """Two threads that meet, by their numbers in the launch; the same number where the other is not known.
-
-    `line`, `thread` and `address` are of the access that came second here; `detail` says what it does, where.
-    The other thread is still to be named there, at {0}, and its line, at {1}.
-    """
-
-    line: int
-    thread: int
-    address: int
-    detail: str
-    other_line: int
-    other: int
-    shared: bool = False
-
-
 class GlobalRaces:
-    """Judges the global memory accesses of one launch: a shadow of each buffer observes them."""
+    """Judges the global memory accesses of one launch of a kernel: a shadow of each buffer observes them.
+
+    `named` tells threadIdx and blockIdx of a thread, by its number in the launch.
+    """
 
     def __init__(
         self,
         buffers: list[Buffer],
+        kernel: str,
+        named: Named,
         *,
         releases: bool,
-        report: Callable[[GlobalRace], None],
         meetings: OpenMeetings | None = None,
         by_warps: bool = False,
         idle: Mapping[int, frozenset[int]] = MappingProxyType({}),
     ) -> None:
         self._by_warps = by_warps
-        self.idle = IdleReads(idle, report)
+        self.idle = IdleReads(idle, self.report)
         self.timeline = Timeline()
         self.meetings = meetings or OpenMeetings()
         self.releases = Releases() if releases else None
-        self.report = report
+        self.kernel, self.named = kernel, named
         #: By the address of the buffer.
         self.shadows = {buffer.address: Shadow(buffer, self) for buffer in buffers}
 
@@ -93,6 +82,10 @@ class GlobalRaces:
         """Return the order of the threads of a batch that begins with block number `first` of the launch."""
         about = first, blocks, warps, self.releases, layout
         return ThreadOrder(self.timeline, *about, by_warps=self._by_warps)
+
+    def report(self, race: KernelFault) -> None:
+        """Tell of a race: it ends the launch."""
+        raise race
 
     def finish(self) -> None:
         """The launch is over."""
@@ -244,11 +237,9 @@ class Shadow(Observer):
             return
         rows, stamps = idle.among_all(one.order, granules, owners, np.arange(len(granules)))
         lines = one.order.timeline.lines
-        for row, stamp in zip(rows.tolist(), stamps, strict=True):
-            met = np.array([stamp])
-            line, thread = lines[int(moment_of(met)[0])], int(thread_of(met)[0])
-            race = self._race(one, granules[row], owners[row], int(stamp), other=Manner.READ)
-            self.races.idle.found(line, thread, race)
+        for row, stamp in zip(rows.tolist(), stamps.tolist(), strict=True):
+            race = self._race(one, granules[row], owners[row], stamp, other=Manner.READ)
+            self.races.idle.found(lines[moment_of(stamp)], thread_of(stamp), race)
 
     def _judge_collisions(
         self, one: MemoryOperation, granules: Numbers, owners: Numbers, parts: NDArray[np.uint8]
@@ -359,20 +350,25 @@ class Shadow(Observer):
         text: str = "",
         other: Manner = Manner.WRITE,
         sizes: tuple[int, int] = (0, 0),
-    ) -> GlobalRace:
-        element, address = self.buffer.place(int(granule) * self._granule)
-        met = np.array([stamp], dtype=np.int64)
-        lines = one.order.timeline.lines
+    ) -> KernelFault:
+        where, address = self.buffer.place(int(granule) * self._granule)
+        lines, earlier = one.order.timeline.lines, thread_of(stamp)
+        (thread, block), (other_thread, other_block) = map(self.races.named, (int(who), earlier))
+        met = f"thread {other_thread}" if earlier != who else "another thread"
+        line = lines[moment_of(stamp)]
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
-        detail = f"{one.manner.value} {element}{ours}, which {{0}} {other.value}{theirs} in line {{1}}"
-        return GlobalRace(
-            line=lines[one.moment],
-            thread=int(who),
+        detail = f"{one.manner.value} {where}{ours}, which {met} of block {other_block} {other.value}{theirs}"
+        shared = self.buffer.address == 0
+        return KernelFault(
+            FaultKind.SHARED_RACE if shared else FaultKind.GLOBAL_RACE,
+            f"{detail} in line {line}{text}, and nothing orders them",
+            kernel=self.races.kernel,
+            source_line=lines[one.moment],
+            block=block,
+            thread=thread,
             address=address,
-            shared=self.buffer.address == 0,
-            detail=f"{detail}{text}, and nothing orders them",
-            other_line=lines[int(moment_of(met)[0])],
-            other=int(thread_of(met)[0]),
+            other_block=other_block,
+            shared=SharedByte(address, met_line=line, apart=other_block != block) if shared else None,
         )
 
     def _elements(self) -> int:
@@ -440,7 +436,7 @@ class SharedOrder(Shadow):
         hit = next((hit for hit in hits if hit is not None), None)
         if hit is None:
             return None
-        reader, stamp = int(owners[hit[0]]), np.array([hit[1]], dtype=np.int64)
-        if int(thread_of(stamp)[0]) // WARP != reader // WARP:
+        reader, stamp = int(owners[hit[0]]), hit[1]
+        if thread_of(stamp) // WARP != reader // WARP:
             return None
-        return reader, one.order.timeline.lines[int(moment_of(stamp)[0])]
+        return reader, one.order.timeline.lines[moment_of(stamp)]

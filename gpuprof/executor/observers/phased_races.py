@@ -14,7 +14,6 @@ The shared memory of a block is given to others when its last thread ends. What 
 touch must be settled for it by then, and what the copy engine brings or takes must have been waited for.
 """
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,9 +47,8 @@ _UNSEEN = "where a bulk copy arrived that it did not wait for, started by line "
 class PhasedInterval(Interval):
     """Shared memory between two barriers, where other things order accesses too.
 
-    `names` says threadIdx and blockIdx of a (block, warp, lane). If it is `strict`, blocks must not end while
-    others may still touch their memory. Where threads order what they do by fences and flags, only what is
-    touched when its block has ended is wrong.
+    If it is `strict`, blocks must not end while others may still touch their memory. Where threads order what
+    they do by fences and flags, only what is touched when its block has ended is wrong.
     """
 
     HEARS_SIGNALS = True
@@ -78,14 +76,9 @@ class PhasedInterval(Interval):
     landed: NDArray[np.int64]
     fenced: NDArray[np.int32]
 
-    def __init__(
-        self,
-        *about: Any,
-        names: Callable[[tuple[int, int, int]], tuple[Any, Any]],
-        strict: bool,
-    ) -> None:
-        super().__init__(*about)
-        self._names, self._strict = names, strict
+    def __init__(self, *about: Any, strict: bool, **more: Any) -> None:
+        super().__init__(*about, **more)
+        self._strict = strict
         self._ended: Bools = np.zeros((1, self.layout.blocks), dtype=np.bool_)
 
     def _begin(self) -> None:
@@ -368,7 +361,7 @@ class PhasedInterval(Interval):
                 self._blame((row, warp, lane), rank, line)
 
     def _blame(self, position: tuple[int, int, int], rank: int, line: int) -> None:
-        _, block = self._names((position[0], rank * self.layout.warps, 0))
+        _, block = self.names((position[0], rank * self.layout.warps, 0))
         text = (
             f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"
         )

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, SharedByte
+from gpuprof.executor.faults import FaultKind, Index, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import LaneBits
@@ -54,6 +54,8 @@ _DID = {"writer": "written", "reader": "read", "updater": "changed"}
 #: Bytes of states that are kept.
 _KEPT_BYTES = 128 << 20
 
+#: Tells threadIdx and blockIdx of a (block, warp, lane).
+Names = Callable[[tuple[int, int, int]], tuple[Index, Index]]
 #: Takes something wrong: what happened, the line, the position (block, warp, lane), and the byte, if one is.
 Report = Callable[[FaultKind, str, int, tuple[int, int, int], SharedByte | None], None]
 
@@ -213,10 +215,13 @@ class Interval:
     reader: NDArray[np.int32]
     updater: NDArray[np.int32]
 
-    def __init__(self, granules: int, granule: int, report: Report, layout: ClusterLayout) -> None:
+    def __init__(
+        self, granules: int, granule: int, report: Report, layout: ClusterLayout, names: Names
+    ) -> None:
         self.report = report
         self.granule = granule
         self.layout = layout
+        self.names = names
         for name, dtype in (self.LASTING | self.PASSING).items():
             setattr(self, name, np.zeros((1, granules), dtype))
         self.values_matter = False
@@ -471,12 +476,10 @@ class Interval:
             position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
         who = "several threads"
         if len(others) == 1:
-            layout = self.layout
-            who = (
-                layout.thread(warp * WARP + lane - 1)
-                if lane < SEVERAL
-                else f"a thread of {layout.warp(warp)}"
-            )
+            thread, block = self.names((position[0], warp, min(lane, WARP) - 1))
+            of_block = f" of block {block}" * self.layout.several
+            one = f"thread {thread}" if lane < SEVERAL else f"a thread of warp {warp % self.layout.warps}"
+            who = one + of_block
         where, byte = self.layout.byte(address)
         apart = warp // self.layout.warps != position[1] // self.layout.warps
         place = SharedByte(byte, self.layout.rank(address), line, _DID[name], apart=apart)
