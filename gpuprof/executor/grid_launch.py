@@ -20,7 +20,6 @@ from gpuprof.executor.launch_template import Argument, LaunchTemplate, check_sha
 from gpuprof.executor.memory.global_accesses import Cache, Observer
 from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.heap import leak, pieces_of
-from gpuprof.executor.observers.global_races import SharedOrder
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.stale_reads import StaleReads
 from gpuprof.executor.observers.store_trace import StoredBytes, StoreTrace, ValuelessBytes
@@ -181,12 +180,7 @@ def launch(
     if slice_steps is not None:
         sliced, instruction_budget = SliceRun(slice_steps), _NO_BUDGET
         observers = [*observers, trace := StoreTrace(memory.writable)]
-    # What is signalled through global memory may order accesses to shared memory, too.
-    means = program.means
-    in_order = means.in_shared or (means.fences and not means.phased)
-    run = _Run(
-        template, sample, instruction_budget, observers, sliced=sliced, order=order, order_shared=in_order
-    )
+    run = _Run(template, sample, instruction_budget, observers, sliced=sliced, order=order)
     if order is not None:
         run.interleaved(order)
     else:
@@ -226,7 +220,6 @@ class _Running:
     scheduler: Scheduler
     blocks: BlockList
     stored: StoredBytes | None
-    shared_order: SharedOrder | None
 
 
 class _Run:
@@ -245,11 +238,9 @@ class _Run:
         *,
         sliced: SliceRun | None = None,
         order: Order | None = None,
-        order_shared: bool = False,
     ) -> None:
         self.template = template
         self.sliced = sliced
-        self.order_shared = order_shared
         self.sample = sample
         self.budget = budget
         self.totals = Totals(template.program, sample, template.merged_atomics)
@@ -327,20 +318,18 @@ class _Run:
         batch.printed = self.printed
         stored = StoredBytes() if self.sample.count < self.sample.total else None
         observers = [*self._observers, *([stored] if stored else [])]
-        shared_order = None
         if self.sliced is not None:
             batch.control_slice = self.sliced
             valueless = ValuelessBytes(program.deciding or ())
             stale = StaleReads(Cache.READ_ONLY, batch.fault)
             batch.events.observe([*observers, valueless, stale], template.memory.buffers)
         else:
-            shared_order = template.watch(
+            template.watch(
                 *(batch, first, self._races, observers),
-                order_shared=self.order_shared,
                 reads_poison=self._order is not None,
             )
         warps = WarpTurns(batch, self._order.number, parts) if self._order is not None else None
-        return _Running(Scheduler(program, batch, self.budget, warps), running, stored, shared_order)
+        return _Running(Scheduler(program, batch, self.budget, warps), running, stored)
 
     def _go_round(self, help_from: Help) -> bool:
         """Let every batch go on that has not ended; return whether any got further."""
@@ -367,20 +356,9 @@ class _Run:
             every = Stored(float(per_block.sum()), float(per_block @ blocks.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
         found = batch.shadow.remark if batch.shadow is not None else ""
-        self.remark = self.remark or found or self._remark_on_luck(running.shared_order)
+        self.remark = self.remark or found or self.meetings.luck
         self.remote |= {self.template.program.sites[site].family for site in batch.tally.remote}
         batch.close()
-
-    def _remark_on_luck(self, order: SharedOrder | None) -> str:
-        """Say where lanes of a warp find what the card's order of them decides; empty where they do not."""
-        lucky = order and order.lucky
-        if not lucky:
-            return ""
-        thread, block = self.template.named(self.sample, lucky.thread)
-        return (
-            f"undefined: line {lucky.line} reads as volatile what another lane of its warp stores in line"
-            f" {lucky.store_line} (thread {thread} of block {block}), and no __syncwarp orders the two"
-        )
 
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:

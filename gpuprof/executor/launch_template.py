@@ -25,7 +25,7 @@ from gpuprof.executor.memory.global_accesses import Cache, Observer
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.windows import RANK_SHIFT
-from gpuprof.executor.observers.global_races import GlobalRaces, SharedOrder
+from gpuprof.executor.observers.global_races import GlobalRaces, Shadow
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 from gpuprof.executor.observers.phased_races import PhasedInterval
 from gpuprof.executor.observers.races import Interval, RaceDetector
@@ -190,21 +190,19 @@ class LaunchTemplate:
         races: GlobalRaces,
         observers: Sequence[Observer],
         *,
-        order_shared: bool,
         reads_poison: bool,
-    ) -> SharedOrder | None:
+    ) -> None:
         """Let a batch, whose first block is number `first` of the launch, tell those that watch it.
 
-        Its races are looked for. If `order_shared`, accesses to shared memory are judged one by one, too:
-        what does that is returned. To read what nobody has written is no fault by itself if that
-        `reads_poison`.
+        Its races are looked for. To read what nobody wrote is no fault by itself if that `reads_poison`.
         """
         layout, program, events = self.layout, self.program, batch.events
-        means, shared = program.means, None
-        if order_shared:
-            shared = SharedOrder(SharedBlocks(batch.shared, layout), races, means.polled)
+        means = program.means
+        # What is signalled through global memory may order accesses to shared memory, too.
+        in_order = means.in_shared or (means.fences and not means.phased)
+        shared = [Shadow(SharedBlocks(batch.shared, layout), races)] if in_order else []
         passed_on = {FaultKind.UNINITIALISED_SHARED} if reads_poison else set()
-        passed_on |= {FaultKind.SHARED_RACE} if order_shared else set()
+        passed_on |= {FaultKind.SHARED_RACE} if in_order else set()
 
         def report(kind: FaultKind, *found: Any) -> None:
             if kind not in passed_on and not batch.passes_on(kind):
@@ -220,9 +218,8 @@ class LaunchTemplate:
         events.listeners[:0] = [events.order, detector]
         # Of a load that races and is stale too, the race is told; a texture's cache is always to blame.
         textures, loads = (StaleReads(cache, batch.fault) for cache in (Cache.TEXTURE, Cache.READ_ONLY))
-        watching = [textures, *races.shadows.values(), loads, *([shared] if shared else []), *observers]
+        watching = [textures, *races.shadows.values(), loads, *shared, *observers]
         events.observe(watching, self.memory.buffers)
-        return shared
 
     def races(self, sample: Sample, meetings: OpenMeetings) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""

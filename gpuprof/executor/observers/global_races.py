@@ -12,8 +12,7 @@ That the executor runs blocks in some order excuses nothing. Only blocks that ru
 that kernels may write.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, KernelFault, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import WARP, Bools
+from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import (
     CONFLICTS,
@@ -93,7 +92,11 @@ class GlobalRaces:
 
 
 class Shadow(Observer):
-    """Who touched what of one buffer in the present launch.
+    """Who touched what of one buffer in the present launch, or of the shared memory of one batch.
+
+    What `races` and `phased_races` know of shared memory is quick to tell and enough for most kernels:
+    barriers, of some warps too, `__syncwarp` of whole warps, mbarriers. Flags, locks, fences and `__syncwarp`
+    of some lanes order accesses too: kernels that have such means are judged here.
 
     `variables` are what was released by strong writes to this buffer, by byte.
     """
@@ -155,7 +158,7 @@ class Shadow(Observer):
             return
         self._stored = True
         self._signal(one, reads=False, writes=True)
-        if self.races.meetings.wanted and one.place.size > 1:
+        if self.races.meetings.wants() and one.place.size > 1:
             self._note_together(one)
         self._touch(one)
 
@@ -284,7 +287,8 @@ class Shadow(Observer):
         for (other, other_width), accesses in self._others.items():
             # Strong accesses of a word and of its half are in nobody's order.
             apart = 0 < width != other_width > 0 and (one.manner.writes or other.writes)
-            if not (apart or other in everywhere) and self.races.meetings.wanted:
+            in_shared = self.buffer.address == 0
+            if not (apart or other in everywhere) and self.races.meetings.wants(in_shared=in_shared):
                 self._note(one, granules, owners, other, accesses)
             if not (apart or other in everywhere or other in elsewhere):
                 continue
@@ -334,7 +338,10 @@ class Shadow(Observer):
     ) -> None:
         places = (self.buffer.place(byte)[0] for byte in start.tolist())
         does = one.manner.value, other.value
-        self.races.meetings.add(one.order.timeline, one.moment, who, stamps, places, does, reads=reads)
+        meetings, told = self.races.meetings, (one.order.timeline, one.moment, who, stamps)
+        if self.buffer.address == 0 and not one.manner.writes and other is Manner.STRONG_WRITE:
+            meetings.note_luck(*told)
+        meetings.add(*told, places, does, reads=reads)
 
     def _report(
         self, one: MemoryOperation, granule: int, who: int, stamp: int, *more: Any, **how: Any
@@ -389,54 +396,3 @@ class Shadow(Observer):
         if each == 1:
             return one.place, one.who
         return (one.place[:, None] * each + np.arange(each)).reshape(-1), np.repeat(one.who, each)
-
-
-@dataclass(frozen=True)
-class LuckyRead:
-    """A volatile or relaxed load of what another lane of its warp stores so, with nothing to order them."""
-
-    line: int
-    thread: int
-    store_line: int
-
-
-class SharedOrder(Shadow):
-    """Judges every access to the shared memory of one batch, by the same rule.
-
-    What `races` and `phased_races` know is quick to tell and enough for most kernels: barriers, of some warps
-    too, `__syncwarp` of whole warps, mbarriers. Flags, locks, fences and `__syncwarp` of some lanes order
-    accesses too: kernels that have such means are judged here.
-
-    `polled` are the lines of loads that are repeated until they find what they wait for. `lucky` is the first
-    other load that is no race, but finds what the card's order of lanes decides.
-    """
-
-    def __init__(self, blocks: SharedBlocks, races: GlobalRaces, polled: Collection[int] = ()) -> None:
-        super().__init__(blocks, races)
-        self.lucky: LuckyRead | None = None
-        self._polled = polled
-
-    def read(self, buffer: Any, one: MemoryOperation) -> None:
-        """As an observer: judge a load, perhaps of the parts of a vector."""
-        asked = one.manner in STRONG_READS and self.lucky is None and one.line not in self._polled
-        if asked and (met := self._stored_in_warp(one)) is not None:
-            self.lucky = LuckyRead(one.line, *met)
-        super().read(buffer, one)
-
-    def _stored_in_warp(self, one: MemoryOperation) -> tuple[int, int] | None:
-        """Return the first thread of a strong read for which another lane of its warp stored without order.
-
-        With it the line of that store; None where there is none.
-        """
-        stores = [each for (manner, _), each in self._others.items() if manner is Manner.STRONG_WRITE]
-        if not stores:
-            return None
-        granules, owners = self._granules(one)
-        hits = (accesses.conflict(one.order, granules, owners) for accesses in stores)
-        hit = next((hit for hit in hits if hit is not None), None)
-        if hit is None:
-            return None
-        reader, stamp = int(owners[hit[0]]), hit[1]
-        if thread_of(stamp) // WARP != reader // WARP:
-            return None
-        return reader, one.order.timeline.lines[moment_of(stamp)]

@@ -14,7 +14,7 @@ import numpy as np
 from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_accesses import Named
-from gpuprof.executor.memory.moments import Numbers, Timeline, moment_of, thread_of
+from gpuprof.executor.memory.moments import OF_WARP, Numbers, Timeline, kind_of, moment_of, thread_of
 
 #: Meetings that are kept, at most.
 _KEPT = 1 << 14
@@ -40,12 +40,14 @@ class AccessPair:
 class OpenMeetings:
     """Those of the launches of one case.
 
-    `any` leaves out those that wait and are waited for, and atomic operations among themselves.
+    `any` leaves out those that wait and are waited for, and atomic operations among themselves. `luck` tells
+    of the first load from shared memory, not of one that waits, that finds what the card's order of lanes
+    decides.
     """
 
     def __init__(self, *, keeps: bool = False) -> None:
         self.keeps = keeps
-        self.any = False
+        self.any, self.luck = False, ""
         self.kept: list[AccessPair] = []
         self._launches = 0
         self._named: Named = lambda thread: ((thread, 0, 0), (0, 0, 0))
@@ -59,10 +61,23 @@ class OpenMeetings:
         self._launches += 1
         self._named, self._polled = named, polled
 
-    @property
-    def wanted(self) -> bool:
-        """Whether another meeting would tell anything new."""
-        return len(self.kept) < _KEPT if self.keeps else not self.any
+    def wants(self, *, in_shared: bool = False) -> bool:
+        """Tell whether another meeting would tell anything new."""
+        new = len(self.kept) < _KEPT if self.keeps else not self.any
+        return new or (in_shared and not self.luck)
+
+    def note_luck(self, timeline: Timeline, moment: int, who: Numbers, stamps: Numbers) -> None:
+        """Note loads that find what another lane of their warp stored."""
+        line = timeline.lines[moment]
+        beside = (thread_of(stamps) // WARP == who // WARP) & (kind_of(stamps) <= OF_WARP)
+        if beside.any() and line not in self._polled and not self.luck:
+            first = int(beside.argmax())
+            thread, block = self._named(int(who[first]))
+            stored = timeline.lines[int(moment_of(stamps)[first])]
+            self.luck = (
+                f"undefined: line {line} reads as volatile what another lane of its warp stores in line"
+            )
+            self.luck += f" {stored} (thread {thread} of block {block}), and no __syncwarp orders the two"
 
     def add(
         self,
@@ -88,7 +103,7 @@ class OpenMeetings:
         for thread, other, when, place, counts in zip(
             who.tolist(), earlier.tolist(), then.tolist(), places, apart.tolist(), strict=True
         ):
-            if counts and self.wanted:
+            if counts and self.wants():
                 line, names = timeline.lines[when], self._named(other)
                 other_one = f"thread {names[0]} of block {names[1]} {does[1]} it in line {line}"
                 detail = f"{does[0]} {place} after {other_one}, and nothing orders the two"
