@@ -5,7 +5,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gpuprof.cuda_source.brackets import without_parentheses, without_template_lists
@@ -23,6 +23,8 @@ _WITH_PARENTHESES = re.compile(
 _TYPE = re.compile(r"\s*(?:typedef|using|class|struct|union|enum)\b")
 _OPERATOR = re.compile(r"\boperator\s*(?:\(\s*\)|[^\s\w(]+)")
 _CONTINUES = re.compile(r"\s*[,{]")
+#: What may stand in front of a type's member.
+_ACCESS = re.compile(r"(?:\s*(?:public|private|protected)\s*:(?!:))*")
 #: Namespaces within each other that anybody writes.
 _DEEPEST = 64
 _CLOSING = {")": "(", "]": "[", "}": "{"}
@@ -69,6 +71,16 @@ def declarations(source: str) -> tuple[Declaration, ...] | None:
             text = code if branch is None else one_branch(code, branch)
             return tuple(_cut(without_directives(text)))
     return None
+
+
+def members(declared: Declaration) -> Iterator[Declaration]:
+    """What the body of a type declares, without the words that say who may use it."""
+    body = len(declared.head) + 1
+    with suppress(_Unbalanced):
+        for one in _cut(declared.code[body : declared.code.rfind("}")]):
+            skipped = len(_ACCESS.match(one.head)[0])  # type: ignore[index]
+            begin, end = (declared.begin + body + place for place in (one.begin + skipped, one.end))
+            yield replace(one, begin=begin, end=end, head=one.head[skipped:], code=one.code[skipped:])
 
 
 class _Unbalanced(Exception):

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpuprof.cuda_source.brackets import end_of
-from gpuprof.cuda_source.declarations import Declaration, declarations
-from gpuprof.cuda_source.functions import annotations
+from gpuprof.cuda_source.declarations import Declaration, declarations, members
+from gpuprof.cuda_source.functions import annotations, kernel_functions
 from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
@@ -121,11 +121,20 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
         The files without it. One whose brackets do not match is left as it is, and taken to be unmarked.
     """
     code = "\n".join(map(masked, texts.values()))
-    device = re.compile(rf"\b(?:{'|'.join(map(re.escape, annotations(code, _DEVICE_WORDS)))})\b")
+    device = _device_marks(code)
     host = _host_words(code)
     made = _host_macros(code, device, host)
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
-    pending = {name: list(_candidates(text, device, made, left_out[name])) for name, text in texts.items()}
+    # Of a type in which kernels use others, the compiler says which members are for the host.
+    used_in = {name for text in texts.values() for name in _qualifiers(text, device)}
+    pending = {
+        name: [
+            one
+            for one in _candidates(text, device, made, left_out[name])
+            if one.is_function or not used_in.intersection(_use_of(one))
+        ]
+        for name, text in texts.items()
+    }
     computed = _computed(one for candidates in pending.values() for one in candidates)
     known: dict[str, str] = {}
     of_std = [_OF_STD] if _USES_STD.search(code) else []
@@ -158,6 +167,63 @@ def _unmarked(match: "re.Match[str]") -> str:
     return match[1] + blank(match[2])
 
 
+def _device_marks(code: str) -> "re.Pattern[str]":
+    """Finds what marks a declaration for the device in code."""
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, annotations(code, _DEVICE_WORDS)))})\b")
+
+
+def without_lines(
+    texts: Mapping[str, str], lines: Iterable[tuple[str, int]]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """Files without what some lines of them declare, where nothing marks that for the device; and its names.
+
+    Of a type a member goes before the whole, since kernels may use the rest of it. What it holds goes only
+    where no kernel takes such a type: else its layout would be another one than the host's.
+    """
+    device = _device_marks("\n".join(map(masked, texts.values())))
+    taken = _taken_by_kernels(texts.values())
+    left_out: dict[str, dict[int, Declaration]] = {}
+    for file, line in lines:
+        begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
+        begin += len(texts[file][begin:]) - len(texts[file][begin:].lstrip())
+        one = _unmarked_at(declarations(texts[file]) or (), begin, device, taken)
+        if one is not None:
+            left_out.setdefault(file, {})[one.begin] = one
+    names = frozenset(name for found in left_out.values() for one in found.values() for name in _use_of(one))
+    return {file: _without(texts[file], [*found.values()]) for file, found in left_out.items()}, names
+
+
+def _taken_by_kernels(texts: Iterable[str]) -> set[str]:
+    """Words of what kernels take, and of the types among these."""
+    parameters = (" ".join(one.parameters) for text in texts for one in kernel_functions(text))
+    taken = {*re.findall(r"\w+\b(?!\s*::)", " ".join(parameters))}
+    types = [one for text in texts for one in declarations(text) or () if _MARKED_TYPE.search(one.head)]
+    size = 0
+    while len(taken) > size:
+        size = len(taken)
+        for one in types:
+            if taken.intersection(_use_of(one)):
+                taken.update(re.findall(r"\w+", one.code))
+    return taken
+
+
+def _unmarked_at(
+    cut: Iterable[Declaration], position: int, device: "re.Pattern[str]", taken: set[str]
+) -> Declaration | None:
+    """The smallest declaration around a position that may be left out."""
+    one = next((one for one in cut if one.begin <= position < one.end), None)
+    if one is None:
+        return None
+    if not one.is_function and _MARKED_TYPE.search(one.head):
+        inner = _unmarked_at(members(one), position, device, taken)
+        held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))
+        if inner is not None and not (held and taken.intersection(_use_of(one))):
+            return inner
+    marked = one.head if one.is_function else one.code
+    stays = not one.code.strip(" \n\t;") or "static_assert" in one.head or device.search(marked)
+    return None if stays else one
+
+
 def _candidates(
     text: str, device: "re.Pattern[str]", made: frozenset[str], left_out: list[Declaration]
 ) -> Iterator[Declaration]:
@@ -176,6 +242,13 @@ def _candidates(
         marked = declaration.head if declaration.is_function else declaration.code
         if declaration.code.strip(" \n\t;") and not device.search(marked):
             yield declaration
+
+
+def _qualifiers(text: str, device: "re.Pattern[str]") -> Iterator[str]:
+    """Names in which device code looks for others."""
+    for one in declarations(text) or ():
+        if device.search(one.code):
+            yield from re.findall(r"(\w+)\s*::", one.code)
 
 
 def _calls(head: str, made: frozenset[str]) -> Iterator[tuple[int, int]]:
@@ -288,6 +361,8 @@ def _without(text: str, left_out: list[Declaration]) -> str:
     directives = [match.span() for match in DIRECTIVE.finditer(code)]
     parts, position = [], 0
     for declaration in sorted(left_out, key=lambda one: one.begin):
+        if declaration.begin < position:
+            continue  # a member of what is blank already
         parts.append(text[position : declaration.begin])
         position = declaration.begin
         first = bisect_left(directives, (position, 0))

@@ -20,7 +20,7 @@ _UNLESS = re.compile(r"(?:^[ \t]*#[ \t]*ifndef[ \t]+|!\s*defined\s*\(?\s*)(\w+)"
 
 @lru_cache(maxsize=16)
 def own_names(source: str) -> frozenset[str]:
-    """Names that a source gives a meaning of its own: its templates' parameters, types, and macros.
+    """Names that a source gives a meaning of its own: its templates' parameters, types, integers and macros.
 
     Such a name is not made a macro: `template <int BM>` could not be read, and `#define real float` wins.
     """
@@ -28,7 +28,8 @@ def own_names(source: str) -> frozenset[str]:
     types = re.findall(r"\busing\s+(\w+)\s*=", code)
     types += re.findall(r"\btypedef\b[^;{}()]{0,200}?\b(\w+)\s*;", code)
     defined, defaults = _macros(source)
-    return frozenset((*types, *(defined.keys() - defaults))) | template_names(source)
+    given = {*defined, *_declared(source)} - defaults
+    return frozenset((*types, *given)) | template_names(source)
 
 
 @lru_cache(maxsize=16)

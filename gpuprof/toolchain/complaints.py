@@ -31,6 +31,8 @@ _CONFINED = (
 )
 #: How to define a macro.
 _DEFINE = "by define in the header, or -D NAME[=VALUE]."
+#: Functions of a warp before they were told which lanes take part.
+_WITHOUT_MASK = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all")
 _MOST_LISTED = 8
 _MOST_ABSENT = 3
 #: What a diagnostic begins with; the line that it is about stands indented below.
@@ -138,6 +140,8 @@ def _fix_of(program: NvrtcProgram, first: str) -> str:
         return f"For the device, std:: is part of CUDA's headers, which were not found. {HEADERS_FIX}"
     if match := _UNDEFINED.search(first):
         return _about_name(program, match["name"])
+    if "device-side kernel launch" in first:
+        return "Kernels that launch others cannot be run: keep it between #ifndef __CUDACC_RTC__ and #endif."
     if "host function" in first or "__host__ function" in first:
         return "Mark it __device__, or keep host code between #ifndef __CUDACC_RTC__ and #endif."
     return ""
@@ -166,6 +170,8 @@ def _lacks_cuda_headers(program: NvrtcProgram) -> bool:
 def _about_name(program: NvrtcProgram, name: str) -> str:
     if name in ("half", "__half", "half2", "__half2") and "cuda_fp16.h" not in _included(program):
         return "Add #include <cuda_fp16.h>."
+    if name in _WITHOUT_MASK:
+        return f"CUDA has {name}_sync(mask, …) since version 9: 0xffffffff where all lanes take part."
     if name in program.left_out:
         return f"{name} is taken for the host's, and left out: what kernels call is marked __device__."
     declares = re.compile(

@@ -103,7 +103,7 @@ def _of_packages(cuda_major: int) -> Iterator[Path]:
     spec = find_spec("nvidia")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         folders = sorted(Path(place).glob("cu[0-9]*"), key=lambda path: path.name != f"cu{cuda_major}")
-        folders += [Path(place, name) for name in ("cuda_runtime", "cuda_cccl", "cuda_nvcc")]
+        folders += [Path(place, name) for name in ("cuda_runtime", "cuda_cccl", "cuda_nvcc", "curand")]
         for folder in folders:
             yield from (folder / "include", folder / "include" / "cccl")
 

@@ -48,8 +48,8 @@ _IN_CUDA_STD = (
     *("iterator", "limits", "optional", "ratio", "span", "tuple", "type_traits", "utility", "variant"),
 )
 
-#: Libraries for the host among CUDA's own, and what of those is for the device too.
-_OF_LIBRARIES = ("nvtx3/", "thrust/")
+#: What is for the host in other folders, and what of CUDA's libraries there is for the device too.
+_OF_LIBRARIES = ("nvtx3/", "thrust/", "sys/")
 _FOR_KERNELS = re.compile(r"thrust/(?:detail/|(?:complex|functional|pair|tuple|swap)\.h\Z)")
 #: A namespace that is used as a whole.
 _USED = re.compile(r"\busing\s+namespace\s+(?:::\s*)?(\w+(?:\s*::\s*\w+)*)\s*;")

@@ -26,6 +26,9 @@ _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads"
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
 _SPECIFIC = "sm_90"
+#: Rounds in which what an error is about is left out, and names in an error's sentence.
+_ROUNDS = 8
+_QUOTED = re.compile(r'"([^"\n]*)"')
 _WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
 
 
@@ -153,13 +156,30 @@ def compiler_options(
 def compile_entries(
     program: NvrtcProgram, file_name: str, entries: Sequence[str]
 ) -> tuple[CompiledKernel, ...]:
-    """Compile one source file.
+    """Compile one source file, without what the compiler refuses in it that is not for the device.
 
     Raises:
         CompileError: NVRTC rejected the source, or it does not define one of the kernels.
         BackendUnavailable: NVRTC is not installed.
         MemoryError: The compiler got no more.
     """
+    told: CompileError | None = None
+    known = program.left_out
+    for _ in range(_ROUNDS):
+        try:
+            return _compile(program, file_name, entries)
+        except CompileError as error:
+            less = program.without_errors(file_name, error.log)
+            if less is None:
+                # Where that is missed now it was no code of the host's, and what is wrong with it counts.
+                missed = {*re.findall(r"\w+", " ".join(_QUOTED.findall(error.what)))}
+                raise (told if told and missed & (program.left_out - known) else error) from None
+            told, program = told or error, less
+    raise told or AssertionError
+
+
+def _compile(program: NvrtcProgram, file_name: str, entries: Sequence[str]) -> tuple[CompiledKernel, ...]:
+    """Compile exactly this program."""
     nvrtc = _nvrtc()
     texts = [text.encode() for text in program.headers.values()]
     names = [_name(name) for name in program.headers]
@@ -182,7 +202,7 @@ def compile_entries(
             raise MemoryError(f"the compiler cannot get the memory that {file_name} takes")
         typed = tuple(_with_types(entry, program.source) for entry in entries)
         if typed != entries and "instance of overloaded function" in log:
-            return compile_entries(program, file_name, typed)
+            return _compile(program, file_name, typed)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise explain(program, file_name, entries, status.name, log)
         ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)

@@ -5,11 +5,11 @@
 import errno
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuprof.cuda_source.confined import confined
-from gpuprof.cuda_source.host_code import device_parts
+from gpuprof.cuda_source.host_code import device_parts, without_lines
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import masked
 from gpuprof.files import read_content
@@ -81,6 +81,8 @@ def _content(path: Path) -> bytes | None:
 DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
 #: Names a header that comes before the source's first line.
 _PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(.+)\Z")
+#: Where an error stands that did not end the compilation at once.
+_ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): error\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,20 @@ class NvrtcProgram:
     def all_options(self) -> tuple[str, ...]:
         """NVRTC's options, and those that have it look for CUDA's headers."""
         return (*self.options, *(self.cuda_headers.options if self.cuda_headers else ()))
+
+    def without_errors(self, file_name: str, log: str) -> "NvrtcProgram | None":
+        """The program without what errors are about that is not for the device; None where all of it is."""
+        places = dict.fromkeys((match["file"], int(match["line"])) for match in _ERROR.finditer(log))
+        names = {file_name: "", **{name: name for name in self.headers}}
+        texts, left_out = without_lines(
+            {"": self.source, **self.headers},
+            ((names[file], line) for file, line in places if file in names),
+        )
+        source = texts.pop("", self.source)
+        headers = {**self.headers, **texts}
+        if (source, headers) == (self.source, self.headers):
+            return None
+        return replace(self, source=source, headers=headers, left_out=self.left_out | left_out)
 
 
 def make_program(
@@ -141,15 +157,17 @@ def make_program(
     forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)
     found = find_cuda_headers(cuda_major) if foreign or forwarded else None
     folders = (*folders_of(options), *(found.directories if found else ()))
-    absent = tuple(sorted(name for name in foreign - first if _is_absent(name, folders)))
+    # Those first of which the package is known.
+    lacking = sorted(foreign - first, key=lambda name: (not package_of(name), name))
+    absent = tuple(name for name in lacking if _is_absent(name, folders))
     headers |= {name: f'#pragma once\n#warning "{name} is not found, and empty"\n' for name in absent}
     source = texts.pop("")
     return NvrtcProgram(source, {**headers, **texts}, tuple(options), found, left_out, absent)
 
 
 def _is_absent(name: str, folders: Iterable[Path]) -> bool:
-    """Whether a header stands nowhere, and is none that kernels need of NVIDIA."""
-    return not (is_for_device(name) or package_of(name) or any(is_file(one / name) for one in folders))
+    """Whether a header stands nowhere, and is none of CUDA's own."""
+    return not (is_for_device(name) or any(is_file(one / name) for one in folders))
 
 
 def _names_in(texts: Iterable[str]) -> Iterator[str]:

@@ -209,7 +209,8 @@ def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
     error = refusal(f'{unasked}#include "mine.h"\n__global__ void k(int *x) {{ *x = VALUE; }}')
     assert error.what.endswith("; of what it includes mine.h was not found.")
     assert error.fix.startswith("It is looked for beside the kernel file, and in the folders")
-    assert "nvidia-curand" in refusal(f"#include <curand_kernel.h>\n{KERNEL}").fix
+    drawn = "__global__ void k(float *x) { *x = curand_uniform(nullptr); }"
+    assert "nvidia-curand" in refusal(f"#include <a.h>\n#include <curand_kernel.h>\n{drawn}").fix
 
 
 def test_host_header_of_a_package_is_empty_unless_kernels_use_the_package():
@@ -229,10 +230,40 @@ def test_host_header_of_a_package_is_empty_unless_kernels_use_the_package():
         "__global__ void k(float *x) { *x = []__device__(float a) { return a; }(*x); }",
         "#include <cuda_runtime.h>\n__global__ void k(float *x) { cudaGridDependencySynchronize(); *x = 1; }",
         f"struct S {{ __extension__ union {{ float a; int b; }}; }};\n{KERNEL}",
+        f"#include <curand_kernel.h>\nvoid seed(curandState *states);\n{KERNEL}",
+        f"#include <json.hpp>\nusing json = nlohmann::json;\nstruct Read {{ json held; }};\n{KERNEL}",
+        f"PFNGLBINDBUFFER bind = 0;\nconst float root = sqrtf(3.0f);\nPOINT table[2];\n{KERNEL}",
+        "struct Lock { int *held;\nLock() { CHECK(cudaMalloc(&held, 4)); } ~Lock() { cudaFree(held); }\n"
+        "__device__ void lock() { while (atomicCAS(held, 0, 1)); } };\n"
+        "__global__ void k(Lock lock) { lock.lock(); }",
+        "class Engine {\nstd::string name;\npublic: enum { TILE = 4 }; struct Params { float a; };\n"
+        "void run(std::string); };\n__global__ void k(Engine::Params p, float *x) { *x = p.a; }",
+        "const int BLOCK_X = 16;\n__global__ void k(float *x) { *x = BLOCK_X - __FLT_MAX__; }",
     ],
 )
 def test_what_only_the_host_has_is_not_missed(source):
     assert compiled(source).entry
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("struct S { flot a; };\n__global__ void k(S s, float *x) { *x = s.a; }", "(1): error: identifier"),
+        (
+            "struct S { float a; float two() { retrun a; } };\n__global__ void k(S s, float *x) { *x = s.two(); }",
+            "(1): error: identifier",
+        ),
+        (
+            "struct S { Unknown a; int n; };\n__global__ void k(S s, int *x) { *x = s.n; }",
+            '(1): error: identifier "Unknown"',
+        ),
+        ("POINT p;\n__global__ void k(float *x) { *x = other; }", '(2): error: identifier "other"'),
+        ("static_assert(sizeof(int) == 8);\n" + KERNEL, "static assertion failed"),
+        ("__global__ void k(float *x) { *x = __shfl_down(1, 1); }", "__shfl_down"),
+    ],
+)
+def test_what_is_wrong_with_device_code_is_told_though_more_was_left_out(source, told):
+    assert told in refusal(source).what
 
 
 def test_one_of_an_overloaded_function_is_named_by_its_parameters():

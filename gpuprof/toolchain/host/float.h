@@ -46,3 +46,21 @@
 #ifndef DBL_MAX_EXP
 #define DBL_MAX_EXP 1024
 #endif
+#ifndef __FLT_MAX__
+#define __FLT_MAX__ FLT_MAX
+#endif
+#ifndef __FLT_MIN__
+#define __FLT_MIN__ FLT_MIN
+#endif
+#ifndef __FLT_EPSILON__
+#define __FLT_EPSILON__ FLT_EPSILON
+#endif
+#ifndef __DBL_MAX__
+#define __DBL_MAX__ DBL_MAX
+#endif
+#ifndef __DBL_MIN__
+#define __DBL_MIN__ DBL_MIN
+#endif
+#ifndef __DBL_EPSILON__
+#define __DBL_EPSILON__ DBL_EPSILON
+#endif
