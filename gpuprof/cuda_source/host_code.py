@@ -12,7 +12,7 @@ that make nothing but such declarations.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpuprof.cuda_source.brackets import end_of
@@ -173,20 +173,20 @@ def _device_marks(code: str) -> "re.Pattern[str]":
 
 
 def without_lines(
-    texts: Mapping[str, str], lines: Iterable[tuple[str, int]]
+    texts: Mapping[str, str], lines: Iterable[tuple[str, int]], wanted: Container[str]
 ) -> tuple[dict[str, str], frozenset[str]]:
     """Files without what some lines of them declare, where nothing marks that for the device; and its names.
 
-    Of a type a member goes before the whole, since kernels may use the rest of it. What it holds goes only
-    where no kernel takes such a type: else its layout would be another one than the host's.
+    So are kernels, but those that are wanted. Of a type a member goes before the whole, since kernels may use
+    the rest of it; what it holds only where no kernel takes the type, whose layout would not be the host's.
     """
-    device = _device_marks("\n".join(map(masked, texts.values())))
-    taken = _taken_by_kernels(texts.values())
+    code = "\n".join(map(masked, texts.values()))
+    found = _Removable(_device_marks(code), _taken_by_kernels(texts.values()), wanted)
     left_out: dict[str, dict[int, Declaration]] = {}
     for file, line in lines:
         begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
         begin += len(texts[file][begin:]) - len(texts[file][begin:].lstrip())
-        one = _unmarked_at(declarations(texts[file]) or (), begin, device, taken)
+        one = found.around(begin, declarations(texts[file]) or ())
         if one is not None:
             left_out.setdefault(file, {})[one.begin] = one
     names = frozenset(name for found in left_out.values() for one in found.values() for name in _use_of(one))
@@ -207,21 +207,35 @@ def _taken_by_kernels(texts: Iterable[str]) -> set[str]:
     return taken
 
 
-def _unmarked_at(
-    cut: Iterable[Declaration], position: int, device: "re.Pattern[str]", taken: set[str]
-) -> Declaration | None:
-    """The smallest declaration around a position that may be left out."""
-    one = next((one for one in cut if one.begin <= position < one.end), None)
-    if one is None:
-        return None
-    if not one.is_function and _MARKED_TYPE.search(one.head):
-        inner = _unmarked_at(members(one), position, device, taken)
-        held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))
-        if inner is not None and not (held and taken.intersection(_use_of(one))):
-            return inner
-    marked = one.head if one.is_function else one.code
-    stays = not one.code.strip(" \n\t;") or "static_assert" in one.head or device.search(marked)
-    return None if stays else one
+@dataclass(frozen=True, slots=True)
+class _Removable:
+    """Finds what may be left out.
+
+    Args:
+        device: Finds what marks a declaration for the device.
+        taken: Types that kernels take.
+        wanted: Names of the kernels that stay.
+    """
+
+    device: "re.Pattern[str]"
+    taken: set[str]
+    wanted: Container[str]
+
+    def around(self, position: int, cut: Iterable[Declaration]) -> Declaration | None:
+        """The smallest such declaration around a position."""
+        one = next((one for one in cut if one.begin <= position < one.end), None)
+        if one is None or not one.code.strip(" \n\t;") or "static_assert" in one.head:
+            return None
+        if not one.is_function and _MARKED_TYPE.search(one.head):
+            inner = self.around(position, members(one))
+            held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))
+            if inner is not None and not (held and self.taken.intersection(_use_of(one))):
+                return inner
+        if not one.is_function:
+            return None if self.device.search(one.code) else one
+        marks = set(self.device.findall(one.head))
+        other = marks == {"__global__"} and not any(name in self.wanted for name in _use_of(one))
+        return one if other or not marks else None
 
 
 def _candidates(

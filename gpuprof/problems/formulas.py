@@ -66,7 +66,10 @@ def _shape(value: Value) -> tuple[int, ...]:
 
 def _widths(width: Value, array: Value) -> tuple[int, ...]:
     """One number for all axes, or one for each."""
-    return tuple(map(int, width)) if isinstance(width, tuple) else (int(width),) * np.ndim(array)
+    widths = tuple(map(int, width)) if isinstance(width, tuple) else (int(width),) * np.ndim(array)
+    if len(widths) != np.ndim(array):
+        raise ValueError(f"pad got {len(widths)} widths for an array of {np.ndim(array)} dimensions")
+    return widths
 
 
 def _rounded_to(dtype: str) -> _Function:
@@ -175,6 +178,7 @@ _ARRAYS = _Grammar(
         **{name: _reduction(name) for name in ("sum", "prod", "max", "min", "mean", "var", "std")},
         **{name: _reduction(name) for name in ("any", "all", "argmax", "argmin")},
         **{name: _cumulative(name) for name in ("cumsum", "cumprod")},
+        "cdiv": _INTEGERS.functions["cdiv"],
         "sort": lambda array, axis=-1: np.sort(array, axis=axis),
         "argsort": lambda array, axis=-1: np.argsort(array, axis=axis, kind="stable"),
         "where": lambda condition, yes, no: np.where(condition, yes, no),

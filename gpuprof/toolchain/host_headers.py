@@ -23,6 +23,7 @@ _OF_CUDA = (
     *("curand.h", "cusparse.h", "cusolverDn.h", "cufftXt.h", "cudnn.h", "nccl.h", "nvml.h", "nvrtc.h"),
     *("helper_cuda.h", "helper_cuda_drvapi.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
     *("helper_image.h", "helper_gl.h", "cuda_gl_interop.h", "nvToolsExtCuda.h", "nvToolsExtCudaRt.h"),
+    "thrust/detail/complex/stream.h",
 )
 #: Of the C library.
 _OF_C = (
@@ -49,7 +50,7 @@ _IN_CUDA_STD = (
 )
 
 #: What is for the host in other folders, and what of CUDA's libraries there is for the device too.
-_OF_LIBRARIES = ("nvtx3/", "thrust/", "sys/")
+_OF_LIBRARIES = ("nvtx3/", "thrust/", "sys/", "cub/device/", "cub/util_allocator")
 _FOR_KERNELS = re.compile(r"thrust/(?:detail/|(?:complex|functional|pair|tuple|swap)\.h\Z)")
 #: A namespace that is used as a whole.
 _USED = re.compile(r"\busing\s+namespace\s+(?:::\s*)?(\w+(?:\s*::\s*\w+)*)\s*;")

@@ -8,7 +8,7 @@ import platform
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
@@ -156,7 +156,7 @@ def compiler_options(
 def compile_entries(
     program: NvrtcProgram, file_name: str, entries: Sequence[str]
 ) -> tuple[CompiledKernel, ...]:
-    """Compile one source file, without what the compiler refuses in it that is not for the device.
+    """Compile one source file, without what the compiler refuses in it that the kernels do without.
 
     Raises:
         CompileError: NVRTC rejected the source, or it does not define one of the kernels.
@@ -165,16 +165,21 @@ def compile_entries(
     """
     told: CompileError | None = None
     known = program.left_out
+    wanted = [split_types(entry)[0].partition("<")[0].rpartition("::")[2].strip() for entry in entries]
     for _ in range(_ROUNDS):
+        left_out = program.left_out - known
         try:
-            return _compile(program, file_name, entries)
+            compiled = _compile(program, file_name, entries)
         except CompileError as error:
-            less = program.without_errors(file_name, error.log)
+            less = program.without_errors(file_name, error.log, wanted)
             if less is None:
                 # Where that is missed now it was no code of the host's, and what is wrong with it counts.
-                missed = {*re.findall(r"\w+", " ".join(_QUOTED.findall(error.what)))}
-                raise (told if told and missed & (program.left_out - known) else error) from None
+                missed = left_out.intersection(re.findall(r"\w+", " ".join(_QUOTED.findall(error.what))))
+                raise (told if told and missed else error) from None
             told, program = told or error, less
+        else:
+            note = f"Left out, as the compiler refuses it: {', '.join(sorted(left_out))}.\n" if told else ""
+            return tuple(replace(one, log=note + one.log) for one in compiled)
     raise told or AssertionError
 
 

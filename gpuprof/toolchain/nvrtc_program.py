@@ -4,7 +4,7 @@
 
 import errno
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -107,13 +107,14 @@ class NvrtcProgram:
         """NVRTC's options, and those that have it look for CUDA's headers."""
         return (*self.options, *(self.cuda_headers.options if self.cuda_headers else ()))
 
-    def without_errors(self, file_name: str, log: str) -> "NvrtcProgram | None":
-        """The program without what errors are about that is not for the device; None where all of it is."""
+    def without_errors(self, file_name: str, log: str, wanted: Container[str]) -> "NvrtcProgram | None":
+        """The program without what errors are about that its wanted kernels do without; None for nothing."""
         places = dict.fromkeys((match["file"], int(match["line"])) for match in _ERROR.finditer(log))
         names = {file_name: "", **{name: name for name in self.headers}}
         texts, left_out = without_lines(
             {"": self.source, **self.headers},
             ((names[file], line) for file, line in places if file in names),
+            wanted,
         )
         source = texts.pop("", self.source)
         headers = {**self.headers, **texts}

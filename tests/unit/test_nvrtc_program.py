@@ -158,8 +158,9 @@ def test_host_code_beside_the_kernel_is_no_hindrance_and_lines_stay():
         'int main() { int *x; CHECK(cudaMalloc(&x, 4)); run(x); std::cout << "done" << std::endl; }\n'
         "__global__ void broken(int *x) { *x = nothing; }\n"
     )
-    assert "mine.cu(9): error" in refusal(source).what
-    assert compiled(source.replace("nothing", "1")).registers_per_thread > 0
+    assert "mine.cu(9): error" in refusal(source, "broken").what
+    assert compiled(source).log.startswith("Left out, as the compiler refuses it: broken.")
+    assert compiled(source.replace("nothing", "1"), "broken").registers_per_thread > 0
 
 
 def test_a_file_that_asks_for_it_keeps_every_function_for_the_device():
@@ -250,7 +251,7 @@ def test_what_only_the_host_has_is_not_missed(source):
     [
         ("struct S { flot a; };\n__global__ void k(S s, float *x) { *x = s.a; }", "(1): error: identifier"),
         (
-            "struct S { float a; float two() { retrun a; } };\n__global__ void k(S s, float *x) { *x = s.two(); }",
+            "struct S { float f() { retrun 1; } };\n__global__ void k(S s, float *x) { *x = s.f(); }",
             "(1): error: identifier",
         ),
         (
