@@ -9,7 +9,7 @@ from keyword import iskeyword
 from pathlib import Path
 
 from gpuprof.backends.arguments import points_to
-from gpuprof.cuda_source.functions import kernel_functions
+from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import header_span
@@ -51,6 +51,10 @@ def with_own_header(path: Path, source: str) -> str:
         replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
         for one in declared_parameters([source], entry, {}) or ()
     ]
+    if is_one_of_several(source, function.name.rpartition("::")[2]):
+        instance = dict(zip(function.template_names, values, strict=True))
+        types = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
+        entry += f"({types})"
     own = [name for name in function.template_names if name in values]
     lines = [*_header(entry, own, taken, masked(source))]
     more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
@@ -68,13 +72,13 @@ def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str
     written = [
         one.name for one in taken if one.name in arrays and "const" not in one.text.partition("*")[0].split()
     ]
+    written = written or [*arrays][-1:]
     known = {*arrays, *scalars, *sizes}
-    arguments = [
-        one.name if one.name in known else "1" if kinds[one.name] else one.name or "?" for one in taken
-    ]
+    # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
+    arguments = [one.name if one.name in known else "1" if kinds[one.name] else "0" for one in taken]
     two = bool(_ROWS.search(code)) and len(sizes) > 1
     shape = listed_texts(sizes[:2])
-    yield f'operation = "{entry.partition("<")[0].rpartition("::")[2]}"'
+    yield f'operation = "{re.split("[<(]", entry)[0].rpartition("::")[2]}"'
     yield f'entry = "{entry}"'
     yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
     yield f"arguments = {listed_texts(arguments)} # or formulas of integers"

@@ -37,6 +37,11 @@ class KernelFunction:
         return self.name if self.template is None else f"{self.name}<{', '.join(self.template_names)}>"
 
     @property
+    def types(self) -> str:
+        """What it takes, without the names: what tells it from others that are called like it."""
+        return ", ".join(re.sub(r"(?<=\S)\s*\b[A-Za-z_]\w*\Z", "", one) for one in self.parameters)
+
+    @property
     def template_names(self) -> tuple[str, ...]:
         """Names of its template's parameters; none where it is no template."""
         return tuple(map(_template_name, self.template or ()))
@@ -114,6 +119,11 @@ def _template_name(parameter: str) -> str:
     """The name of a template's parameter: `int BM = 64` is `BM`."""
     words = re.findall(r"\w+", parameter.partition("=")[0])
     return words[-1] if words else "…"
+
+
+def is_one_of_several(source: str, name: str) -> bool:
+    """Whether a source has several kernels of a name, as far as its text tells."""
+    return len(re.findall(rf"\b__global__\b[^;{{}}()]*\b{name}\s*\(", masked(source))) > 1
 
 
 @lru_cache(maxsize=16)

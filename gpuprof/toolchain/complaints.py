@@ -103,11 +103,10 @@ def no_such_kernel(
         what = f"{file_name} has a kernel {wanted} in line {near.line}, but {left_out}."
         return CompileError(what, log=log, fix=f"Define what its #if, #ifdef or #ifndef asks for: {_DEFINE}")
     if near.name == wanted and "overloaded function" in why:
-        types = ", ".join(re.sub(r"\s*\b[A-Za-z_]\w*\Z", "", one) for one in near.parameters)
         return CompileError(
             f"{file_name} has several kernels {wanted}, the first in line {near.line}.",
             log=log,
-            fix=f'Say which by the types that it takes, as in entry = "{entry}({types})".',
+            fix=f'Say which by the types that it takes, as in entry = "{entry}({near.types})".',
         )
     reason = f": {why}" if near.name.rpartition("::")[2] == wanted.rpartition("::")[2] and why else ""
     known = listed([*map(_described, functions)], _MOST_LISTED)

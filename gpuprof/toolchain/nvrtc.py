@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
 from gpuprof.cubin_file import kernels_in
-from gpuprof.cuda_source.functions import kernel_functions, split_types
+from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions, split_types
 from gpuprof.errors import BackendUnavailable, CompileError, foreign
 from gpuprof.toolchain.complaints import explain, no_such_kernel, without_foreign_lines
 from gpuprof.toolchain.nvrtc_program import NvrtcProgram, folders_of
@@ -236,10 +236,9 @@ def _with_types(entry: str, source: str) -> str:
     function = next((one for one in kernel_functions(source) if one.name == entry), None)
     if function is None or function.template is not None:
         return entry
-    if len(re.findall(rf"\b__global__\b[^;{{}}()]*\b{entry}\s*\(", source)) != 1:
-        return entry  # of several the header says which
-    types = (re.sub(r"\s*\b[A-Za-z_]\w*\Z", "", parameter) for parameter in function.parameters)
-    return f"{entry}({', '.join(types)})"
+    if is_one_of_several(source, entry):
+        return entry  # the header says which
+    return f"{entry}({function.types})"
 
 
 def _name(name: str) -> bytes:

@@ -151,7 +151,8 @@ def declared_parameters(
     entry, types = split_types(entry)
     name, _, rest = entry.partition("<")
     name = name.strip()
-    wanted = None if types is None else [re.sub(r"\bconst\b|\s", "", one) for one in types.split(",")]
+    blank = re.compile(rf"{_QUALIFIERS.pattern}|\s")
+    wanted = None if types is None else [blank.sub("", one) for one in types.split(",")]
     for text in texts:
         for function in kernel_functions(text):
             if name not in (function.name, function.name.rpartition("::")[2]):

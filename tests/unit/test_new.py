@@ -118,6 +118,12 @@ def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
             " if (y < rows && x < columns) to[y * columns + x] = from[y * columns + x] > STEP; }",
             {'value = "0"': 'value = "where(from_ > 16, 1, 0)"'},
         ),
+        (
+            "enum Mode { PLAIN, SCALED }; template <class T> __global__ void mine(const T *__restrict x,"
+            " const int n, T *__restrict y, Mode mode) { int i = threadIdx.x + blockIdx.x * blockDim.x;"
+            " if (i < n && mode == PLAIN) y[i] = x[i]; } template <class T> __global__ void mine(T *x) {}",
+            {'value = "0"': 'value = "x"'},
+        ),
     ],
 )
 def test_a_kernel_without_a_header_gets_one_that_only_a_formula_is_missing_in(
