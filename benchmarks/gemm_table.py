@@ -53,8 +53,10 @@ SIZES = {
 }
 #: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
 SIZES_OF_TENSOR_CORES = {
-    "round numbers": "256 512 640 768 896 1024 1152 1280 1408 1536 1792 2048 2304 2560 3072 4096 5120 8192",
-    "skinny": "256x256x8192 512x512x4096 1024x1024x4096 4096x8192x2048 8192x128x8192 16x4096x4096",
+    "round numbers": "256 512 640 768 896 1024 1152 1280 1344 1408 1536 1664 1792 1920 2048 2176 2304 2560"
+    " 3072 4096 5120 8192",
+    "skinny": "256x256x8192 512x512x4096 1024x1024x4096 1280x1280x5120 2048x512x4096 4096x8192x2048"
+    " 8192x128x8192 16x4096x4096",
 }
 RAGGED = {"e4m3": "264x264x272 776x776x784 1000x1000x1008 2056x2056x2064"}
 RAGGED_OF_OTHERS = "257 777 1001 2049 2056"
@@ -99,24 +101,16 @@ SIZES_OF_F64 = {
     " 301x1777x97",
 }
 _OF_HALVES = (
-    (
-        300_000,
-        ("wgmma_split", "wgmma_store_64", "wgmma_gathered", "wgmma_packed"),
-    ),
+    (300_000, ("wgmma_split", "wgmma_store_64")),
     (
         1_700_000,
-        (
-            *("wgmma_producer_64x128", "wgmma_store_64", "wgmma_store_fit", "wgmma_store_square"),
-            *("wgmma_store_192_beside", "wgmma_packed"),
-        ),
+        (*("wgmma_store_64", "wgmma_store_64_beside", "wgmma_store_fit", "wgmma_store_square"),),
     ),
     (
-        sys.maxsize,
-        (
-            *("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square", "wgmma_streamk"),
-            *("wgmma_packed",),
-        ),
+        2_100_000,
+        (*("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square", "wgmma_store_64_beside"),),
     ),
+    (sys.maxsize, ("wgmma_store_fit", "wgmma_store_192_beside", "wgmma_store_square", "wgmma_streamk")),
 )
 #: By type rungs worth trying, by the most elements of C up to which they are.
 CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
@@ -125,15 +119,21 @@ CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "bf16": _OF_HALVES,
     "f16": _OF_HALVES,
     "tf32": (
-        (300_000, ("tf32_split", "tf32_64", "tf32_gathered", "tf32_packed")),
-        (1_700_000, ("tf32_64", "tf32_alone", "tf32", "tf32_packed")),
-        (sys.maxsize, ("tf32_alone", "tf32", "tf32_packed")),
+        (300_000, ("tf32_split", "tf32_64")),
+        (1_700_000, ("tf32_64", "tf32")),
+        (sys.maxsize, ("tf32",)),
     ),
     "e4m3": (
         (300_000, ("e4m3_split", "e4m3_64_fit", "e4m3_64_pairs")),
-        (1_700_000, ("e4m3_64_fit", "e4m3_64_pairs", "e4m3", "e4m3_turns")),
+        (2_100_000, ("e4m3_64_fit", "e4m3_64_pairs", "e4m3", "e4m3_turns")),
         (sys.maxsize, ("e4m3", "e4m3_192_beside", "e4m3_turns")),
     ),
+}
+#: The same where rows are no whole words of 16 bytes.
+CANDIDATES_OF_RAGGED = {
+    "bf16": ("wgmma_gathered", "wgmma_packed"),
+    "f16": ("wgmma_gathered", "wgmma_packed"),
+    "tf32": ("tf32_gathered", "tf32_packed"),
 }
 #: Options of the operation that a type asks for.
 LAYOUTS = {"e4m3": "tn"}
@@ -188,12 +188,12 @@ def runs_of(part: int, parts: int, dtype: str = "f32") -> Iterator[tuple[tuple[s
     ragged = {"ragged": RAGGED.get(dtype, RAGGED_OF_OTHERS)}
     tried = {"f32": SIZES, "f64": SIZES_OF_F64}.get(dtype, SIZES_OF_TENSOR_CORES | ragged)
     sizes = sorted((size for row in tried.values() for size in row.split()), key=work)
-    candidates, grouped = CANDIDATES[dtype], defaultdict(list)
+    grouped = defaultdict(list)
     for size in sizes[part - 1 :: parts]:
-        m, n, _ = extents_of(size)
-        grouped[next(index for index, (most, _) in enumerate(candidates) if m * n <= most)].append(size)
-    for index, found in grouped.items():
-        yield candidates[index][1], found
+        m, n, k = extents_of(size)
+        rungs = next(rungs for most, rungs in CANDIDATES[dtype] if m * n <= most)
+        grouped[CANDIDATES_OF_RAGGED.get(dtype, rungs) if n % 8 or k % 8 else rungs].append(size)
+    yield from grouped.items()
 
 
 def measure(

@@ -44,69 +44,69 @@ when = "real_bytes == 8"
 because = "Taken at 5 of 45 sizes timed on an NVIDIA H200."
 
 [[choose]]
+kernel = "wgmma_split"
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 64) <= sm_count and K > 2048"
+because = "Taken at 3 of 35 sizes timed on an NVIDIA H200; without this rule they would take 43 % longer."
+
+[[choose]]
 kernel = "wgmma_store_192_beside"
 when = "real_bytes == 2 and cdiv(cdiv(M, 192) * cdiv(N, 192), sm_count) * 36864 < cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * 16384"
-because = "Taken at 2 of 29 sizes timed on an NVIDIA H200; without this rule they would take 18 % longer."
+because = "Taken at 2 of 35 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
 
 [[choose]]
-kernel = "wgmma_split"
-when = "real_bytes == 2 and M * N <= 6500 * sm_count and K > 2048"
-because = "Taken at 3 of 29 sizes timed on an NVIDIA H200."
+kernel = "wgmma_store_square"
+when = "real_bytes == 2 and cdiv(M, 128) * cdiv(N, 256) * 2 <= sm_count and cdiv(M, 128) * cdiv(N, 256) * 32768 * 10 <= M * N * 11 and M * N > 12000 * sm_count"
+because = "Taken at 3 of 35 sizes timed on an NVIDIA H200; without this rule they would take 13 % longer."
 
 [[choose]]
-kernel = "wgmma_producer_64x128"
-when = "real_bytes == 2 and M * N <= 8500 * sm_count and K > 2048"
-because = "Taken at 2 of 29 sizes timed on an NVIDIA H200; without this rule they would take 17 % longer."
+kernel = "wgmma_store_64_beside"
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 256) <= sm_count and cdiv(M, 64) * cdiv(N, 256) * 16384 * 10 <= M * N * 12 and M * N > 6500 * sm_count"
+because = "Taken at 5 of 35 sizes timed on an NVIDIA H200; without this rule they would take 18 % longer."
 
 [[choose]]
 kernel = "wgmma_store_64"
-when = "real_bytes == 2 and M * N <= 12000 * sm_count"
-because = "Taken at 7 of 29 sizes timed on an NVIDIA H200; without this rule they would take 21 % longer."
-
-[[choose]]
-kernel = "wgmma_gathered"
-when = "real_bytes == 2 and M * N <= 700 * sm_count"
-because = "Taken at 1 of 29 sizes timed on an NVIDIA H200; without this rule they would take 114 % longer."
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 128) <= sm_count"
+because = "Taken at 6 of 35 sizes timed on an NVIDIA H200; without this rule they would take 17 % longer."
 
 [[choose]]
 kernel = "wgmma_store_fit"
 when = "real_bytes == 2"
-because = "Taken at 11 of 29 sizes timed on an NVIDIA H200; without this rule they would take 28 % longer."
+because = "Taken at 12 of 35 sizes timed on an NVIDIA H200."
+
+[[choose]]
+kernel = "wgmma_gathered"
+when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 64) <= sm_count"
+because = "Taken at 1 of 35 sizes timed on an NVIDIA H200; without this rule they would take 108 % longer."
 
 [[choose]]
 kernel = ["wgmma_packed", "mma_async"]
 when = "real_bytes == 2"
-because = "Taken at 3 of 29 sizes timed on an NVIDIA H200."
-
-[[choose]]
-kernel = "tf32_alone"
-when = "real_bytes == 4 and M * N > 6500 * sm_count and K <= 4096 and cdiv(M, 256) * cdiv(N, 128) * 2 <= sm_count"
-because = "Taken at 5 of 29 sizes timed on an NVIDIA H200; without this rule they would take 9 % longer."
+because = "Taken at 3 of 35 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = "tf32_split"
-when = "real_bytes == 4 and M * N <= 2000 * sm_count"
-because = "Taken at 5 of 29 sizes timed on an NVIDIA H200; without this rule they would take 25 % longer."
-
-[[choose]]
-kernel = "tf32_gathered"
-when = "real_bytes == 4 and M * N <= 700 * sm_count"
-because = "Taken at 1 of 29 sizes timed on an NVIDIA H200; without this rule they would take 65 % longer."
+when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count"
+because = "Taken at 5 of 35 sizes timed on an NVIDIA H200; without this rule they would take 29 % longer."
 
 [[choose]]
 kernel = "tf32_64"
-when = "real_bytes == 4 and M * N <= 12000 * sm_count"
-because = "Taken at 4 of 29 sizes timed on an NVIDIA H200; without this rule they would take 37 % longer."
+when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) <= 2 * sm_count"
+because = "Taken at 7 of 35 sizes timed on an NVIDIA H200; without this rule they would take 9 % longer."
 
 [[choose]]
 kernel = "tf32"
 when = "real_bytes == 4"
-because = "Taken at 11 of 29 sizes timed on an NVIDIA H200; without this rule they would take 6 % longer."
+because = "Taken at 19 of 35 sizes timed on an NVIDIA H200."
+
+[[choose]]
+kernel = "tf32_gathered"
+when = "real_bytes == 4 and cdiv(M, 64) * cdiv(N, 64) * 2 <= sm_count"
+because = "Taken at 1 of 35 sizes timed on an NVIDIA H200; without this rule they would take 66 % longer."
 
 [[choose]]
 kernel = "tf32_packed"
 when = "real_bytes == 4"
-because = "Taken at 3 of 29 sizes timed on an NVIDIA H200."
+because = "Taken at 3 of 35 sizes timed on an NVIDIA H200."
 
 [[choose]]
 kernel = "bulk_8x16"

@@ -32,11 +32,11 @@ id = "e4m3_64_pairs"
 rung = 698.15
 shape_of = "e4m3"
 title = "64 rows of 8-bit floats, blocks in pairs"
-idea = "As e4m3_64_fit, and two blocks share columns of B: for a C of a tile to nearly each SM, which together fetch more than the L2 cache gives."
+idea = "As e4m3_64_fit, and two blocks side by side share rows of A: for a C of a tile to nearly each SM, which together fetch more than the L2 cache gives."
 after = "e4m3_64_fit"
-change = "Half of each tile of B comes from the other block."
+change = "Half of each tile of A comes from the other block."
 bottleneck = "Latency: launch, the first tiles, and the way back for C."
-parameters = { BM = 64, GRAIN = 64, PANEL = 4 }
+parameters = { BM = 64, BESIDE = 2, PANEL = 4 }
 
 [variants.moves]
 block_threads = "stays"
@@ -114,7 +114,7 @@ dynamic_shared_bytes = "128 * (STAGES * (BM + BN) + PIECES * BM)"
 [constants]
 A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 128 # k per tile
-CLUSTERS = "sm_count // SHARING"
+CLUSTERS = "(sm_count if SHARING <= 2 else sm_count * 10 // 11) // SHARING" # that run at once
 ROWS = "cdiv(M, BM * SHARING // BESIDE)" # of clusters
 WAVES = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), CLUSTERS)" # as few as there can be
 FIT = "max(64, GRAIN * cdiv(N, GRAIN * BESIDE * (WAVES * CLUSTERS // ROWS)))" # columns that fill so many waves
@@ -152,8 +152,8 @@ condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % GRAIN == 0 and GRAIN % 
 because = "{id} has products of 64, 80, 96, … 256 columns"
 
 [[require]]
-condition = "(SHARING == 1 or SHARING == 2) and (BESIDE == 1 or BESIDE == SHARING)"
-because = "{id} has one block or two in a cluster"
+condition = "(SHARING == 1 or SHARING == 2 or SHARING == 4 or SHARING == 8) and (BESIDE == 1 or BESIDE == 2 and SHARING > 1)"
+because = "{id} has 1, 2, 4 or 8 blocks in a cluster, in one column or in two"
 
 [[require]]
 condition = "not IN_TURN or BM == 128 and WIDEST <= 160 and not SPLIT"

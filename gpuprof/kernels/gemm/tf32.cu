@@ -8,7 +8,7 @@ dtypes = ["tf32"]
 id = "tf32"
 rung = 696
 title = "TF32 by warpgroups"
-idea = "Of TF32 wgmma takes its second operand along k only, which B in rows is not. So C is computed transposed: B's columns are the rows of the first operand, which registers hold in any order, and A lies along k as the second must. A warp fetches, two warpgroups multiply, two blocks share rows of A; tiles are as tall as fills the waves."
+idea = "Of TF32 wgmma takes its second operand along k only, which B in rows is not. So C is computed transposed: B's columns are the rows of the first operand, which registers hold in any order, and A lies along k as the second must. A warp fetches, two warpgroups multiply, two blocks share rows of A unless one would be left over; tiles are as tall as fills the waves."
 after = "naive"
 change = "Tensor cores instead of CUDA cores, and every element comes once for each tile, by the copy engine: no FFMA is left, and far fewer instructions of warps."
 bottleneck = "Shared memory: tensor cores read 64 of 128 bytes a cycle, 48 come in, and the warps load 16 of B for their registers."
@@ -40,24 +40,10 @@ idea = "wgmma_split for TF32, with tiles of 64x64."
 after = "tf32_64"
 change = "Two to eight blocks share out the k of a tile: grid_blocks rise."
 bottleneck = "Latency: launch, the first tiles, and the meeting of the blocks."
-parameters = { BN = 64, TALLEST = 64, SHARING = 1, SPLIT = 1 }
+parameters = { BN = 64, TALLEST = 64, SHARES = 1, SPLIT = 1 }
 
 [variants.moves]
 grid_blocks = "rises"
-
-[[variants]]
-id = "tf32_alone"
-rung = 696.3
-shape_of = "tf32"
-title = "TF32, blocks alone"
-idea = "Tiles as tall as fills the waves of single blocks, where those of pairs would leave a larger part of the last one idle."
-after = "tf32"
-change = "No two blocks share rows of A: each fetches all of its own."
-bottleneck = "Shared memory, as of tf32, and the L2 cache."
-parameters = { SHARING = 1 }
-
-[variants.moves]
-ffma_thread_instructions = "stays"
 
 [tensor_maps.A_map]
 array = "A"
@@ -78,6 +64,7 @@ dynamic_shared_bytes = "128 * STAGES * (BM + BN)"
 
 [constants]
 BK = 32 # k per tile
+SHARING = "SHARES if SHARES else 1 if cdiv(N, BN) % 2 and cdiv(N, BN) * cdiv(M, TALLEST) <= sm_count else 2"
 COLUMNS = "cdiv(N, BN * SHARING)" # of clusters
 DOWN = "cdiv(COLUMNS * cdiv(M, TALLEST), sm_count // SHARING) * (sm_count // SHARING) // COLUMNS" # tiles in a column, in no more waves
 BM = "TALLEST if SPLIT else max(64, 16 * cdiv(M, 16 * DOWN))" # rows of C per block
@@ -88,14 +75,14 @@ STAGES = "min(8, 1808 // (BM + BN))" # tiles in shared memory, of 226 KiB
 [parameters]
 BN = 128      # columns of C per block
 TALLEST = 256 # most rows of C per block: fewer where that fills the last wave
-SHARING = 2   # blocks of a cluster that share rows of A
+SHARES = 0    # blocks of a cluster that share rows of A; 0 for two, but one where a column of single tiles would be left in the only wave
 SPLIT = 0     # whether those of a cluster share out the k of a tile instead
 PANEL = 8     # rows of tiles of C whose tiles run together
 
 [candidates]
 BN = [64, 128]
 TALLEST = [64, 128, 192, 256]
-SHARING = [1, 2, 4]
+SHARES = [0, 1, 2, 4]
 PANEL = [4, 8, 16]
 
 [[require]]
@@ -103,7 +90,7 @@ condition = "BN == 64 or BN == 128"
 because = "{id} has room for the sums of one warpgroup of 64 columns or of two"
 
 [[require]]
-condition = "TALLEST >= 64 and TALLEST <= 256 and TALLEST % 16 == 0 and (TALLEST == 64 and SHARING == 1 or not SPLIT)"
+condition = "TALLEST >= 64 and TALLEST <= 256 and TALLEST % 16 == 0 and (TALLEST == 64 and SHARES == 1 or not SPLIT)"
 because = "{id} has products of 64, 80, 96, … 256 rows, and shares out k of 64"
 
 [[require]]

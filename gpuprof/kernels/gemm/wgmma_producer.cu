@@ -30,20 +30,6 @@ parameters = { BN = 256 }
 grid_blocks = "falls"
 shared_bytes = "rises"
 
-[[variants]]
-id = "wgmma_producer_64x128"
-rung = 675.5
-shape_of = "wgmma_producer"
-title = "64x128 tiles"
-idea = "For a C near 1024x1024, of which these tiles are one to an SM."
-after = "wgmma_producer"
-change = "Half of the tile: grid_blocks rise."
-bottleneck = "Latency."
-parameters = { BM = 64, STAGES = 8 }
-
-[variants.moves]
-grid_blocks = "rises"
-
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "BM"]

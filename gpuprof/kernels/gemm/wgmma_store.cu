@@ -38,9 +38,9 @@ shape_of = "wgmma_store_panels"
 title = "Tiles as wide as fills the waves"
 idea = "Tensor cores take any multiple of 16 columns. So that as many tiles as there are SMs fill the last wave too, they are as narrow as the number of waves allows."
 after = "wgmma_store_panels"
-change = "More tiles of fewer columns, and as many waves: grid_blocks rise where one wave had room."
+change = "More tiles of fewer columns, and as many waves: grid_blocks rise where one wave had room. The two blocks of a cluster lie side by side where that makes them narrower."
 bottleneck = "Shared memory, which narrower tiles fill and read for as long as tensor cores multiply."
-parameters = { PANEL = 8, GRAIN = 16 }
+parameters = { PANEL = 8, GRAIN = 16, ACROSS = 0 }
 
 [variants.moves]
 pipe_tensor_instructions = "rises"
@@ -60,6 +60,20 @@ parameters = { BM = 64, CLUSTER = 1, PANEL = 4, GRAIN = 64 }
 block_threads = "falls"
 
 [[variants]]
+id = "wgmma_store_64_beside"
+rung = 683.6
+shape_of = "wgmma_store_panels"
+title = "64 rows, blocks side by side"
+idea = "As wgmma_store_64, and two blocks share rows of A: where there is a tile to nearly each SM they fetch together more than the L2 cache gives."
+after = "wgmma_store_64"
+change = "Half of each tile of A comes from the other block, and tiles may be narrower."
+bottleneck = "Latency: launch, the first tiles, and the way back for C."
+parameters = { BM = 64, CLUSTER = 2, ACROSS = 2, PANEL = 4, GRAIN = 16 }
+
+[variants.moves]
+block_threads = "stays"
+
+[[variants]]
 id = "wgmma_store_192_beside"
 rung = 683.7
 shape_of = "wgmma_store_panels"
@@ -68,7 +82,7 @@ idea = "Three warpgroups that multiply: where tiles of 128 rows begin another wa
 after = "wgmma_store_fit"
 change = "Another split of C: block_threads rise. Each element of B is read three times from shared memory for one that is fetched."
 bottleneck = "Shared memory, from which three warpgroups read the same columns of B."
-parameters = { BM = 192, WIDEST = 192, GRAIN = 16, PIECES = 1, PANEL = 8, BESIDE = 2 }
+parameters = { BM = 192, WIDEST = 192, GRAIN = 16, PIECES = 1, PANEL = 8, ACROSS = 2 }
 
 [variants.moves]
 block_threads = "rises"
@@ -82,7 +96,7 @@ idea = "Four blocks of a cluster share both: those side by side rows of A, those
 after = "wgmma_store_fit"
 change = "Three quarters of what two blocks fetch: at 1408 it takes 6 % less time. Clusters of four leave some SMs without work, as each lies within one group of SMs."
 bottleneck = "The SMs that are left over; latency."
-parameters = { CLUSTER = 4, BESIDE = 2, GRAIN = 16 }
+parameters = { CLUSTER = 4, ACROSS = 2, GRAIN = 16 }
 
 [variants.moves]
 block_threads = "stays"
@@ -120,12 +134,20 @@ grid = ["min(CLUSTERS, cdiv(N, BN * BESIDE) * ROWS) * CLUSTER"]
 dynamic_shared_bytes = "128 * (STAGES * (BM + cdiv(BN, 64) * 64) + PIECES * BM)"
 
 [constants]
-A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
 BK = 64 # k per tile
 CLUSTERS = "(sm_count if CLUSTER <= 2 else sm_count * 10 // 11) // CLUSTER" # that run at once
-ROWS = "cdiv(M, BM * CLUSTER // BESIDE)" # of clusters
-WAVES = "cdiv(ROWS * cdiv(N, WIDEST * BESIDE), CLUSTERS)" # as few as there can be
-BN = "max(64, GRAIN * cdiv(N, GRAIN * BESIDE * (WAVES * CLUSTERS // ROWS))) if GRAIN else WIDEST" # columns of C per block
+ROWS_1 = "cdiv(M, BM * CLUSTER)" # of clusters one block wide
+ROWS_2 = "cdiv(M, BM * max(1, CLUSTER // 2))" # two
+WAVES_1 = "cdiv(ROWS_1 * cdiv(N, WIDEST), CLUSTERS)" # as few as there can be
+WAVES_2 = "cdiv(ROWS_2 * cdiv(N, WIDEST * 2), CLUSTERS)"
+FIT_1 = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * (WAVES_1 * CLUSTERS // ROWS_1)))" # columns that fill so many waves
+FIT_2 = "max(64, max(1, GRAIN) * cdiv(N, max(1, GRAIN) * 2 * (WAVES_2 * CLUSTERS // ROWS_2)))"
+COST_1 = "WAVES_1 * FIT_1 * 65536 + ROWS_1 * cdiv(N, FIT_1)" # narrow tiles count, and of as narrow ones fewer clusters
+COST_2 = "WAVES_2 * FIT_2 * 65536 + ROWS_2 * cdiv(N, FIT_2 * 2)"
+BESIDE = "ACROSS if ACROSS else 2 if COST_2 < COST_1 else 1" # blocks of a cluster side by side
+A_ROWS = "min(BM, cdiv(M, 8 * BESIDE) * 8 * BESIDE)" # of a tile of A that are fetched: zeros in the place of others would take as long as rows
+ROWS = "ROWS_1 if BESIDE == 1 else ROWS_2"
+BN = "(FIT_1 if BESIDE == 1 else FIT_2) if GRAIN else WIDEST" # columns of C per block
 STAGES = "min(8, (1808 - PIECES * BM) // (BM + cdiv(BN, 64) * 64))" # tiles in shared memory, of 226 KiB
 
 [parameters]
@@ -134,14 +156,14 @@ WIDEST = 256 # most columns of C per block
 GRAIN = 0    # by so many fewer where that fills the last wave; 0 for never
 PIECES = 2   # of C in shared memory, for each warp
 CLUSTER = 2  # blocks of a cluster, one below the other, which share columns of B
-BESIDE = 1   # of them side by side, which share rows of A
+ACROSS = 1   # of them side by side, which share rows of A; 0 for one or two, whichever costs less
 PANEL = 1    # rows of clusters whose tiles run together
 
 [candidates]
 PIECES = [1, 2, 4]
 BM = [64, 128, 192]
-CLUSTER = [1, 2, 4]
-BESIDE = [1, 2]
+CLUSTER = [1, 2, 4, 8]
+ACROSS = [0, 1, 2]
 WIDEST = [64, 96, 128, 160, 192, 224, 256]
 GRAIN = [0, 16, 32, 64]
 PANEL = [1, 2, 4, 8, 16]
@@ -155,8 +177,8 @@ condition = "PIECES >= 1"
 because = "{id} writes C by way of one piece in shared memory or more"
 
 [[require]]
-condition = "(CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4) and (BESIDE == 1 or BESIDE == 2 and CLUSTER > 1)"
-because = "{id} has 1, 2 or 4 blocks in a cluster, in one column or in two"
+condition = "(CLUSTER == 1 or CLUSTER == 2 or CLUSTER == 4 or CLUSTER == 8) and (ACROSS == 1 or (ACROSS == 0 or ACROSS == 2) and CLUSTER > 1)"
+because = "{id} has 1, 2, 4 or 8 blocks in a cluster, in one column or in two"
 
 [[require]]
 condition = "WIDEST >= 64 and WIDEST <= 256 and WIDEST % max(16, GRAIN) == 0 and GRAIN % 16 == 0"
