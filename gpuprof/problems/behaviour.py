@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpuprof.operation import Check, Role
 from gpuprof.problems.dtypes import is_float, numpy_dtype, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate, evaluate_arrays, evaluate_real
 from gpuprof.problems.generators import Names, generate
+from gpuprof.problems.numpy_later import NDArray, np
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of
 
@@ -30,9 +28,9 @@ class Expected:
     """
 
     values: Array
-    magnitude: NDArray[np.float64]
+    magnitude: "NDArray[np.float64]"
 
-    def at(self, indices: NDArray[np.intp]) -> "Expected":
+    def at(self, indices: "NDArray[np.intp]") -> "Expected":
         shared = len(self.magnitude) == 1
         return Expected(self.values[indices], self.magnitude if shared else self.magnitude[indices])
 
@@ -137,7 +135,7 @@ class Behaviour:
         }
 
     def reference_at(
-        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: "NDArray[np.intp]"
     ) -> Expected | None:
         """A formula is evaluated as a whole, or for the independent rows that the elements lie in."""
         if not problem.operation.independent:
@@ -148,7 +146,7 @@ class Behaviour:
         return self._of_rows(problem, inputs, spec, rows).at(which * length + indices % length)
 
     def _of_rows(
-        self, problem: Problem, inputs: Mapping[str, Array], spec: ArraySpec, rows: NDArray[np.intp]
+        self, problem: Problem, inputs: Mapping[str, Array], spec: ArraySpec, rows: "NDArray[np.intp]"
     ) -> Expected:
         """Some rows of an output, in ascending order: of each slice by itself, a few of them at a time."""
         operation = problem.operation
@@ -171,7 +169,7 @@ class Behaviour:
         )
 
     def _evaluated(
-        self, problem: Problem, inputs: Mapping[str, Array], rows: NDArray[np.intp] | None = None
+        self, problem: Problem, inputs: Mapping[str, Array], rows: "NDArray[np.intp] | None" = None
     ) -> dict[str, Expected]:
         """Every output by its formula, or these rows of each."""
         specs = [(spec, inputs[spec.name].reshape(spec.shape)) for spec in problem.arrays if spec.is_read]

@@ -5,10 +5,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from gpuprof.problems.numpy_later import NDArray, np
 
-Doubles = NDArray[np.float64]
+Doubles = NDArray[Any]
 #: Elements compared at a time: few enough that what is computed of them stays in the CPU's cache.
 _PART_ELEMENTS = 1 << 16
 
@@ -41,7 +40,7 @@ class ErrorComparison:
             `rounding`.
     """
 
-    wrong: NDArray[np.bool_]
+    wrong: "NDArray[np.bool_]"
     max_abs_error: float
     max_rel_error: float
 

@@ -5,6 +5,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from gpuprof.problems.numpy_later import np
+
 #: In declarations, the type of the run: what `--dtype` says.
 REAL = "real"
 #: And the types that go with it: of what is computed, and of its sums and scalars.
@@ -77,6 +79,12 @@ RUN_TYPES: dict[str, RunType] = {
     "tf32": RunType("f32", "f32", 2.0**-23),
     "e4m3": RunType("bf16", "f32", 2.0**-13),
 }
+#: The smallest positive and the largest finite value of each floating-point type.
+_RANGES = {
+    **{"f32": (2.0**-149, 3.4028234663852886e38), "f64": (2.0**-1074, 1.7976931348623157e308)},
+    **{"f16": (2.0**-24, 65504.0), "bf16": (2.0**-133, 3.3895313892515355e38)},
+    **{"tf32": (2.0**-136, 3.4011621342146535e38), "e4m3": (2.0**-9, 448.0)},
+}
 #: Those that NumPy lacks.
 _OF_ML_DTYPES = ("bf16", "e4m3")
 
@@ -111,8 +119,6 @@ def wider(one: str, other: str) -> str:
 
 def numpy_dtype(dtype: str) -> Any:
     """The NumPy type of an element type."""
-    import numpy as np
-
     name = ELEMENT_TYPES[dtype].numpy
     if dtype in _OF_ML_DTYPES:
         import ml_dtypes
@@ -129,8 +135,6 @@ def rounded(values: Any, dtype: str) -> Any:
     Returns:
         An array of that type.
     """
-    import numpy as np
-
     values, spare = np.asarray(values), ELEMENT_TYPES[dtype].spare_bits
     with np.errstate(over="ignore", invalid="ignore"):
         if (dtype in _OF_ML_DTYPES or spare) and values.dtype == np.float64:
@@ -144,33 +148,15 @@ def rounded(values: Any, dtype: str) -> Any:
     if not spare:
         return values
     bits = values.view(np.uint32)
-    half = (1 << spare - 1) - 1 + (bits >> spare & 1)
-    return np.where(np.isfinite(values), (bits + half & _kept(spare)).view(values.dtype), values)
-
-
-def _kept(spare: int) -> Any:
-    """The bits of a word but the last ones."""
-    import numpy as np
-
-    return np.uint32(2**32 - 2**spare)
+    half, kept = (1 << spare - 1) - 1 + (bits >> spare & 1), np.uint32(2**32 - 2**spare)
+    return np.where(np.isfinite(values), (bits + half & kept).view(values.dtype), values)
 
 
 def largest(dtype: str) -> float:
     """The largest finite value of an element type."""
-    if not is_float(dtype):
-        return float(integer_range(dtype)[1])
-    most, spare = _float_info(dtype).max, ELEMENT_TYPES[dtype].spare_bits
-    return float((most.view("u4") & _kept(spare)).view(most.dtype) if spare else most)
+    return _RANGES[dtype][1] if is_float(dtype) else float(integer_range(dtype)[1])
 
 
 def smallest(dtype: str) -> float:
     """The smallest positive value of an element type, subnormal ones included."""
-    if not is_float(dtype):
-        return 1.0
-    return float(_float_info(dtype).smallest_subnormal) * float(1 << ELEMENT_TYPES[dtype].spare_bits)
-
-
-def _float_info(dtype: str) -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.finfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]
+    return _RANGES[dtype][0] if is_float(dtype) else 1.0

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from gpuprof.problems.dtypes import rounded
+from gpuprof.problems.numpy_later import np
 
 Value = Any
 _Term = Callable[[Mapping[str, Value]], Value]
@@ -30,18 +31,6 @@ Language = Literal["integers", "reals", "arrays"]
 
 #: Far above any formula's need, and low enough that no nesting exhausts Python's stack.
 MOST_CHARACTERS = 500
-
-
-class _LazyNumpy:
-    """NumPy, loaded when a formula is evaluated: to read one, as every command line does, needs none."""
-
-    def __getattr__(self, name: str) -> Any:
-        import numpy
-
-        return getattr(numpy, name)
-
-
-np = _LazyNumpy()
 
 
 def _numpy(name: str) -> _Function:

@@ -23,9 +23,6 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpuprof.problems.behaviour import (
     Array,
     Behaviour,
@@ -39,10 +36,10 @@ from gpuprof.problems.behaviour import (
     role_of,
 )
 from gpuprof.problems.dtypes import SUM, numpy_dtype, of_run, rounded
+from gpuprof.problems.numpy_later import NDArray, np
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of
 
-Doubles = NDArray[np.float64]
 _LETTERS = {"f32": "S", "f64": "D"}
 #: Elements of C that a block of the device reference computes, along each side.
 _TILE = 64
@@ -86,7 +83,7 @@ class GemmBehaviour(Behaviour):
         return {"C": Expected(values.ravel(order=order), magnitude.ravel(order=order))}
 
     def reference_at(
-        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: "NDArray[np.intp]"
     ) -> Expected:
         """As `reference`, at some elements: only their rows of A and columns of B are multiplied."""
         row, column = _place(problem, indices)
@@ -202,7 +199,7 @@ def _read(problem: Problem) -> set[str]:
     return {spec.name for spec in problem.arrays if spec.is_read}
 
 
-def _scaled(problem: Problem, product: Any, size: Any, old: Any) -> tuple[Doubles, Doubles]:
+def _scaled(problem: Problem, product: Any, size: Any, old: Any) -> tuple[Array, Array]:
     """alpha * A@B + beta * C and its magnitude; what exceeds the largest double is an infinity."""
     alpha, beta = (problem.rounded(name) for name in ("alpha", "beta"))
     with np.errstate(over="ignore"):

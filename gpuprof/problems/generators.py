@@ -9,7 +9,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.problems.dtypes import OF_RUN, integer_range, is_float, numpy_dtype, rounded
-from gpuprof.problems.formulas import ExpressionError, evaluate_real, np, parse_expression, variables
+from gpuprof.problems.formulas import ExpressionError, evaluate_real, parse_expression, variables
+from gpuprof.problems.numpy_later import np
 
 if TYPE_CHECKING:
     from numpy.random import Generator

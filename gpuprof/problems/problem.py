@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 from gpuprof.operation import Check, Operation, Role
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RESULT, RUN_TYPES, is_float, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate_real
+from gpuprof.problems.numpy_later import NDArray, np
 from gpuprof.results import ProblemRecord, size_label
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from gpuprof.problems.behaviour import Behaviour, DeviceReference, Expected, HostCall, LibraryCall
     from gpuprof.problems.check import ErrorBound
     from gpuprof.problems.wrong_places import Axis
@@ -51,8 +49,6 @@ class ArraySpec:
 
     def table(self, address: Callable[[str], int]) -> "Array":
         """The addresses that it holds, by where each array starts."""
-        import numpy as np
-
         return np.array([address(name) + offset for name, offset in self.addresses], np.uint64)
 
     @property

@@ -5,9 +5,6 @@
 from collections.abc import Mapping
 from importlib import resources
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpuprof.problems.behaviour import (
     Array,
     Behaviour,
@@ -18,9 +15,9 @@ from gpuprof.problems.behaviour import (
     Pointer,
 )
 from gpuprof.problems.dtypes import rounded
+from gpuprof.problems.numpy_later import NDArray, np
 from gpuprof.problems.problem import ArraySpec, Problem
 
-_ONE = np.ones(1)
 #: Rows transposed at a time: so many lines of the CPU's cache are in use at once.
 _BAND_ROWS = 32
 #: cuBLAS: the first operand transposed, the second as it is.
@@ -52,19 +49,19 @@ class TransposeBehaviour(Behaviour):
         nx, ny = problem.sizes
         source = inputs["in"].reshape(ny, nx)
         if _is_copy(problem):
-            return {"out": Expected(source.ravel().astype(np.float64), _ONE)}
+            return {"out": Expected(source.ravel().astype(np.float64), np.ones(1))}
         values = np.empty((nx, ny), np.float64)
         for row in range(0, ny, _BAND_ROWS):
             band = slice(row, row + _BAND_ROWS)
             values[:, band] = source[band].T
-        return {"out": Expected(values.ravel(), _ONE)}
+        return {"out": Expected(values.ravel(), np.ones(1))}
 
     def reference_at(
-        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: "NDArray[np.intp]"
     ) -> Expected:
         nx, ny = problem.sizes
         source = indices if _is_copy(problem) else indices % ny * nx + indices // ny
-        return Expected(inputs["in"][source].astype(np.float64), _ONE)
+        return Expected(inputs["in"][source].astype(np.float64), np.ones(1))
 
     def device_reference(self, problem: Problem) -> DeviceReference:
         """The rearrangement on the device, which saves moving arrays to and fro."""

@@ -5,11 +5,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from gpuprof.problems.numpy_later import NDArray, np
 
-Mask = NDArray[np.bool_]
+Mask = NDArray[Any]
 
 #: Longest period that a pattern along an axis is looked for with.
 _LONGEST_PERIOD = 512

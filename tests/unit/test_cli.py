@@ -63,6 +63,7 @@ NO_CUDA = {"cuda", "plotly", "jinja2"}
         (["--version"], HEAVY),
         (["doctor", "-h"], HEAVY),
         (["list"], NO_CUDA),
+        (["transpose", "--sizes", "64", *NONE, "-o", "none"], {"numpy", "cuda"}),
         (["report", "out/results.json", "-o", "again.html"], {"cuda"}),
         (["report", str(SAMPLES / "transpose-h200.json"), "--markdown"], {"cuda"}),
     ]
