@@ -3,7 +3,7 @@
 """Run a plan: hand its cases to workers, keep each result the moment it exists, survive what kernels do."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -110,11 +110,7 @@ def run_cases(
         pool.close()
 
 
-#: What decides a kernel's code.
-_Code = tuple[object, ...]
-
-
-def _in_order(cases: list[Case], device: Device, *, beside: bool) -> Iterator[tuple[_Code, list[int]]]:
+def _in_order(cases: list[Case], device: Device, *, beside: bool) -> Iterator[tuple[Hashable, list[int]]]:
     """Yield indices of the cases that are measured together, with what decides their code.
 
     One worker takes all. Of several beside each other one takes all cases of the same code and problem, as
@@ -123,18 +119,14 @@ def _in_order(cases: list[Case], device: Device, *, beside: bool) -> Iterator[tu
     if not beside:
         yield (), [*range(len(cases))]
         return
-    found: dict[object, tuple[_Code, list[int]]] = {}
+    found: dict[object, tuple[Hashable, list[int]]] = {}
     for index, case in enumerate(cases):
-        code = _code(case, device)
+        if not case.is_reference:
+            with suppress(CaseSkipped):  # it is told when the case's turn comes
+                case, _ = resolve(case, device)
+        code = case.name, case.block, tuple(sorted(case.params.items()))
         found.setdefault((code, case.problem), (code, []))[1].append(index)
     yield from sorted(found.values(), key=lambda one: -cases[one[1][0]].problem.array_bytes)
-
-
-def _code(case: Case, device: Device) -> _Code:
-    if not case.is_reference:
-        with suppress(CaseSkipped):  # it is told when the case's turn comes
-            case, _ = resolve(case, device)
-    return case.name, case.block, tuple(sorted(case.params.items()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,14 +91,6 @@ class FakeBackend(CompileOnlyBackend):
         )
 
 
-class FakeCompiler(serving.Compiler):
-    """Takes for ever, as it says, for kernels that come late."""
-
-    @property
-    def compiling(self):
-        return tuple(name for name, _ in self._awaited if name.endswith("_late"))
-
-
 def open_backend(selector="0", *_, **__):
     """In place of the real one: any selector gives the same device."""
     from gpuprof.devices.cards import device_for_arch
@@ -144,5 +136,7 @@ if __name__ == "__main__":
     else:
         end_with_parent(os.getppid())
         signals.disregard()
-        serving.open_backend, serving.Compiler = open_backend, FakeCompiler
+        # As it says, kernels that come late are being compiled for ever.
+        late = property(lambda self: tuple(name for name, _ in self._awaited if name.endswith("_late")))
+        serving.open_backend, serving.Compiler.compiling = open_backend, late
         serving.main(requests())
