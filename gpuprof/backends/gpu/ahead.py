@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpuprof.backends.gpu.device_code import compiled_code, compiled_rates
+from gpuprof.backends.gpu.device_code import compiled_code
 from gpuprof.backends.gpu.driver import driver
 from gpuprof.backends.gpu.query import device_handle, query_device
 from gpuprof.errors import GpuprofError
@@ -75,4 +75,3 @@ def begin_compiling(arch: str) -> None:
     """Begin to load the compiler, and to compile what every measurement on an architecture needs."""
     ahead.begin(supported_archs)
     ahead.begin(compiled_code, arch, "f32", None)
-    ahead.begin(compiled_rates, arch)

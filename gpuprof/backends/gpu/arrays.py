@@ -29,9 +29,7 @@ from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Verification
 
-_LONG = ctypes.c_longlong
 _POINTER = ctypes.c_void_p
-_WORD = ctypes.c_ulonglong
 _HANDLE = ctypes.c_uint64
 #: Problems that keep their arrays while another one's kernels are measured (a ladder has kernels for matrices
 #: by rows and by columns, and a library takes either), where that one takes no more of the free memory.
@@ -300,13 +298,7 @@ class ProblemArrays:
         return [self._checksum(buffer) for buffer in (*self.expected.buffers, *self._initial.values())]
 
     def _checksum(self, buffer: DeviceBuffer) -> int:
-        self._result.upload(np.zeros(4, dtype=np.uint64))
-        arguments = [
-            *(_LONG(buffer.nbytes), _POINTER(buffer.address)),
-            *(_WORD(self._key), _POINTER(self._result.address)),
-        ]
-        self._code_for("f32", None).launch("checksum", arguments)
-        return int(self._result.download(np.uint64, count=1)[0])
+        return self._code_for("f32", None).checksum(buffer, self._key, self._result)
 
 
 class ArrayKeeper:

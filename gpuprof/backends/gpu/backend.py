@@ -11,8 +11,6 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from gpuprof import timeline
 from gpuprof.backends.base import NOT_COUNTED, Backend, Findings, Functions
 from gpuprof.backends.gpu.ahead import ahead, begin_compiling
@@ -73,13 +71,7 @@ class L2Flush:
         return True
 
     def _checksum(self) -> int:
-        self._sum.fill(0)
-        arguments = [
-            *(ctypes.c_longlong(self._buffer.nbytes), ctypes.c_void_p(self._buffer.address)),
-            *(ctypes.c_ulonglong(self._key), ctypes.c_void_p(self._sum.address)),
-        ]
-        self._code.launch("checksum", arguments)
-        return int(self._sum.download(np.uint64, count=1)[0])
+        return self._code.checksum(self._buffer, self._key, self._sum)
 
 
 _MOST_HOST_SAMPLES = 50
@@ -186,6 +178,7 @@ class GpuBackend(Backend):
         with timeline.span("libraries"):
             versions = self._libraries.versions(self._measured_libraries)
         gate = self._timer.gate
+        self._ahead.begin(compiled_rates, self._arch)  # wanted last, and takes longest
         return {
             **versions,
             "launch_gate": "stream wait" if gate.available else "none: launch gaps may show",
@@ -330,7 +323,7 @@ class GpuBackend(Backend):
         def follow() -> None:
             count = 1 if is_long else _BACK_TO_BACK
             follow_us[:] = self._timer.warm(
-                launch, count, group=1, launches=launches, settle=0, around=checks.around_whole
+                launch, count, group=1, launches=launches, settle=0, around=checks.around(whole=True)
             )
             self._context.synchronize()
 
@@ -363,15 +356,15 @@ class GpuBackend(Backend):
         """The times, of a long launch only the cold ones, and what to say of them."""
         timer = self._timer
         aside_s = _ASIDE * self._budget.seconds
-        most = timer.max_batch(launches, checks.around)
+        most = timer.max_batch(launches, checks.around())
         # The host's clock tells a long launch well enough; a short one is lost in it.
         first, settle = estimate_us, 0 if checks.restores_always else 2
         if first < self._budget.slow_us:
-            first = timer.cold(launch, 1, settle=settle // 2, launches=launches, around=checks.around)[0]
+            first = timer.cold(launch, 1, settle=settle // 2, launches=launches, around=checks.around())[0]
         cold_with = partial(timer.cold, launch, settle=settle if first < 1000.0 else 0, launches=launches)
 
         def take_cold(count: int) -> tuple[list[float], bool]:
-            return cold_with(count, around=checks.around), self._undisturbed()
+            return cold_with(count, around=checks.around()), self._undisturbed()
 
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
@@ -381,7 +374,7 @@ class GpuBackend(Backend):
         if checks.remembers:
             few_s = _FEW_SHARE * self._budget.seconds
             few = max(1, min(most, _FEW_SAMPLES, int(1e6 * few_s / max(estimate, 0.5))))
-            keeping = cold_with(few, around=checks.around_keeping)
+            keeping = cold_with(few, around=checks.around(keeping=True))
             if faster := self._faster_keeping(checks, estimate, keeping):
                 return cold_only, faster
         if checks.restores_always:

@@ -265,6 +265,13 @@ class DeviceCode:
     def queue(self, name: str, arguments: Arguments) -> None:
         self.load(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
 
+    def checksum(self, buffer: DeviceBuffer, key: int, result: DeviceBuffer) -> int:
+        """A sum of a buffer's words that nobody can keep who does not know the key."""
+        result.fill(0)
+        of = [ctypes.c_longlong(buffer.nbytes), ctypes.c_void_p(buffer.address)]
+        self.launch("checksum", [*of, ctypes.c_ulonglong(key), ctypes.c_void_p(result.address)])
+        return int(result.download(np.uint64, count=1)[0])
+
     def load(self, name: str) -> LoadedFunction:
         if self._module is None:
             cubin = self._ahead.result(compiled_code, *self._text)

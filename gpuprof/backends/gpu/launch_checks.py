@@ -144,20 +144,15 @@ class LaunchChecks:
         if self._delivered and self._variables:
             self._variables.queue_restore(self._code)
 
-    @property
-    def around(self) -> Around:
-        """What is queued around a launch whose time counts."""
-        return Around(self._commands, self.before, self.after)
+    def around(self, *, keeping: bool = False, whole: bool = False) -> Around:
+        """What is queued around a launch whose time counts.
 
-    @property
-    def around_keeping(self) -> Around:
-        """The same, but the kernel finds its own memory as its last launch left it."""
-        return Around(self._commands, self.spoil, self.after)
-
-    @property
-    def around_whole(self) -> Around:
-        """As `around_keeping`, but all of the outputs are changed and compared."""
-        return Around(self._commands, partial(self.spoil, whole=True), self.after)
+        Args:
+            keeping: Whether the kernel finds its own memory as its last launch left it.
+            whole: Whether all of the outputs are changed and compared; it keeps its memory then, too.
+        """
+        before = partial(self.spoil, whole=whole) if keeping or whole else self.before
+        return Around(self._commands, before, self.after)
 
     @property
     def _commands(self) -> int:
