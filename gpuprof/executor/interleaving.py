@@ -109,13 +109,18 @@ class _Runner:
         self._help = Help.OTHERS
         self._progress = 0
 
-    def go_on(self, steps: int, help_from: Help) -> bool:
-        """Let it take some steps; return whether it got further, as far as that is known by now."""
+    def go_on(self, steps: int, help_from: Help, left: int) -> bool:
+        """Let it take some steps; return whether it got further, as far as that is known by now.
+
+        It stops where it has taken more than `left` instructions.
+        """
         if self._steps is None:
             self._steps, self._help = self.scheduler.interruptible(help_from), help_from
         try:
             for _ in range(steps):
                 next(self._steps)
+                if self.scheduler.steps > left:
+                    break
         except StopIteration as end:
             further = end.value or self.scheduler.progress > self._progress
             self._steps, self._progress = None, self.scheduler.progress
@@ -139,7 +144,7 @@ def run_interleaved(schedulers: Sequence[Scheduler], order: Order) -> None:
             able = [one for one in going if not one.in_vain]
             chosen = able[int(numbers.integers(len(able)))] if by_lot else able[0]
             steps = int(numbers.integers(1, longest + 1)) if by_lot else _WHOLE
-            if chosen.go_on(steps, _HELPS[level]):
+            if chosen.go_on(steps, _HELPS[level], order.left):
                 level = 0
             elif all(one.in_vain for one in going):
                 level += 1

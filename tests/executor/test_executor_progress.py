@@ -134,10 +134,15 @@ def test_a_loop_that_gives_up_by_itself_ends():
     assert out.array().tolist() == [500] * 32
 
 
+ENTERED_IN_ITS_MIDDLE = """for (; n > 0; --n) asm volatile("{ .reg .pred p; .reg .b32 v; bra TEST; WAIT:"
+" nanosleep.u32 50; TEST: ld.acquire.gpu.b32 v, [%0]; setp.eq.b32 p, v, 0; @p bra WAIT; }" :: "l"(sum));"""
+
+
 @pytest.mark.parametrize(
     ("loop", "waits"),
     [
         ("while (flag[0] == 0) ;", True),
+        (ENTERED_IN_ITS_MIDDLE, True),
         ("while (atomicCAS(sum, 0, 1) != 0) ;", True),
         ("bool done = false; while (!done) if (atomicCAS(sum, 0, 1) == 0) done = true;", True),
         ("while (*sum != n) __threadfence();", True),
@@ -156,7 +161,9 @@ def test_only_loops_that_others_can_end_are_watched(loop, waits):
     {loop}
     sum[t] = t;
 }}""")
-    assert any(block.back_edges for block in program.blocks) is waits
+    headers = {header for block in program.blocks for header in block.back_edges}
+    assert bool(headers) is waits
+    assert headers <= program.listing.loops.keys()
 
 
 def test_loops_that_no_other_thread_ends_keep_their_warps_together():

@@ -68,13 +68,36 @@ def predecessors(blocks: Sequence[Node]) -> list[list[int]]:
     return before
 
 
+def _ranks(blocks: Sequence[Node]) -> list[int]:
+    """Return each block's place in an order in which a loop that is entered at one block begins there.
+
+    The text's is not such an order: compilers jump into the middle of a loop whose test comes last.
+    """
+    placed: list[int] = []
+    seen = {0}
+    pending = [(0, iter(sorted(set(blocks[0].successors))))]
+    while pending:
+        number, after = pending[-1]
+        following = next((one for one in after if one != EXIT_BLOCK and one not in seen), None)
+        if following is None:
+            pending.pop()
+            placed.append(number)
+        else:
+            seen.add(following)
+            pending.append((following, iter(sorted(set(blocks[following].successors)))))
+    ranks = [len(blocks)] * len(blocks)
+    for rank, number in enumerate(reversed(placed)):
+        ranks[number] = rank
+    return ranks
+
+
 def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
     """Return such loops by the blocks from which control goes back to their headers."""
     loops: dict[int, list[WaitingLoop]] = {}
-    before = predecessors(blocks)
+    before, ranks = predecessors(blocks), _ranks(blocks)
     for last, block in enumerate(blocks):
         for header in sorted(set(block.successors)):
-            if header == EXIT_BLOCK or header > last:
+            if header == EXIT_BLOCK or ranks[header] > ranks[last]:
                 continue
             loop = _Loop(blocks, before, header, last).waiting()
             if loop is not None:
@@ -84,10 +107,10 @@ def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
 
 def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
     """Return the loops that are entered at one block only, by that block; block 0 is where all begins."""
-    before = predecessors(blocks)
+    before, ranks = predecessors(blocks), _ranks(blocks)
     loops: dict[int, Loop] = {}
     for header, comers in enumerate(before):
-        body = _body(before, header, [one for one in comers if one >= header])
+        body = _body(before, header, [one for one in comers if ranks[one] >= ranks[header]])
         last = body.intersection(comers)
         if last and (header == 0 or 0 not in body):  # else it may be entered elsewhere too
             entries = tuple(one for one in comers if one not in body)
