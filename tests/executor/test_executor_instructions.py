@@ -96,6 +96,9 @@ CHAINS = {
     ),
     "sub.cc.u32 t, a, b; subc.u32 d, c, e;": lambda a, b, c, e: c - e - (a < b),
     "sub.cc.u32 t, a, b; subc.cc.u32 t, c, e; subc.u32 d, 0, 0;": lambda a, b, c, e: -(c - e - (a < b) < 0),
+    "sub.cc.u32 t, a, b; addc.u32 d, c, e;": lambda a, b, c, e: c + e + (a >= b),  # as 128-bit division does
+    "sub.cc.u32 t, a, b; subc.cc.u32 t, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: c - e >= (a < b),
+    "add.cc.u32 t, a, b; subc.u32 d, c, e;": lambda a, b, c, e: c - e - (a + b >> 32 == 0),
     "mad.lo.cc.u32 t, a, b, c; addc.u32 d, e, 0;": lambda a, b, c, e: e + ((a * b & 0xFFFFFFFF) + c >> 32),
     "mad.hi.cc.u32 t, a, b, c; addc.u32 d, e, 0;": lambda a, b, c, e: e + ((a * b >> 32) + c >> 32),
     "add.cc.u32 t, a, b; madc.lo.u32 d, a, c, e;": lambda a, b, c, e: a * c + e + (a + b >> 32),

@@ -107,7 +107,8 @@ def _two_operands(op: Mnemonic) -> Lowered:
             op, lambda a, b: integers.saturated(compute(a.astype(wide), b.astype(wide)), op.dtype), 2
         )
     if op.has("cc"):
-        carry = np.less if op.base == "sub" else lambda a, b: a + b < a
+        # Of a difference, that of a + ~b + 1: 128-bit division has `addc` take it from `subc.cc`.
+        carry = np.greater_equal if op.base == "sub" else lambda a, b: a + b < a
         unsigned = np.dtype(f"u{op.dtype.itemsize}")
         return Lowered(compute, (unsigned,) * 2, unsigned, carry)
     return of_one_type(op, compute, 2)
@@ -139,20 +140,14 @@ def _product(op: Mnemonic) -> Lowered:
 def _with_carry(op: Mnemonic) -> Lowered:
     unsigned = np.dtype(f"u{op.dtype.itemsize}")
 
-    def add(a: Lanes, b: Lanes, carry: Lanes) -> Any:
-        return a + b + carry.astype(unsigned)
+    def compute(a: Lanes, b: Lanes, carry: Lanes) -> Any:
+        return a + (b if op.base == "addc" else ~b) + carry.astype(unsigned)
 
     def carries(a: Lanes, b: Lanes, carry: Lanes) -> Any:
-        return (add(a, b, carry) < a) | (carry & (add(a, b, carry) == a))
+        total = compute(a, b, carry)
+        return (total < a) | (carry & (total == a))
 
-    def subtract(a: Lanes, b: Lanes, borrow: Lanes) -> Any:
-        return a - b - borrow.astype(unsigned)
-
-    def borrows(a: Lanes, b: Lanes, borrow: Lanes) -> Any:
-        return (a < b) | (borrow & (a == b))
-
-    compute, second = (add, carries) if op.base == "addc" else (subtract, borrows)
-    return Lowered(compute, (unsigned, unsigned, _BOOL), unsigned, second)
+    return Lowered(compute, (unsigned, unsigned, _BOOL), unsigned, carries)
 
 
 @_entry("mad", "mad24", "madc")
