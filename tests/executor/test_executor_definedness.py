@@ -128,6 +128,16 @@ VALUES = {
         "mov.b32 f, u; cvt.rn.f16x2.f32 x, 0f3f800000, f; shr.u32 r, x, 16;",
         "mov.b32 f, u; cvt.rn.f16x2.f32 x, f, 0f3f800000; shr.u32 r, x, 16;",
     ),
+    "packing bytes": (
+        "mov.b32 f, u; mov.b32 e, t; cvt.rn.satfinite.e4m3x2.f32 h, f, e; cvt.u32.u8 r, h;",
+        "mov.b32 f, u; mov.b32 e, t; cvt.rn.satfinite.e4m3x2.f32 h, e, f; cvt.u32.u8 r, h;",
+    ),
+    "bytes to halves and back": (
+        "mov.b32 f, u; cvt.rn.satfinite.e5m2x2.f32 h, f, 0f3f800000; cvt.rn.f16x2.e5m2x2 x, h;"
+        " cvt.rn.satfinite.e4m3x2.f16x2 h, x; cvt.u32.u8 r, h;",
+        "mov.b32 f, u; cvt.rn.satfinite.e5m2x2.f32 h, f, 0f3f800000; cvt.rn.f16x2.e5m2x2 x, h;"
+        " shr.u32 r, x, 16;",
+    ),
     "a half": (
         "mov.b32 {h, g}, w; add.f16 h, h, h; cvt.u32.u16 r, h;",
         "mov.b32 {h, g}, w; add.f16 h, h, g; cvt.u32.u16 r, h;",

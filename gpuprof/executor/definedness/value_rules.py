@@ -48,11 +48,8 @@ _MOVES = {
 _PLACE_BY_PLACE = frozenset({"and", "or", "xor", "not", "lop3"})
 _SUMS = frozenset({"add", "sub", "neg", "mul", "mad"})
 _INTEGERS = frozenset(f"{kind}{bits}" for kind in "su" for bits in (16, 32, 64))
-_PACKED = frozenset({"f16x2", "bf16x2", "u16x2", "s16x2"})
+_PACKED = frozenset({"f16x2", "bf16x2", "u16x2", "s16x2", "e4m3x2", "e5m2x2"})
 _WITH_CARRY_IN = frozenset({"addc", "subc", "madc"})
-
-#: The upper half of a word, and the lower one.
-_HALVES = (np.uint32(0xFFFF_0000), np.uint32(0xFFFF))
 
 #: From what is undefined of each source register to the undefined bits of the result, of an unsigned dtype.
 _Spread = Callable[[Sequence[Undefined | None], np.dtype[Any]], Lanes]
@@ -337,7 +334,7 @@ def _spread_of(item: Instruction) -> _Spread:
     base, words = item.opcode[0], set(item.opcode[1:])
     if base == "cvt" and {item.opcode[-2]} & _PACKED and len(item.operands) == 3:
         return _packed([isinstance(operand, Reg) for operand in item.operands[1:]])
-    if words & _PACKED and base != "cvt":
+    if words & _PACKED and (base != "cvt" or {*item.opcode[-2:]} <= _PACKED):
         return _each_half
     if base in _SUMS and words <= {"lo", "wide", "cc", *_INTEGERS}:
         return _upward
@@ -356,19 +353,29 @@ def _upward(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
 
 
 def _each_half(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
-    """Packed halves are computed each by itself."""
-    bits = reduce(np.bitwise_or, (one.bits.astype(dtype) for one in sources if one is not None))
-    low, high = (np.where(bits & half, half, dtype.type(0)) for half in _HALVES)
-    return np.asarray(low | high)
+    """Packed halves are computed each by itself, also where they become wider or narrower."""
+    found = [(one.bits, one.bits.dtype.itemsize * 4) for one in sources if one is not None]
+    return _of_halves(
+        reduce(np.bitwise_or, (bits >> width != 0 for bits, width in found)),
+        reduce(np.bitwise_or, (bits & bits.dtype.type((1 << width) - 1) != 0 for bits, width in found)),
+        dtype,
+    )
+
+
+def _of_halves(upper: Bools, lower: Bools, dtype: np.dtype[Any]) -> Lanes:
+    """Whole halves of a register, where they are undefined."""
+    half = dtype.type((1 << dtype.itemsize * 4) - 1)
+    return np.asarray(np.where(upper, ~half, dtype.type(0)) | np.where(lower, half, dtype.type(0)))
 
 
 def _packed(registers: list[bool]) -> _Spread:
     """The first operand becomes the upper half, the second the lower one."""
-    halves = [half for half, is_register in zip(_HALVES, registers, strict=False) if is_register]
 
     def spread(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
-        found = ((half, one) for half, one in zip(halves, sources, strict=True) if one is not None)
-        return np.asarray(reduce(np.bitwise_or, (_whole([one], dtype) & half for half, one in found)))
+        given = iter(sources)
+        halves = [next(given) if is_register else None for is_register in registers[:2]]
+        upper, lower = (np.zeros((1, 1, 1), np.bool_) if one is None else one.lanes for one in halves)
+        return _of_halves(upper, lower, dtype)
 
     return spread
 
