@@ -235,9 +235,14 @@ def parse(text: str) -> Module:
 
 def source_name(symbol: str) -> str:
     """Return a variable's name in the source: of a mangled one, which ends with it, the last part."""
-    for length in re.finditer(r"\d+", symbol if symbol.startswith("_Z") else ""):
+    lengths, place = re.compile(r"\d+"), 0
+    if of_function := re.match("_ZZN?", symbol):  # a name of its function may hold what looks like a length
+        place = of_function.end()
+        while length := lengths.match(symbol, place):
+            place = length.end() + int(length[0])
+    for length in lengths.finditer(symbol if symbol.startswith("_Z") else "", place):
         end = length.end() + int(length[0])
-        if re.fullmatch(r"(_\d+)?", symbol[end:]) and end <= len(symbol):
+        if re.fullmatch(r"E?(_\d+)?", symbol[end:]) and end <= len(symbol):
             return symbol[length.end() : end]
     return symbol
 
