@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 from gpuprof.cubin_file import function_of
@@ -51,14 +52,17 @@ def _entry_of(ptx: str) -> str:
 
 def _numba_code(function: Any, values: Mapping[str, Any], arch: str) -> FunctionCode:
     from numba import cuda, typeof, void
+    from numba.cuda import dispatcher
 
-    number = int(arch.removeprefix("sm_"))
+    target = divmod(int(arch.removeprefix("sm_")), 10)
+    # What it calls is compiled for the current device, be it another or none; this process compiles no more.
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=target)
     ptx, _ = cuda.compile(
         function.py_func,
         void(*map(typeof, values.values())),
         device=False,
         abi="numba",
-        cc=divmod(number, 10),
+        cc=target,
         lineinfo=True,
         fastmath=bool(function.targetoptions.get("fastmath")),
     )

@@ -19,11 +19,16 @@ X, Y = RNG.normal(size=(2, 1000)).astype(np.float32)
 A, B = RNG.normal(size=(2, 40, 40)).astype(np.float32)
 
 
+@cuda.jit(device=True)
+def scaled(x, a):
+    return a * x
+
+
 @cuda.jit
 def saxpy(out, x, y, a):
     i = cuda.grid(1)
     if i < out.size:
-        out[i] = a * x[i] + y[i]
+        out[i] = scaled(x[i], a) + y[i]
 
 
 @cuda.jit
