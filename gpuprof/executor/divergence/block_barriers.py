@@ -322,14 +322,10 @@ class ClusterWaits:
     def _acquire(self, lanes: Bools, line: int) -> None:
         """Threads go on past the barrier of their cluster: what was done before it is settled for them."""
         batch, barrier = self.batch, self.batch.cluster_barrier
-        live = in_batch(batch.live.lanes, batch)
-        quiet = barrier.quiet(lanes, live, batch.events.accesses)
         for parity, phase in enumerate(CLUSTER_PHASES):
             part = lanes & barrier.parity(parity)
             if part.any():
                 batch.events.synchronise(Access.ACQUIRE, part, phase, line)
-        if quiet.any():
-            batch.events.hear("settle", None if quiet.all() else quiet)
         barrier.wait(lanes)
 
     def held(self) -> list[HeldLanes]:

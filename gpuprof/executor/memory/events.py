@@ -39,12 +39,10 @@ class Events:
 
     Attributes:
         order: Whose the threads are, and what happens before what.
-        accesses: How many accesses to shared memory there were.
     """
 
     def __init__(self, order: ThreadOrder, shared: SharedBlocks, local: LocalLanes, tally: Tally) -> None:
         self.order = order
-        self.accesses = 0
         #: Whether the present step moves no values.
         self.address_only = False
         self.listeners: list[Listener] = []
@@ -55,8 +53,6 @@ class Events:
 
     def observe(self, observers: Sequence[Observer], buffers: Sequence[Buffer]) -> None:
         """From now on these are told who touches what they want to know of, and listeners of all the rest."""
-        for one in observers:
-            one.batch(self.order)
         # Before those that judge: what is wrong ends the launch.
         self.listeners[:0] = [one for one in observers if isinstance(one, Listener)]
         everything: list[Buffer | SharedBlocks | LocalLanes] = [*buffers, self._shared, self._local]
@@ -100,7 +96,6 @@ class Events:
         `values` are those that are about to be stored, of a copy also when it starts; or of an atomic
         operation, which is over, the lanes whose comparison failed.
         """
-        self.accesses += 1
         if self._shared.address in self._observers and isinstance(pattern, SharedPattern):
             event = _EVENTS.get(access)
             if event is not None and (event != "write" or values is not None):

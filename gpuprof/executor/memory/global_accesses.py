@@ -170,9 +170,6 @@ class Observer:
     def begin(self, named: Named) -> None:
         """A launch begins, of whose threads `named` tells the names."""
 
-    def batch(self, order: ThreadOrder) -> None:
-        """A batch of its blocks begins."""
-
     def wants(self, buffer: Any) -> bool:
         """Whether it is to be told who touches a buffer: of global memory, or that of the blocks of a batch.
 

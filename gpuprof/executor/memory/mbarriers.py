@@ -199,14 +199,10 @@ class ClusterBarrier:
 
     def __init__(self, clusters: int, warps: int) -> None:
         shape = (clusters, warps, WARP)
-        #: Phases that are over, of each cluster; and whether an arrival released nothing by itself, at the
-        #: current phase or the one before.
+        #: Phases that are over, of each cluster.
         self.phase: NDArray[np.int64] = np.zeros(clusters, dtype=np.int64)
-        self.relaxed: Bools = np.zeros(clusters, dtype=np.bool_)
         self._arrived: Bools = np.zeros(shape, dtype=np.bool_)
         self._due: NDArray[np.int64] = np.full(shape, _NONE, dtype=np.int64)
-        #: How many accesses had been logged when the first thread arrived at the current phase.
-        self._logged: NDArray[np.int64] = np.zeros(clusters, dtype=np.int64)
 
     @property
     def pending(self) -> Bools:
@@ -222,12 +218,8 @@ class ClusterBarrier:
         """Return the threads whose phase has this parity."""
         return np.asarray(self.pending & ((self._due & 1) == number))
 
-    def arrive(self, lanes: Bools, logged: int, *, relaxed: bool) -> None:
-        """Threads arrive, when so many accesses have been logged."""
-        here = lanes.any(axis=(1, 2))
-        first = here & ~self._arrived.any(axis=(1, 2))
-        self._logged = np.where(first, logged, self._logged)
-        self.relaxed = np.where(first, relaxed, self.relaxed | (here & relaxed))
+    def arrive(self, lanes: Bools) -> None:
+        """Threads arrive."""
         self._arrived |= lanes
         self._due = np.where(lanes, self.phase[:, None, None], self._due)
 
@@ -241,11 +233,3 @@ class ClusterBarrier:
     def wait(self, lanes: Bools) -> None:
         """Threads have waited."""
         self._due = np.where(lanes, _NONE, self._due)
-
-    def quiet(self, lanes: Bools, live: Bools, logged: int) -> Bools:
-        """Return the clusters that go on as one, with nothing done by anybody since the first arrival.
-
-        `lanes` go on, all at once; `logged` accesses have been logged by now.
-        """
-        whole = (lanes | ~live).all(axis=(1, 2)) & lanes.any(axis=(1, 2))
-        return np.asarray(whole & ~self.relaxed & (self._logged == logged))

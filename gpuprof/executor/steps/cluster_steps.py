@@ -32,7 +32,7 @@ def arrive(coder: Coder, item: Instruction) -> Step:
             if part.any():
                 access = Access.RELAXED if relaxed else Access.RELEASE
                 batch.events.synchronise(access, part, phase, line)
-        barrier.arrive(lanes, batch.events.accesses, relaxed=relaxed)
+        barrier.arrive(lanes)
         end_phases(batch, line)
 
     return where_active(coder, item, step)
