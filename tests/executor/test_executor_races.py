@@ -124,13 +124,9 @@ class History:
         def report(kind, _detail, line, _position, _address):
             self.found.append((line, kind))
 
-        self.detector = RaceDetector(
-            SharedMemory(self.blocks, SHARED_BYTES),
-            4,
-            report,
-            partial(Interval, names=lambda position: (position, (0, 0, 0))),
-            ClusterLayout(warps=self.warps),
-        )
+        interval = partial(Interval, names=lambda position: (position, (0, 0, 0)))
+        shared, layout = SharedMemory(self.blocks, SHARED_BYTES), ClusterLayout(warps=self.warps)
+        self.detector = RaceDetector(shared, 4, report, interval, layout)
 
     def play(self) -> tuple[tuple[int, FaultKind] | None, ...]:
         """What the detector reports first, and what the rule finds: which access, and its kind."""
