@@ -134,7 +134,7 @@ class Scheduler:
                     with self._hanging():
                         if not self._go(self._polling.to_the_end(self.program.blocks)):
                             self._deadlock()
-        self.batch.events.hear("settle", None)
+        self.batch.events.hear("settle")
         if self.batch.means.phased:
             self._end_engines()
         return True
@@ -445,7 +445,7 @@ class Scheduler:
     def _endless_wait(self, stall: Stall) -> NoReturn:
         """Report threads that wait for a phase of an mbarrier which nothing can end."""
         batch, barriers = self.batch, self.batch.mbarriers
-        batch.events.hear("settle", None)  # what went wrong before comes first
+        batch.events.hear("settle")  # what went wrong before comes first
         position = first_true(stall.lanes)
         column = int(np.broadcast_to(stall.columns, stall.lanes.shape)[position])
         where, offset = batch.layout.byte(barriers.offsets[column])

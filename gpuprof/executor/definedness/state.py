@@ -323,7 +323,7 @@ class UndefinedBits(Listener):
     def refuse(self, origin: int, position: tuple[int, int, int], line: int, use: str) -> NoReturn:
         """Raise the fault of a thread that lets an undefined value count."""
         batch = self._batch
-        batch.events.hear("settle", None)  # what went wrong before comes first
+        batch.events.hear("settle")  # what went wrong before comes first
         depends = f"{use} a value that depends on"
         if origin == REGISTER:
             detail = f"{depends} a register to which nothing had been written"

@@ -128,8 +128,8 @@ class Listener:
     def ended(self, live: Bools) -> None:
         """Threads ended; these are left."""
 
-    def settle(self, blocks: Bools | None) -> None:
-        """What was done so far, by some blocks or all, is to be judged now.
+    def settle(self) -> None:
+        """What was done so far is to be judged now.
 
         It is in order with what comes, or something else would be reported first.
         """

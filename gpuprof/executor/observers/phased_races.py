@@ -129,13 +129,10 @@ class PhasedInterval(Interval):
             for serial, (owners, lanes, since, line) in self._remote.items()
         }
 
-    def settle(self, released: Bools | None = None) -> None:
-        """As of `Interval`: fences of those that passed hold for everybody."""
-        if released is not None:
-            self.widen(len(released))
-        fenced = self.fenced != 0
-        self.unfenced[fenced if released is None else fenced & released[:, None]] = 0
-        super().settle(released)
+    def settle(self) -> None:
+        """As of `Interval`: fences hold for everybody."""
+        self.unfenced[self.fenced != 0] = 0
+        super().settle()
 
     def apply(self, entry: Entry) -> None:
         """Listener one entry and remember it."""

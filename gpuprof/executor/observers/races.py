@@ -106,7 +106,7 @@ class RaceDetector(Listener):
         self.log.append(Entry(access, pattern, line, changed))
         # At a place that a loop comes by once in each iteration, if there is one.
         length = len(self.log)
-        if (length >= LEAST_PIECE and access is Access.ACQUIRE) or length >= _LONGEST_PIECE:
+        if (length >= LEAST_PIECE and access in (Access.ACQUIRE, Access.MEET)) or length >= _LONGEST_PIECE:
             self._judge()
 
     def touch(
@@ -140,8 +140,10 @@ class RaceDetector(Listener):
 
     def barrier(self, blocks: Bools | None = None) -> None:
         """As a listener: of blocks of clusters a signal tells."""
-        if not self.layout.several:
-            self.settle(blocks)
+        if blocks is not None and not self.layout.several:
+            self.record(Access.MEET, self._signals.of(blocks[:, None, None], (0, 0)), 0)
+        elif not self.layout.several:
+            self._judge(barrier=True)
 
     def sync_warp(self, mask: Mask, meets: LaneBits, whole: Bools) -> None:
         """As a listener."""
@@ -159,15 +161,9 @@ class RaceDetector(Listener):
             detail = f"writes {where}, and so does another thread, with another value"
             self._refuse(FaultKind.SHARED_RACE, detail, line, position, place)
 
-    def settle(self, blocks: Bools | None = None) -> None:
-        """End the interval: of all blocks, or of those that are true, of shape (blocks,)."""
-        if blocks is None:
-            self._judge(barrier=True)
-            return
-        log, self.log = self.log, []
-        self._interval, self._digest = self._interval.copied(), b""
-        self._interval.replay(log, self.blocks)
-        self._interval.settle(blocks)
+    def settle(self) -> None:
+        """As a listener."""
+        self._judge(barrier=True)
 
     def _judge(self, *, barrier: bool = False) -> None:
         """Judge the log so far, perhaps ended by a barrier, or go on to the state to which it led before."""
@@ -294,14 +290,11 @@ class Interval:
                 setattr(result, name, value.copy())
         return result
 
-    def settle(self, released: Bools | None = None) -> None:
-        """Blocks that are true in `released` passed a barrier, and the others did not; all did by default."""
-        if released is not None:
-            self.widen(len(released))
+    def settle(self) -> None:
+        """All threads passed a barrier."""
         for name in self.PASSING:
-            getattr(self, name)[... if released is None else released] = 0
-        if released is None:
-            self._begin()
+            getattr(self, name)[...] = 0
+        self._begin()
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""
