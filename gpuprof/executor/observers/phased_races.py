@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, SharedByte
+from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
@@ -29,7 +29,6 @@ from gpuprof.executor.observers.races import Interval
 from gpuprof.executor.observers.touches import (
     MOMENT_SHIFT,
     SEVERAL,
-    Hit,
     Touch,
     first_hit,
     lane_of,
@@ -280,15 +279,11 @@ class PhasedInterval(Interval):
             allowed = np.asarray(lanes.all(axis=2, keepdims=True)) if touch.merged else lanes
             wrong = (landed == serial) & ~allowed[touch.block, touch.warp, touch.lane][:, None]
             if hit := first_hit(wrong):
-                self._unseen(touch, hit, ~lanes, f"{verb} {{0}}, {_UNSEEN}{self._observers[int(serial)][2]}")
-
-    def _unseen(self, touch: Touch, hit: Hit, blind: Bools, text: str) -> None:
-        """Name the thread: the row of the hit may stand for several."""
-        position, address = touch.position(hit)
-        if touch.merged:
-            position = (*position[:2], int(blind[position[:2]].argmax()))
-        where, byte = self.layout.byte(address)
-        self.report(FaultKind.ASYNC_COPY, text.format(where), touch.entry.line, position, SharedByte(byte))
+                # Of a row that stands for several threads, one that did not wait.
+                blind = ~lanes[touch.block[hit[0]], touch.warp[hit[0]]]
+                lane = int(blind.argmax()) if touch.merged else None
+                text = f"{verb} {{0}}, {_UNSEEN}{self._observers[int(serial)][2]}"
+                self.found(FaultKind.ASYNC_COPY, touch, hit, text, lane)
 
     # The memory of blocks of a cluster, and whether it is still there.
 

@@ -479,9 +479,9 @@ class Interval:
         said = f"{text.format(where, who)} since the last barrier"
         self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
 
-    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str) -> None:
-        """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
-        position, address = touch.position(hit)
+    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str, lane: int | None = None) -> None:
+        """Report what is wrong at a hit, perhaps of a certain lane; `text` says it, with {0} for the byte."""
+        position, address = touch.position(hit, lane)
         where, byte = self.layout.byte(address)
         place = SharedByte(byte, self.layout.rank(address))
         if kind is FaultKind.SHARED_RACE:  # threads of one instruction
