@@ -4,10 +4,9 @@
 
 NVRTC compiles device code and refuses all other. People keep both in one file: wrappers that launch, `main`,
 helpers that check errors. A function that is not marked as one of the device cannot be called by kernels, so
-that leaving it out changes nothing for them. Types, variables and `constexpr` functions are left out where
-they speak of the host: of the CUDA runtime, of tensors, of containers and streams of the standard library, or
-of what was left out before; and variables that no kernel may use, whatever they hold. So are calls of macros
-that make nothing but such declarations.
+that leaving it out changes nothing for them; nor can a variable that is neither marked nor constant. So are
+calls of macros that make nothing but such functions. What else speaks of the host, types, aliases, constants,
+the compiler finds: what it refuses is left out where no kernel that is wanted can need it.
 """
 
 import re
@@ -21,42 +20,8 @@ from gpuprof.cuda_source.functions import annotations, kernel_functions
 from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
-#: What device code may use although its name begins like the runtime's.
-_OF_THE_DEVICE = (
-    r"(?:cuda(?:TextureObject_t|SurfaceObject_t|BoundaryMode\w*|RoundMode\w*|ReadMode\w*)"
-    r"|curand(?:State|Distribution|Direction|Discrete|Histogram|Method)\w*)\b"
-)
-_CONTAINERS = (
-    r"vector|deque|list|(?:unordered_)?(?:multi)?(?:map|set)|\w*queue|stack|(?:unique|shared|weak)_ptr"
-)
-#: A type of the files' own that is called like one of the runtime's.
-_OWN_TYPE = re.compile(
-    r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(cu[a-z]+[A-Z]\w*)\s*(?:<[^<>;{}]*>\s*)?(?::[^;{}()]*)?\{"
-)
-#: What is taken from a namespace or is another name of it, and the names that may stand for one.
-_TAKEN_FROM = re.compile(r"\b(?:namespace\s+\w+\s*=|using)\s*(?:::\s*)?([a-z]\w*)\s*(?:::|;)")
-_DECLARED = re.compile(r"\b(?:namespace|class|struct|union|typename)\s+(\w+)")
 #: Namespaces that CUDA's headers define.
 WITH_DEVICE_CODE = ("std", "cuda", "nvcuda", "cooperative_groups", "cub", "thrust", "cute", "cutlass")
-#: Those that stand-ins define in part.
-_IN_PART = ("at", "c10", "torch", "cv")
-#: Of a type, what no device code holds.
-_ASSEMBLY = re.compile(r"\b(?:__)?asm(?:__)?\b|\b_mm\d*_\w+")
-_HOST = (
-    rf"\bFILE\b|\bstd\s*::\s*(?:basic_\w+|c?(?:in|out|err|log)|endl|\w*string\w*|\w*stream\w*|{_CONTAINERS}"
-    r"|make_(?:unique|shared)"
-    r"|function|thread|mutex|atomic|future|chrono|random\w*|mt19937\w*|\w*_distribution|\w*exception|\w*_error"
-    r"|filesystem|any|variant|optional|regex)\b"
-    # Of tensors, all but the element types, which `toolchain.host_headers` knows.
-    r"|\b(?:torch|at|c10|py|pybind11|boost)\s*::\s*(?!Half\b|BFloat16\b)\w|\bPyObject\b"
-    r"|\bnamespace\s+\w+\s*=\s*(?:::)?\s*(?:thrust|torch|cv)\b"
-    r"|\b(?:pid_t|pthread_\w+|MPI_\w+|nccl[A-Z]\w*|nvtx\w+|GL(?:enum|uint|int|float)|lrand48|timeval|timespec)\b"
-)
-#: The same without `std::`, where a file uses that namespace as a whole.
-_OF_STD = rf"(?:{_CONTAINERS}|function)\s*<|(?:string|[io]?fstream|\w*stringstream|c(?:in|out|err))\b"
-_USES_STD = re.compile(r"\busing\s+namespace\s+std\b")
-#: Macros of other projects that make functions of the host of what follows in braces.
-_HOST_BLOCK = re.compile(r"(?:PYBIND11|TORCH|STABLE_TORCH|BENCHMARK|TEST)(?:_[A-Z0-9_]+)?")
 #: Words in front of a function's name that hide no mark of the device.
 _HARMLESS = re.compile(
     r"FILE|__(?:host|inline|forceinline|noinline|restrict|attribute|declspec)(?:__)?|[A-Z]"
@@ -83,22 +48,12 @@ _KEPT = re.compile(
     r"|namespace|asm|static_assert|friend)\b"
 )
 _CONSTANT = re.compile(r"\bconst(?:expr|init)?\b")
-#: An initial value that calls what is not computed while compiling.
-_CALLED_FIRST = (
-    r"(?:a?(?:sin|cos|tan)h?|atan2|sqrt|cbrt|hypot|pow|ceil|floor|round|log(?:2|10|1p)?|exp(?:2|m1)?|fabs|rand|atoi"
-    r"|atof|time|clock|[mc]alloc|getenv|strlen)f?\s*\("
-)
-_INTEGER_TYPE = r"(?:unsigned|signed|int|long|short|char|bool|u?int\d+_t|size_t|uint)\b"
-#: A constant that no constant expression may name.
-_FLOAT_CONSTANT = re.compile(rf"\s*(?:static\s+)?const\s+(?!{_INTEGER_TYPE})\w+\s+(?P<name>\w+)\s*=")
 _FUNCTION_MACRO = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)\([^)\n]{0,500}\)(?P<body>(?:[^\\\n]|\\.)*)", re.M | re.S
 )
 _CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\(")
 #: The longest name, with a template's arguments, that anybody writes.
 _LONGEST_NAME = 1000
-#: Rounds in which what was left out may make more be left out.
-_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,34 +77,13 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     """
     code = "\n".join(map(masked, texts.values()))
     device = _device_marks(code)
-    host = _host_words(code)
-    made = _host_macros(code, device, host)
+    made = _host_macros(code, device)
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
-    # Of a type in which kernels use others, the compiler says which members are for the host.
-    used_in = {name for text in texts.values() for name in _qualifiers(text, device)}
-    pending = {
-        name: [
-            one
-            for one in _candidates(text, device, made, left_out[name])
-            if one.is_function or not used_in.intersection(_use_of(one))
-        ]
-        for name, text in texts.items()
-    }
-    computed = _computed(one for candidates in pending.values() for one in candidates)
-    known: dict[str, str] = {}
-    of_std = [_OF_STD] if _USES_STD.search(code) else []
-    for _ in range(_ROUNDS):
-        before = len(known)
-        uses = [*of_std, *known.values()]
-        used = re.compile(rf"\b(?:{'|'.join(uses)})") if uses else None
-        for name, candidates in pending.items():
-            found, pending[name] = _split(candidates, host, used, computed)
-            left_out[name] += found
-            for declaration in found:
-                known |= _use_of(declaration)
-        if len(known) == before:
-            break
-    unmarked = any(not _NO_OBJECT.match(one.head) for left in pending.values() for one in left)
+    kept: list[Declaration] = []
+    for name, text in texts.items():
+        for declaration in _candidates(text, device, made, left_out[name]):
+            (left_out[name] if _is_of_the_host(declaration) else kept).append(declaration)
+    unmarked = any(not _NO_OBJECT.match(one.head) for one in kept)
     # Of a type with members for the device, others may not be marked, such as its constructor.
     unmarked |= any(
         _MARKED_TYPE.search(one.head) and not one.is_function and device.search(one.code)
@@ -159,7 +93,7 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     return DeviceParts(
         {name: _LAMBDA_MARKS.sub(_unmarked, _without(text, left_out[name])) for name, text in texts.items()},
         unmarked or any(declarations(text) is None for text in texts.values()),
-        frozenset(known),
+        frozenset(name for found in left_out.values() for one in found for name in _use_of(one)),
     )
 
 
@@ -181,7 +115,9 @@ def without_lines(
     the rest of it; what it holds only where no kernel takes the type, whose layout would not be the host's.
     """
     code = "\n".join(map(masked, texts.values()))
-    found = _Removable(_device_marks(code), _taken_by_kernels(texts.values()), wanted)
+    kernels = (one for text in texts.values() if "__global__" in text for one in kernel_functions(text))
+    taken = {word for one in kernels for word in re.findall(r"\w+\b(?!\s*::)", " ".join(one.parameters))}
+    found = _Removable(_device_marks(code), taken, wanted)
     left_out: dict[str, dict[int, Declaration]] = {}
     for file, line in lines:
         begin = sum(map(len, texts[file].splitlines(keepends=True)[: line - 1]))
@@ -193,27 +129,13 @@ def without_lines(
     return {file: _without(texts[file], [*found.values()]) for file, found in left_out.items()}, names
 
 
-def _taken_by_kernels(texts: Iterable[str]) -> set[str]:
-    """Words of what kernels take, and of the types among these."""
-    parameters = (" ".join(one.parameters) for text in texts for one in kernel_functions(text))
-    taken = {*re.findall(r"\w+\b(?!\s*::)", " ".join(parameters))}
-    types = [one for text in texts for one in declarations(text) or () if _MARKED_TYPE.search(one.head)]
-    size = 0
-    while len(taken) > size:
-        size = len(taken)
-        for one in types:
-            if taken.intersection(_use_of(one)):
-                taken.update(re.findall(r"\w+", one.code))
-    return taken
-
-
 @dataclass(frozen=True, slots=True)
 class _Removable:
     """Finds what may be left out.
 
     Args:
         device: Finds what marks a declaration for the device.
-        taken: Types that kernels take.
+        taken: Words of what kernels take, types among them.
         wanted: Names of the kernels that stay.
     """
 
@@ -258,13 +180,6 @@ def _candidates(
             yield declaration
 
 
-def _qualifiers(text: str, device: "re.Pattern[str]") -> Iterator[str]:
-    """Names in which device code looks for others."""
-    for one in declarations(text) or ():
-        if device.search(one.code):
-            yield from re.findall(r"(\w+)\s*::", one.code)
-
-
 def _calls(head: str, made: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Where a declaration's beginning calls macros of these names; it may call others too."""
     position = 0
@@ -274,16 +189,7 @@ def _calls(head: str, made: frozenset[str]) -> Iterator[tuple[int, int]]:
         position = end
 
 
-def _host_words(code: str) -> "re.Pattern[str]":
-    """Finds what speaks of the host: of its libraries, and of namespaces that no file declares."""
-    own = "".join(rf"|{name}\b" for name in {*_OWN_TYPE.findall(code)})
-    foreign = {*_TAKEN_FROM.findall(code)} - {*_DECLARED.findall(code), *WITH_DEVICE_CODE, *_IN_PART}
-    taken = rf"|\b(?:namespace\s+\w+\s*=|using)\s*(?:::\s*)?(?:{'|'.join(foreign)})\b" if foreign else ""
-    runtime = rf"\b(?!{_OF_THE_DEVICE}{own})cu(?:da|blas|rand|sparse|solver|fft|dnn)[A-Z]\w*"
-    return re.compile(f"<<<|{runtime}|{_HOST}{taken}")
-
-
-def _host_macros(code: str, device: "re.Pattern[str]", host: "re.Pattern[str]") -> frozenset[str]:
+def _host_macros(code: str, device: "re.Pattern[str]") -> frozenset[str]:
     """Macros that make nothing but functions of the host."""
     names: set[str] = set()
 
@@ -291,8 +197,8 @@ def _host_macros(code: str, device: "re.Pattern[str]", host: "re.Pattern[str]") 
         called = _CALL.match(one.head)
         if called and called["name"] in names:
             return True
-        written = "{" in one.code or host.search(one.code)
-        return bool(one.is_function and written and _is_of_the_host(one, host, None))
+        written = "{" in one.code or one.code.lstrip().startswith("template")
+        return one.is_function and written and _is_of_the_host(one)
 
     for match in _FUNCTION_MACRO.finditer(code):
         body = match["body"].replace("\\\n", "\n").replace("##", "_").replace("#", " ").strip()
@@ -303,53 +209,23 @@ def _host_macros(code: str, device: "re.Pattern[str]", host: "re.Pattern[str]") 
     return frozenset(names)
 
 
-def _split(
-    candidates: list[Declaration],
-    words: "re.Pattern[str]",
-    used: "re.Pattern[str] | None",
-    computed: "re.Pattern[str]",
-) -> tuple[list[Declaration], list[Declaration]]:
-    """Declarations that are for the host, and the others."""
-    found: tuple[list[Declaration], list[Declaration]] = ([], [])
-    for declaration in candidates:
-        host = _is_of_the_host(declaration, words, used)
-        if not (host or declaration.is_function):
-            host = computed.search(declaration.code.partition("=")[2]) is not None
-        found[0 if host else 1].append(declaration)
-    return found
-
-
-def _computed(cut: Iterable[Declaration]) -> "re.Pattern[str]":
-    """Finds a constant whose value is computed when a program starts, which no kernel may use."""
-    floats = [match["name"] for one in cut if (match := _FLOAT_CONSTANT.match(one.code))]
-    names = "".join(rf"|{name}\b" for name in floats)
-    return re.compile(rf"\b(?:{_CALLED_FIRST}{names})")
-
-
-def _is_of_the_host(
-    declaration: Declaration, host: "re.Pattern[str]", used: "re.Pattern[str] | None"
-) -> bool:
+def _is_of_the_host(declaration: Declaration) -> bool:
+    """Whether no kernel may use it, as far as its text tells; the compiler finds out the rest."""
     if declaration.is_function:
         before = declaration.outline.partition("(")[0]
         found: list[str] = re.findall(r"~?[\w:]+", before) or [""]
         *words, name = found
         if name in ("main", "static_assert"):
             return name == "main"
-        if not words and _HOST_BLOCK.fullmatch(name):
-            return True
         if words == ["template"] or (not words and "::" not in name):
             return False  # a macro that stands for who knows what
         if "__host__" not in words and _may_be_marked(words):
-            return host.search(declaration.code) is not None
-        if not {"constexpr", "consteval"}.intersection(words):
-            return True
-    elif not (_KEPT.match(declaration.code) or _CONSTANT.search(declaration.head)):
-        before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
-        if not _may_be_marked(re.findall(r"\w+", before)[:-1]):
-            return True  # a variable, which kernels may use only if it is constant
-    if host.search(declaration.code) or (not declaration.is_function and _ASSEMBLY.search(declaration.code)):
-        return True
-    return bool(used and used.search(declaration.code))
+            return False
+        return not {"constexpr", "consteval"}.intersection(words)
+    if _KEPT.match(declaration.code) or _CONSTANT.search(declaration.head):
+        return False
+    before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
+    return not _may_be_marked(re.findall(r"\w+", before)[:-1])
 
 
 def _may_be_marked(words: list[str]) -> bool:

@@ -158,8 +158,7 @@ def make_program(
     forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)
     found = find_cuda_headers(cuda_major) if foreign or forwarded else None
     folders = (*folders_of(options), *(found.directories if found else ()))
-    # Those first of which the package is known.
-    lacking = sorted(foreign - first, key=lambda name: (not package_of(name), name))
+    lacking = sorted(foreign - first, key=lambda name: (not package_of(name), name))  # what has a fix first
     absent = tuple(name for name in lacking if _is_absent(name, folders))
     headers |= {name: f'#pragma once\n#warning "{name} is not found, and empty"\n' for name in absent}
     source = texts.pop("")
@@ -167,8 +166,9 @@ def make_program(
 
 
 def _is_absent(name: str, folders: Iterable[Path]) -> bool:
-    """Whether a header stands nowhere, and is none of CUDA's own."""
-    return not (is_for_device(name) or any(is_file(one / name) for one in folders))
+    """Whether a header stands nowhere, and is none that all of a file needs of NVIDIA."""
+    needed = is_for_device(name) or (package_of(name) and not name.startswith("curand"))
+    return not (needed or any(is_file(one / name) for one in folders))
 
 
 def _names_in(texts: Iterable[str]) -> Iterator[str]:

@@ -233,6 +233,13 @@ def test_host_header_of_a_package_is_empty_unless_kernels_use_the_package():
         f"struct S {{ __extension__ union {{ float a; int b; }}; }};\n{KERNEL}",
         f"#include <curand_kernel.h>\nvoid seed(curandState *states);\n{KERNEL}",
         f"#include <json.hpp>\nusing json = nlohmann::json;\nstruct Read {{ json held; }};\n{KERNEL}",
+        "struct Timer { cudaEvent_t a; };\nstruct Bench { Timer timer; };\n" + KERNEL,
+        f"#include <vector>\nusing namespace std;\nclass Pool {{ vector<int> held; }};\n{KERNEL}",
+        f"using Clock = std::chrono::steady_clock;\ntypedef std::map<int, int> Table;\n{KERNEL}",
+        f"PYBIND11_MODULE(NAME, m) {{ m.def(1); }}\nEXPORT void run() {{ k<<<1, 2>>>(0); }}\n{KERNEL}",
+        f'class Counter {{ long run() {{ unsigned a; asm("rdtsc" : "=a"(a)); return a; }} }};\n{KERNEL}',
+        f"class Timer {{ struct timeval begun; }};\n{KERNEL}",
+        "namespace boost { class run; }\nnamespace gflags = run;\nusing boost::run;\n" + KERNEL,
         f"PFNGLBINDBUFFER bind = 0;\nconst float root = sqrtf(3.0f);\nPOINT table[2];\n{KERNEL}",
         "struct Lock { int *held;\nLock() { CHECK(cudaMalloc(&held, 4)); } ~Lock() { cudaFree(held); }\n"
         "__device__ void lock() { while (atomicCAS(held, 0, 1)); } };\n"
