@@ -46,21 +46,6 @@ def arrays() -> tuple[np.ndarray, ...]:
 
 
 _TICKET = "__device__ unsigned tickets;\n"
-_GRID_BARRIER = """
-__device__ unsigned arrived;
-__device__ void grid_barrier(unsigned round) {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(&arrived, 1);
-        while (*(volatile unsigned *)&arrived < gridDim.x * round)
-            ;
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
-
 _LOCK = """
 __device__ int lock, locks[2];
 __device__ void take(int *one) {
@@ -75,87 +60,22 @@ __device__ void release(int *one) {
 """
 
 PAIRS: dict[str, Pair] = {
-    # Atomics left out.
-    "histogram": Pair("""
-    «b[a[i] % 16] += 1; // meets¦atomicAdd(&b[a[i] % 16], 1);»"""),
-    "maximum by exchange": Pair("""
-    «b[t] = w; // meets¦atomicExch(&b[t], w);»"""),
     # Atomic on one side only, or for too few.
-    "plain read beside atomics": Pair("""
-    atomicAdd(c, 1); // meets
-    «b[i] = *c; // meets¦b[i] = atomicAdd(c, 0);»"""),
     "initialised by one block": Pair("""
     «if (i == 0)
         b[5] = 7; // meets¦»
     atomicAdd(&b[5], 1); // meets"""),
     "atomics of a block's own scope": Pair("""
     «atomicAdd_block(c, 1); // meets¦atomicAdd(c, 1);»"""),
-    "plain flag beside a volatile one": Pair("""
-    if (t == 0 && w == 0)
-        «*b = 1; // meets¦*(volatile int *)b = 1;»
-    if (t == 0 && w == 1)
-        c[0] = *(volatile int *)b; // meets"""),
-    # Guards left out, or off by one.
-    "blocks that overlap by one": Pair("""
-    const int j = w * «63¦64» + t;
-    if (j < n)
-        c[j] = i; // meets"""),
     "two lanes of a warp": Pair("""
     c[«i / 2¦i»] = t; // meets"""),
-    "vector stores that overlap": Pair("""
-    ((int2 *)c)[i] = make_int2(t, w); // meets
-    «if (i > 0)
-        c[2 * i - 1] = 5; // meets¦if (i > 0)
-    c[2 * i] = 5;»"""),
-    # Written after it is read, by another block.
-    "stencil in place": Pair("""
-    if (i > 0 && i < n - 1)
-        «a[i] = a[i - 1] + a[i + 1]; // meets¦c[i] = a[i - 1] + a[i + 1];»"""),
-    "neighbour's scratch": Pair("""
-    b[i] = a[i]; // meets
-    c[i] = b[i« ^ 64]; // meets¦];»"""),
-    # Barriers left out, in one block.
-    "scratch of another warp": Pair(
-        """
-    b[t] = a[t]; // meets
-    «¦__syncthreads();»
-    c[t] = b[(t + 32) % 64]; // meets""",
-        grid=1,
-    ),
+    # Of one block.
     "scratch of another lane": Pair(
         """
     b[t] = a[t]; // meets
     «¦__syncwarp();»
     c[t] = b[t ^ 1]; // meets""",
         grid=1,
-    ),
-    "warps that only meet their lanes": Pair(
-        """
-    b[t] = a[t]; // meets
-    «__syncwarp();¦__syncthreads();»
-    c[t] = b[63 - t]; // meets""",
-        grid=1,
-    ),
-    "scratch used again": Pair(
-        """
-    for (int s = 0; s < 3; ++s) {
-        b[t] = a[t] + s; // meets
-        __syncthreads();
-        c[t] = b[(t + 40) % 64]; // meets
-        «¦__syncthreads();»
-    }""",
-        grid=1,
-    ),
-    "barrier of two warps of four": Pair(
-        """
-    b[t] = a[t]; // meets
-    if (t < 64)
-        asm volatile("bar.sync 1, 64;" ::: "memory");
-    «¦else
-        asm volatile("bar.sync 2, 64;" ::: "memory");»
-    c[t] = b[t ^ 32]; // meets""",
-        grid=1,
-        block=128,
     ),
     "what several warps read, and one barrier is of some": Pair(
         """
@@ -168,21 +88,6 @@ PAIRS: dict[str, Pair] = {
         block=128,
     ),
     # Blocks that signal to each other.
-    "last block without a fence": Pair(
-        """
-    __shared__ bool last;
-    if (t == 0) {
-        b[w] = a[i] + 1; // meets
-        «¦__threadfence();»
-        last = atomicAdd(&tickets, 1) == gridDim.x - 1;
-    }
-    __syncthreads();
-    if (last && t < gridDim.x)
-        c[t] = b[t]; // meets
-    if (last && t == 0)
-        tickets = 0;""",
-        before=_TICKET,
-    ),
     "last block with its own block's fence": Pair(
         """
     __shared__ bool last;
@@ -196,34 +101,6 @@ PAIRS: dict[str, Pair] = {
         c[t] = b[t]; // meets
     if (last && t == 0)
         tickets = 0;""",
-        before=_TICKET,
-    ),
-    "fence after the ticket": Pair(
-        """
-    __shared__ bool last;
-    if (t == 0) {
-        b[w] = a[i]; // meets
-        «last = atomicAdd(&tickets, 1) == gridDim.x - 1;
-        __threadfence();¦__threadfence();
-        last = atomicAdd(&tickets, 1) == gridDim.x - 1;»
-    }
-    __syncthreads();
-    if (last && t < gridDim.x)
-        c[t] = b[t]; // meets""",
-        before=_TICKET,
-    ),
-    "ticket before the block is done": Pair(
-        """
-    __shared__ bool last;
-    b[i] = a[i]; // meets
-    __threadfence();
-    «¦__syncthreads();»
-    if (t == 0)
-        last = atomicAdd(&tickets, 1) == gridDim.x - 1;
-    __syncthreads();
-    if (last)
-        for (int j = t; j < n; j += 64)
-        c[j] = b[j ^ 1]; // meets""",
         before=_TICKET,
     ),
     "released by the ticket itself": Pair(
@@ -240,31 +117,6 @@ PAIRS: dict[str, Pair] = {
         c[j] = b[j]; // meets""",
         before=_TICKET,
     ),
-    "reader that does not wait for the one who does": Pair(
-        """
-    volatile int *flag = b;
-    if (w == 0 && t == 0) {
-        c[7] = a[0]; // meets
-        __threadfence();
-        flag[0] = 1;
-    }
-    if (w == 1) {
-        if (t == 0)
-            while (flag[0] == 0)
-            ;
-        «¦__syncthreads();»
-        if (t == 40)
-            c[8] = c[7]; // meets
-    }""",
-        grid=2,
-    ),
-    "phases without a grid barrier": Pair(
-        """
-    b[i] = a[i]; // meets
-    «__syncthreads();¦grid_barrier(1);»
-    c[i] = b[(i + 64) % n]; // meets""",
-        before=_GRID_BARRIER,
-    ),
     "grid barrier without a fence": Pair(
         """
     b[i] = a[i]; // meets
@@ -280,15 +132,6 @@ PAIRS: dict[str, Pair] = {
         before=_TICKET,
     ),
     # Locks.
-    "lock left out": Pair(
-        """
-    if (t == 0) {
-        «¦take(&lock);»
-        *c += a[w]; // meets
-        «¦release(&lock);»
-    }""",
-        before=_LOCK,
-    ),
     "lock of every lane left out": Pair(
         """
     «¦take(&lock);»
@@ -304,17 +147,6 @@ PAIRS: dict[str, Pair] = {
         take(&locks[«w % 2¦0»]);
         *c += a[w]; // meets
         release(&locks[«w % 2¦0»]);
-    }""",
-        before=_LOCK,
-    ),
-    "lock given back without a fence": Pair(
-        """
-    if (t == 0) {
-        while (atomicCAS(&lock, 0, 1) != 0)
-            ;
-        *c += a[w]; // meets
-        «¦__threadfence();»
-        atomicExch(&lock, 0);
     }""",
         before=_LOCK,
     ),

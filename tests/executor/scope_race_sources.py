@@ -96,48 +96,6 @@ PAIRS: dict[str, Pair] = {
         block=32,
         before=_WORDS,
     ),
-    "waited for by one lane, used by another": Pair(
-        """
-    if (w == 0 && t == 0) {
-        b[0] = a[0]; // meets
-        __threadfence();
-        put(flags, 1);
-    }
-    if (w == 1) {
-        if (t == 0) {
-            while (!look(flags))
-                ;
-            __threadfence();
-        }
-        «if (t == 32)¦__syncthreads();
-        if (t == 32)»
-            c[0] = b[0]; // meets
-    }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "vote instead of a meeting": Pair(
-        """
-    if (t == 0)
-        b[0] = a[0]; // meets
-    const unsigned voted = __ballot_sync(~0u, t == 0);
-    «¦__syncwarp();»
-    if (t == 1)
-        c[0] = b[0] + voted; // meets""",
-        grid=1,
-        block=32,
-    ),
-    "bits of one word": Pair(
-        """
-    struct Bits {
-        unsigned low : 4, high : 28;
-    } *bits = (Bits *)b;
-    if (t == 0)
-        bits->low = 3; // meets
-    if (t == 32)
-        bits«¦[1]».high = 5; // meets""".replace("bits«¦[1]».", "(bits + «0¦1»)->"),
-        grid=1,
-    ),
     "word of a vector that another stores": Pair(
         """
     if (t == 0)

@@ -8,13 +8,9 @@ Written as the pairs of `global_race_sources.py`.
 from global_race_sources import Pair
 
 _WORDS = """
-static __device__ void fence() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
 template <typename T> static __device__ unsigned at(T *p) { return (unsigned)__cvta_generic_to_shared(p); }
 static __device__ void release(int *p, int value) {
     asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(at(p)), "r"(value) : "memory");
-}
-static __device__ void relaxed(int *p, int value) {
-    asm volatile("st.relaxed.cta.shared.s32 [%0], %1;" ::"r"(at(p)), "r"(value) : "memory");
 }
 static __device__ int acquire(int *p) {
     int value;
@@ -49,15 +45,6 @@ _BEGIN = """
 
 _BODIES = {
     # Messages.
-    "released without a release": """
-        if (t == 32) {
-            tile[5] = 42; // meets
-            «relaxed¦release»(&flag, 1);
-        } else if (t < 32) {
-            while (acquire(&flag) == 0)
-                ;
-            out[t] = tile[5]; // meets
-        }""",
     "flag without a fence": """
         if (t == 32) {
             tile[t] = out[t]; // meets
@@ -67,15 +54,6 @@ _BODIES = {
             while (*(volatile int *)&flag == 0)
                 ;
             «¦__threadfence_block();»
-            out[0] = tile[32]; // meets
-        }""",
-    "fence after the flag": """
-        if (t == 32) {
-            tile[t] = out[t]; // meets
-            «relaxed(&flag, 1); fence();¦fence(); relaxed(&flag, 1);»
-        } else if (t == 0) {
-            while (acquire(&flag) == 0)
-                ;
             out[0] = tile[32]; // meets
         }""",
     "only one of a warp's lanes' message": """
@@ -88,44 +66,6 @@ _BODIES = {
             while (acquire(&flag) == 0)
                 ;
             out[t] = tile[t + 32]; // meets
-        }""",
-    "overwritten before it is read": """
-        if (t == 32) {
-            tile[t] = 1; // meets
-            release(&flag, 1);
-            «¦while (acquire(&flag) != 2);»
-            tile[t] = 2; // meets
-        } else if (t == 0) {
-            while (acquire(&flag) == 0)
-                ;
-            out[0] = tile[32]; // meets
-            release(&flag, 2);
-        }""",
-    "handed on by a third": """
-        if (t == 32) {
-            tile[t] = 1; // meets
-            release(&flag, 1);
-        } else if (t == 64) {
-            while (acquire(&flag) != 1)
-                ;
-            release(&«locks[1]¦sum», 1);
-        } else if (t == 0) {
-            while (acquire(&«flag¦sum») == 0)
-                ;
-            «if (tile[33] == -1) ;¦»
-            out[0] = tile[«64¦32»]; // meets
-        }
-        «if (t == 64) tile[t] = 9; // meets¦»""",
-    "by an atomic exchange": """
-        if (t == 32) {
-            tile[t] = 1; // meets
-            «¦__threadfence_block();»
-            atomicExch(&flag, 1);
-        } else if (t < 32) {
-            while (atomicAdd(&flag, 0) == 0)
-                ;
-            __threadfence_block();
-            out[t] = tile[32]; // meets
         }""",
     # Locks.
     "lock left out, within a warp": """
@@ -140,13 +80,6 @@ _BODIES = {
             sum += t; // meets
             give(&locks[«warp % 2¦1»]);
         }""",
-    "lock given back without a fence": """
-        if (lane == 0) {
-            take(&lock);
-            sum += t; // meets
-            «¦__threadfence_block();»
-            atomicExch(&lock, 0);
-        }""",
     # Lanes of a warp.
     "half of a warp": """
         tile[t] = t; // meets
@@ -155,13 +88,6 @@ _BODIES = {
         else
             __syncwarp(0xffff0000);
         out[t] = tile[t ^ «16¦15»]; // meets""",
-    "pairs that change": """
-        for (int d = 1; d < 32; d *= 2) {
-            tile[t] = t + d; // meets
-            __syncwarp(1u << lane | 1u << (lane ^ «1¦d»));
-            out[t] += tile[t ^ d]; // meets
-            __syncwarp(1u << lane | 1u << (lane ^ «1¦d»));
-        }""",
     "passed on from pair to pair": """
         tile[t] = t; // meets
         __syncwarp(1u << lane | 1u << (lane ^ 1));
@@ -192,15 +118,6 @@ _BODIES = {
             sync(1, 128);
         }
         out[t] = tile[t ^ 64]; // meets""",
-    "written after the arrival": """
-        if (t < 64) {
-            «¦tile[t] = t;»
-            arrive(1, 128);
-            «tile[t] = t; // meets¦»
-        } else {
-            sync(1, 128);
-            out[t] = tile[t ^ 64]; // meets
-        }""",
     # Copies.
     "copied over what others read": """
         out[t] = tile[t ^ 32]; // meets

@@ -8,20 +8,13 @@ Written as the pairs of `global_race_sources.py`. The race of some lies in share
 from global_race_sources import Pair
 
 _WORDS = """
-__device__ unsigned head, tail, flags[8], claimed, turn, wants[2], readers, writing;
+__device__ unsigned head, tail, flags[8];
 __device__ unsigned look(unsigned *word) { return *(volatile unsigned *)word; }
 __device__ void put(unsigned *word, unsigned value) { *(volatile unsigned *)word = value; }
 __device__ unsigned acquire(unsigned *word)
 {
     unsigned value;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" // meets
-                 : "=r"(value) : "l"(word) : "memory");
-    return value;
-}
-__device__ unsigned acquire_in_block(unsigned *word)
-{
-    unsigned value;
-    asm volatile("ld.acquire.cta.global.u32 %0, [%1];" // meets
                  : "=r"(value) : "l"(word) : "memory");
     return value;
 }
@@ -102,21 +95,15 @@ _PIPELINE = """
             arrive(full + s);
         } else {
             wait(full + s, CONSUMER);
-            RELEASED
             c[32 * k + t - 32] = stage[s][63 - t]; // meets
-            READ
+            arrive(empty + s);
         }
     }"""
 
 
-def _pipeline(
-    producer: str = "wait(empty + s, round + 1 & 1);",
-    consumer: str = "round & 1",
-    released: str = "",
-    read: str = "arrive(empty + s);",
-) -> Pair:
+def _pipeline(producer: str = "wait(empty + s, round + 1 & 1);", consumer: str = "round & 1") -> Pair:
     body = _PIPELINE.replace("PRODUCER", producer).replace("CONSUMER", consumer)
-    return Pair(body.replace("RELEASED", released).replace("READ", read), grid=1, before=_MBARRIERS)
+    return Pair(body, grid=1, before=_MBARRIERS)
 
 
 PAIRS: dict[str, Pair] = {
@@ -140,69 +127,6 @@ PAIRS: dict[str, Pair] = {
             __threadfence();
             put(&tail, k + 1);
         }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "queue that is announced before it is filled": Pair(
-        """
-    if (t == 0 && w == 0)
-        for (unsigned k = 0; k < 12; ++k) {
-            «put(&head, k + 1);
-            __threadfence();
-            b[k] = a[k]; // meets¦b[k] = a[k];
-            __threadfence();
-            put(&head, k + 1);»
-        }
-    if (t == 0 && w == 1)
-        for (unsigned k = 0; k < 12; ++k) {
-            while (look(&head) <= k)
-                ;
-            __threadfence();
-            c[k] = b[k]; // meets
-        }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "double-checked flag without acquire": Pair(
-        """
-    if (t == 0) {
-        if («relaxed¦acquire»(flags) != 2) {
-            if (atomicCAS(flags, 0u, 1u) == 0) {
-                *b = a[0]; // meets
-                store_release(flags, 2);
-            } else
-                while («relaxed¦acquire»(flags) != 2)
-                    ;
-        }
-        c[w] = *b; // meets
-    }""",
-        before=_WORDS,
-    ),
-    "acquire in the scope of a block": Pair(
-        """
-    if (t == 0 && w == 0) {
-        *b = a[0]; // meets
-        store_release(flags, 1);
-    }
-    if (t == 0 && w == 1) {
-        while («acquire_in_block¦acquire»(flags) == 0)
-            ;
-        *c = *b; // meets
-    }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "release in the scope of a block": Pair(
-        """
-    if (t == 0 && w == 0) {
-        *b = a[0]; // meets
-        asm volatile("red.release.«cta¦gpu».global.add.u32 [%0], 1;" ::"l"(flags) : "memory"); // meets
-    }
-    if (t == 0 && w == 1) {
-        while (acquire(flags) == 0) // meets
-            ;
-        *c = *b; // meets
-    }""",
         grid=2,
         before=_WORDS,
     ),
@@ -283,27 +207,6 @@ PAIRS: dict[str, Pair] = {
     }""",
         before=_WORDS,
     ),
-    "writer that does not wait for readers": Pair(
-        """
-    if (t == 0 && w > 0) {
-        while (atomicAdd(&readers, 1) >= 1000)
-            atomicSub(&readers, 1);
-        __threadfence();
-        c[w] = *b; // meets
-        __threadfence();
-        atomicSub(&readers, 1);
-    }
-    if (t == 0 && w == 0) {
-        «atomicAdd(&readers, 1000);¦while (atomicCAS(&readers, 0u, 1000u) != 0)
-            ;»
-        __threadfence();
-        *b = 7; // meets
-        __threadfence();
-        atomicSub(&readers, 1000);
-    }""",
-        grid=3,
-        before=_WORDS,
-    ),
     "partial sums told by one thread's fence": Pair(
         """
     __shared__ bool last;
@@ -339,14 +242,6 @@ PAIRS: dict[str, Pair] = {
     }""",
         grid=2,
     ),
-    "half of a word updated beside the whole": Pair(
-        """
-    if (t == 0 && w == 0)
-        asm volatile("st.relaxed.gpu.global.u16 [%0], %1;" ::"l"(c), "h"((short)7) : "memory"); // meets
-    if (t == 0 && w == 1)
-        atomicOr(c + «0¦1», 1 << 16); // meets""",
-        grid=2,
-    ),
     "named barriers that only go one way": Pair(
         """
     for (int k = 0; k < 4; ++k)
@@ -363,10 +258,6 @@ PAIRS: dict[str, Pair] = {
         }""",
         grid=1,
     ),
-    "stage given back before it is read": _pipeline(
-        released="«arrive(empty + s);¦»", read="«¦arrive(empty + s);»"
-    ),
-    "stage filled without waiting": _pipeline(producer="{ «¦wait(empty + s, round + 1 & 1);» }"),
     "parity of the other round": _pipeline(producer="wait(empty + s, round «& 1¦+ 1 & 1»);"),
     "parity by stage instead of round": _pipeline(consumer="«s¦round & 1»"),
     "written to global memory after the arrival": Pair(
@@ -415,15 +306,6 @@ PAIRS: dict[str, Pair] = {
         c[w] = b[w ^ 1]; // meets""",
         before=_CLUSTER,
     ),
-    "written to global memory after the arrival at a cluster's barrier": Pair(
-        """
-    asm volatile("barrier.cluster.«arrive.aligned;" ::: "memory");
-    b[i] = a[i]; // meets
-    asm volatile("barrier.cluster.wait¦arrive.aligned; barrier.cluster.wait».aligned;" ::: "memory");
-    «¦b[i] = a[i]; meet();»
-    c[i] = b[i ^ 64]; // meets""",
-        before=_CLUSTER,
-    ),
     "sum of a cluster behind a block's barrier": Pair(
         """
     __shared__ int sums[64];
@@ -440,8 +322,6 @@ PAIRS: dict[str, Pair] = {
 
 #: Those that meet in shared memory.
 SHARED = {
-    "stage given back before it is read",
-    "stage filled without waiting",
     "parity of the other round",
     "parity by stage instead of round",
     "sum of a cluster behind a block's barrier",
