@@ -12,10 +12,8 @@ import sys
 from pathlib import Path
 
 from hurried_clock import hang
-from problem_support import find_kernel, problem_for
 
 from gpuprof.counters import OF_NCU, OPCODES
-from gpuprof.measure.case import Case
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -29,8 +27,13 @@ play(sys.argv[1:], Path({{plan!r}}))
 """
 
 
-def transpose_cases(*names: str) -> list[tuple[int, Case]]:
+def transpose_cases(*names: str) -> list:
     """Cases of 64x64 with indices that are not their positions."""
+    # What loads the executor, which each process that stands in for ncu would load too.
+    from problem_support import find_kernel, problem_for
+
+    from gpuprof.measure.case import Case
+
     kernels = [find_kernel("transpose", name) for name in names]
     return [
         (10 + number, Case.of(kernel, problem_for(kernel, 64, 64))) for number, kernel in enumerate(kernels)
