@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,8 +89,22 @@ def command_server(python_path: str = "") -> CommandServer:
     return server
 
 
-class _ForkedWorker(subprocess.Popen):
-    """A worker process that need not load anything either: a fork of the command that starts it."""
+#: A driver that is open does not survive a fork.
+MAY_FORK = not os.path.exists("/dev/nvidia0")
+
+
+class ForkedWorker(subprocess.Popen):
+    """A worker process that need not load anything either: a fork of the command that starts it.
+
+    Args:
+        main: What it does; what `python -m gpuprof.measure.worker PARENT [GPU …]` does if nothing is named.
+    """
+
+    def __init__(
+        self, command: Sequence[str], main: Callable[[], None] | None = None, **options: Any
+    ) -> None:
+        self._main = main
+        super().__init__(command, **options)
 
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others):
         stdin, _, _, stdout, _, stderr = others[3:9]
@@ -98,14 +112,19 @@ class _ForkedWorker(subprocess.Popen):
         sys.stderr.flush()
         self.pid = os.fork()
         if not self.pid:
-            _be_a_worker((stdin, stdout, stderr), env, args[3:])
+            _be_a_worker(self._main, (stdin, stdout, stderr), env, args[3:])
         self._child_created = True
         for file in (stdin, stdout, stderr):
             os.close(file)
 
 
-def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], arguments: Sequence[str]) -> None:
-    """Do what `python -m gpuprof.measure.worker PARENT [GPU …]` does, and end."""
+def _be_a_worker(
+    main: Callable[[], None] | None,
+    files: Sequence[int],
+    environment: Mapping[str, str],
+    arguments: Sequence[str],
+) -> None:
+    """Do what a worker does, and end."""
     from gpuprof.measure import worker
 
     status = 1
@@ -121,7 +140,7 @@ def _be_a_worker(files: Sequence[int], environment: Mapping[str, str], arguments
         os.environ.clear()
         os.environ.update(environment)
         sys.argv = ["gpuprof", *arguments]
-        worker.main()
+        (main or worker.main)()
         status = 0
     except SystemExit as ended:
         status = int(ended.code or 0)
@@ -150,7 +169,7 @@ def _start(command: Sequence[str], **options: Any) -> "subprocess.Popen[str]":
     import gpuprof.backends.sim.backend
     import gpuprof.measure.serving  # noqa: F401 - what a worker loads
 
-    return _ForkedWorker(command, **options)
+    return ForkedWorker(command, **options)
 
 
 def fork_workers() -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
-from command_server import fork_workers
+from command_server import MAY_FORK, fork_workers
 
-# A driver that is open does not survive a fork.
-if not os.path.exists("/dev/nvidia0"):
+if MAY_FORK:
     fork_workers()
 
 # As images of containers often have it: every process that a test starts would compile gpuprof anew.

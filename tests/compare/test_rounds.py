@@ -18,7 +18,7 @@ pytestmark = pytest.mark.deep
 @pytest.fixture
 def workers(tmp_path, monkeypatch):
     """The fake worker, and the processes that have started so far."""
-    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
     monkeypatch.setenv("FAKE_WORKER_STARTS", "99")

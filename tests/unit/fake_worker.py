@@ -112,11 +112,25 @@ def open_backend(selector="0", *_, **__):
     return FakeBackend(replace(device_for_arch("sm_86"), source="driver"), selector), None
 
 
-def take_the_workers_place(patch=setattr):
-    """Make gpuprof start this file where it would start its worker."""
+def be_a_worker():
+    end_with_parent(os.getppid())
+    signals.disregard()
+    # As it says, kernels that come late are being compiled for ever.
+    late = property(lambda self: tuple(name for name, _ in self._awaited if name.endswith("_late")))
+    serving.open_backend, serving.Compiler.compiling = open_backend, late
+    serving.main(requests())
+
+
+def take_the_workers_place(patch=setattr, fork=False):
+    """Make gpuprof start this file where it would start its worker, or fork what has loaded it."""
 
     def start(command, **options):
         assert command[1:4] == ["-m", "gpuprof.measure.worker", str(os.getpid())]
+        if fork:  # and only then, as a script does not find it
+            from command_server import MAY_FORK, ForkedWorker
+
+            if MAY_FORK:
+                return ForkedWorker(command, be_a_worker, **options)
         return subprocess.Popen([command[0], __file__], **options)
 
     patch(starting, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
@@ -134,9 +148,4 @@ if __name__ == "__main__":
         take_the_workers_place()
         main()
     else:
-        end_with_parent(os.getppid())
-        signals.disregard()
-        # As it says, kernels that come late are being compiled for ever.
-        late = property(lambda self: tuple(name for name, _ in self._awaited if name.endswith("_late")))
-        serving.open_backend, serving.Compiler.compiling = open_backend, late
-        serving.main(requests())
+        be_a_worker()

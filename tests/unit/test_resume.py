@@ -63,7 +63,7 @@ class Runs:
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     return Runs(tmp_path)
 
 

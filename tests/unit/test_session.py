@@ -57,7 +57,7 @@ class Reader(Watcher):
 @pytest.fixture
 def run_kernels(tmp_path, monkeypatch):
     """Measures kernels `k0_WHAT`, `k1_WHAT`, … that do as named; gives the run and its watcher."""
-    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
 
@@ -143,7 +143,7 @@ class Uncounted:
 
 
 def test_counts_are_waited_for_behind_all_times_and_the_times_are_told_before(tmp_path, monkeypatch):
-    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     events = []
     monkeypatch.setattr(session, "Counting", Uncounted(events))
     monkeypatch.setattr(session, "on_host", lambda case: case.is_reference)

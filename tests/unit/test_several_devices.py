@@ -42,7 +42,7 @@ def two(tmp_path_factory):
 
 
 def runner(tmp_path, monkeypatch):
-    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    fake_worker.take_the_workers_place(monkeypatch.setattr, fork=True)
     log = tmp_path / "workers.log"
     monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
     monkeypatch.setenv("FAKE_WORKER_UNPLUGGED", str(tmp_path / "unplugged"))
