@@ -5,7 +5,6 @@
 import doctest
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from gpuprof.executor import (
     launch,
     load_program,
 )
-from gpuprof.executor.grid_launch import combined
 from gpuprof.toolchain.nvrtc import compiler_options
 
 SOURCE = """extern "C" __global__ void twice(float *values, int n)
@@ -58,30 +56,6 @@ def test_a_launch_gives_results_counters_and_lines(ptx):
     (line,) = [number for number, counted in result.lines.items() if counted["global_load_requests"]]
     assert SOURCE.splitlines()[line - 1].strip() == "values[i] = 2 * values[i];"
     assert (result.sampled_blocks, result.total_blocks) == (4, 4)
-
-
-def test_launches_combined_have_the_sum_of_their_counts_and_one_efficiency(ptx):
-    memory = GlobalMemory()
-    values = memory.allocate(np.arange(288, dtype=np.float32), "values")
-    program = load_program(ptx, "twice")
-    first = launch(program, (4, 1, 1), (32, 1, 1), [values, 100], memory)
-    sample = choose_blocks((9, 1, 1), 2)
-    second = launch(program, (9, 1, 1), (32, 1, 1), [values, 288], memory, blocks=sample)
-    both = combined([first, second])
-    assert both.counters["global_load_requests"] == 4 + 9
-    assert both.counters["global_load_sectors"] == 13 + 36
-    assert both.counters["global_load_efficiency_pct"] == 100 * (400 + 1152) / (49 * 32)
-    assert both.counters["global_store_efficiency_pct"] == both.counters["global_load_efficiency_pct"]
-    (line,) = [number for number, counted in both.lines.items() if counted["global_load_requests"]]
-    assert both.lines[line]["global_load_sectors"] == 49
-    assert list(both.lines) == sorted({*first.lines, *second.lines})
-    assert (both.sampled_blocks, both.total_blocks) == (4 + 2, 4 + 9)
-    assert both.lane_instructions == first.lane_instructions + second.lane_instructions
-    assert both.exact_sample
-    estimated = replace(second, exact_sample=False, hidden={"barriers": "why"})
-    assert not combined([first, estimated]).exact_sample
-    assert combined([first, estimated]).hidden == {"barriers": "why"}
-    assert combined([first]) == first
 
 
 def test_a_sample_of_blocks_stands_for_the_grid(ptx):

@@ -132,32 +132,6 @@ def test_wrong_copies(load, wait, kind, line, words):
     tells(source, kind, line, words, numbers(32, 4), np.zeros((32, 4), np.float32), thread=0)
 
 
-def test_copies_of_many_lanes_with_lengths_of_their_own():
-    source = cuda("""extern "C" __global__ void k(const float4 *in, float4 *out) {
-    extern __shared__ __align__(128) float4 tile[];
-    __shared__ u64 b[2];
-    const int t = threadIdx.x;
-    if (t == 0) { init(b, 1); init(b + 1, 1); fence(); }
-    __syncthreads();
-    if (t < 2) expect(b + t, 16 * 16 * (t ? 17 : 16));
-    __syncwarp();
-    if (t < 32) load(tile + t * 32, in + t * 32, 16 * t + 16 * (t % 2), b + t % 2);
-    wait(b, 0);
-    wait(b + 1, 0);
-    for (int i = t; i < 1024; i += 64)
-        if (i % 32 < i / 32 + i / 32 % 2) out[i] = tile[i];
-}""")
-    data = numbers(32, 32, 4)
-    # Lanes 0, 2, 4 … bring 0, 2, 4 … chunks; lanes 1, 3, 5 … bring 2, 4, 6 …
-    lengths = [t + t % 2 for t in range(32)]
-    source = source.replace(
-        "16 * 16 * (t ? 17 : 16)", f"t ? {16 * sum(lengths[1::2])} : {16 * sum(lengths[::2])}"
-    )
-    (_, out), _ = run_cuda(source, data, np.zeros_like(data), block=(64, 1, 1), shared=16384)
-    expected = data * (np.arange(32) < np.array(lengths)[:, None])[..., None]
-    np.testing.assert_array_equal(out.array(), expected)
-
-
 STORE = """extern "C" __global__ void k(float4 *out) {
     __shared__ __align__(128) float4 tile[64];
     const int t = threadIdx.x;

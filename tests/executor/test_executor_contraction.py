@@ -125,17 +125,6 @@ def test_it_is_rounded_once_and_counted(name, undefined):
     assert counters["ffma_thread_instructions"] == 0
 
 
-@pytest.mark.parametrize("name", SIGNS)
-def test_a_run_of_arithmetic_rounds_as_single_instructions_do(name):
-    line, _ = SIGNS[name]
-    x = values(2, 3)
-    alone, _ = run(["mul.f32 %t1, %x0, %x1;", line], x, 1)
-    # Long enough for machine code to play; the last three hand the value on.
-    longer = ["mul.f32 %t1, %x0, %x1;", line, *["add.rn.f32 %t3, %t0, %x1;"] * 4, "mov.f32 %t1, %t3;"]
-    together, _ = run(longer, x, 2)
-    assert np.array_equal(alone[:, 0], together[:, 0])
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

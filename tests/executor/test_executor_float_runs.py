@@ -53,39 +53,6 @@ def test_a_tape_computes_what_its_instructions_do(seed):
         assert np.isnan(result[nan]).all()
 
 
-@each(seed=range(60))
-def test_a_tape_loads_from_shared_memory(seed):
-    """Single floats, pairs and vectors, of addresses that a warp, a block or all blocks have in common."""
-    rng = np.random.default_rng(seed)
-    blocks, warps, floats = 3, 2, 64
-    shared = rng.standard_normal((blocks, floats), dtype=np.float32)
-    tape, places, values = Tape(), [], []
-    for _ in range(int(rng.integers(1, 4))):
-        shape = tuple(int(rng.choice([1, n])) for n in (blocks, warps, 32))
-        places.append(rng.integers(1, floats // 4 - 1, shape) * 16)
-        number = tape.place()
-        for _ in range(int(rng.integers(1, 4))):
-            count, displacement = int(rng.choice([1, 2, 4])), 16 * int(rng.integers(-1, 2))
-            rows = np.arange(blocks)[:, None, None]
-            loaded = tape.shared(number, displacement, count)
-            where = (places[-1] + displacement) // 4
-            values += [(value, shared[rows, where + i]) for i, value in enumerate(loaded)]
-    total = values[int(rng.integers(len(values)))]
-    wanted = [values[i] for i in rng.integers(0, len(values), 3)]
-    for _ in range(int(rng.integers(1, 40))):
-        (x, a), (y, b) = (values[i] for i in rng.integers(0, len(values), 2))
-        total = tape.compute("fma", [x, y, total[0]]), exact_fma(a, b, total[1])
-        if rng.random() < 0.2:
-            values.append(total)
-    wanted.append(total)
-    for number, _ in wanted:
-        tape.target(number)
-    got = tape.compiled().play(player(), [], places, shared.view(np.uint8))
-    for result, (_, value) in zip(got, wanted, strict=True):
-        assert result.shape == value.shape
-        np.testing.assert_array_equal(bits(result), bits(value))
-
-
 def test_a_nan_that_is_computed_is_that_of_the_gpu_and_one_that_is_moved_keeps_its_bits():
     given = np.full((1, 1, 32), 0xFFC01234, np.uint32).view(np.float32)
     tape = Tape()

@@ -54,16 +54,6 @@ def code():
     return read_machine_code(LISTING, "twice")
 
 
-def test_instructions_know_their_guard_and_the_line_of_the_ptx(code):
-    ones = [one for block in code.blocks for one in block.instructions]
-    assert [one.address for one in ones] == [16 * i for i in range(11)]
-    assert [one.line for one in ones] == [20, 22, 22, 25, 25, 25, 30, 30, 30, 30, 30]
-    store = ones[6]
-    assert (store.guard, store.opcode, store.name) == ("", "STG.E.128", "STG")
-    assert store.operands == "desc[UR4][R2.64+-0x10], R4"
-    assert ones[2].guard == "!P0"
-
-
 def test_blocks_follow_each_other(code):
     assert code.complete
     ways = [block.successors for block in code.blocks]

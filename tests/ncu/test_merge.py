@@ -127,28 +127,6 @@ def test_an_import_knows_a_function_however_it_is_shown(shown):
         match_launches(run, rows, Path("r"))
 
 
-def test_an_import_tells_sizes_that_look_alike_by_order_only():
-    run = run_of(case("naive", (2, 2, 1), k=64), case("naive", (2, 2, 1), k=128, registers=1001))
-    both = parse_raw_csv(table([launch("naive", 2), launch("naive", 2)]))
-    assert sorted(match_launches(run, both, Path("r")).outcome.profiles) == [0, 1]
-    alike = run_of(case("naive", (2, 2, 1), k=64), case("naive", (2, 2, 1), k=128))
-    with pytest.raises(InputError, match="for certain"):
-        match_launches(alike, both[:1], Path("r"))
-
-
-def test_an_import_gives_one_launch_to_the_kernel_and_to_the_one_that_chose_it():
-    own, other = case("smem_tiled", (2, 2, 1)), case("naive", (2, 2, 1))
-    chosen = replace(other, kernel="mine", chosen="naive")
-    rows = parse_raw_csv(table([launch("naive", 2)]))
-    run = replace(run_of(own, other), cases=(own, other, chosen))
-    assert sorted(match_launches(run, rows, Path("r")).outcome.profiles) == [1, 2]
-    alone = replace(run, cases=(own, chosen))
-    assert sorted(match_launches(alone, rows, Path("r")).outcome.profiles) == [1]
-    further = replace(run, cases=(own, other, replace(chosen, problem=Gemm(64, 64, 128).record())))
-    with pytest.raises(InputError, match="for certain"):
-        match_launches(further, rows, Path("r"))
-
-
 def test_a_profiled_case_has_the_block_that_ran():
     chosen = replace(case("naive", (2, 2, 1)), kernel="by_size", chosen="naive")
     planned = Case.of(find_kernel("gemm", "by_size"), Gemm(64, 64, 64), alternatives=ladder("gemm"))

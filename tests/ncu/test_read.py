@@ -26,29 +26,6 @@ def counters(name, copies=None):
     return profile_of(launch, copies or CopyMetrics()).counters
 
 
-def test_values_come_from_named_columns_in_base_units():
-    text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
-    (launch,) = parse_raw_csv(text)
-    assert (launch.kernel, launch.block, launch.grid) == ("naive", (32, 32, 1), (128, 128, 1))
-    (odd,) = parse_raw_csv(table([{"kernel": "k", "block": "(32, 4, 2)", "grid": "(7, 5, 3)"}]))
-    assert (odd.block, odd.grid) == ((32, 4, 2), (7, 5, 3))
-    profile = profile_of(launch, CopyMetrics())
-    found = {name: counter.value for name, counter in profile.counters.items()}
-    assert found["global_load_requests"] == 4294967296
-    assert found["global_load_sectors"] == 10737418240
-    assert found["global_load_efficiency_pct"] == 82.5
-    assert found["ffma_thread_instructions"] == 68719476736
-    assert found["dfma_thread_instructions"] == 0
-    assert found["global_load_throughput_gbps"] == pytest.approx(3160.0)
-    assert found["ncu_duration_us"] == 25000.0
-    assert found["barriers"] == 0
-    assert profile.achieved_occupancy_pct == 99.98
-    efficiency = profile.counters["global_load_efficiency_pct"]
-    assert efficiency.metric == "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"
-    assert efficiency.source == "ncu"
-    assert "async_copy_requests" not in found
-
-
 def test_a_value_that_is_missing_or_nan_has_a_reason_and_is_no_zero():
     found = counters("synthetic_missing_values.csv")
     for name in ("global_load_sectors", "l2_hit_rate_pct", "dram_read_bytes"):

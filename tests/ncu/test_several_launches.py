@@ -38,15 +38,6 @@ def profiles_of(*made, **cells):
     return [profile_of(launch, CopyMetrics()) for launch in launches_of(*made, **cells)]
 
 
-def test_counts_and_durations_are_added_up():
-    profile = combined(
-        profiles_of(LARGE, SMALL, global_load_sectors=("1000", "24"), ncu_duration_us=("8000", "2000")), 0
-    )
-    assert profile.counters["global_load_sectors"].value == 1024
-    assert profile.counters["ncu_duration_us"].value == 10
-    assert profile.counters["barriers"].value == 400
-
-
 def test_an_efficiency_is_that_of_all_sectors_and_a_rate_that_of_all_the_time():
     made = profiles_of(
         LARGE,
@@ -74,15 +65,6 @@ def test_a_launch_without_stores_takes_no_part_in_their_efficiency():
     none = profiles_of(LARGE, SMALL, global_store_sectors=("0", "0"), global_store_efficiency_pct=("0", "0"))
     counter = combined(none, 0).counters["global_store_efficiency_pct"]
     assert (counter.value, counter.reason) == (None, "there were no global store sectors")
-
-
-def test_what_a_launch_is_given_is_the_largest_ones_and_hit_rates_have_no_sum():
-    made = profiles_of(SMALL, LARGE, registers_per_thread=("16", "40"), achieved_occupancy_pct=("3", "90"))
-    profile = combined(made, 1)
-    assert profile.counters["registers_per_thread"].value == 40
-    assert profile.achieved_occupancy_pct == 90
-    assert profile.counters["l2_hit_rate_pct"].value is None
-    assert "ncu-ui" in profile.counters["l2_hit_rate_pct"].reason
 
 
 def test_a_count_that_one_launch_lacks_is_not_measured():

@@ -42,25 +42,6 @@ def pictures(text: str, kernel: str) -> list[str]:
     return re.findall(r'<table class="bounds">.*?</table>', section, re.DOTALL)
 
 
-def widths(picture: str, kind: str) -> list[float]:
-    return [float(share) for share in re.findall(rf'class="{kind}" style="(?:width|left):([\d.]+)%', picture)]
-
-
-def test_each_part_is_a_bar_and_the_longest_is_marked() -> None:
-    (picture,) = pictures(page(), "reg_2x1")
-    rows = re.findall(r"<tr.*?</tr>", picture.split("<tbody>")[1], re.DOTALL)
-    assert [("binds" in row, re.findall(r'class="term"[^>]*>(.*?)</a>', row)[0]) for row in rows] == [
-        (True, "Shared memory and L1"),
-        (False, "Issue slots"),
-        (False, "FMA (f32)"),
-        (False, "DRAM"),
-        (False, "Barriers"),
-        (False, "L2"),
-    ]
-    least = widths(picture, "least")
-    assert least == sorted(least, reverse=True)
-
-
 def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
     reader = PageReader(page())
     hot = [tag["id"] for name, tag in reader.tags if name == "b" and "id" in tag]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuprof.analysis.tuned import TunedRow, TunedSize, answer_sentence, space_sentence, tie_sentence
+from gpuprof.analysis.tuned import TunedRow, TunedSize, answer_sentence, space_sentence
 from gpuprof.results import Model, ProblemRecord, Tuned
 
 PROBLEM = ProblemRecord("scale", {"n": 4096}, "f32", {}, {}, 1, 1)
@@ -51,20 +51,6 @@ def size(*rows: TunedRow, by: str = "time", wrong: int = 0, **what) -> TunedSize
 )
 def test_the_answer(found, said):
     assert said in answer_sentence(found)
-
-
-@pytest.mark.parametrize(
-    ("ties", "by", "said"),
-    [
-        (1, "time", ""),
-        (2, "time", "1 more cannot be told apart from it: EACH=1"),
-        (3, "bound", "2 more with the same bound: EACH=1 and EACH=2"),
-        (3, "model", "2 more too near to tell which is faster: EACH=1 and EACH=2"),
-        (6, "time", "5 more cannot be told apart from it: EACH=1, EACH=2, EACH=3 and 2 more"),
-    ],
-)
-def test_who_is_as_good(ties, by, said):
-    assert tie_sentence(size(*(row(20, each, tied=True) for each in range(ties)), by=by)) == said
 
 
 def space(combinations: int, evaluated: int, ruled_out: dict[str, int] | None = None, **what) -> str:

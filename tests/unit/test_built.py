@@ -10,7 +10,7 @@ from compile_support import compile_source
 from problem_support import measured
 
 import gpuprof
-from gpuprof.cubin_file import architecture_in, function_of, kernels_in
+from gpuprof.cubin_file import kernels_in
 from gpuprof.errors import CompileError, HeaderError, InputError
 from gpuprof.executor import load_program
 from gpuprof.kernels.built_files import read_built
@@ -123,33 +123,6 @@ def test_machine_code_is_given_its_resources_and_says_why_nothing_is_counted(tmp
     found = held.registers_per_thread, held.static_shared_bytes, held.spill_bytes
     assert found == (kernel.registers_per_thread, kernel.static_shared_bytes, kernel.spill_bytes)
     assert "STG" in read_built(path).source
-
-
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
-def test_a_cubin_tells_what_ptxas_reports(arch):
-    kernel = compiled(arch)
-    held = kernels_in(kernel.cubin)[kernel.entry]
-    assert f"sm_{architecture_in(kernel.cubin)}" == arch
-    assert held.registers_per_thread == kernel.registers_per_thread
-    assert held.static_shared_bytes == kernel.static_shared_bytes == 256
-    assert held.parameter_bytes == (8, 8, 4, 4)
-    assert held.maxntid == (64, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("symbol", "name"),
-    [
-        ("gemm", "gemm"),
-        ("_Z4gemmPKfS0_Pf", "gemm"),
-        ("_ZN2ns4gemmEv", "gemm"),
-        ("_Zz", "_Zz"),
-        ("k_0", "k_0"),
-        ("kernel_cutlass_row_sums_tensorptrf32gmemalign16o500_1_0", "row_sums"),
-        ("kernel_cutlass_empty_0", "empty"),
-    ],
-)
-def test_a_mangled_name_is_known_by_the_function(symbol, name):
-    assert function_of(symbol) == name
 
 
 #: What a header says instead, and what is told of it: while it is read, or of the case.

@@ -32,43 +32,10 @@ def in_folder(tmp_path):
     return tmp_path
 
 
-def test_integers_that_measure_an_array_are_sizes(tmp_path):
-    call = read(tmp_path, {"rows": 3, "columns": 4, "total": 12, "seed": 7, "x": X, "y": Y}, {"y": Y})
-    assert call.operation.dimensions == ("rows", "columns", "total")
-    assert call.sizes == (3, 4, 12)
-    assert call.scalars == {"seed": 7}
-    assert call.operation.scalars["seed"].type == "i32"
-    assert call.integers == {"rows": 3, "columns": 4, "total": 12, "seed": 7}
-
-
 def test_without_such_integers_the_output_gives_the_sizes(tmp_path):
     call = read(tmp_path, {"a": 2.5, "x": Y, "y": None}, {"y": X})
     assert dict(zip(call.operation.dimensions, call.sizes, strict=True)) == {"shape_0": 3, "shape_1": 4}
     assert call.operation.scalars["a"].type == "f64"
-
-
-def test_roles_shapes_types_and_content(in_folder):
-    call = read(in_folder, {"x": X, "y": Y, "z": None}, {"y": 2 * Y, "z": np.arange(5)})
-    problem = problem_of(call)
-    specs = {spec.name: (spec.role, spec.shape, spec.dtype) for spec in problem.arrays}
-    assert specs == {"x": ("in", (3, 4), "f32"), "y": ("inout", (12,), "f32"), "z": ("out", (5,), "i64")}
-    inputs = problem.inputs(seed=3)
-    assert inputs.keys() == {"x", "y"}
-    np.testing.assert_array_equal(inputs["x"], X.ravel())
-    expected = problem.reference(inputs)
-    np.testing.assert_array_equal(expected["y"].values, np.full(12, 2.0))
-    assert expected["y"].values.dtype == np.float64
-    assert expected["z"].values.dtype == np.int64
-    assert call.dtype == "f32"
-
-
-def test_work_is_every_array_once_unless_it_is_said(tmp_path):
-    call = read(tmp_path, {"n": 12, "x": X, "y": Y}, {"y": Y})
-    assert problem_of(call).min_bytes == X.nbytes + Y.nbytes
-    assert (problem_of(call).flops, call.operation.work.rate) == (0, "bytes")
-    call = read(tmp_path, {"n": 12, "x": X, "y": Y}, {"y": Y}, flops="2 * n", nbytes="3 * n * real_bytes")
-    assert (problem_of(call).flops, problem_of(call).min_bytes) == (24, 144)
-    assert call.operation.work.rate == "flops"
 
 
 def test_functions_get_all_arguments_and_cannot_change_them(tmp_path):

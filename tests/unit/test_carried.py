@@ -5,7 +5,7 @@
 from pathlib import Path
 
 import pytest
-from unit_support import DEVICE, gpuprof, load_kernel
+from unit_support import DEVICE, gpuprof
 
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.errors import HeaderError, InputError
@@ -129,16 +129,6 @@ def test_folders_of_the_command_line_come_before_the_headers_and_after_the_files
     command = parse_preprocessing([first], [])
     assert "1234" in ptx_of(path, tmp_path, monkeypatch, command)
     assert "1534" in ptx_of(path, tmp_path, monkeypatch)
-
-
-def test_included_text_and_macros_are_part_of_what_a_kernel_is(tmp_path):
-    path = kernel_file(tmp_path, '#include "a.h"')
-    write(tmp_path / "a.h", "// one")
-    first = load_kernel(path).source_hash
-    write(tmp_path / "a.h", "// two")
-    second = load_kernel(path).source_hash
-    defined = load_kernels(path, None, parse_preprocessing([], ["A=1"])).kernels[0].source_hash
-    assert len({first, second, defined}) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 
 import pytest
 from problem_support import find_kernel, ladder
-from unit_support import MINIMAL, load_kernel, named_kernel, write_transpose_kernel
+from unit_support import load_kernel, named_kernel, write_transpose_kernel
 
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.catalog import check_ladder, shipped_ladder
@@ -44,15 +44,6 @@ def test_an_entry_is_read_from_a_header_whatever_else_it_says():
     assert [entry_in_header(header, name) for name in ("a", "c", "d")] == ["b", "k<1>", "k<1>"]
     for text in ("", "/*gpuprof\n*/", "/*gpuprof\nentry = 3\nvariants = 4\n*/", "/*gpuprof\nentry = \n*/"):
         assert entry_in_header(text, "a") == ""
-
-
-def test_file_whose_name_is_no_identifier_needs_an_entry(tmp_path):
-    path = tmp_path / "my-kernel.cu"
-    path.write_text(MINIMAL["gemm"])
-    with pytest.raises(HeaderError, match=r"entry must name a function, .*, not 'my-kernel'"):
-        named_kernel("gemm", path)
-    path.write_text(MINIMAL["gemm"].replace('title = "Mine"', 'title = "Mine"\nentry = "mine"'))
-    assert named_kernel("gemm", path).entry == "mine"
 
 
 def test_a_kernel_that_is_named_is_found_without_reading_the_others():

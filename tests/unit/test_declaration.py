@@ -261,22 +261,6 @@ def test_problem_of_a_declaration_answers_for_its_size(read):
     assert problem.with_options({"result": "all"}).is_ceiling
 
 
-def test_reference_of_a_declaration_is_its_formula_in_float64(read):
-    problem = Problem.of(read(), (2, 3), "f32", {"s": 0.1})
-    inputs = problem.inputs(5)
-    assert {name: (len(a), a.dtype) for name, a in inputs.items()} == {
-        "x": (8, np.float32),
-        "y": (6, np.float64),
-    }
-    x, y = inputs["x"].reshape(2, 4).astype(np.float64), inputs["y"].reshape(2, 3)
-    expected = problem.reference(inputs)
-    np.testing.assert_array_equal(expected["y"].values, (float(np.float32(0.1)) * x[:, 1:] + y).ravel())
-    np.testing.assert_array_equal(expected["y"].magnitude, np.abs(y).ravel())
-    assert expected["count"].values.tolist() == [(x > 0).sum()]
-    assert expected["count"].values.dtype.kind == "i"
-    assert expected["count"].magnitude.tolist() == [(x > 0).sum()]
-
-
 FRACTIONS = "gives fractions, and count holds integers"
 COUNT, SUM, SHAPE = '"sum(x > 0)"', '"s * x[:, 1:] + y"', '["rows", "columns"]\nrole'
 

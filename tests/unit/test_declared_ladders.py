@@ -45,17 +45,6 @@ def test_softmax_that_leaves_an_average_element_out_of_its_sum_is_wrong(columns)
     assert wrong(values / (1 - 1 / columns)) == columns
 
 
-def test_ceiling_is_held_against_its_own_result():
-    copy, read = problem("softmax", 3, 5, result="copy"), problem("reduce", 100, result="read")
-    values, wrong = expected_of(copy)
-    assert (values == copy.inputs(SEED)["x"]).all()
-    assert wrong(values + 1e-6) == 15
-    values, _ = expected_of(read)
-    assert values == read.inputs(SEED)["x"][:1]
-    assert copy.is_ceiling
-    assert read.is_ceiling
-
-
 DECLARATION = """name = "mine"
 dimensions = ["n"]
 [arrays.x]

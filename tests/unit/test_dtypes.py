@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 from gpuprof.problems.dtypes import (
     ELEMENT_TYPES,
     RUN_TYPES,
-    integer_range,
-    is_float,
     largest,
     numpy_dtype,
     rounded,
-    smallest,
 )
 
 
@@ -33,21 +30,6 @@ def _next(value, dtype, end=np.inf):
         return math.copysign(2.0**-136, end)
     away = (value > 0) == (end > 0)
     return float(np.int32(word + (2**13 if away else -(2**13))).view(np.float32))
-
-
-@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-def test_sizes_and_ranges_are_numpys(dtype):
-    element, kind = ELEMENT_TYPES[dtype], numpy_dtype(dtype)
-    assert kind.itemsize == element.nbytes
-    if is_float(dtype):
-        # The number after 1 lies two roundoffs above it.
-        assert _next(kind.type(1), dtype) == 1 + 2 * element.roundoff
-        assert _next(kind.type(0), dtype) == smallest(dtype)
-        assert not math.isfinite(_next(kind.type(largest(dtype)), dtype))
-    else:
-        info = np.iinfo(kind)
-        assert integer_range(dtype) == (info.min, info.max)
-        assert (largest(dtype), smallest(dtype)) == (float(info.max), 1.0)
 
 
 @given(st.floats(allow_nan=False) | st.floats(-4, 4), st.sampled_from(list(RUN_TYPES)))

@@ -16,9 +16,7 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseSkipped, ExitCode, HeaderError
 from gpuprof.kernels import catalog, shipped
 from gpuprof.kernels.catalog import shipped_ladder
-from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.kernel import Requirement
-from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.kernels.shape import configure
 from gpuprof.kernels.shipped import KERNEL_ROOT, shipped_operation
 from gpuprof.measure.plan import plan_cases
@@ -281,23 +279,6 @@ require = [{ condition = "M % TILE == 0", because = "{id} needs whole tiles" }]
 id = "tall"
 launch = { block = [8, 128] }"""
 )
-
-
-def test_variants_may_be_other_functions_with_launches_of_their_own():
-    command = parse_preprocessing([], ["SLOW=5"])
-    plain, wide, tall = read_kernels(VARIANTS, PATH, shipped_operation, None, command).kernels
-    assert (plain.entry, plain.launch.block, plain.defines) == (
-        "one",
-        (32, 32, 1),
-        {"FAST": "1", "SLOW": "5"},
-    )
-    assert (wide.entry, wide.arguments) == ("two<TILE, real>", ("M", "N", "A", "B", "C"))
-    assert (wide.dtypes, wide.parameters) == (("f32", "f64"), {"TILE": 16})
-    assert (wide.launch.block, wide.launch.grid[:2]) == ((64, 1, 1), ("cdiv(M, TILE)", "1"))
-    assert wide.launch.any_block
-    assert wide.defines == {"FAST": "3", "SLOW": "5", "OTHER": "1"}
-    assert wide.requirements == (Requirement("M % TILE == 0", "{id} needs whole tiles"),)
-    assert (tall.entry, tall.launch.block, tall.launch.grid) == ("one", (8, 128, 1), plain.launch.grid)
 
 
 @pytest.mark.parametrize(

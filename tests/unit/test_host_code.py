@@ -124,28 +124,6 @@ def test_marks_hold_for_all_files_that_are_compiled_together():
     assert parts.left_out == {"begin", "timer"}
 
 
-def test_directives_among_host_code_stay_where_they_are():
-    source = (
-        'void run()\n{\n#ifdef DEBUG\n    puts("# no");\n#endif\n/*\n# heading\n*/\n'
-        "#define LONG 1 + \\\n    2\n}\n" + KERNEL
-    )
-    lines = [line.rstrip() for line in device_parts({"": source}).texts[""].splitlines()]
-    assert lines == [
-        "",
-        "",
-        "#ifdef DEBUG",
-        "",
-        "#endif",
-        "",
-        "",
-        "",
-        "#define LONG 1 + \\",
-        "    2",
-        "",
-        KERNEL,
-    ]
-
-
 @pytest.mark.parametrize(
     "source", ["void f() {", "}", "void f() { ( }", "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n"]
 )

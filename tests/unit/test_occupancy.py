@@ -4,7 +4,7 @@
 
 import pytest
 from each import each
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuprof.devices.cards import cards, device_for_arch
@@ -124,14 +124,3 @@ def test_resident_blocks_fit_the_sm(device, threads, registers, shared):
     assert blocks * warps * 32 <= device.max_threads_per_sm
     assert blocks * warps * 32 * registers <= device.registers_per_sm
     assert blocks * (shared + device.reserved_shared_bytes_per_block) <= device.shared_bytes_per_sm
-
-
-@given(DEVICES, THREADS, REGISTERS, SHARED)
-def test_result_is_consistent(device, threads, registers, shared):
-    assume(blocks_or_zero(device, threads, registers, shared))
-    result = theoretical_occupancy(
-        device, threads_per_block=threads, registers_per_thread=registers, shared_bytes_per_block=shared
-    )
-    assert 0 < result.theoretical_pct <= 100
-    assert result.blocks_per_sm >= 1
-    assert set(result.limiter.split(" and ")) <= {"registers", "shared memory", "threads", "blocks"}

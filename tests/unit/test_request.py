@@ -5,7 +5,6 @@
 import math
 import re
 import tomllib
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -20,7 +19,7 @@ from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.request import Selection, make_request
+from gpuprof.measure.request import make_request
 from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.tables import TableReader
@@ -128,23 +127,6 @@ def chosen(operation, texts, everything=False, dtype="f32"):
     return tuple(selection.kernel for selection in selections)
 
 
-def ids(kernels):
-    return [kernel.id for kernel in kernels]
-
-
-def test_without_names_all_rungs_of_the_type_run_and_a_shape_when_it_is_named():
-    rungs = [kernel for kernel in ladder("gemm") if not kernel.shape_of]
-    for dtype, first in (("f32", "naive"), ("f64", "naive"), ("bf16", "wmma"), ("e4m3", "e4m3")):
-        chooser = "by_size_tn" if dtype == "e4m3" else "by_size"
-        written = tuple(kernel for kernel in rungs if dtype in kernel.dtypes or kernel.id == chooser)
-        assert written[0].id == first
-        assert chosen("gemm", [], dtype=dtype) == chosen("gemm", [], True, dtype=dtype) == written
-    # Where nothing is written for a type, each row says so.
-    assert len(chosen("transpose", [], dtype="bf16")) == len(chosen("transpose", []))
-    shape = next(kernel for kernel in ladder("gemm") if kernel.shape_of)
-    assert chosen("gemm", [shape.id]) == (shape,)
-
-
 @pytest.mark.parametrize("names", [[""], ["naive,"], [","], ["naive", " "]])
 def test_empty_kernel_name_is_refused(names):
     with pytest.raises(InputError, match=r"--kernel .* has an empty entry"):
@@ -240,16 +222,6 @@ def test_plan_runs_every_kernel_with_every_block_that_it_allows():
             assert blocks[kernel.id] == [(8, 32, 1), (16, 16, 1)], kernel.id
 
 
-def test_plan_holds_sources_so_that_a_worker_needs_no_file(tmp_path, monkeypatch):
-    path = write_transpose_kernel(tmp_path, "mine")
-    source = path.read_text()
-    monkeypatch.chdir(tmp_path)
-    (case,) = plan_cases(request("transpose", ["mine.cu"]))
-    path.unlink()
-    assert (case.name, case.kernel.source, case.kernel.file_name) == ("mine", source, "mine.cu")
-    assert str(tmp_path) not in repr(case)
-
-
 def test_size_beyond_memory_names_needed_and_available():
     problems = [Gemm(64, 64, 64), Gemm(32768, 32768, 32768)]
     check_memory(problems, (1000, 24 * 2**30), 24 * 2**30)
@@ -279,22 +251,6 @@ def test_one_variant_of_a_file_is_named_behind_it(tmp_path):
     with pytest.raises(InputError, match="There is no gemm kernel 'tilde'") as caught:
         named(f"{path}:tilde")
     assert caught.value.fix == "Did you mean tiled?"
-
-
-@pytest.mark.parametrize(
-    ("types", "asked", "dtype"),
-    [
-        ([("f16",), ("f16", "bf16")], "auto", "f16"),
-        ([("f16",), ("f32",)], "auto", "f32"),
-        ([("f16",)], "f32", "f32"),
-        ([("f64",)], "auto", "f64"),
-    ],
-)
-def test_without_a_type_a_run_has_the_one_its_kernels_are_written_for(types, asked, dtype):
-    ladder = shipped_ladder("transpose")
-    kernels = tuple(replace(one, dtypes=each) for one, each in zip(ladder.kernels, types, strict=False))
-    assert make_request(replace(ladder, kernels=kernels), dtype=asked).dtype == dtype
-    assert make_request(ladder, [Selection(kernel) for kernel in kernels], dtype=asked).dtype == dtype
 
 
 def test_a_kernel_takes_256_sets_of_parameters():

@@ -195,12 +195,3 @@ def test_sampling_always_ends_near_its_budget(first, spread, max_batch, seconds,
     sampled = sample_until(gpu, first, SamplingBudget(seconds=seconds), max_batch)
     assert len(sampled.kept) + sampled.dropped == gpu.taken >= 2
     assert sum(sampled.kept) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)
-
-
-@each(slow=[(9_000.0, 6), (11_000.0, 3)])
-def test_samples_that_take_long_of_what_may_take_little_are_few(slow):
-    sample_us, samples = slow
-    gpu = Gpu(lambda i: sample_us + 500 * (i % 2))
-    sampled = sample_until(gpu, sample_us, SamplingBudget(seconds=0.03, long_us=60_000.0), max_batch=16)
-    assert len(sampled.kept) == samples
-    assert summarise(sampled.kept).ci95_rel > 0

@@ -142,17 +142,6 @@ def test_a_later_row_of_a_case_takes_the_place_of_the_earlier_one(tmp_path):
     assert len(read_run(path).cases) == 3
 
 
-def test_existing_file_is_not_taken_without_leave(tmp_path):
-    path = tmp_path / "r.json"
-    path.write_text("mine")
-    with pytest.raises(InputError, match="exists already"):
-        ResultsFile(path, EMPTY, replace=False)
-    assert path.read_text() == "mine"
-    ResultsFile(path, EMPTY, replace=True).close()
-    assert read_run(path) == EMPTY
-    assert os.listdir(tmp_path) == ["r.json"]
-
-
 @pytest.mark.parametrize("replace", [False, True])
 def test_two_runs_do_not_share_a_file(tmp_path, replace):
     path = tmp_path / "r.json"

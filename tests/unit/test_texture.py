@@ -26,18 +26,6 @@ def complaint(table="textures", name="image", **fields) -> str:
     return str(caught.value)
 
 
-def test_what_is_left_out_follows_from_the_array():
-    found = read(textures={"line": {}, "image": {}, "volume": {}}, surfaces={"out": {"array": "image"}})
-    assert {name: spec.kind for name, spec in found.items()} == {
-        "line": "1d",
-        "image": "2d",
-        "volume": "3d",
-        "out": "2d",
-    }
-    assert found["image"].sampling == Sampling()
-    assert found["out"].sampling is None
-
-
 def test_everything_can_be_said():
     fields = {
         "array": "volume",

@@ -100,16 +100,6 @@ def profiled(function=FUNCTION, scale=2.0, **given):
     return gpuprof.profile(function, args=args, expect={"out": scale * X}, **how)
 
 
-@pytest.mark.parametrize("scale", [2.0, np.float32(3), 1])
-def test_a_function_is_a_kernel_whatever_becomes_a_constant(scale):
-    run = profiled(scale=scale)
-    (case,) = run.cases
-    assert (case.outcome, case.grid, case.block) == ("ok", (4, 1, 1), (128, 1, 1))
-    record = run.record.kernels[0]
-    assert (record.id, record.file_name) == ("scaled", "test_triton.py")
-    assert "The body is Triton's affair." in record.source
-
-
 def test_each_configuration_is_a_case_and_heuristics_add_to_it():
     configs = [
         SimpleNamespace(all_kwargs=lambda warps=warps: {"num_warps": warps, "num_stages": 3})

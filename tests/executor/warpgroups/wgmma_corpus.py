@@ -18,7 +18,6 @@ B_OFFSET = 16384
 IMAGE_BYTES = 65536
 _ROW_BYTES = {0: 16, 1: 128, 2: 64, 3: 32}
 _DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 32)}
-_ITEM_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 1)}
 _KERNEL = """extern "C" __global__ void {name}({word} *out, const unsigned *image, const unsigned *of_a,
                                  const {word} *of_c, unsigned long long a, unsigned long long b)
 {{
