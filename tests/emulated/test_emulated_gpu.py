@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from declared_sources import ADDRESSES, COMPACTION, PAIRS, ROWS, STRUCTS, SYMBOLS
+from declared_sources import ADDRESSES, COMPACTION, PAIRS, STRUCTS, SYMBOLS
 from module_sources import KERNEL, OPERATION, write_modules
 from unit_support import gpuprof
 
@@ -171,10 +171,8 @@ def test_two_gpus_are_searched_side_by_side(tmp_path):
     [
         (COMPACTION, ("] = x[i]", "] = max(x[i], 3)"), "incorrect", "of y, in whatever order, are wrong: 3"),
         (PAIRS, ("", ""), "ok", ""),
-        (ROWS, ("", ""), "ok", ""),
         (ADDRESSES, ("", ""), "ok", ""),
         (ADDRESSES, ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),
-        (ADDRESSES, ("ends[0][row]", "ends[0][row / 2]"), "incorrect", "elements of sums"),
         (STRUCTS, ("", ""), "ok", ""),
         (SYMBOLS, ("", ""), "ok", ""),
         (SYMBOLS, ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
