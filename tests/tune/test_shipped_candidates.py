@@ -19,16 +19,13 @@ pytestmark = pytest.mark.deep
 
 #: Small, ragged against every tile, and yet with several steps for every loop.
 SIZES = {"gemm": "36x132x140", "transpose": "100x132", "reduce": "10004", "softmax": "3x500"}
-#: Of halves with rows of whole 16-byte words, as bulk copies need them.
-HALVES = {"gemm": "36x136x136", "attention": "1x1x200x64"}
+#: Of halves and bytes with rows of whole 16-byte words, as bulk copies need them.
+HALVES = {"gemm": "36x136x144", "attention": "1x1x200x64"}
 #: Where these are not what a kernel is for.
 SPECIAL = {
     "few_rows": "3x132x1037",
     "short_k": "36x132x7",
     "realigned": "37x133x141",
-    **dict.fromkeys(
-        ("e4m3", "e4m3_64_fit", "e4m3_64_pairs", "e4m3_split", "e4m3_192_beside", "e4m3_turns"), "32x144x160"
-    ),
 }
 USUAL = {"warp_row": "4096x1024", "few_rows": "4x4096x4096", "short_k": "4096x4096x16", "realigned": "1001"}
 #: Their values follow from their shape, or they hand over to others.
@@ -60,7 +57,7 @@ def candidates(name: str, kernel_id: str, size: str | None = None):
     """Everything that may run of one kernel, its header's values first."""
     ladder = shipped_ladder(name)
     kernel = ladder.find(kernel_id)
-    small = (HALVES if "bf16" in kernel.dtypes else SIZES)[name]
+    small = (HALVES if {"bf16", "e4m3"} & {*kernel.dtypes} else SIZES)[name]
     sizes = parse_sizes(size or SPECIAL.get(kernel_id, small), ladder.operation.dimensions)
     request = make_request(ladder, (Selection(kernel),), sizes, (), kernel.dtypes[0], {}, ())
     space = make_space(request.selections, Wanted(), named=True)
