@@ -39,7 +39,7 @@ class Access(Enum):
     MULTIPLIED = "start of a product of matrices in shared memory"
     PRODUCT = "end of a product of matrices in shared memory"
     FENCE = "fence between threads and the copy engine"
-    STARTED = "start of a copy that a phase of an mbarrier waits for"
+    STARTED = "start of a copy, in a cluster, that a phase of an mbarrier waits for"
     PASSED = "start of a copy from the shared memory of one block to that of another"
     ENDED = "end of blocks of a cluster"
 

@@ -151,8 +151,9 @@ class BulkCopies:
         column: int,
         line: int,
     ) -> _Load:
-        for phase, part in self._by_parity(column, self._whole_warps(pattern.mask.lanes)):
-            self.events.synchronise(Access.STARTED, self._whole_warps(part), phase, line)
+        if self.events.order.layout.several:
+            for phase, part in self._by_parity(column, self._whole_warps(pattern.mask.lanes)):
+                self.events.synchronise(Access.STARTED, self._whole_warps(part), phase, line)
         phases = self.barriers.phase[:, column].copy()
         nobody = np.zeros((1, 1, 1), dtype=np.bool_)
         for old in [load for load in self._loads if load.pattern is pattern]:

@@ -121,8 +121,9 @@ class PhasedInterval(Interval):
             serial: (uniform_blocks(lanes), ranked(since, happened), line)
             for serial, (lanes, since, line) in self._observers.items()
         }
-        self._met.renumber(happened)
-        self._ended = uniform_blocks(self._ended)
+        if self.layout.several:
+            self._met.renumber(happened)
+            self._ended = uniform_blocks(self._ended)
         self._remote = {
             serial: (uniform_blocks(owners), uniform_blocks(lanes), ranked(since, happened), line)
             for serial, (owners, lanes, since, line) in self._remote.items()

@@ -127,7 +127,7 @@ class RaceDetector(Listener):
 
     def synchronise(self, access: Access, signal: Signal, line: int) -> None:
         """As a listener."""
-        if self._interval.HEARS_SIGNALS and (self.layout.several or access is not Access.STARTED):
+        if self._interval.HEARS_SIGNALS:
             self.record(access, signal, line)
 
     def ended(self, live: Bools) -> None:
