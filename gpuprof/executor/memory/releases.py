@@ -224,23 +224,19 @@ class Knowledge:
                 published = self._publish(warp, lanes, moment)
                 if near:
                     published = (0, published[1])
-            found = list(map(variables.get, places))
-            if found.count(found[0]) == len(found) and (reads or found[0] is None):
-                # As neighbours mostly are: what one place tells and is told, all do.
-                if found[0] is not None:
-                    self._acquire(warp, found[0], near=near, relaxed=relaxed)
-                if published[1]:
-                    variables.update(dict.fromkeys(places, self._published(warp, found[0], published)))
-                stored.update(places)
-                continue
-            for where, variable in zip(places, found, strict=True):
-                if variable is not None and reads:
-                    self._acquire(warp, variable, near=near, relaxed=relaxed)
-                elif variable is not None and where not in stored:
+            # What one place tells and is told, its neighbours mostly do too.
+            alike: dict[AcquiredPlace | None, list[int]] = {}
+            for where in places:
+                variable = variables.get(where)
+                if variable is not None and not reads and where not in stored:
                     del variables[where]
                     variable = None
+                alike.setdefault(variable, []).append(where)
+            for variable, those in alike.items():
+                if variable is not None and reads:
+                    self._acquire(warp, variable, near=near, relaxed=relaxed)
                 if published[1]:
-                    variables[where] = self._published(warp, variable, published)
+                    variables.update(dict.fromkeys(those, self._published(warp, variable, published)))
             stored.update(places)
 
     def _published(
