@@ -183,6 +183,7 @@ class RunnableBlock:
     predicate: int = -1
     cases: dict[int, int] = field(default_factory=dict)
     value: int = -1
+    calls: bool = False
     negated: bool = False
     site: int = -1
     arrives_only: bool = False
@@ -512,6 +513,7 @@ class _Decoder:
             assert isinstance(register, Reg)
             result.cases, result.value = block.cases, self.coder.slots.register(register.name, last.line)
             result.site = self.coder.site("branch", last)
+            result.calls = "call" in last.opcode
         elif last is not None and block.end is End.BARRIER:
             result.barrier = barrier_operands(self.coder, last)
             result.reduction = Reduction.of(self.coder, last)

@@ -89,6 +89,7 @@ class LaunchResult:
             and memory of its heap that it did not free.
         printed: What it printed, of its first calls of `printf`.
         print_calls: How many calls there were.
+        least: Whether a card may count more accesses, as `Tally` says.
         steps: PTX instructions, each counted once for all lanes of a batch that ran it together.
         openness: Whether another order of its warps may leave something else behind.
         trace: What a control slice stored to.
@@ -112,6 +113,7 @@ class LaunchResult:
     remarks: tuple[str, ...] = ()
     printed: str = ""
     print_calls: int = 0
+    least: bool = False
     steps: int = 0
     openness: Openness = Openness.NONE
     trace: StoreTrace | None = None
@@ -206,6 +208,7 @@ def launch(
         remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
+        least=run.least,
         steps=run.steps,
         openness=run.openness,
         trace=trace,
@@ -250,6 +253,7 @@ class _Run:
         self.remark = ""
         self.printed = Printed()
         self.remote: set[str] = set()
+        self.least = False
         self.meetings = order.meetings if order is not None else OpenMeetings()
 
         def named(thread: int) -> tuple[Index, Index]:
@@ -357,6 +361,7 @@ class _Run:
             self.stored[name] = self.stored.get(name, Stored()) + every
         found = batch.shadow.remark if batch.shadow is not None else ""
         self.remark = self.remark or found or self.meetings.luck
+        self.least |= batch.tally.least
         self.remote |= {self.template.program.sites[site].family for site in batch.tally.remote}
         batch.close()
 
@@ -383,6 +388,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
         printed="".join(result.printed for result in results),
         print_calls=sum(result.print_calls for result in results),
+        least=any(result.least for result in results),
         steps=sum(result.steps for result in results),
         openness=max(result.openness for result in results),
     )

@@ -319,6 +319,7 @@ class Scheduler:
         sides = [(goal, mask.of(taken)) for goal, taken in goals.items()]
         ways = np.sum([side.active_warps for _, side in sides], axis=0)
         self.batch.tally.add(block.site, "divergent_warps", mask.per_block(ways > 1))
+        self.batch.tally.least |= block.calls and bool((ways > 1).any())
         self._split(block, path, sides)
         return False
 

@@ -168,3 +168,27 @@ extern "C" __global__ void k(int *out) {
         assert len(memory.heap.pieces) == 1
         heaps |= {buffer.address for buffer in memory.buffers if "heap" in buffer.name}
     assert len(heaps) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "least"),
+    [
+        ('if (out[t] == 7) printf("%d\\n", t);', False),
+        ('if (t == 7) printf("%d\\n", t);', True),
+        ("int *p = (int *)malloc(4); *p = t; out[t] = *p; free(p);", True),
+        ("out[t] = ways[blockIdx.x](t);", False),
+        ("out[t] = ways[t & 1](t);", True),
+        ('asm volatile("red.global.add.noftz.f16 [%0], %1;" :: "l"(out + t), "h"((short)0));', True),
+        ('asm volatile("red.global.add.noftz.f16x2 [%0], %1;" :: "l"(out + t), "r"(0));', False),
+    ],
+)
+def test_a_card_may_count_more_accesses(body, least):
+    source = f"""__device__ int once(int v) {{ return v; }}
+__device__ int twice(int v) {{ return 2 * v; }}
+__device__ int (*ways[2])(int) = {{once, twice}};
+extern "C" __global__ void k(int *out) {{
+    const int t = threadIdx.x;
+    {body}
+}}"""
+    _, result = run_cuda(source, np.zeros(32, np.int32))
+    assert result.least is least

@@ -48,6 +48,12 @@ _SUMS_AS_MEASURED = (
 )
 _ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32", "e4m3")
 _NO_ACCESS = "there was no such access"
+_LEAST = (
+    "a card counts accesses of printf and malloc, those that atomics on single halves repeat, and one by one"
+    " those of lanes that part at a call through a pointer"
+)
+#: Of counters that grow with such accesses.
+_UNITS_OF_ACCESSES = {"requests", "sectors", "wavefronts", "passes", "%"}
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 
 
@@ -221,15 +227,18 @@ def _adds_in_tensor_cores(program: Program) -> bool:
 
 def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
     """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
+    accesses = [name for name, row in OF_EXECUTOR.items() if result.least and row.unit in _UNITS_OF_ACCESSES]
+    hidden = dict.fromkeys((name for name in accesses if OF_EXECUTOR[name].over), _LEAST) | result.hidden
     return {
         name: Counter(
-            value=None if name in result.hidden else result.counters.get(name, None if row.over else 0),
+            value=None if name in hidden else result.counters.get(name, None if row.over else 0),
             unit=row.unit,
             source="sim",
-            reason=result.hidden.get(name, _NO_ACCESS if row.over and name not in result.counters else None),
+            reason=hidden.get(name, _NO_ACCESS if row.over and name not in result.counters else None),
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
             busiest_sm=result.busiest.get(name),
+            is_least=name in accesses and name not in hidden,
             is_estimate=not exact,
         )
         for name, row in OF_EXECUTOR.items()

@@ -76,6 +76,9 @@ class Tally:
         threads: Lanes that ran each basic block, shape (basic blocks, blocks).
         warps: Warps that ran each basic block with at least one lane, likewise.
         remote: The sites of accesses that went to other blocks' shared memory.
+        least: Whether a card may count more: threads called `printf` or `malloc`, which access memory too,
+            added to single halves, which it does by trying until nobody came between, or parted at a call
+            through a pointer, behind which nothing need bring them together.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Tally:
         self.threads: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.remote: set[int] = set()
+        self.least = False
         # Views, because picking a row out of an array costs more than adding to it.
         self._threads, self._warps = list(self.threads), list(self.warps)
         self.loops = {number: LoopIterations() for number in loops or ()}

@@ -282,7 +282,7 @@ class _Inliner:
         """
         goals = Vec(tuple(Sym(goal) for _, goal in cases))
         values = Vec(tuple(Imm(number) for number, _ in cases))
-        yield replace(item, opcode=(SWITCH,), operands=(value, values, goals), guard=None)
+        yield replace(item, opcode=(SWITCH, item.opcode[0]), operands=(value, values, goals), guard=None)
         yield replace(item, opcode=("no_target",), operands=(value,), guard=None)
         yield replace(item, opcode=("bra",), operands=(Sym(after),), guard=None)
 

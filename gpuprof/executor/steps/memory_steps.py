@@ -155,9 +155,11 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     reads = [coder.reader(operand, dtype, item) for operand in sources]
     writes = [coder.target(part, item) for part in parts_of(operands[0])] if operands[0] is not None else []
     releases, compares = _releaser(coder, item), "cas" in item.opcode
+    emulated = kind in ("f16", "bf16") and not parts
 
     def step(batch: Batch, mask: Mask) -> None:
         releases(batch, mask)
+        batch.tally.least |= emulated
         shape = (batch.blocks, batch.warps, 32)
         values = [np.broadcast_to(read(batch), shape) for read in reads]
 

@@ -51,6 +51,7 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
             places = offsets(text)
             counts[position] = len(places)
             batch.printed.add(partial(reader.printed, batch, text, start, position))
+            batch.tally.least = True
         write(batch, counts, mask)
 
     return step
@@ -81,6 +82,7 @@ def allocate(coder: Coder, item: Instruction) -> Step:
         mask, heap = masked(batch), Heap.of(batch.memory)
         shape = (batch.blocks, batch.warps, 32)
         lanes = np.broadcast_to(mask.lanes, shape)
+        batch.tally.least |= bool(lanes.any())
         result = np.zeros(shape, dtype=_U64)
         result[lanes] = [heap.take(size) for size in np.broadcast_to(read(batch), shape)[lanes].tolist()]
         write(batch, result, mask)
