@@ -20,8 +20,6 @@ from gpuprof.cuda_source.functions import annotations, kernel_functions
 from gpuprof.cuda_source.masking import DIRECTIVE, blank, masked
 
 _DEVICE_WORDS = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
-#: Namespaces that CUDA's headers define.
-WITH_DEVICE_CODE = ("std", "cuda", "nvcuda", "cooperative_groups", "cub", "thrust", "cute", "cutlass")
 #: Words in front of a function's name that hide no mark of the device.
 _HARMLESS = re.compile(
     r"FILE|__(?:host|inline|forceinline|noinline|restrict|attribute|declspec)(?:__)?|[A-Z]"

@@ -12,8 +12,6 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.resources import files
 
-from gpuprof.cuda_source.host_code import WITH_DEVICE_CODE
-
 #: The runtime and its libraries, of which device code needs nothing that NVRTC does not know by itself.
 _OF_CUDA = (
     *("cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h"),
@@ -52,10 +50,6 @@ _IN_CUDA_STD = (
 #: What is for the host in other folders, and what of CUDA's libraries there is for the device too.
 _OF_LIBRARIES = ("nvtx3/", "thrust/", "sys/", "cub/device/", "cub/util_allocator")
 _FOR_KERNELS = re.compile(r"thrust/(?:detail/|(?:complex|functional|pair|tuple|swap)\.h\Z)")
-#: A namespace that is used as a whole.
-_USED = re.compile(r"\busing\s+namespace\s+(?:::\s*)?(\w+(?:\s*::\s*\w+)*)\s*;")
-#: A name of the C++ library that is taken over, perhaps for the host alone: all that it must be is declared.
-_TAKEN_FROM_STD = re.compile(r"\busing\s+(?:::\s*)?std\s*::\s*(\w+)\s*;")
 #: Functions of the runtime that kernels call, and which instruction each is.
 _LAUNCH_DEPENDENCES = {
     "cudaGridDependencySynchronize": "wait",
@@ -178,7 +172,6 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     used = {name for name in words.intersection(_INTEGER_NAMES) if not _declares(name, code)}
     given += ['#include "stdint.h"\n'] if used else []
     given += [f"#include <{header}>\n" for header in bring_halves]
-    given += _namespaces(code)
     given += _reductions(code)
     given += ["#define __extension__\n"] if "__extension__" in words else []
     given += [
@@ -190,19 +183,7 @@ def stand_ins(names: Collection[str], code: str) -> dict[str, str]:
     if names:
         of_std = {*re.findall(r"\bstd\s*::\s*(\w+)", code)}
         given += [f'#include "{header}"\n' for header in sorted({*map(_owner, of_std)} - {""})]
-        given += [
-            f"namespace std {{\nstruct {name};\n}}\n"
-            for name in sorted({*_TAKEN_FROM_STD.findall(code)})
-            if not _owner(name)
-        ]
     return made | ({GIVEN_BY_NVCC: "".join(("#pragma once\n", *given))} if given else {})
-
-
-def _namespaces(code: str) -> list[str]:
-    """Namespaces that are used and defined nowhere: those of headers of the host."""
-    used = set(_USED.findall(code))
-    known = {*WITH_DEVICE_CODE, *re.findall(r"\bnamespace\s+(\w+)", _USED.sub("", code))}
-    return [f"namespace {name} {{}}\n" for name in sorted(used) if re.split(r"\W", name)[0] not in known]
 
 
 def _reductions(code: str) -> list[str]:
