@@ -4,15 +4,15 @@
 
 NVRTC compiles device code and refuses all other. People keep both in one file: wrappers that launch, `main`,
 helpers that check errors. A function that is not marked as one of the device cannot be called by kernels, so
-that leaving it out changes nothing for them; nor can a variable that is neither marked nor constant. So are
-calls of macros that make nothing but such functions. What else speaks of the host, types, aliases, constants,
-the compiler finds: what it refuses is left out where no kernel that is wanted can need it.
+that leaving it out changes nothing for them; nor can a variable that is neither marked nor constant. What
+else speaks of the host, types, aliases, constants, calls of macros, the compiler finds: what it refuses is
+left out where no kernel that is wanted can need it.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
@@ -46,10 +46,8 @@ _KEPT = re.compile(
     r"|namespace|asm|static_assert|friend)\b"
 )
 _CONSTANT = re.compile(r"\bconst(?:expr|init)?\b")
-_FUNCTION_MACRO = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)\([^)\n]{0,500}\)(?P<body>(?:[^\\\n]|\\.)*)", re.M | re.S
-)
-_CALL = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*\(")
+#: A macro that is called at namespace scope, or an attribute, which is none.
+_CALL = re.compile(r"\s*(?!__|alignas\b|decltype\b)[A-Za-z_]\w*\s*\(")
 #: The longest name, with a template's arguments, that anybody writes.
 _LONGEST_NAME = 1000
 
@@ -75,12 +73,13 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     """
     code = "\n".join(map(masked, texts.values()))
     device = _device_marks(code)
-    made = _host_macros(code, device)
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
     kept: list[Declaration] = []
     for name, text in texts.items():
-        for declaration in _candidates(text, device, made, left_out[name]):
-            (left_out[name] if _is_of_the_host(declaration) else kept).append(declaration)
+        for declaration in declarations(text) or ():
+            marked = declaration.head if declaration.is_function else declaration.code
+            if declaration.code.strip(" \n\t;") and not device.search(marked):
+                (left_out[name] if _is_of_the_host(declaration) else kept).append(declaration)
     unmarked = any(not _NO_OBJECT.match(one.head) for one in kept)
     # Of a type with members for the device, others may not be marked, such as its constructor.
     unmarked |= any(
@@ -146,6 +145,13 @@ class _Removable:
         one = next((one for one in cut if one.begin <= position < one.end), None)
         if one is None or not one.code.strip(" \n\t;") or "static_assert" in one.head:
             return None
+        begin = 0
+        while (match := _CALL.match(one.head, begin)) and (end := end_of(one.head, match.end() - 1)):
+            called = one.head[begin:end]
+            if one.head[end:].strip() and one.begin + begin <= position < one.begin + end:
+                kept = any(word in self.wanted for word in re.findall(r"\w+", called))
+                return None if kept else Declaration(one.begin + begin, one.begin + end, called, called, ())
+            begin = end
         if not one.is_function and _MARKED_TYPE.search(one.head):
             inner = self.around(position, members(one))
             held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))
@@ -156,55 +162,6 @@ class _Removable:
         marks = set(self.device.findall(one.head))
         other = marks == {"__global__"} and not any(name in self.wanted for name in _use_of(one))
         return one if other or not marks else None
-
-
-def _candidates(
-    text: str, device: "re.Pattern[str]", made: frozenset[str], left_out: list[Declaration]
-) -> Iterator[Declaration]:
-    """Declarations that are not marked for the device; calls of such macros before one are left out."""
-    for declaration in declarations(text) or ():
-        rest = 0
-        for begin, end in _calls(declaration.head, made):
-            called = declaration.code[begin:end]
-            left_out.append(
-                Declaration(declaration.begin + begin, declaration.begin + end, called, called, ())
-            )
-            rest = end
-        if rest:
-            head, code = declaration.head[rest:], declaration.code[rest:]
-            declaration = replace(declaration, begin=declaration.begin + rest, head=head, code=code)
-        marked = declaration.head if declaration.is_function else declaration.code
-        if declaration.code.strip(" \n\t;") and not device.search(marked):
-            yield declaration
-
-
-def _calls(head: str, made: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Where a declaration's beginning calls macros of these names; it may call others too."""
-    position = 0
-    while made and (match := _CALL.match(head, position)) and (end := end_of(head, match.end() - 1)):
-        if match["name"] in made:
-            yield position, end
-        position = end
-
-
-def _host_macros(code: str, device: "re.Pattern[str]") -> frozenset[str]:
-    """Macros that make nothing but functions of the host."""
-    names: set[str] = set()
-
-    def makes_it(one: Declaration) -> bool:
-        called = _CALL.match(one.head)
-        if called and called["name"] in names:
-            return True
-        written = "{" in one.code or one.code.lstrip().startswith("template")
-        return one.is_function and written and _is_of_the_host(one)
-
-    for match in _FUNCTION_MACRO.finditer(code):
-        body = match["body"].replace("\\\n", "\n").replace("##", "_").replace("#", " ").strip()
-        cut = declarations(body if body.endswith((";", "}")) else f"{body};") or ()
-        makes = [one for one in cut if one.code.strip(" \n\t;")]
-        if makes and not device.search(body) and all(map(makes_it, makes)):
-            names.add(match["name"])
-    return frozenset(names)
 
 
 def _is_of_the_host(declaration: Declaration) -> bool:

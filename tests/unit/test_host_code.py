@@ -89,18 +89,6 @@ def test_a_type_that_a_function_of_the_host_declares_by_naming_it_stays_declared
     assert left(source + KERNEL)[1] == "struct Data;       struct tm;"
 
 
-def test_calls_of_macros_that_make_host_code_are_left_out():
-    define = "#define BIND(name, T) \\\n  void run_##name(T x) { \\\n    k<<<1, 1>>>(x); \\\n  }"
-    define += "\n#define MAKE(T) template void T<int>::run_all(std::vector<int>)"
-    define += "\n#define BINDS(T) MAKE(T); BIND(T, T);"
-    make = "#define KERNEL(name) __global__ void name() {}\n#define TYPE(T) struct Of##T { T x; };"
-    source = (
-        f"{define}\n{make}\nBIND(f, float)\nBIND(d, double);\n{KERNEL}\nTYPE(int)\nKERNEL(a)\nBIND(i, int)"
-    )
-    kept = [line for line in left(f"{source}\nBINDS(Layer);")[8:] if line != ";"]
-    assert kept == [KERNEL, "TYPE(int)", "KERNEL(a)"]
-
-
 def test_a_text_that_is_continued_in_a_macro_does_not_end_the_macro():
     check = '#define CHECK(a) \\\n  do { printf("in \\\n : %d", __LINE__); \\\n  } while (0)\n'
     assert left(f"{check}void f() {{ CHECK(1); }}\n{KERNEL}")[-1] == KERNEL
