@@ -8,12 +8,13 @@ measured card nearest to it, scaled by what both are known to have.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from gpuprof.devices.device import Device
+from gpuprof.devices.measured import reached
 
 #: Measured by the clock of results, in microseconds: much the same on every card of today.
 _MEASURED_CAPABILITY = (9, 0)
@@ -38,6 +39,7 @@ class CardConstants:
     values: Mapping[str, float]
     near: str
     unwritten_bytes: float
+    reached: Mapping[str, float]
 
 
 def constants_of(device: Device) -> CardConstants:
@@ -49,7 +51,9 @@ def constants_of(device: Device) -> CardConstants:
     if not own:
         rates, values = _scaled(kept, device)
     unwritten = _unwritten_bytes(kept) * device.l2_bytes / kept["card"]["l2_bytes"]
-    return CardConstants(kept["name"], {**rates, **device.measured_rates}, values, near, unwritten)
+    rates = {**rates, **device.measured_rates}
+    shares = reached(replace(device, measured_rates=rates))
+    return CardConstants(kept["name"], rates, values, near, unwritten, shares)
 
 
 def _unwritten_bytes(kept: Mapping[str, Any]) -> float:

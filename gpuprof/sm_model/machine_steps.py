@@ -58,6 +58,7 @@ _KINDS = {
     "LDGDEPBAR": StepKind.GROUP,
     "DEPBAR": StepKind.UNTIL,
 }
+_OPERANDS = {"QGMMA": "e4m3", "BF16": "bf16", "TF32": "tf32"}
 _WIDTHS = {".64": 2, ".128": 4}
 _UNTIL = re.compile(r"(?:SB(\d)|gsb\d), (0x[0-9a-f]+)")
 _MEETING = re.compile(r"(0x[0-9a-f]+)(?:, (0x[0-9a-f]+))?$")
@@ -134,6 +135,10 @@ def _step_of(
     step.writers, step.own, step.again = asked.writers, asked.own, asked.again
     stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
     step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
+    step.brought = asked.brought
+    if step.kind == StepKind.BULK:
+        alone, eight = (values[f"bulk_loads_by_{blocks}_gbps"] for blocks in (1, 8))
+        step.effort = 1 + (alone / eight - 1) * min(1.0, asked.readers - 1)
     wide = next((times for width, times in _WIDTHS.items() if width in one.opcode), 1)
     match step.kind:
         case StepKind.SHARED:
@@ -152,7 +157,7 @@ def _step_of(
         case StepKind.UNTIL if found := _UNTIL.match(one.operands):
             step.sets, step.outstanding = int(found[1] or PRODUCTS), int(found[2], 16)
         case StepKind.PRODUCT:
-            step.cycles, step.latency = _product(one, values)
+            step.cycles, step.latency = _product(one, constants)
             step.sets = PRODUCTS if "gsb" in one.operands else None
         case StepKind.BARRIER if found := _MEETING.match(one.operands):
             step.sets, step.outstanding = int(found[1], 16), int(found[2] or "0", 16) // _LANES
@@ -171,14 +176,19 @@ def _interval(one: SassInstruction, values: Mapping[str, float]) -> float:
     return round(cycles * _REPEATED_CYCLES / values[_REPEATED], 1)
 
 
-def _product(one: SassInstruction, values: Mapping[str, float]) -> tuple[float, float]:
-    """Cycles that a product of a warp group keeps the tensor cores, and until its result may be used."""
-    found = _PRODUCT.search(one.opcode)
+def _product(one: SassInstruction, constants: CardConstants) -> tuple[float, float]:
+    """Cycles that a product of a warp group keeps the tensor cores, and until its result may be used.
+
+    More of the usual ones where all SMs multiply, as the clock falls then.
+    """
+    found, values = _PRODUCT.search(one.opcode), constants.values
     columns = int(found[1]) if found else _MEASURED_COLUMNS[-1]
     near = min(_MEASURED_COLUMNS, key=lambda each: (each < columns, abs(each - columns)))
     alone, eight = (values[f"wgmma_f16_{near}_groups_1_times_{count}_cycles"] for count in (1, 8))
     cycles = (eight - alone) / 7
-    return cycles * columns / near, alone - cycles
+    kind = next((kind for word, kind in _OPERANDS.items() if word in one.opcode), "f16")
+    reached = constants.reached.get(f"tensor_{kind}", 1.0)
+    return cycles * columns / near / reached, alone - cycles
 
 
 def _effort(asked: Traffic, pattern: str, values: Mapping[str, float]) -> float:

@@ -16,12 +16,19 @@ from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
+from gpuprof.sm_model.sm import (
+    MOST_L2_BYTES,
+    REASONS,
+    SECTOR_BYTES,
+    Fed,
+    Played,
+    SmSurroundings,
+    Step,
+    StepKind,
+    StreamingMultiprocessor,
+)
 from gpuprof.sm_model.traffic import Traffic
 
-_SECTOR_BYTES = 32
-#: What an SM takes from L2 in a cycle at most, however few SMs ask.
-_MOST_L2_BYTES = 64.0
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000
 _MOST_WAVES = 6
@@ -410,7 +417,7 @@ def _fed(
     ):
         raise NotModelled("Some of its warps work for others in a way that is not modelled.")
     sectors = sum(count * step.sectors for count, step in copies) / begun
-    ahead = int(launch.shared_bytes / max(1.0, _SECTOR_BYTES * sectors * begun / waits))
+    ahead = int(launch.shared_bytes / max(1.0, SECTOR_BYTES * sectors * begun / waits))
     return Fed(replace(copies[0][1], sectors=sectors), max(1, ahead)), begun / waits, own, warps
 
 
@@ -452,13 +459,13 @@ def surroundings_of(device: Device, constants: CardConstants, launch: PlayedLaun
         l1_latency=rates["l1_latency_cycles"],
         l2_latency=rates["l2_latency_cycles"],
         dram_latency=rates["dram_latency_cycles"],
-        l2_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, rates["l2_gbps"] / share),
-        dram_cycles=_SECTOR_BYTES / min(_MOST_L2_BYTES, gbps / share),
+        l2_cycles=SECTOR_BYTES / min(MOST_L2_BYTES, rates["l2_gbps"] / share),
+        dram_cycles=SECTOR_BYTES / min(MOST_L2_BYTES, gbps / share),
         barrier_cycles=barrier,
         l2_write_cycles=max(alone, share / store),
         release_cycles=values["bar_1_warps_cycles"] - barrier,
-        block_cycles=_block_us(values, 128) * 1e3 / device.sm_count * share,
-        warp_cycles=_block_us(values, 512) * 1e3 * cycles_per_ns / (512 / _LANES),
+        block_cycles=_block_us(values) * 1e3 / device.sm_count * share,
+        warp_cycles=values["block_of_1024_start_cycles"] / (1024 // _LANES - 1),
         gap_cycles=values["block_of_256_gap_cycles"],
         bulk_latency=values["bulk_load_of_128_times_1_cycles"] - values["mbarrier_1_warps_cycles"],
         stored_cycles=max(0.0, values["block_of_256_that_stores_gap_cycles"] - rates["l2_latency_cycles"]),
@@ -484,10 +491,10 @@ def _loaded(values: Mapping[str, float], mixed: float) -> tuple[tuple[float, flo
     return tuple(found)
 
 
-def _block_us(values: Mapping[str, float], threads: int) -> float:
-    """Return what an SM takes from one empty block of so many threads to the next, all SMs alike."""
-    few, many = (values[f"empty_blocks_of_{threads}_waves_{waves}_us"] for waves in _WAVES)
-    return max(0.0, many - few) / ((_WAVES[1] - _WAVES[0]) * (_THREADS // threads))
+def _block_us(values: Mapping[str, float]) -> float:
+    """Return what an SM takes from one empty block to the next, all SMs alike."""
+    few, many = (values[f"empty_blocks_of_128_waves_{waves}_us"] for waves in _WAVES)
+    return max(0.0, many - few) / ((_WAVES[1] - _WAVES[0]) * (_THREADS // 128))
 
 
 def _fetch_cycles(launch: PlayedLaunch, values: Mapping[str, float]) -> float:

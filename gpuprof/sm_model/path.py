@@ -72,12 +72,13 @@ def usual_path(
         if not ways:
             break
         # Of two ways the rarer one is gone whenever it has fallen behind its share. A loop's begin is
-        # executed once for each pass, and come to only once.
+        # executed once for each pass, and come to only once. Of two that come to the same, the one is tried
+        # first whose share is dealt out.
         coming = {
             one: times[one] / (passes[one] if one in loops and number not in loops[one].body else 1)
             for one in ways
         }
-        rarer = sorted(ways, key=lambda one: (coming[one], one))
+        rarer = sorted(ways, key=lambda one: (coming[one], (number, one) not in behind, one))
         after = next(
             (
                 one

@@ -37,6 +37,8 @@ _ROUNDING = 1e-6
 #: Lines of stores that an SM combines: all words that a warp stores to so many, and none of twice as many.
 _STORED_LINES = 16
 _ALL = 1 << 60
+#: What an SM takes from L2 in a cycle at most, however few SMs ask.
+MOST_L2_BYTES, SECTOR_BYTES = 64.0, 32
 
 
 class StepKind(IntEnum):
@@ -78,10 +80,11 @@ class Step:
         sharers: Warps of the block that then wait for the same data: one of them asks for all.
         distant: Share of these that go to DRAM, or come from there.
         late: Share of a load's that come as late as from DRAM: others may have asked for them first.
+        brought: Share of a load's executions whose data came beside that of the one before.
         effort: Of L2 for one of them, where 1 is that of a sector in a whole line.
         lines: That one request asks for.
         writers: Warps of the block that store to the same lines.
-        own: Share of the sectors of these that are not those of another.
+        own: Share of the sectors of these that are not those of another, or of the store before.
         again: Whether the store before went to the same lines.
         even: Operands that it reads from the register bank of even numbers.
         odd: From the other one.
@@ -105,6 +108,7 @@ class Step:
     sharers: int = 1
     distant: float = 0.0
     late: float = 0.0
+    brought: float = 0.0
     effort: float = 1.0
     lines: float = 1.0
     writers: int = 1
@@ -221,6 +225,11 @@ class _Warp:
     stored: tuple[float, ...] = ()
     #: When it went on that waited last.
     resumed: float = 0.0
+
+
+def _in_turn(number: int, share: float, phase: float = 0.0) -> bool:
+    """Whether what is done in a share of all executions is done in this one."""
+    return floor(number * share + phase) != floor((number - 1) * share + phase)
 
 
 @dataclass
@@ -436,27 +445,32 @@ class StreamingMultiprocessor:
         hit = start + self._rates.l1_latency, 0.0
         if not step.sectors:
             return hit
-        if step.missing >= 1 and step.sharers == 1:
-            return self._load(step, start, step.sectors)
         number = warp.loads[id(step)] = warp.loads.get(id(step), -1) + 1
+        late = _in_turn(number, 1 - step.brought)
+        if step.missing >= 1 and step.sharers == 1:
+            return self._load(step, start, step.sectors, late=late)
         phase = 0.0 if step.sharers > 1 else warp.number / self._warps
-        if floor(number * step.missing + phase) == floor((number - 1) * step.missing + phase):
+        if not _in_turn(number, step.missing, phase):
             return hit
         shared = warp.block.shared
         arrives, queued, come = shared.get((id(step), number), (0.0, 0.0, 0))
         if come % step.sharers == 0:
-            arrives, queued = self._load(step, start, step.sectors * step.sharers / step.missing)
+            arrives, queued = self._load(step, start, step.sectors * step.sharers / step.missing, late=late)
         shared[id(step), number] = arrives, queued, come + 1
         return max(hit[0], arrives), max(0.0, min(queued, arrives - start))
 
-    def _load(self, step: Step, start: float, sectors: float) -> tuple[float, float]:
-        """When a load's answer comes, and how long of that it stood in queues beyond the SM."""
+    def _load(self, step: Step, start: float, sectors: float, *, late: bool = True) -> tuple[float, float]:
+        """When a load's answer comes, and how long of that it stood in queues beyond the SM.
+
+        Not `late` is what came before, beside what the block asked for then.
+        """
         rates = self._rates
-        self._l2 = max(start, self._l2) + sectors * step.effort * rates.l2_cycles
+        each = max(step.effort * rates.l2_cycles, SECTOR_BYTES / MOST_L2_BYTES)
+        self._l2 = max(start, self._l2) + sectors * each
         done, queued = self._l2 + rates.l2_latency, self._l2 - start
-        self._due += sectors * step.late
+        self._due += sectors * step.late if late else 0.0
         self._owed += sectors * step.distant * rates.dram_cycles
-        if step.late and self._due >= sectors * _NEARLY_ONE:
+        if late and step.late and self._due >= sectors * _NEARLY_ONE:
             self._due = max(0.0, self._due - sectors)
             self._dram = max(start, self._dram) + self._owed
             self._served, self._owed = self._served + self._owed, 0.0

@@ -44,11 +44,13 @@ class Traffic:
         distant: Share of these that come from, or go to, DRAM.
         late: Share that come as late as from DRAM: blocks that read the same at a time all wait for it.
         spread: Lines of 128 bytes that it touches, per sector: a quarter where it takes whole ones.
+        brought: Share that came beside what the block asked DRAM for before.
+        readers: Blocks that read the same at a time.
         missing: Share of its executions that L1 does not hold the data of.
         sharers: Warps that then wait for the same data, of which one asks for it.
         partial: Whether it writes parts of sectors.
         writers: Warps of the block that store to the same lines.
-        own: Share of the sectors of these that are not those of another.
+        own: Share of the sectors of these that are not those of another, or of the store before.
         again: Whether the store before went to the same lines.
     """
 
@@ -56,6 +58,8 @@ class Traffic:
     sectors: float = 0.0
     distant: float = 0.0
     late: float = 0.0
+    brought: float = 0.0
+    readers: float = 1.0
     spread: float = 1 / _SECTORS_PER_PASS
     missing: float = 1.0
     sharers: int = 1
@@ -150,7 +154,7 @@ def traffic_of(
         least = sum(reads.values()) * min(1.0, read_bytes / read)
         once = min(1.0, written_bytes / written)
         turns = written_bytes / max(1.0, unwritten_bytes)
-        stored = once * (1 + math.expm1(-turns) / turns if turns else 0.0), 0.0
+        stored = once * (1 + math.expm1(-turns) / turns if turns else 0.0), 0.0, 1.0
         wrote = once * sum(nbytes for place, nbytes in each.items() if place not in reads)
         far = _from_dram(one, reads, least, wrote, l2_bytes)
         traffic.append({})
@@ -158,15 +162,17 @@ def traffic_of(
             for instruction in block.instructions:
                 place = one.place(instruction)
                 if known := asked_for.get(place):
-                    distant, late = far.get(place, stored)
-                    traffic[-1][instruction.address] = replace(known, distant=distant, late=late)
+                    distant, late, readers = far.get(place, stored)
+                    traffic[-1][instruction.address] = replace(
+                        known, distant=distant, late=late, readers=readers
+                    )
     return traffic
 
 
 def _from_dram(
     sites: TrafficSites, read: Mapping[Place, float], least: float, wrote: float, l2_bytes: float
-) -> dict[Place, tuple[float, float]]:
-    """Return the shares of what each place reads from L2 that come from DRAM, and that come as late.
+) -> dict[Place, tuple[float, float, float]]:
+    """Return the shares of what each place reads from L2 that come from DRAM, that come as late, and readers.
 
     L2 keeps what was read or written last. Until a block reads the same again, those beside it have moved as
     much as it; and until later blocks do, all those between. What blocks read together comes from DRAM once,
@@ -201,7 +207,11 @@ def _from_dram(
         until = max(at_once, _period(sites.grid, moving[place]))
         late = new + (1 - new) * _dropped(footprint(until), l2_bytes)
         more = (1 - fresh[place]) * again
-        far[place] = min(1.0, each * late / max(1.0, nbytes) + more), min(1.0, fresh[place] * late + more)
+        far[place] = (
+            min(1.0, each * late / max(1.0, nbytes) + more),
+            min(1.0, fresh[place] * late + more),
+            fresh[place] * nbytes / max(1.0, each),
+        )
     return far
 
 
@@ -254,4 +264,10 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
     missed = counts.get("seen_missed", 0.0)
     missing = (missed + counts.get("seen_shared", 0.0)) / seen
     sharers = max(1, round(missing * seen / missed)) if missed else 1
-    return Traffic(passes, sectors * missed / seen, spread=spread, missing=missing, sharers=sharers)
+    return Traffic(
+        *(passes, sectors * missed / seen),
+        spread=spread,
+        missing=missing,
+        sharers=sharers,
+        brought=counts.get("seen_brought", 0.0) / max(1.0, counts.get("seen_fresh", 0.0)),
+    )

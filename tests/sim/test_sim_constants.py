@@ -70,15 +70,15 @@ def test_every_request_is_repeated() -> None:
 
 
 def test_copies_and_products_come_to_an_end() -> None:
-    copied = [*ints(ROUNDS), np.uint32(1024), "data", np.uint32(MASK), "out"]
+    copied = [*ints(ROUNDS), np.uint32(1024), np.uint32(1), "data", np.uint32(MASK), "out"]
     assert cycles("bulk_copies", copied) > 0
     for kind in range(3):
         assert cycles("group_products", [*ints(kind, 1, 2), "sink", "out"], 128) > 0
 
 
 def test_blocks_and_code_are_watched() -> None:
-    lives = run("lives", [*ints(50, 1), "data", "out"], 64, 4)[:16].reshape(4, 4)
-    assert (lives[:, 2] - lives[:, 1] >= 50).all()
+    lives = run("lives", [*ints(50, 1), "data", "out"], 64, 4)[:32].reshape(8, 4)
+    assert (lives[:, 1] - lives[:, 0] >= 50).all()
     assert (run("straight_code", [*ints(2), "sink", "out"])[:64] > 0).all()
     quads = np.uint64(64)
     beside = run("loaded_latency", [*ints(0, 20, 1), "ring", "data", quads, "done", "sink", "out"], 32, 3)

@@ -3,12 +3,16 @@
 """The modelled time: kernels whose cycles can be reckoned by hand, and what must hold of any."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from compile_support import compile_source
 
+from gpuprof.backends.sim.watching import CacheWatch
 from gpuprof.devices.card_constants import constants_of
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import loops_of
@@ -92,6 +96,12 @@ def test_a_load_misses_l1_as_often_as_it_does_and_then_all_of_it() -> None:
     each = [load, Step(StepKind.PLAIN, waits=(0,))]
     # Of 16 loads two are answered by L2, each of 4 sectors, 14 by L1.
     assert play(each * 16).ends[0] == pytest.approx(14 * 41 + 2 * (301 + 4), abs=40)
+
+
+def test_what_came_beside_the_load_before_comes_from_l2() -> None:
+    load = Step(StepKind.LOAD, passes=1, sectors=4, distant=1.0, late=1.0, brought=0.75, sets=0)
+    taken = play([load, Step(StepKind.PLAIN, waits=(0,))] * 16).ends[0]
+    assert taken == pytest.approx(4 * 700 + 12 * 300, rel=0.05)
 
 
 def test_warps_that_share_data_wait_for_the_one_that_asked() -> None:
@@ -221,8 +231,22 @@ def test_products_of_warp_groups_are_waited_for_by_number() -> None:
     code = code_of((["HGMMA.64x128x16.F32 R24, gdesc[UR8], R24, gsb0", "WARPGROUP.DEPBAR.LE gsb0, 0x0"], ()))
     words = [WORD] * 2
     product, until = steps_of(code.blocks[0].instructions, words, {}, constants_of(H200), {})
-    assert product.cycles == pytest.approx(64, rel=0.01)
+    # Of the clock that a card has whose tensor cores do not all multiply.
+    assert product.cycles == pytest.approx(64 / constants_of(H200).reached["tensor_f16"], rel=0.01)
     assert play([product, until]).ends[0] > play([product]).ends[0] + 64
+
+
+def test_bulk_copies_of_what_others_copy_take_less_of_l2() -> None:
+    code, values = code_of((["UTMALDG.2D [UR4], [UR6]"], ())), constants_of(H200).values
+    one, two, many = (
+        steps_of(
+            code.blocks[0].instructions, [WORD], {0: Traffic(0, 64, readers=readers)}, constants_of(H200), {}
+        )
+        for readers in (1.0, 2.0, 8.0)
+    )
+    assert one[0].effort == 1
+    assert two[0].effort == many[0].effort
+    assert two[0].effort == values["bulk_loads_by_1_gbps"] / values["bulk_loads_by_8_gbps"]
 
 
 def test_a_cp_async_group_is_waited_for_by_number() -> None:
@@ -377,15 +401,42 @@ def test_a_card_that_nobody_measured_has_a_wider_interval() -> None:
 
 def test_traffic_is_what_an_execution_asks_for() -> None:
     seen = {"seen_sectors": 40, "seen_lines": 40, "seen_missed": 20, "seen_fresh": 20}
-    requests = {(1, "global_load"): {"requests": 80.0, "sectors": 320.0, **seen}}
+    requests = {(1, "global_load"): {"requests": 80.0, "sectors": 320.0, "seen_brought": 5, **seen}}
     sites = TrafficSites(LOOP, [8, 80, 8], {1: 7}, requests, {}, grid=(8, 1, 1), at_once=8)
     (found,) = traffic_of([sites], read_bytes=160 * 32 / 4, written_bytes=0, l2_bytes=1 << 20)
-    # A line for each sector, half of the sectors in L1, a quarter of the others for the first time; and all
-    # blocks at once, who wait for these together.
-    assert found[16] == Traffic(4.0, sectors=2.0, distant=0.25, late=1.0, spread=1.0, missing=0.5)
+    # A line for each sector, half of the sectors in L1, a quarter of the others for the first time, as four
+    # blocks read each; and all blocks at once, who wait for these together.
+    shares = {"distant": 0.25, "late": 1.0, "spread": 1.0, "missing": 0.5, "brought": 0.25}
+    assert found[16] == Traffic(4.0, sectors=2.0, readers=4.0, **shares)
     shared = {**requests[1, "global_load"], "seen_missed": 5, "seen_fresh": 5, "seen_shared": 15}
     (found,) = traffic_of([replace(sites, requests={(1, "global_load"): shared})], 80 * 32, 0, 1 << 20)
     assert (found[16].sectors, found[16].missing, found[16].sharers) == (0.5, 0.5, 4)
+
+
+def watched(places: Sequence[np.ndarray], *, reads: bool) -> Counter[str]:
+    """What is seen of a warp's accesses of words, one after the other."""
+    watch = CacheWatch(sectors=1000)
+    watch.begin(lambda thread: (0, (0, 0, 0)))
+    mask = SimpleNamespace(warps=1, lanes=np.ones((1, 1, 32), bool))
+    order = SimpleNamespace(first=0, block_threads=32)
+    for place in places:
+        one = SimpleNamespace(mask=mask, order=order, index=place[None, None], place=place, who=np.arange(32))
+        one.site, one.by, one.strong, one.size = 0, None, False, 4
+        buffer = SimpleNamespace(address=4096)
+        watch.read(buffer, one) if reads else watch.write(buffer, one, None)  # type: ignore[arg-type]
+    return watch.seen[0, 0, reads]
+
+
+def test_what_comes_along_and_what_goes_together_is_seen() -> None:
+    lanes = np.arange(32)
+    # 32 rows of 128 bytes, a sector of each at a time: DRAM answers with two.
+    seen = watched([32 * lanes + 8 * step for step in range(4)], reads=True)
+    assert (seen["fresh"], seen["brought"]) == (128, 64)
+    # Four neighbours, stored one by one, lie in the same sectors; halves of a line do not.
+    seen = watched([4 * lanes + step for step in range(4)], reads=False)
+    assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (16, 12, 16)
+    seen = watched([32 * lanes + 16 * step for step in range(2)], reads=False)
+    assert (seen["own_lines"], seen["again"], seen["own_sectors"]) == (64, 32, 64)
 
 
 def test_stores_are_known_by_what_they_take_of_sectors_and_by_who_else_writes_there() -> None:
@@ -434,6 +485,11 @@ def test_what_one_warp_does_is_done_by_one_of_those_that_come_there() -> None:
     ways = dict.fromkeys(ways_to(code.blocks, times, {1, 3}))
     paths = [usual_path(code.blocks, times, {}, dict.fromkeys(ways, (role + 0.5) / 8)) for role in range(8)]
     assert [sum(number in path for path in paths) for number in range(6)] == [8, 4, 4, 1, 4, 8]
+    # As many of either kind, and the others come first in the machine code.
+    code = code_of((move, (1, 2)), (move, (3,)), (load, (3,)), (["EXIT"], ()))
+    (way,) = ways_to(code.blocks, [1, 0.5, 0.5, 1], {2})
+    paths = [usual_path(code.blocks, [1, 0.5, 0.5, 1], {}, {way: (role + 0.5) / 8}) for role in range(8)]
+    assert sum(2 in path for path in paths) == 4
 
 
 def test_who_has_more_blocks_has_more_of_what_all_share() -> None:

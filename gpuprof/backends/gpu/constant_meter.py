@@ -179,15 +179,21 @@ class ConstantMeter(Meter):
         with self._buffer(device.sm_count * device.max_threads_per_sm * waves * 16) as data:
             for stores, name in ((0, "block_of_256"), (1, "block_of_256_that_stores")):
                 launch = self._life(4000, stores, data, grid, threads)
-                launch()
-                found[f"{name}_gap_cycles"] = _gap(self._found(launch, grid)[:, :3], resident)
-            for threads in (128, 512):
-                resident = min(device.max_blocks_per_sm, device.max_threads_per_sm // threads)
-                for waves in (4, 16):
-                    launch = self._life(0, 0, data, device.sm_count * resident * waves, threads)
-                    found[f"empty_blocks_of_{threads}_waves_{waves}_us"] = self._warm_us(launch)
+                found[f"{name}_gap_cycles"] = _gap(self._lives(launch, grid, threads), resident)
+            grid = 8 * device.sm_count
+            lives = self._lives(self._life(4000, 0, data, grid, 1024), grid, 1024)
+            found["block_of_1024_start_cycles"] = float(np.median(np.ptp(lives[:, :, 0], axis=1)))
+            resident = min(device.max_blocks_per_sm, device.max_threads_per_sm // 128)
+            for waves in (4, 16):
+                launch = self._life(0, 0, data, device.sm_count * resident * waves, 128)
+                found[f"empty_blocks_of_128_waves_{waves}_us"] = self._warm_us(launch)
             found["empty_block_cold_us"] = self._cold_us(self._life(0, 0, data, 1, _LANES))
         return found
+
+    def _lives(self, launch: Launch, grid: int, threads: int) -> NDArray[np.int64]:
+        """Begin, end and SM of each warp of each block."""
+        launch()
+        return self._found(launch, grid * threads // _LANES).reshape(grid, -1, 4)
 
     def _life(self, cycles: int, stores: int, data: DeviceBuffer, grid: int, threads: int) -> Launch:
         numbers = [ctypes.c_int(cycles), ctypes.c_int(stores)]
@@ -256,11 +262,21 @@ class ConstantMeter(Meter):
         """Cycles of bulk copies that are waited for one at a time."""
         rounds = 64
         with self._buffer(_OF_L2) as data:
-            ends = [ctypes.c_uint(_COPIED), address_of(data), ctypes.c_uint(data.nbytes - 1)]
-            arguments = [ctypes.c_int(rounds), *ends, address_of(self._out)]
-            launch = self._queued("bulk_copies", arguments, 1, _LANES)
+
+            def copies(nbytes: int, sharers: int, grid: int) -> Launch:
+                numbers = [ctypes.c_int(rounds), ctypes.c_uint(nbytes), ctypes.c_uint(sharers)]
+                ends = [address_of(data), ctypes.c_uint(data.nbytes - 1), address_of(self._out)]
+                return self._queued("bulk_copies", [*numbers, *ends], grid, _LANES)
+
+            launch = copies(_COPIED, 1, 1)
             launch()
-            return {f"bulk_load_of_{_COPIED}_times_1_cycles": self._cycles(launch, 1) / rounds}
+            found = {f"bulk_load_of_{_COPIED}_times_1_cycles": self._cycles(launch, 1) / rounds}
+            # As many blocks as there is room for read it all, each by itself or eight the same.
+            grid = 6 * self._device.sm_count // 8 * 8
+            for sharers in (1, 8):
+                us = self._warm_us(copies(8192, sharers, grid))
+                found[f"bulk_loads_by_{sharers}_gbps"] = 2 * rounds * 8192 * grid / us / 1e3
+            return found
 
     def _products(self) -> dict[str, float]:
         """Cycles of a warp group's matrix products, one and eight at a time."""
@@ -277,11 +293,11 @@ class ConstantMeter(Meter):
 
 def _gap(lives: NDArray[np.int64], resident: int) -> float:
     """Cycles from a block's end to the next one's begin on its SM."""
-    gaps = []
-    for sm in np.unique(lives[:, 0]):
-        begins, ends = (np.sort(lives[lives[:, 0] == sm, column]) for column in (1, 2))
-        later = begins[resident:]
-        gaps += (later - ends[: len(later)]).tolist()
+    gaps, begins, ends = [], lives[:, :, 0].min(axis=1), lives[:, :, 1].max(axis=1)
+    for sm in np.unique(lives[:, 0, 2]):
+        begin, end = (np.sort(each[lives[:, 0, 2] == sm]) for each in (begins, ends))
+        later = begin[resident:]
+        gaps += (later - end[: len(later)]).tolist()
     return float(np.median(gaps)) if gaps else 0.0
 
 

@@ -213,24 +213,20 @@ extern "C" __global__ void requests(int space, int dependent, int rounds, unsign
     }
 }
 
-// Blocks that live `cycles` or up to 4,096 more, and store `stores` times 16 bytes a thread at their end: each notes when
-// it was, and where.
+// Blocks that live `cycles` or up to 4,096 more, and store `stores` times 16 bytes a thread at their end: each warp notes
+// when it was, and where.
 extern "C" __global__ void lives(int cycles, int stores, float4 *data, long long *out)
 {
     const long long begin = clock64();
     unsigned sm;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    if (threadIdx.x == 0) {
-        out[blockIdx.x * 4] = sm;
-        out[blockIdx.x * 4 + 1] = begin;
-    }
     const int lives = cycles ? cycles + blockIdx.x * 7919 % 4096 : 0;
     while (clock64() - begin < lives)
         ;
     for (int i = 0; i < stores; ++i)
         data[(u64)(blockIdx.x * stores + i) * blockDim.x + threadIdx.x] = make_float4(1, 2, 3, 4);
-    if (threadIdx.x == 0)
-        out[blockIdx.x * 4 + 2] = clock64();
+    if (cycles)
+        stamp(out, begin, clock64(), sm, 0);
 }
 
 // 8,192 instructions in a row, 16 bytes each, three times: cycles of each 256 of them.
@@ -296,14 +292,15 @@ extern "C" __global__ void loaded_latency(int copying, int steps, int lanes, con
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Bulk copies of `bytes` by one thread, each of which is waited for.
-extern "C" __global__ void bulk_copies(int rounds, unsigned bytes, char *data, unsigned mask, long long *out)
+// Bulk copies of `bytes` by one thread of each block, each of which is waited for; so many blocks copy the same.
+extern "C" __global__ void bulk_copies(int rounds, unsigned bytes, unsigned sharers, char *data, unsigned mask,
+                                       long long *out)
 {
     __shared__ __align__(128) char array[ARRAY_BYTES];
     __shared__ u64 barrier;
     const unsigned tile = shared_address(array), barred = shared_address(&barrier);
-    const unsigned apart = gridDim.x * bytes;
-    unsigned at = blockIdx.x * bytes;
+    const unsigned apart = gridDim.x / sharers * bytes;
+    unsigned at = blockIdx.x / sharers * bytes;
     for (int i = threadIdx.x; i < ARRAY_BYTES / 16; i += blockDim.x)
         ((float4 *)array)[i] = make_float4(0, 0, 0, 0);
     if (threadIdx.x == 0)

@@ -38,8 +38,9 @@ class CacheWatch(Observer):
         seen: By number of the launch, counting site, or source line of a bulk copy, and whether it reads:
             sectors, and lines, that warps ask for; of loads those that L1 did not hold, `missed`, those that
             another warp missed at the same time, `shared`, and those that the block asks L2 for first,
-            `fresh`; of stores the lines and sectors of all warps together, `own_lines` and `own_sectors`, and
-            the lines that the store before wrote to as well, `again`; of bulk copies how many `copies`.
+            `fresh`, and of these those that DRAM has brought with the other half of 64 bytes, `brought`; of
+            stores the lines of all warps together, `own_lines`, those that the store before wrote to as well,
+            `again`, and the sectors that it did not, `own_sectors`; of bulk copies how many `copies`.
         handed_on: By number of the launch, how many blocks at most have, one after the other, read what the
             one before had written, as volatile or atomic.
         moving: By the same key as `seen`, along which axes of the grid the place moves that blocks first
@@ -53,7 +54,7 @@ class CacheWatch(Observer):
         #: What the first block of a batch has asked L2 for, and which block it is.
         self._asked: set[int] = set()
         self._first = 0
-        #: Lines that the first block of a batch stored to last.
+        #: Sectors that the first block of a batch stored to last.
         self._stored: set[int] = set()
         #: Sectors that went by unseen since L1 was last known.
         self._unseen = 0.0
@@ -79,14 +80,16 @@ class CacheWatch(Observer):
         for sector in sectors:
             if one.strong or sector not in self._held:
                 seen["missed"] += 1
+                if sector not in self._asked and sector not in missed:
+                    seen["fresh"] += 1
+                    seen["brought"] += sector ^ 1 in self._asked
                 missed.add(sector)
-                seen["fresh"] += sector not in self._asked
-                self._asked.add(sector)
             else:
                 seen["shared"] += sector in missed
             if not one.strong:
                 self._held[sector] = None
                 self._held.move_to_end(sector)
+        self._asked |= missed
         while len(self._held) > self._room:
             self._held.popitem(last=False)
 
@@ -94,11 +97,12 @@ class CacheWatch(Observer):
         if one.strong:
             self._hand_on(buffer, one)
         seen, sectors = self._look(buffer, one, reads=False)
-        lines = {sector >> _LINE_SECTORS for sector in sectors}
+        own = set(sectors)
+        lines, before = ({sector >> _LINE_SECTORS for sector in each} for each in (own, self._stored))
         seen["own_lines"] += len(lines)
-        seen["own_sectors"] += len(set(sectors))
-        seen["again"] += len(lines & self._stored)
-        self._stored = lines
+        seen["own_sectors"] += len(own - self._stored)
+        seen["again"] += len(lines & before)
+        self._stored = own
 
     def update(self, buffer: Buffer, one: MemoryOperation, failed: Any = None) -> None:
         self._hand_on(buffer, one)
