@@ -136,6 +136,8 @@ def _step_of(
     stores = step.kind in (StepKind.STORE, StepKind.BULK_STORE)
     step.effort = _effort(asked, "l2_store" if stores else "l2_l2_load", values)
     step.brought = asked.brought
+    if one.name == "UCGABAR_WAIT":
+        step.stall = values["cluster_barrier_cycles"]
     if step.kind == StepKind.BULK:
         alone, eight = (values[f"bulk_loads_by_{blocks}_gbps"] for blocks in (1, 8))
         step.effort = 1 + (alone / eight - 1) * min(1.0, asked.readers - 1)

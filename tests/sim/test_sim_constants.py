@@ -72,6 +72,7 @@ def test_every_request_is_repeated() -> None:
 def test_copies_and_products_come_to_an_end() -> None:
     copied = [*ints(ROUNDS), np.uint32(1024), np.uint32(1), "data", np.uint32(MASK), "out"]
     assert cycles("bulk_copies", copied) > 0
+    assert np.ptp(run("cluster_barriers", [*ints(ROUNDS), "out"], 32, 2)[:2]) >= ROUNDS * 16
     for kind in range(3):
         assert cycles("group_products", [*ints(kind, 1, 2), "sink", "out"], 128) > 0
 

@@ -236,6 +236,12 @@ def test_products_of_warp_groups_are_waited_for_by_number() -> None:
     assert play([product, until]).ends[0] > play([product]).ends[0] + 64
 
 
+def test_a_barrier_of_a_cluster_takes_what_was_measured() -> None:
+    code = code_of((["UCGABAR_ARV", "UCGABAR_WAIT"], ()))
+    steps = steps_of(code.blocks[0].instructions, [WORD] * 2, {}, constants_of(H200), {})
+    assert play(steps).ends == [pytest.approx(1 + constants_of(H200).values["cluster_barrier_cycles"])]
+
+
 def test_bulk_copies_of_what_others_copy_take_less_of_l2() -> None:
     code, values = code_of((["UTMALDG.2D [UR4], [UR6]"], ())), constants_of(H200).values
     one, two, many = (

@@ -40,7 +40,7 @@ _TOGETHER = ("bar", "mbarrier")
 _SPACES = {"l2_load": 4, "store": 4, "wide_store": 16, "fetch_add": 4}
 _PRODUCTS = ("f16_64", "f16_128", "f16_256")
 _ENTRIES = ("instructions", "requests", "lives", "straight_code", "loaded_latency")
-_OF_HOPPER = ("bulk_copies", "group_products")
+_OF_HOPPER = ("bulk_copies", "group_products", "cluster_barriers")
 #: Bytes of arrays that L2 holds, and that it does not.
 _OF_L2, _OF_DRAM = 16 * _MIB, 512 * _MIB
 _RING = 64 * _MIB
@@ -71,7 +71,7 @@ class ConstantMeter(Meter):
             "results in L2": self._results_in_l2,
         }
         if self._device.arch == "sm_90":
-            groups |= {"copies": self._copies, "products": self._products}
+            groups |= {"copies": self._copies, "products": self._products, "clusters": self._clusters}
         self._out = DeviceBuffer(4 * _MIB)
         self._sink = DeviceBuffer(4096)
         for name, group in groups.items():
@@ -277,6 +277,13 @@ class ConstantMeter(Meter):
                 us = self._warm_us(copies(8192, sharers, grid))
                 found[f"bulk_loads_by_{sharers}_gbps"] = 2 * rounds * 8192 * grid / us / 1e3
             return found
+
+    def _clusters(self) -> dict[str, float]:
+        """Cycles of a barrier of a cluster of two blocks."""
+        rounds = 16
+        launch = self._queued("cluster_barriers", [ctypes.c_int(rounds), address_of(self._out)], 2, _LANES)
+        launch()
+        return {"cluster_barrier_cycles": self._cycles(launch, 1) / (rounds * _STEPS)}
 
     def _products(self) -> dict[str, float]:
         """Cycles of a warp group's matrix products, one and eight at a time."""

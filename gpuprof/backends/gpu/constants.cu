@@ -292,6 +292,12 @@ extern "C" __global__ void loaded_latency(int copying, int steps, int lanes, con
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// Barriers of the two blocks of a cluster, one after the other.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_barriers(int rounds, long long *out)
+{
+    TIMED(rounds, asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory"));
+}
+
 // Bulk copies of `bytes` by one thread of each block, each of which is waited for; so many blocks copy the same.
 extern "C" __global__ void bulk_copies(int rounds, unsigned bytes, unsigned sharers, char *data, unsigned mask,
                                        long long *out)
