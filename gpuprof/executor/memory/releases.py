@@ -279,6 +279,7 @@ class Knowledge:
         if held | new != held:
             # Equal sets are one object, so that their tables are found.
             self._held[warp] = new if held | new == new else held | new
+            self._clocks.uneven = True
 
     def _publish(self, warp: int, threads: _Numbers, moment: int) -> tuple[int, int]:
         """Return what a warp's strong write publishes now, to everybody and to its own block, as sets."""

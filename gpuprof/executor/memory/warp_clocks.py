@@ -46,6 +46,8 @@ class WarpClocks:
         self.fences: dict[Phase, Times] = {}
         self.lanes: Times | None = None
         self.held: NDArray[Any] | None = None
+        #: Whether warps of a block may hold different ones.
+        self.uneven = False
         self.handed: dict[Phase, NDArray[Any]] = {}
 
     def copy(self) -> "WarpClocks":
@@ -113,9 +115,10 @@ class WarpClocks:
             warps = np.ones((1, self.known.shape[1]), dtype=np.bool_) if warps is None else warps
             together = self._of_blocks(np.maximum, self._view(now))
             self.known = np.where(warps[:, :, None], np.maximum(self.known, together), self.known)
-        if self.held is not None:
+        if self.held is not None and self.uneven:
             together = self._of_blocks(np.bitwise_or, self.held)
             self.held = together if warps is None else np.where(warps, together, self.held)
+            self.uneven = warps is not None
 
     def _of_blocks(self, join: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         """Return for each warp what the warps of its block have, joined."""
@@ -148,7 +151,7 @@ class WarpClocks:
             self.released[phase] = np.where(waiting[:, None], 0, told)
         if self.held is not None:
             sets = self.handed[phase]
-            self.held = np.where(warps, self.held | sets[:, None], self.held)
+            self.held, self.uneven = np.where(warps, self.held | sets[:, None], self.held), True
             if over:
                 self.handed[phase] = np.where(waiting, 0, sets)
 
