@@ -249,6 +249,22 @@ def test_read_by_all_names_another_thread_than_the_writer(warps, index, sync, re
     assert f"which {writer} wrote" in fault.detail
 
 
+@pytest.mark.parametrize("block", [0, 1, 2])
+def test_block_whose_barrier_nobody_completes_is_named_among_others(block):
+    source = """extern "C" __global__ void k(float *out, int wrong) {
+    if (blockIdx.x == wrong && threadIdx.x < 64) {
+        asm volatile("bar.sync 1;"); // planted
+        out[96 * blockIdx.x + threadIdx.x] = 1;
+    }
+    __syncthreads();
+    out[96 * blockIdx.x + threadIdx.x] += 1;
+}"""
+    floats = np.zeros(3 * 96, np.float32)
+    fault = caught(source, floats, scalars=(block,), grid=(3, 1, 1), block=(96, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, line_of(source, "planted"))
+    assert (fault.block, fault.thread) == ((block, 0, 0), (64, 0, 0))
+
+
 def test_assertion_that_fails_ends_the_launch_and_one_that_holds_is_nothing():
     source = """extern "C" __global__ void k(int *out) {
     const int t = threadIdx.x;

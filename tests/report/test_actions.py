@@ -15,7 +15,7 @@ from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.bounds.parts import PARTS
 from gpuprof.reading import read_run
-from gpuprof.results import Occupancy, Resources
+from gpuprof.results import Model, Occupancy, Resources
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -63,6 +63,17 @@ def test_conflicts_are_taken_away_down_to_the_next_bound():
     fmas = {**CONFLICTS, "ffma_thread_instructions": 5 * 128 * CYCLES}
     _, (first, *_) = found(counted(fmas), "sim")
     assert (first.least_us, first.left) == (pytest.approx(5000), "FMA")
+
+
+def test_of_a_case_with_a_time_waste_lowers_the_bound_and_says_so():
+    _, (first, *_) = found(at(counted(CONFLICTS), 11_000))
+    assert first.lowers_bound
+    assert first.factor == pytest.approx(5)
+    untimed = counted(CONFLICTS)
+    assert not found(untimed, "sim")[1][0].lowers_bound
+    assert found(replace(untimed, model=Model(11_000, 9000, 13_000)), "sim")[1][0].lowers_bound
+    few, (first, *_) = found(replace(untimed, model=Model(30_000, 20_000, 40_000), grid=(2, 1, 1)), "sim")
+    assert (few, first.lowers_bound) == ("grid", True)
 
 
 def test_fewer_instructions_are_bounded_by_the_arithmetic_that_is_needed():

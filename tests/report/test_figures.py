@@ -33,6 +33,7 @@ from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
 from gpuprof.results import (
+    Bound,
     Measurement,
     Model,
     Occupancy,
@@ -291,6 +292,22 @@ def limiter(median_us: float, **fields: object) -> tuple[str, str] | None:
     )
     found = limiter_of(of, replace(case, **fields))  # type: ignore[arg-type]
     return (found.key, found.evidence) if found else None
+
+
+@pytest.mark.parametrize(
+    ("modelled_us", "blocks", "found"),
+    [(None, 500, "l2"), (1.4, 500, "l2"), (1.6, 500, "latency"), (1.6, 100, "grid"), (1.4, 100, "l2")],
+)
+def test_without_times_a_bound_far_below_the_modelled_time_is_no_limiter(
+    modelled_us: float | None, blocks: int, found: str
+) -> None:
+    of = sim_run()
+    model = Model(modelled_us, modelled_us, 2 * modelled_us) if modelled_us else None
+    bounds = {"l2": Bound(1.0, "", ""), "dram": Bound(0.5, "", "")}
+    case = replace(of.cases[0], bounds=bounds, bound_by="l2", model=model, grid=(blocks, 1, 1))
+    limiter = limiter_of(of, case)
+    assert limiter is not None
+    assert (limiter.key, limiter.share_pct) == (found, None)
 
 
 def test_without_counts_the_limiter_is_the_roof_from_sixty_percent() -> None:

@@ -3,6 +3,7 @@
 """The Markdown report: whole tables, and nothing in a text can break out of its cell."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from synthetic_runs import RUNS
@@ -27,6 +28,18 @@ def test_a_case_without_figures_has_its_reason_below() -> None:
     text = shown("gemm")
     assert re.search(r"^\| `smem_panel` \|.* ✗ failed (\| – )+", text, re.MULTILINE)
     assert "failed: The block needs 1,048,576 bytes" in text
+
+
+def test_a_remark_of_several_cases_is_told_once() -> None:
+    run = RUNS["gemm"]()
+    cases = [replace(case, remarks=("Its times are odd",)) for case in run.cases]
+    (line,) = (
+        row for row in markdown_of(run_report(replace(run, cases=cases))).split("\n") if "are odd" in row
+    )
+    sizes = {
+        case.kernel: ", ".join(c.problem.label for c in cases if c.kernel == case.kernel) for case in cases
+    }
+    assert all(f"{kernel} {held}" in line.replace("\\", "") for kernel, held in sizes.items())
 
 
 def test_hostile_strings_stay_text() -> None:

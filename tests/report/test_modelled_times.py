@@ -4,6 +4,8 @@
 
 import io
 from dataclasses import replace
+from itertools import pairwise
+from xml.etree import ElementTree
 
 import pytest
 from synthetic_runs import counted_run, gemm_run, sim_run
@@ -11,6 +13,7 @@ from synthetic_runs import counted_run, gemm_run, sim_run
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.models import REASONS, disagreement, stalled
 from gpuprof.analysis.roofline import build_roofline
+from gpuprof.report.charts import drawings
 from gpuprof.report.html import render_html
 from gpuprof.report.page import build_page
 from gpuprof.report.run_text import show_run
@@ -60,6 +63,24 @@ def test_a_measured_time_that_the_model_does_not_allow_is_news_in_its_row(factor
     for text in (shown(run), shown(run, table=True), render_html(run)):
         assert ("its modelled time" in text) == bool(said)
         assert said in text
+
+
+def test_bars_of_modelled_times_are_made_of_their_reasons() -> None:
+    run = modelled(gemm_run(), 0.9)
+    view = [view for view in build_page(run).charts.values() if view.data["kind"] == "bars"][-1]
+    place = view.choices.index("Modelled")
+    metric = view.data["choices"][place]
+    assert metric["parts"] == [label for label, _ in REASONS.values()]
+    tree = ElementTree.fromstring(f"<all>{drawings(view.data)[place]}</all>")
+    rows = [row for row in tree.iter("li") if list(row.iter("rect"))]
+    bars = [bar for bar in metric["bars"] if bar]
+    assert len(rows) == len(bars) > 2
+    for row, bar in zip(rows, bars, strict=True):
+        assert bar["parts"] == pytest.approx([share * bar["value"] for share in SHARES.values()])
+        ends = [(float(rect.attrib["x"][:-1]), float(rect.attrib["width"][:-1])) for rect in row.iter("rect")]
+        for (start, width), (after, _) in pairwise(ends):
+            assert start + width == pytest.approx(after, abs=0.05)
+        assert bar["mark"] == pytest.approx(bar["value"] / 0.9)
 
 
 def test_where_no_card_was_modelled_times_come_first_make_the_roofline_and_the_steps() -> None:

@@ -155,6 +155,15 @@ check.y = {{ value = "arange(n)", {text} }}
 SUMS = 'relative = "n * u", absolute = "tiny", accumulate = "f32"'
 
 
+def test_sums_in_a_wider_type_are_held_to_that_types_roundoff():
+    bound = declared(SUMS, "f16")
+    assert bound.relative == 4 * 2.0**-24
+    assert bound.absolute == 2.0**-149 + 2.0**-24
+    assert bound.rounding == pytest.approx(2.0**-11)
+    assert bound.rounding > 2.0**-11
+    assert bound.largest == 65504.0
+
+
 def test_sums_have_a_type_of_numbers_with_fractions():
     with pytest.raises(HeaderError, match="accumulate is 'i32', not one of f32, f64, f16, bf16"):
         declared(SUMS.replace("f32", "i32"), "f16")

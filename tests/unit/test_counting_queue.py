@@ -90,6 +90,21 @@ def test_nothing_is_counted_while_it_is_paused(executors):
     assert sorted(told) == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("cores", "kernels", "processes"), [(2, 40, 1), (16, 40, 12), (8, 40, 7), (16, 3, 2)]
+)
+def test_processes_that_count_are_there_before_the_first_case(
+    executors, monkeypatch, cores, kernels, processes
+):
+    monkeypatch.setattr(counting, "usable_cores", lambda: cores)
+    monkeypatch.setattr(counting, "available_memory_bytes", lambda: 64 << 30)
+    cases = [case_of("naive", 32 + each) for each in range(kernels)]
+    behind = begin([], cases)
+    with behind.paused():
+        assert executors.opened == processes
+    behind.close()
+
+
 def test_processes_that_count_find_room_in_memory(executors, monkeypatch):
     monkeypatch.setattr(counting, "usable_cores", lambda: 16)
     monkeypatch.setattr(counting, "available_memory_bytes", lambda: 5 << 30)

@@ -97,6 +97,16 @@ def test_float32_result_fails_a_float64_problem():
     assert _worst(problem, result.ravel(), inputs) > 1000 * _relative(problem)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_tolerance_grows_like_the_root_of_k(dtype):
+    roundoff = 2.0**-24 if dtype == "f32" else 2.0**-53
+    bounds = [_relative(Gemm(1, 1, k, dtype)) for k in (1, 100, 10_000, 1_000_000)]
+    assert bounds == sorted(bounds)
+    assert (bounds[3] - bounds[2]) / (bounds[2] - bounds[1]) == pytest.approx(10)
+    assert bounds[3] / 1000 == pytest.approx(8 * roundoff, rel=0.01)
+    assert _relative(Gemm(7, 9, 100, dtype)) == bounds[1]
+
+
 def test_scalars_are_rounded_to_the_element_type_as_the_kernel_gets_them():
     problem = Gemm(4, 4, 4, alpha=0.1)
     inputs = problem.inputs(0)

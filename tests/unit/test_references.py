@@ -41,6 +41,24 @@ def request(kernels, sizes, references):
     return build_request(shipped_ladder("gemm"), kernels, False, sizes, None, "f32", references=references)
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "ids"),
+    [
+        ("gemm", "f32", ["cublas"]),
+        ("gemm", "f64", ["cublas"]),
+        ("gemm", "bf16", ["cublaslt"]),
+        ("gemm", "float16", ["cublaslt"]),
+        ("gemm", "tf32", ["cublaslt"]),
+        ("gemm", "e4m3", ["cublaslt_tn"]),
+        ("transpose", "f64", ["cublas_geam", "device_copy"]),
+        ("transpose", "f16", ["device_copy"]),
+    ],
+)
+def test_each_reference_runs_in_its_types(op, dtype, ids):
+    made = build_request(shipped_ladder(op), [], True, "64", None, dtype, references="vendor")
+    assert [reference.id for reference in made.references] == ids
+
+
 def test_references_come_last_at_each_size_and_only_where_there_is_a_gpu():
     request = build_request(
         shipped_ladder("gemm"), ["naive", "col_naive"], False, "64,128", None, "f32", references="all"

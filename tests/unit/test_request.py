@@ -5,6 +5,7 @@
 import math
 import re
 import tomllib
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -19,7 +20,7 @@ from gpuprof.kernels.catalog import Ladder, shipped_ladder
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.options import read_sim_blocks
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.request import make_request
+from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.tables import TableReader
@@ -251,6 +252,22 @@ def test_one_variant_of_a_file_is_named_behind_it(tmp_path):
     with pytest.raises(InputError, match="There is no gemm kernel 'tilde'") as caught:
         named(f"{path}:tilde")
     assert caught.value.fix == "Did you mean tiled?"
+
+
+@pytest.mark.parametrize(
+    ("types", "asked", "dtype"),
+    [
+        ([("f16",), ("f16", "bf16")], "auto", "f16"),
+        ([("f16",), ("f32",)], "auto", "f32"),
+        ([("f16",)], "f32", "f32"),
+        ([("f64",)], "auto", "f64"),
+    ],
+)
+def test_without_a_type_a_run_has_the_one_its_kernels_are_written_for(types, asked, dtype):
+    ladder = shipped_ladder("transpose")
+    kernels = tuple(replace(one, dtypes=each) for one, each in zip(ladder.kernels, types, strict=False))
+    assert make_request(replace(ladder, kernels=kernels), dtype=asked).dtype == dtype
+    assert make_request(ladder, [Selection(kernel) for kernel in kernels], dtype=asked).dtype == dtype
 
 
 def test_a_kernel_takes_256_sets_of_parameters():
