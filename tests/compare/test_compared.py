@@ -27,7 +27,7 @@ from gpuprof.report.markdown import markdown_of
 from gpuprof.report.terminal import print_document
 from gpuprof.results import Counter, Model, Resources, Tool
 from gpuprof.schema import from_json, json_schema
-from gpuprof.statistics import joined, round_medians_us, summarise, with_round
+from gpuprof.statistics import joined, summarise, with_round
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 SCHEMA = json_schema(ComparisonDocument)
@@ -261,15 +261,6 @@ def test_nothing_to_compare_is_refused():
 
 
 # Rounds.
-
-
-def test_joined_rounds_keep_every_sample_and_their_medians_median():
-    timings = [summarise([10.0, 11.0, 12.0]), summarise([20.0] * 9), summarise([12.5])]
-    found = joined(timings)
-    assert found.rounds_us == ((10.0, 11.0, 12.0), (20.0,) * 9, (12.5,))
-    assert found.median_us == 12.5
-    assert round_medians_us(found.rounds_us) == [11.0, 20.0, 12.5]
-    assert joined(timings[:1]) is timings[0]
 
 
 def test_a_round_that_goes_wrong_is_what_became_of_the_case():

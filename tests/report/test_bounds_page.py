@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 from functools import cache
 
-import pytest
 from page_reader import PageReader, expanded
-from synthetic_runs import counted_run, gemm_run, sim_run
+from synthetic_runs import counted_run, gemm_run
 
 from gpuprof.report.device_facts import rates_table
 from gpuprof.report.html import render_html
@@ -49,21 +48,6 @@ def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
     assert linked
     assert set(linked) <= set(hot)
     assert "sum += a[k] * b[(size_t)k * N]; ◂ binds: most of shared/L1" in reader.text
-
-
-def test_the_ladder_can_be_drawn_by_bounds_with_the_time_as_a_mark() -> None:
-    charts = PageReader(page()).charts().values()
-    (chart,) = [chart for chart in charts if chart["kind"] == "bars"]
-    (metric,) = [metric for metric in chart["choices"] if metric["key"] == "bound"]
-    shown = {row["name"]: bar for row, bar in zip(chart["rows"], metric["bars"], strict=True)}
-    assert shown["smem_panel"] is None
-    assert shown["reg_2x1"]["value"] == pytest.approx(9.244, rel=1e-3)
-    assert shown["reg_2x1"]["mark"] == pytest.approx(9.936, rel=1e-3)
-    assert shown["reg_2x1"]["text"] == "9.24 ms · shared/L1 · 93.0 % of 9.94 ms"
-    charts = PageReader(render_html(sim_run())).charts().values()
-    first = next(chart for chart in charts if chart["kind"] == "bars")["choices"][0]
-    assert first["key"] == "bound"
-    assert {bar["mark"] for bar in first["bars"]} == {None}
 
 
 def test_what_the_device_reached_stands_beside_what_it_promises() -> None:

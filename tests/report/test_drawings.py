@@ -134,27 +134,6 @@ class TestBars:
             assert ratio == pytest.approx(bar["value"] / bar["mark"], rel=1e-3)
 
 
-def test_lines_go_through_the_rates() -> None:
-    run = gemm_run()
-    view = next(view for view in build_page(run).charts.values() if view.data["title"].startswith("Rate"))
-    tree = parsed(view.drawing)
-    speeds: dict[str, list[float]] = {}
-    for size in groups(run)[0].sizes:
-        for rung in build_ladder(run, size).rungs:
-            if rung.speed:
-                speeds.setdefault(rung.kernel.id, []).append(rate(rung.speed, True))
-    paths = list(of_class(tree, "lines")[0])
-    assert [item.get("href") for item in tree.iter("a")] == [f"#kernel-{kernel}" for kernel in speeds]
-    heights = []
-    for path, rates in zip(paths, speeds.values(), strict=True):
-        points = [tuple(map(float, pair.split())) for pair in path.attrib["d"][1:].split("L")]
-        heights += [(1000 - y, value) for (_, y), value in zip(points, rates, strict=True)]
-    unit = max(heights)[0] / max(heights)[1]
-    for height, value in heights:
-        assert height == pytest.approx(unit * value, abs=0.02)
-    assert "reg_2x1, 4096: 13.9 TFLOP/s" in [words(item) for item in tree.iter("title")]
-
-
 def test_roofs_and_points_lie_on_logarithmic_axes() -> None:
     view = next(view for view in page_of("gemm").charts.values() if view.data["title"].startswith("Roofline"))
     for choice, level in enumerate(view.data["choices"]):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from page_reader import PageReader
-from synthetic_runs import HOSTILE, RUNS, counted_run, many_run, transpose_run, tuned_run
+from synthetic_runs import HOSTILE, RUNS, counted_run, many_run
 
 from gpuprof.api.comparing import compare
 from gpuprof.api.fleets import fleet
@@ -20,16 +20,6 @@ ONLY = {"div", "p", "b", "table", "caption", "thead", "tbody", "tr", "th", "td"}
 
 def shown(run: Record) -> PageReader:
     return PageReader(render_notebook(run_report(run)))
-
-
-def test_a_row_for_each_case_and_the_answer() -> None:
-    run = transpose_run()
-    page = shown(run)
-    assert page.text.count("copy_row | 16x16 | ✓ ok") == 1
-    assert [tag for tag, _ in page.tags].count("tr") > len(run.cases)
-    assert "naive_col | 8x32 | ✓ ok | 17.2 µs" in page.text.replace(" ~", "")
-    assert "Fastest 2048: naive_col 8x32, 17.2 µs" in page.text
-    assert "mine 1024: best is BM=64 BN=32 STAGES=1" in shown(tuned_run()).text
 
 
 def test_a_long_run_is_cut_and_says_so() -> None:

@@ -5,12 +5,11 @@
 from dataclasses import replace
 
 import pytest
-from synthetic_runs import Gemm, compiled_run, counters, gemm_case, record, run, sim_run, tuned_run
+from synthetic_runs import Gemm, compiled_run, counters, gemm_case, record, run, sim_run
 
 from gpuprof.analysis.groups import groups
 from gpuprof.comparison.sweeps import swept
-from gpuprof.report.document import Section, Sentence, Table
-from gpuprof.report.html import render_html
+from gpuprof.report.document import Section, Sentence
 from gpuprof.report.tuned_text import sweep_content
 from gpuprof.results import Bound, Measurement, Model, Run
 
@@ -100,46 +99,3 @@ def test_the_best_beside_the_headers_own_values_and_what_counts_differ_in() -> N
     # Without a known default it is the slowest.
     assert told(of([slow, fast]))[1].startswith("From A=3 to the best: ")
     assert told(of([timed(A=1), replace(WRONG, params={"A": 2})]))[-1] == "A=2 incorrect: 5 differ."
-
-
-def test_the_page_has_a_table_for_each_kernel_and_size() -> None:
-    (group,) = groups(tuned_run())
-    found = [
-        (item.title, len(item.content[0].rows))
-        for section in sweep_content(tuned_run(), group, briefly=False)
-        for item in (section.content if isinstance(section, Section) else ())
-        if isinstance(item, Section) and isinstance(item.content[0], Table)
-    ]
-    assert found == [("", 10), ("1 more point", 1), ("", 4), ("", 10), ("2 more points", 2), ("", 4)]
-    page = render_html(tuned_run())
-    assert "Points of mine at 1024" in page
-    assert len([*sweep_content(tuned_run(), group, briefly=True)]) == 4
-
-
-def test_two_axes_make_a_map_and_one_or_three_do_not() -> None:
-    def maps(cases: list[Measurement]) -> list[tuple[list[str], list[list[str | None]]]]:
-        (group,) = groups(of(cases))
-        return [
-            (
-                [column.label for column in item.columns],
-                [[cell.text for cell in row.cells] for row in item.rows],
-            )
-            for section in sweep_content(of(cases), group, briefly=False)
-            for item in (section.content if isinstance(section, Section) else ())
-            if isinstance(item, Table) and item.tinted
-        ]
-
-    blocks = [(8, 8, 1), (32, 8, 1), (8, 32, 1), (8, 16, 1)]
-    assert maps([timed(block) for block in blocks]) == [
-        (
-            ["block y \\ block x", "8", "32"],
-            [["8", "100 µs", "100 µs"], ["16", "100 µs", "–"], ["32", "100 µs", "–"]],
-        )
-    ]
-    assert maps([timed(A=1, B=1), timed(A=1, B=2), timed(A=3, B=2)])[0][1] == [
-        ["1", "100 µs", "200 µs"],
-        ["3", "–", "600 µs"],
-    ]
-    assert maps([timed(A=1), timed(A=2)]) == []
-    assert maps([timed(A=1, B=1, C=1), timed(A=2, B=2, C=2), timed(A=2, B=1, C=2)]) == []
-    assert 'class="fit tinted"' in render_html(of([timed(block) for block in blocks]))

@@ -8,7 +8,6 @@ import pytest
 from gpuprof.errors import HeaderError
 from gpuprof.operation import ArrayDeclaration, Check, OptionDeclaration, ScalarDeclaration, Work
 from gpuprof.problems.behaviour import Pointer
-from gpuprof.problems.check import ErrorBound
 from gpuprof.problems.declaration import load_operation
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
@@ -239,26 +238,6 @@ def test_code_is_for_the_names_that_it_knows(tmp_path, old, new, complaint):
     path.write_text(CODED.replace(old, new))
     with pytest.raises(HeaderError, match=complaint):
         load_operation(path)
-
-
-def test_problem_of_a_declaration_answers_for_its_size(read):
-    problem = Problem.of(read(), (2, 3), "f32", {"s": 0.1, "n": 7})
-    assert [(spec.name, spec.shape, spec.dtype, spec.nbytes) for spec in problem.arrays] == [
-        ("x", (2, 4), "f32", 32),
-        ("y", (2, 3), "f64", 48),
-        ("count", (1,), "i32", 4),
-    ]
-    assert [spec.name for spec in problem.outputs] == ["y", "count"]
-    assert problem.array_bytes == 84
-    assert (problem.flops, problem.min_bytes) == (2 * 2 * 3 + 7, 4 * 2 * 3)
-    assert (problem.rounded("s"), problem.rounded("n")) == (float(np.float32(0.1)), 7)
-    assert problem.bound("y") == ErrorBound(
-        pytest.approx(4 * 2.0**-53 * np.sqrt(3)), 2 * 2.0**-1074, float(np.finfo(np.float64).max)
-    )
-    assert problem.bound("count") == ErrorBound(0.0, 0.0, 2.0**31 - 1)
-    assert problem.describe_element("y", 4) == "y[1, 1]"
-    assert not problem.is_ceiling
-    assert problem.with_options({"result": "all"}).is_ceiling
 
 
 FRACTIONS = "gives fractions, and count holds integers"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""From kernel, problem and block to a launch: the grid covers the output exactly, or the case is skipped."""
+"""From kernel, problem and block to a launch: shared memory, requirements, and what a device launches."""
 
 import dataclasses
 from pathlib import Path
@@ -8,31 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problem_support import Gemm, Transpose, find_kernel, ladder
+from problem_support import Gemm, find_kernel
 from unit_support import DEVICE, MINIMAL, parse_kernel
 
 from gpuprof.errors import CaseSkipped, InputError
 from gpuprof.kernels.shape import check_block, configure
 
-#: Elements of the output's index space that one block of each kernel covers in x and y, from its block.
-TILES = {
-    "naive": lambda x, y: (x, y),
-    "smem_panel": lambda x, y: (x, y),
-    "smem_tiled": lambda x, y: (x, y),
-    "reg_2x1": lambda x, y: (x, 2 * y),
-    "copy_row": lambda x, y: (x, y),
-    "copy_col": lambda x, y: (x, y),
-    "naive_row": lambda x, y: (x, y),
-    "naive_col": lambda x, y: (x, y),
-    "unroll4_row": lambda x, y: (4 * x, y),
-    "unroll4_col": lambda x, y: (4 * x, y),
-    "diagonal_row": lambda x, y: (x, y),
-    "diagonal_col": lambda x, y: (x, y),
-}
-#: Kernels whose x walks the input's rows, hence columns of nx; the others walk ny.
-X_IS_NX = {"copy_row", "naive_row", "unroll4_row", "diagonal_row"}
-
-extents = st.integers(1, 20_000)
 blocks = st.tuples(st.integers(1, 64), st.integers(1, 64)).filter(lambda block: block[0] * block[1] <= 1024)
 
 
@@ -44,31 +25,6 @@ def launch(kernel, problem, block=None, device=DEVICE, **params):
     """The one launch of a case."""
     (only,) = shape_of(kernel, problem, block, device, **params).launches
     return only
-
-
-@pytest.mark.parametrize(
-    "kernel", [k for op in ("gemm", "transpose") for k in ladder(op) if k.id in TILES], ids=lambda k: k.id
-)
-@given(data=st.data(), width=extents, height=extents, depth=extents)
-def test_grid_covers_the_output_exactly_once(kernel, data, width, height, depth):
-    block = (*data.draw(blocks), 1) if kernel.launch.any_block else kernel.launch.block
-    if kernel.id == "smem_tiled":
-        edge = min(block[0], 32)
-        block = (edge, edge, 1)
-    if kernel.operation == "gemm":
-        problem, extent_x, extent_y = Gemm(height, width, depth), width, height
-    elif kernel.id in X_IS_NX:
-        problem, extent_x, extent_y = Transpose(width, height), width, height
-    else:
-        problem, extent_x, extent_y = Transpose(height, width), width, height
-    shape = launch(kernel, problem, block)
-    assert shape.block == block
-    assert shape.grid[2] == 1
-    for grid, tile, extent in zip(
-        shape.grid, TILES[kernel.id](*block[:2]), (extent_x, extent_y), strict=False
-    ):
-        assert grid * tile >= extent
-        assert (grid - 1) * tile < extent
 
 
 @given(k=st.integers(1, 5000), block=blocks, dtype=st.sampled_from(["f32", "f64"]))
