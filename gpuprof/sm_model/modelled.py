@@ -16,18 +16,8 @@ from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
 from gpuprof.sm_model.path import usual_path, ways_to
-from gpuprof.sm_model.sm import (
-    MOST_L2_BYTES,
-    REASONS,
-    SECTOR_BYTES,
-    Fed,
-    Played,
-    SmSurroundings,
-    Step,
-    StepKind,
-    StreamingMultiprocessor,
-)
-from gpuprof.sm_model.traffic import Traffic
+from gpuprof.sm_model.sm import REASONS, Fed, Played, SmSurroundings, Step, StepKind, StreamingMultiprocessor
+from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES, Traffic
 
 #: Instructions to play at most; waves beyond them follow from those before.
 _BUDGET = 300_000

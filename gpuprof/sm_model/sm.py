@@ -17,6 +17,8 @@ from itertools import pairwise
 from math import ceil, floor, log1p
 from random import Random
 
+from gpuprof.sm_model.traffic import MOST_L2_BYTES, SECTOR_BYTES
+
 SCHEDULERS = 4
 #: Six dependence barriers, and one for products of warp groups.
 PRODUCTS = 6
@@ -37,8 +39,6 @@ _ROUNDING = 1e-6
 #: Lines of stores that an SM combines: all words that a warp stores to so many, and none of twice as many.
 _STORED_LINES = 16
 _ALL = 1 << 60
-#: What an SM takes from L2 in a cycle at most, however few SMs ask.
-MOST_L2_BYTES, SECTOR_BYTES = 64.0, 32
 
 
 class StepKind(IntEnum):

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 
 from gpuprof.machine_code.sass import MachineCode, SassInstruction
 
-_SECTOR_BYTES, _SECTORS_PER_PASS = 32, 4
+#: What an SM takes from L2 in a cycle at most, however few SMs ask.
+MOST_L2_BYTES = 64.0
+SECTOR_BYTES, _SECTORS_PER_PASS = 32, 4
 _FAMILIES = {
     **dict.fromkeys(("LDG", "LD"), "global_load"),
     **dict.fromkeys(("STG", "ST"), "global_store"),
@@ -143,7 +145,7 @@ def traffic_of(
     for one in launches:
         times = {place: count for place, count in one.executed().items() if count}
         found.append({p: _of_place(p[1], one.requests.get(p, {}), count) for p, count in times.items()})
-        moved.append({p: found[-1][p].sectors * count * _SECTOR_BYTES for p, count in times.items()})
+        moved.append({p: found[-1][p].sectors * count * SECTOR_BYTES for p, count in times.items()})
     read, written = (
         max(1.0, sum(n for each in moved for (_, family), n in each.items() if (family in _READS) == reads))
         for reads in (True, False)
@@ -251,7 +253,7 @@ def _of_place(family: str, counts: Mapping[str, float], times: float) -> Traffic
     passes = max(sectors * spread, requests)
     if family != "global_load" or not seen:
         useful = counts.get("useful_bytes", 0.0) / times
-        partial = family == "global_store" and useful < _PARTIAL * _SECTOR_BYTES * sectors
+        partial = family == "global_store" and useful < _PARTIAL * SECTOR_BYTES * sectors
         known = Traffic(passes, sectors, spread=spread, partial=partial)
         if own := counts.get("seen_own_lines", 0.0):
             known = replace(
