@@ -73,10 +73,9 @@ TARGETS_OF_E4M3 = {
 }
 TARGETS_OF_F64 = {
     ("dmma",): (128, 128),
-    ("dmma_64x64",): (64, 64),
     ("dmma_split",): (64, 64),
     ("dmma_split_32x64",): (32, 64),
-    ("dmma_split_four",): (32, 32),
+    ("dmma_split_32x32",): (32, 32),
 }
 #: With long k the copy engine's kernels keep all SMs at work, unless their tiles are half empty.
 _SHORT = ("(K <= 2048 or N <= 64)",)
@@ -127,7 +126,7 @@ FAMILIES = {
     # What multiplies in TF32 takes no f32, so that these rules pass over it, and the others over TF32.
     "tf32": Family(TARGETS_OF_TF32, ("tf32_packed",), TILES_OF_TENSOR_CORES, 4, 4, "real_bytes == 4"),
     "f64": Family(
-        TARGETS_OF_F64, ("dmma_64x64",), ((32, 32), (32, 64), (64, 64), (128, 128)), 2, 8, "real_bytes == 8"
+        TARGETS_OF_F64, ("dmma_split",), ((32, 32), (32, 64), (64, 64), (128, 128)), 2, 8, "real_bytes == 8"
     ),
     "e4m3": Family(TARGETS_OF_E4M3, ("e4m3_turns",), TILES_OF_TENSOR_CORES, 16, 1, chooser="by_size_tn"),
 }

@@ -48,8 +48,14 @@ SIZES = {
     "narrow, few k, very long k": "10000x20x10 50000x16x8 256x3000x24 300x5001x30 2000x50x20 64x64x65536"
     " 128x128x8192 33x200x20000 10x500x30000 16384x48x2048 8192x32x4096 3000x5000x48 2048x2048x64 201x2001x50"
     " 400x400x90 700x701x64 1001x777x40 333x3333x128",
-    "k from 33 to 64": "1023x1025x48 1501x1503x40 2001x2003x50 3001x3003x60 999x5001x36 500x501x40"
-    " 6001x301x33",
+    "k from 33 to 100": "1023x1025x48 1501x1503x40 2001x2003x50 3001x3003x60 999x5001x36 500x501x40"
+    " 6001x301x33 2001x2003x80 1200x1300x90 3333x2222x52 4001x601x56 1777x999x66",
+    "drawn at random": "3563x1061x1278"
+    " 3543x100x538 3549x2961x355 61x232x5760 42x139x4310 3622x153x135 767x2050x207"
+    " 40x68x788 114x1084x23 2756x80x38 51x853x423 283x55x548 516x261x23 4050x2818x769 5869x591x78"
+    " 45x687x249 267x5760x2073 875x136x1002 4616x448x1248 1486x40x43 38x929x58 951x441x19 83x126x315"
+    " 3200x859x155 224x2579x3281 1005x41x49 3067x188x4917 213x2438x170 3813x1150x265 3913x492x4812"
+    " 1242x64x56 2563x41x5309 30x1506x479 225x663x377 893x3102x96 2739x215x43",
 }
 #: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
 SIZES_OF_TENSOR_CORES = {
@@ -71,23 +77,13 @@ _OF_F32 = (
     ),
     (
         700_000,
-        (
-            *("splitk_16x32", "splitk", "splitk_fit"),
-            *("streamk_fit", "realigned", "short_k"),
-        ),
-    ),
-    (
-        1_700_000,
-        (
-            *("splitk_fit", "streamk_fit"),
-            *("streamk", "realigned", "packed", "short_k"),
-        ),
+        ("splitk_16x32", "splitk", "splitk_fit", "streamk_fit", "realigned", "short_k"),
     ),
     (
         5_000_000,
         (
-            *("streamk_fit", "streamk", "realigned", "packed", "short_k", "bulk_8x16"),
-            *("splitk_fit",),
+            *("splitk_fit", "streamk_fit", "streamk"),
+            *("realigned", "packed", "short_k", "bulk_8x16"),
         ),
     ),
     (sys.maxsize, ("streamk", "realigned", "packed", "short_k", "bulk_8x16")),
@@ -99,6 +95,10 @@ SIZES_OF_F64 = {
     "ragged": "67 131 257 333 411 509 777 1001 2049",
     "skinny": "128x128x4096 100x100x10001 512x512x4096 64x4096x4096 4096x64x4096 4096x4096x64 1000x100x300"
     " 301x1777x97",
+    "drawn at random": "55x818x827 278x72x2205"
+    " 1496x330x369 479x34x2220 305x43x5935 158x52x2573 45x2766x267 404x138x325"
+    " 62x29x3476 79x1299x58 1188x468x1491 44x274x2730 67x2699x3977 195x155x264 172x3895x176"
+    " 3855x303x339 401x1102x63 540x413x766 2754x141x654 1542x1278x164",
 }
 _OF_HALVES = (
     (300_000, ("wgmma_split", "wgmma_store_64")),
@@ -115,7 +115,7 @@ _OF_HALVES = (
 #: By type rungs worth trying, by the most elements of C up to which they are.
 CANDIDATES: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {
     "f32": _OF_F32,
-    "f64": ((sys.maxsize, ("dmma", "dmma_64x64", "dmma_split", "dmma_split_32x64", "dmma_split_four")),),
+    "f64": ((sys.maxsize, ("dmma", "dmma_split", "dmma_split_32x64", "dmma_split_32x32")),),
     "bf16": _OF_HALVES,
     "f16": _OF_HALVES,
     "tf32": (

@@ -10,7 +10,7 @@ from gpuprof.devices.cards import load_card
 
 pytestmark = pytest.mark.deep
 
-RUNGS = ("dmma", "dmma_64x64")
+RUNGS = ("dmma", "dmma_split")
 #: Rows of odd lengths, which are copied by elements, and of even ones; k of less than a tile and of many.
 RAGGED = [(1, 1, 1), (3, 2, 5), (65, 67, 69), (129, 66, 34), (64, 65, 130), (30, 130, 17)]
 #: What a GPU may run faster: all are as right.

@@ -40,13 +40,16 @@ CASES = [
     ("splitk_fit", (9, 35, 260), {"WAYS": 16, "TN": 8}),
     ("splitk_fit", (5, 68, 260), {"WAYS": 24}),
     ("short_k", (133, 131, 41), {}),
+    ("short_k", (70, 129, 60), {"ROWS": 6}),
+    ("short_k", (2001, 9, 70), {}),
     ("short_k", (201, 31, 15), {}),
     ("short_k", (77, 20, 31), {"ROWS": 2}),
     ("short_k", (67, 260, 32), {"LINE": 64, "ROWS": 4}),
     ("reg_8x8", (129, 260, 18), {"TN": 16}),
     ("dmma_split", (65, 67, 69), {}),
     ("dmma_split_32x64", (33, 66, 70), {}),
-    ("dmma_split_four", (66, 130, 10), {}),
+    ("dmma_split_32x32", (66, 130, 10), {}),
+    ("dmma_split_32x32", (17, 20, 300), {"WAYS": 16}),
 ]
 #: Kernels whose blocks share tiles, on a GPU of few SMs.
 SHARED = [

@@ -9,41 +9,6 @@ change = "No code of its own: for each problem and device one of the shapes belo
 bottleneck = "That of the chosen kernel."
 
 [[choose]]
-kernel = "dmma_split"
-when = "real_bytes == 8 and M * N <= 6500 * sm_count and cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count) * sm_count * 4096 * 10 <= M * N * 15"
-because = "Taken at 2 of 45 sizes timed on an NVIDIA H200; without this rule they would take 4 % longer."
-
-[[choose]]
-kernel = "dmma"
-when = "real_bytes == 8 and K > 1024 and cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * sm_count * 16384 * 10 <= M * N * 12"
-because = "Taken at 2 of 45 sizes timed on an NVIDIA H200; without this rule they would take 5 % longer."
-
-[[choose]]
-kernel = "dmma_split_four"
-when = "real_bytes == 8 and M * N <= 400 * sm_count"
-because = "Taken at 10 of 45 sizes timed on an NVIDIA H200; without this rule they would take 34 % longer."
-
-[[choose]]
-kernel = "dmma_split"
-when = "real_bytes == 8 and M * N <= 6500 * sm_count and M * N * K >= 500000 * sm_count and (N % 2 != 0 or K % 2 != 0)"
-because = "Taken at 3 of 45 sizes timed on an NVIDIA H200; without this rule they would take 8 % longer."
-
-[[choose]]
-kernel = "dmma_split_32x64"
-when = "real_bytes == 8 and M * N <= 6500 * sm_count and K > 128"
-because = "Taken at 16 of 45 sizes timed on an NVIDIA H200; without this rule they would take 56 % longer."
-
-[[choose]]
-kernel = "dmma_split"
-when = "real_bytes == 8 and K > 1024"
-because = "Taken at 7 of 45 sizes timed on an NVIDIA H200; without this rule they would take 7 % longer."
-
-[[choose]]
-kernel = "dmma_64x64"
-when = "real_bytes == 8"
-because = "Taken at 5 of 45 sizes timed on an NVIDIA H200."
-
-[[choose]]
 kernel = "wgmma_split"
 when = "real_bytes == 2 and cdiv(M, 64) * cdiv(N, 64) <= sm_count and K > 2048"
 because = "Taken at 3 of 35 sizes timed on an NVIDIA H200; without this rule they would take 43 % longer."
@@ -109,52 +74,82 @@ when = "real_bytes == 4"
 because = "Taken at 3 of 35 sizes timed on an NVIDIA H200."
 
 [[choose]]
+kernel = "dmma_split_32x32"
+when = "real_bytes == 8 and M * N <= 3900 * sm_count and K <= 512 and (N % 2 != 0 or K % 2 != 0)"
+because = "Taken at 12 of 64 sizes timed on an NVIDIA H200; without this rule they would take 2 % longer."
+
+[[choose]]
+kernel = "dmma_split_32x64"
+when = "real_bytes == 8 and M * N * K >= 500000 * sm_count and (N % 2 != 0 or K % 2 != 0) and cdiv(M, 32) * cdiv(N, 64) <= sm_count"
+because = "Taken at 4 of 64 sizes timed on an NVIDIA H200; without this rule they would take 6 % longer."
+
+[[choose]]
+kernel = "dmma"
+when = "real_bytes == 8 and K > 64 and cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * sm_count * 16384 * 10 <= M * N * 11"
+because = "Taken at 3 of 64 sizes timed on an NVIDIA H200; without this rule they would take 4 % longer."
+
+[[choose]]
+kernel = "dmma_split_32x32"
+when = "real_bytes == 8 and M * N <= 1500 * sm_count"
+because = "Taken at 19 of 64 sizes timed on an NVIDIA H200; without this rule they would take 9 % longer."
+
+[[choose]]
+kernel = "dmma_split_32x64"
+when = "real_bytes == 8 and M * N <= 6500 * sm_count and N % 2 == 0 and K % 2 == 0"
+because = "Taken at 9 of 64 sizes timed on an NVIDIA H200; without this rule they would take 21 % longer."
+
+[[choose]]
+kernel = "dmma_split"
+when = "real_bytes == 8"
+because = "Taken at 17 of 64 sizes timed on an NVIDIA H200."
+
+[[choose]]
 kernel = "bulk_8x16"
 when = "K <= 64 and M * N * K >= 2000000 * sm_count"
-because = "Taken at 3 of 140 sizes timed on an NVIDIA H200; without this rule they would take 24 % longer."
+because = "Taken at 3 of 181 sizes timed on an NVIDIA H200; without this rule they would take 14 % longer."
+
+[[choose]]
+kernel = "short_k"
+when = "M * N <= 1000 * sm_count and K <= 32"
+because = "Taken at 3 of 181 sizes timed on an NVIDIA H200; without this rule they would take 14 % longer."
+
+[[choose]]
+kernel = "splitk_fit"
+when = "M * N * K >= 2000000 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 2 <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 2816 < cdiv(M, 128) * cdiv(N, 128) * 16384"
+because = "Taken at 4 of 181 sizes timed on an NVIDIA H200; without this rule they would take 27 % longer."
 
 [[choose]]
 kernel = "few_rows"
 when = "M <= 3 and N * K >= 262144"
-because = "Taken at 3 of 140 sizes timed on an NVIDIA H200; without this rule they would take 34 % longer."
-
-[[choose]]
-kernel = "splitk_8x32"
-when = "K <= 2048 and M * N <= 250 * sm_count"
-because = "Taken at 8 of 140 sizes timed on an NVIDIA H200; without this rule they would take 4 % longer."
-
-[[choose]]
-kernel = "splitk_fit"
-when = "K > 512 and cdiv(M, 44) * cdiv(N, 64) * 2 <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 2816 < cdiv(M, 32) * cdiv(N, 64) * 2048"
-because = "Taken at 4 of 140 sizes timed on an NVIDIA H200; without this rule they would take 24 % longer."
+because = "Taken at 3 of 181 sizes timed on an NVIDIA H200; without this rule they would take 31 % longer."
 
 [[choose]]
 kernel = ["streamk_fit", "realigned", "splitk_fit"]
 when = "N > 32 and M * N <= 24000 * sm_count and M * N * K >= 4000000 * sm_count"
-because = "Taken at 36 of 140 sizes timed on an NVIDIA H200; without this rule they would take 21 % longer."
+because = "Taken at 41 of 181 sizes timed on an NVIDIA H200; without this rule they would take 19 % longer."
 
 [[choose]]
 kernel = "splitk"
-when = "(K <= 2048 or N <= 64) and M * N > 1000 * sm_count and cdiv(M, 32) * cdiv(N, 64) <= sm_count"
-because = "Taken at 8 of 140 sizes timed on an NVIDIA H200; without this rule they would take 14 % longer."
+when = "(K <= 2048 or N <= 64) and M * N <= 2000 * sm_count and cdiv(cdiv(M, 32) * cdiv(N, 64), sm_count) * sm_count * 2048 * 10 <= M * N * 20"
+because = "Taken at 9 of 181 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
 
 [[choose]]
 kernel = "short_k"
-when = "K <= 48"
-because = "Taken at 17 of 140 sizes timed on an NVIDIA H200; without this rule they would take 47 % longer."
+when = "cdiv(M, 64) * cdiv(N, 64) > sm_count"
+because = "Taken at 29 of 181 sizes timed on an NVIDIA H200; without this rule they would take 35 % longer."
 
 [[choose]]
 kernel = "splitk_16x32"
-when = "M * N <= 2000 * sm_count"
-because = "Taken at 13 of 140 sizes timed on an NVIDIA H200; without this rule they would take 42 % longer."
+when = "M * N <= 2000 * sm_count and K > 48"
+because = "Taken at 34 of 181 sizes timed on an NVIDIA H200; without this rule they would take 42 % longer."
 
 [[choose]]
 kernel = "splitk_fit"
 when = "M * N <= 24000 * sm_count"
-because = "Taken at 23 of 140 sizes timed on an NVIDIA H200; without this rule they would take 94 % longer."
+because = "Taken at 28 of 181 sizes timed on an NVIDIA H200; without this rule they would take 71 % longer."
 
 [[choose]]
 kernel = ["streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1"]
 when = "1"
-because = "Taken at 25 of 140 sizes timed on an NVIDIA H200."
+because = "Taken at 27 of 181 sizes timed on an NVIDIA H200."
 */

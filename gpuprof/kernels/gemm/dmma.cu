@@ -21,32 +21,15 @@ shared_load_wavefronts = "falls"
 registers_per_thread = "rises"
 
 [[variants]]
-id = "dmma_64x64"
-rung = 645
-title = "64x64 tiles on FP64 tensor cores"
-shape_of = "dmma"
-idea = "For matrices near 1024: a quarter of the tile, and several blocks an SM."
-after = "dmma"
-change = "Four times as many blocks, each with half the sums a lane: the grid fills the GPU, while shared_load_wavefronts rise by a third and async_copy_sectors double."
-bottleneck = "FP64 tensor cores, of which the last wave of blocks leaves some idle; at small sizes the wait for the first tiles."
-parameters = { BM = 64, BN = 64, WM = 32 }
-
-[variants.moves]
-grid_blocks = "rises"
-registers_per_thread = "falls"
-shared_load_wavefronts = "rises"
-async_copy_sectors = "rises"
-
-[[variants]]
 id = "dmma_split"
-aliases = ["dmma_64x64_split"]
+aliases = ["dmma_64x64", "dmma_64x64_split"]
 rung = 650
-title = "64x64 tiles on FP64 tensor cores, k split over two blocks"
-idea = "For a C of few tiles for each SM: the two blocks of a cluster share out the k of a tile, and each adds up a half of the sums, which it reads from the other's shared memory. Nobody waits for memory, or adds to C there."
+title = "64x64 tiles on FP64 tensor cores, k split over blocks"
+idea = "For a C of few tiles for each SM: the blocks of a cluster share out the k of a tile, and each adds up a part of the sums, which it reads from the others' shared memory. Nobody waits for memory, or adds to C there. How many share a tile follows from how many leave least to do for the SM that has most."
 after = "dmma"
-change = "Tiles of a quarter, and two blocks for each, with half the k: grid_blocks rise. A tile's sums pass through shared memory once, at the end."
-bottleneck = "L2 bandwidth, and the wait for each block's first tiles: a block has little k."
-parameters = { BM = 64, BN = 64, WM = 32, CLUSTER = 2 }
+change = "Tiles of a quarter, and up to eight blocks for each, with a share of k: grid_blocks rise. A tile's sums pass through shared memory once, at the end."
+bottleneck = "FP64 tensor cores, of which the last wave of blocks leaves some idle; at small sizes the wait for each block's first tiles."
+parameters = { BM = 64, BN = 64, WN = 16, WAYS = 0 }
 
 [variants.moves]
 grid_blocks = "rises"
@@ -55,28 +38,27 @@ grid_blocks = "rises"
 id = "dmma_split_32x64"
 rung = 652
 shape_of = "dmma_split"
-title = "32x64 tiles on FP64 tensor cores, k split over two blocks"
+title = "32x64 tiles on FP64 tensor cores, k split over blocks"
 idea = "The same for a C of fewer tiles than SMs: half the rows, and warps of 16 columns."
 after = "dmma_split"
-change = "Twice as many blocks with half the sums a lane: grid_blocks rise, registers_per_thread fall."
+change = "Twice as many tiles with half the sums a lane: registers_per_thread fall."
 bottleneck = "Memory latency: each block has little k and waits for its first tiles."
-parameters = { BM = 32, BN = 64, WM = 32, WN = 16, STAGES = 6, CLUSTER = 2 }
+parameters = { BM = 32, BN = 64, WM = 32, WN = 16, STAGES = 6, WAYS = 0 }
 
 [variants.moves]
-grid_blocks = "rises"
 registers_per_thread = "falls"
 
 [[variants]]
-id = "dmma_split_four"
-aliases = ["dmma_64x64_split_four"]
+id = "dmma_split_32x32"
+aliases = ["dmma_split_four", "dmma_64x64_split_four"]
 rung = 655
 shape_of = "dmma_split"
-title = "32x32 tiles on FP64 tensor cores, k split over four blocks"
-idea = "The same with four blocks a cluster, for a C of fewer tiles of 32x32 than SMs."
+title = "32x32 tiles on FP64 tensor cores, k split over blocks"
+idea = "The same for a C of fewer tiles of 32x32 than SMs. Where k is long, several clusters share a tile, and the last to end adds up what all of them left in memory."
 after = "dmma_split"
-change = "Eight times as many blocks, of two warps each: grid_blocks rise once more."
-bottleneck = "Memory latency: at 256 a block has four tiles of k."
-parameters = { BM = 32, BN = 32, WM = 32, WN = 16, STAGES = 6, CLUSTER = 4 }
+change = "Four times as many tiles, of two warps each: grid_blocks rise once more."
+bottleneck = "Memory latency: at 256 a block has eight tiles of k."
+parameters = { BM = 32, BN = 32, WM = 32, WN = 16, STAGES = 6, WAYS = 0 }
 
 [variants.moves]
 grid_blocks = "rises"
@@ -85,8 +67,14 @@ grid_blocks = "rises"
 entry = "dmma"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 block = ["32 * (BM // WM) * (BN // WN)"]
-grid = ["cdiv(M, BM) * cdiv(N, BN) * CLUSTER"]
+grid = ["TILES * CLUSTER * SHARES"]
 dynamic_shared_bytes = "max(STAGES * BK * (BM + BN), BM * BN if CLUSTER > 1 else 0) * real_bytes"
+
+[constants]
+TILES = "cdiv(M, BM) * cdiv(N, BN)"
+CLUSTER = "min(8, WAYS) if WAYS else 1 if arch < 90 else min((cdiv(K, BK) + 10) * max(2 * cdiv(TILES, sm_count), 3) * 16 + 1, (max(2, cdiv(K, 2 * BK)) + 10) * max(2 * cdiv(2 * TILES, sm_count), 3) * 16 + 2, (max(2, cdiv(K, 4 * BK)) + 10) * max(2 * cdiv(4 * TILES, sm_count), 3) * 16 + 4, (max(2, cdiv(K, 8 * BK)) + 10) * max(2 * cdiv(8 * TILES, sm_count), 3) * 16 + 8) % 16" # blocks that read each other's sums: the number for which the SM that has most is done first. One block takes three where each of two takes two, and to begin as long as ten tiles of k
+SHARES = "max(1, WAYS // 8 if WAYS else 0 if CLUSTER < 8 else min(3 * sm_count // (8 * TILES), K // (192 * BK)))" # clusters of a tile, of which the last to end adds up the sums of all
+LEFT = "TILES * SHARES if SHARES > 1 else 0" # sums of tiles that clusters leave in memory
 
 [parameters]
 BM = 128   # rows of C per block
@@ -97,7 +85,7 @@ BK = 16    # k per tile
 STAGES = 4 # tiles in shared memory
 DEPTH = 8  # k per instruction, from compute capability 9.0 on; it is 4 before
 PANEL = 8  # tile rows whose blocks run together
-CLUSTER = 1 # blocks that share the k of a tile
+WAYS = 1   # blocks that share the k of a tile; 0: as many as leave least to do for any SM
 
 [candidates]
 BM = [32, 64, 128]
@@ -107,7 +95,7 @@ WN = [16, 32, 64]
 BK = [16, 32]
 STAGES = [3, 4, 5, 6]
 DEPTH = [4, 8, 16]
-CLUSTER = [1, 2, 4]
+WAYS = [0, 1, 2, 4, 8, 16, 32]
 
 [[require]]
 condition = "WM > 0 and WN > 0 and WM % 32 == 0 and WN % 16 == 0 and BM % WM == 0 and BN % WN == 0"
@@ -138,12 +126,8 @@ condition = "PANEL >= 1"
 because = "{id} needs a PANEL of one tile row or more"
 
 [[require]]
-condition = "CLUSTER >= 1 and CLUSTER <= 8"
-because = "{id} needs a CLUSTER of 1 to 8 blocks"
-
-[[require]]
-condition = "CLUSTER == 1 or arch >= 90"
-because = "{id} uses clusters, which need compute capability 9.0"
+condition = "WAYS >= 0 and (WAYS <= 8 or WAYS % 8 == 0) and (WAYS <= 1 or arch >= 90)"
+because = "{id} has 1 to 8 blocks that share k, or a multiple of 8 (WAYS; 0: as many as fit), and needs compute capability 9.0 for more than one"
 
 [[require]]
 condition = "arch >= 80"
@@ -208,6 +192,12 @@ static __device__ __forceinline__ void multiply_add(double (&sum)[4], const doub
 #endif
 }
 
+#if SHARES > 1
+// What each block has summed up of its part of a tile, (tile, part, share, value, thread), and how many have.
+#define PART ((TILES_M * TILES_N + CLUSTER - 1) / CLUSTER * 4 * THREADS)
+static __device__ double left[LEFT * CLUSTER * PART];
+static __device__ unsigned came[LEFT * CLUSTER];
+#endif
 #if CLUSTER > 1
 #include "tma.cuh"
 static __device__ __forceinline__ double load_of_block(const double *mine, unsigned rank)
@@ -243,9 +233,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     const int b_n = t % (BN / WIDTH) * WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
     const int b_k = t / (BN / WIDTH);
     extern __shared__ __align__(16) double shared[];
-#if CLUSTER > 1
-    const int rank = blockIdx.x % CLUSTER;
-#endif
+    const int part = blockIdx.x % (CLUSTER * SHARES);
+    const int rank = part % CLUSTER;
 
     // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0).
     const auto compute = [&](int m0, int n0, int begin, int end) {
@@ -380,6 +369,38 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                             load_of_block(shared + (i * 4 + q) * THREADS + t, (rank + other) % CLUSTER);
         meet_cluster(); // no block may end while others read its sums
 #endif
+#if SHARES > 1
+        // Of the blocks that have the same part of a tile, one in each cluster, the last to come adds up what all of them left.
+        const int place = blockIdx.x / (CLUSTER * SHARES) * CLUSTER + rank;
+        double *of_all = left + (size_t)place * SHARES * PART + t;
+#pragma unroll
+        for (int i = 0; i < TILES_M * TILES_N; ++i)
+            if (i % CLUSTER == rank)
+#pragma unroll
+                for (int q = 0; q < 4; ++q)
+                    of_all[part / CLUSTER * PART + (i / CLUSTER * 4 + q) * THREADS] = sum[i / TILES_N][i % TILES_N][q];
+        __shared__ bool is_last;
+        __threadfence();
+        __syncthreads();
+        if (t == 0) {
+            is_last = atomicInc(&came[place], SHARES - 1) == SHARES - 1; // and 0 again for the next launch
+            __threadfence();
+        }
+        __syncthreads();
+        if (!is_last)
+            return;
+#pragma unroll
+        for (int i = 0; i < TILES_M * TILES_N; ++i)
+            if (i % CLUSTER == rank)
+#pragma unroll
+                for (int q = 0; q < 4; ++q) {
+                    double total = 0;
+#pragma unroll 8
+                    for (int share = 0; share < SHARES; ++share)
+                        total += __ldcg(of_all + share * PART + (i / CLUSTER * 4 + q) * THREADS);
+                    sum[i / TILES_N][i % TILES_N][q] = total;
+                }
+#endif
 
         // Write back.
 #pragma unroll
@@ -427,11 +448,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
         const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
         compute((panel * PANEL + in_panel % height) * BM, in_panel / height * BN, begin, end);
     };
-#if CLUSTER > 1
-    compute_tile(blockIdx.x / CLUSTER, rank * depth / CLUSTER, (rank + 1) * depth / CLUSTER);
-#else
-    compute_tile(blockIdx.x, 0, depth);
-#endif
+    constexpr int PARTS_OF_TILE = CLUSTER * SHARES;
+    compute_tile(blockIdx.x / PARTS_OF_TILE, part * depth / PARTS_OF_TILE, (part + 1) * depth / PARTS_OF_TILE);
 }
 
 #if CLUSTER > 1
