@@ -20,6 +20,7 @@ class FaultKind(StrEnum):
     OUT_OF_BOUNDS = "out of bounds"
     MISALIGNED = "misaligned"
     UNINITIALISED_SHARED = "uninitialised shared read"
+    UNINITIALISED_LOCAL = "uninitialised local read"
     UNINITIALISED_REGISTER = "uninitialised register"
     ABSENT_LANE = "shuffle from a lane that takes no part"
     SHARED_RACE = "shared-memory race"

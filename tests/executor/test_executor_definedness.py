@@ -235,7 +235,7 @@ VALUES = {
         "st.shared.v2.b32 [buf+128], {5, u}; BAR; ld.shared.b32 r, [buf+132];",
     ),
     "local memory": (
-        "st.local.b32 [own+8], u; ld.local.b32 r, [own+4];",
+        "st.local.b32 [own+8], u; st.local.b32 [own+4], t; ld.local.b32 r, [own+4];",
         "st.local.b32 [own+8], u; ld.local.b32 r, [own+8];",
     ),
     "local memory of some lanes": (

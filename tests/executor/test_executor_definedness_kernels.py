@@ -228,3 +228,23 @@ def test_an_atomic_operation_on_what_nobody_wrote():
     (out,), result = follow(cleared, nothing)
     assert out.array().tolist() == [8] * 4
     assert result.remarks == ()
+
+
+@pytest.mark.parametrize("begin", ["", "for (int i = 0; i < 8; ++i) seen[i] = 0;"])
+def test_an_array_of_a_thread_starts_undefined(begin):
+    source = f"""extern "C" __global__ void k(int *out, const int *x) {{
+    int seen[8];
+    {begin}
+    for (int i = 0; i < 8; ++i)
+        ++seen[x[8 * threadIdx.x + i]]; // read
+    out[threadIdx.x] = seen[x[threadIdx.x]]; // counts
+}}"""
+    x = np.random.default_rng(0).integers(0, 8, 256).astype(np.int32)
+    arrays = np.zeros(32, np.int32), x
+    if begin:
+        (out, _), _ = run_cuda(source, *arrays)
+        assert out.array().tolist() == [(row == x[i]).sum() for i, row in enumerate(x.reshape(32, 8))]
+        return
+    for follows, line in ((False, "// read"), (True, "// counts")):
+        fault = caught(source, *arrays, follow_undefined=follows)
+        assert (fault.kind, fault.source_line) == (FaultKind.UNINITIALISED_LOCAL, line_of(source, line))

@@ -113,7 +113,7 @@ def outcome_of(text: str) -> bytes | None:
     try:
         launch(load_program(text, "k", observer=Definedness()), (1, 1, 1), (32, 1, 1), [out], memory)
     except KernelFault as fault:
-        if fault.kind is not FaultKind.UNINITIALISED_SHARED:
+        if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.UNINITIALISED_LOCAL):
             raise
         return None
     return out.array().tobytes()

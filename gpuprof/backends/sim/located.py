@@ -13,6 +13,7 @@ CAUSES: dict[FaultKind, Cause] = {
     FaultKind.OUT_OF_BOUNDS: "illegal address",
     FaultKind.MISALIGNED: "misaligned address",
     FaultKind.UNINITIALISED_SHARED: "undefined value",
+    FaultKind.UNINITIALISED_LOCAL: "undefined value",
     FaultKind.UNINITIALISED_REGISTER: "undefined value",
     FaultKind.ABSENT_LANE: "undefined value",
     FaultKind.SHARED_RACE: "race",
@@ -26,7 +27,7 @@ CAUSES: dict[FaultKind, Cause] = {
     FaultKind.ENDLESS: "endless loop",
 }
 #: Reading these is a fault only where a result depends on it, which following the value tells.
-FOLLOWED = (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE)
+FOLLOWED = (FaultKind.UNINITIALISED_SHARED, FaultKind.UNINITIALISED_LOCAL, FaultKind.ABSENT_LANE)
 #: Bytes beside an array that are taken for its own, where arrays lie as the driver places them.
 _REACH = 2048
 #: What stands between an access to global memory and its address in a fault's words.

@@ -8,8 +8,7 @@ shared and of local memory is defined or not, and every instruction says which b
 undefined ones of its operands. An undefined value must not reach an address, a branch or guard, a barrier, an
 atomic operation, the copy engine, or global memory.
 
-Shared memory and the registers start undefined, local memory starts as zeros, and global memory is always
-defined.
+Shared and local memory and the registers start undefined, and global memory is always defined.
 """
 
 from collections.abc import Callable, Mapping

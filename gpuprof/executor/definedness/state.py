@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.definedness.undefined import (
     ABSENT_LANE,
+    LOCAL,
     REGISTER,
     Origins,
     Undefined,
@@ -148,27 +149,19 @@ class SharedBits:
 
 
 class LocalBits:
-    """The undefined bits of local memory: of undefined values stored there, since it starts as zeros."""
+    """The undefined bits of local memory: at the beginning all."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._bits: NDArray[np.uint8] | None = None
-        self._origins: Origins = np.zeros(0, dtype=np.int64)
+        self._bits = np.full(size, 0xFF, dtype=np.uint8)
+        self._origins: Origins = np.full(size // _WORD_BYTES + 1, LOCAL, dtype=np.int64)
 
     def load(self, first: NDArray[np.int64], size: int) -> Moved | None:
         """Return the undefined bits of each lane's `size` bytes from `first` on; None when there are none."""
-        if self._bits is None:
-            return None
         content = self._bits[first[..., None] + np.arange(size)]
         return Moved(content, self._origins[self._words(first, size)]) if content.any() else None
 
     def store(self, first: NDArray[np.int64], size: int, lanes: Bools, moved: Moved | None) -> None:
         """Keep the undefined bits of what the lanes stored; None when all of it is defined."""
-        if self._bits is None:
-            if moved is None:
-                return
-            self._bits = np.zeros(self._size, dtype=np.uint8)
-            self._origins = np.zeros(self._size // _WORD_BYTES + 1, dtype=np.int64)
         chosen = np.broadcast_to(lanes, first.shape)
         places = first[chosen][:, None] + np.arange(size)
         if moved is None:
@@ -194,7 +187,9 @@ class UndefinedBits(Listener):
     `remark` says where the first such value was read.
     """
 
-    passed_on = frozenset({FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE})
+    passed_on = frozenset(
+        {FaultKind.UNINITIALISED_SHARED, FaultKind.UNINITIALISED_LOCAL, FaultKind.ABSENT_LANE}
+    )
 
     def __init__(self, batch: Batch, own: OwnMemory, unwritten: Mapping[int, np.dtype[Any]]) -> None:
         self._batch = batch
@@ -328,6 +323,9 @@ class UndefinedBits(Listener):
         if origin == REGISTER:
             detail = f"{depends} a register to which nothing had been written"
             batch.fault(FaultKind.UNINITIALISED_REGISTER, detail, line, position)
+        if origin == LOCAL:
+            detail = f"{depends} a variable or array of its own to which nothing had been written"
+            batch.fault(FaultKind.UNINITIALISED_LOCAL, detail, line, position)
         read_at, byte = line_and_byte(origin)
         if byte == ABSENT_LANE:
             detail = f"{depends} a lane that took no part when line {read_at} read it"

@@ -13,9 +13,10 @@ from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: A read as one integer: its source line, and the byte of shared memory that it found undefined. Of a
-#: register that nothing had written it is `REGISTER`.
+#: register that nothing had written it is `REGISTER`, of a thread's own memory `LOCAL`.
 Origins = NDArray[np.int64]
 REGISTER = 1
+LOCAL = 2
 #: Stands for the byte where a lane was read that took no part in a shuffle.
 ABSENT_LANE = (1 << 32) - 1
 

@@ -194,6 +194,7 @@ class Batch:
         self.local_bytes = -(-own.local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
+        self.local_written = np.zeros(self.local.size, dtype=np.bool_)
         order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
         blocks, local = SharedBlocks(self.shared, layout), LocalLanes(self.local.size)
         self.events = Events(order, blocks, local, tally)

@@ -371,6 +371,10 @@ class LocalSpace:
         index = self._index(batch, address, mask)
         if batch.events.address_only:
             return nothing(self.request.size)
+        if not batch.passes_on(FaultKind.UNINITIALISED_LOCAL):
+            missing = np.asarray(~self._written(batch).take(index, axis=0).all(axis=-1))
+            text = "reads a variable or array of its own to which nothing had been written"
+            batch.refuse(FaultKind.UNINITIALISED_LOCAL, mask, missing, self.request.line, text)
         batch.events.local("read", **self.request.access(index, mask))
         return batch.local.view(moved_dtype(self.request.size)).take(index)
 
@@ -379,6 +383,7 @@ class LocalSpace:
         places = self._index(batch, address, mask)
         index, chosen = scatter(places, values, mask)
         batch.events.local("write", values, **self.request.access(places, mask))
+        self._written(batch)[index] = True
         if not batch.events.address_only:
             batch.local.view(moved_dtype(self.request.size))[index] = chosen
 
@@ -390,11 +395,16 @@ class LocalSpace:
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
         old, failed = content[index], None
+        self._written(batch)[index[lanes]] = True
         if not batch.events.address_only:
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
             failed = _failed(old, lanes, expected)
         batch.events.local("update", failed, **self.request.access(index, mask))
         return old
+
+    def _written(self, batch: Batch) -> NDArray[np.bool_]:
+        """Which bytes of each element something has been written to."""
+        return batch.local_written.reshape(-1, self.request.size)
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
         request = self.request
