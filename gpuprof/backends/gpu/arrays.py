@@ -4,7 +4,7 @@
 
 import ctypes
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter
@@ -15,11 +15,20 @@ import numpy as np
 from gpuprof import timeline
 from gpuprof.backends.arguments import Argument, ArrayArgument, StructArgument, ValueArgument
 from gpuprof.backends.gpu.ahead import Ahead
-from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer, DeviceCode, GpuContext, queue_copy
+from gpuprof.backends.gpu.context import (
+    POISON,
+    Arguments,
+    DeviceBuffer,
+    DeviceCode,
+    GpuContext,
+    queue_copy,
+    settle_device,
+)
 from gpuprof.backends.gpu.device_code import compiled_code
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
 from gpuprof.backends.gpu.opaque_arguments import CaseTextures, encode_tensor_map
+from gpuprof.backends.gpu.timer import Around, Launch
 from gpuprof.backends.verification import worst
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.tensor_map import TensorMap
@@ -238,8 +247,7 @@ class ProblemArrays:
             yield missing
             return
         settle()
-        held = {name: self._buffers[name] for name in self._inputs} | self._initial
-        self._exchange(held)
+        self._exchange()
         for name, initial in self._initial.items():
             self._buffers[name].copy_from(initial)
         self._textures.fill()
@@ -250,12 +258,36 @@ class ProblemArrays:
                 self._fresh.free()
             self._fresh = self._fresh_inputs()
             raise
-        self._exchange(held)
+        self._exchange()
 
-    def _exchange(self, held: Mapping[str, DeviceBuffer]) -> None:
-        self._fresh.exchange(held)
+    def _exchange(self) -> None:
+        self._fresh.queue_exchange(self._held)
+        settle_device()
         if self._changed is not None:
             self._changed()
+
+    def first_before_others(self, launch: Launch, launches: int, stream: Any) -> Around | None:
+        """A case with the first inputs before one with others that stand in their place.
+
+        None where the host has to follow the inputs, with variables of a module or CUDA arrays.
+        """
+        if self._changed is not None or self.in_cuda_arrays:
+            return None
+
+        def before() -> None:
+            for then in (launch, lambda: None):
+                self._fresh.queue_exchange(self._held)
+                for name in self._initial:
+                    self.restore(name, stream)
+                then()
+
+        exchanges = 2 * (len(self._held) + len(self._initial))
+        return Around(launches + exchanges, before, lambda: None)
+
+    @property
+    def _held(self) -> dict[str, DeviceBuffer]:
+        """What differs with other inputs."""
+        return {name: self._buffers[name] for name in self._inputs} | self._initial
 
     def renew_others(self) -> None:
         """Let the other inputs be ones of yet another seed from now on."""
@@ -268,9 +300,8 @@ class ProblemArrays:
     def verify_others(self) -> Verification:
         """Compare some elements of each output with what follows from the other inputs."""
         self._textures.drain()
-        held = {name: self._buffers[name] for name in self._inputs} | self._initial
         found = worst([self._fresh.compare(spec, self._buffers) for spec in self.problem.outputs])
-        if found.passed and self._fresh.written_to(held):
+        if found.passed and self._fresh.written_to(self._held):
             return replace(found, detail="the kernel wrote to one of its inputs")
         return found
 

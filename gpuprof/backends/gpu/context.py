@@ -67,7 +67,7 @@ GUARD_BYTES = 4096
 POISON = 0xFF
 
 
-def _settle() -> None:
+def settle_device() -> None:
     """Wait for fills and copies: they return before they are done, and kernels have a stream of their own."""
     call("waiting for the device", driver().cuCtxSynchronize())
 
@@ -75,7 +75,7 @@ def _settle() -> None:
 def copy_on_device(target: int, source: int, nbytes: int) -> None:
     """Copy bytes from one address to another."""
     call("copying on the device", driver().cuMemcpyDtoD(target, source, nbytes))
-    _settle()
+    settle_device()
 
 
 def queue_copy(target: int, source: int, nbytes: int, stream: Any) -> None:
@@ -87,7 +87,7 @@ def upload(address: int, content: NDArray[Any]) -> None:
     """Copy an array of the host to an address."""
     host = np.ascontiguousarray(content)
     call("copying to the device", driver().cuMemcpyHtoD(address, host.ctypes.data, host.nbytes))
-    _settle()
+    settle_device()
 
 
 class DeviceBuffer:
@@ -102,12 +102,12 @@ class DeviceBuffer:
 
     def fill(self, byte: int) -> None:
         call("filling a buffer", driver().cuMemsetD8(self.address, byte, self.nbytes))
-        _settle()
+        settle_device()
 
     def poison_guards(self) -> None:
         for address in self._guards:
             call("filling a guard", driver().cuMemsetD8(address, POISON, GUARD_BYTES))
-        _settle()
+        settle_device()
 
     def upload(self, array: NDArray[Any]) -> None:
         """Copy a host array to the start of the buffer."""

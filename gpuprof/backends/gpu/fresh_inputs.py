@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.gpu.ahead import Ahead
-from gpuprof.backends.gpu.context import DeviceBuffer, DeviceCode
+from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, DeviceCode
 from gpuprof.backends.verification import compare_output, verification_of
 from gpuprof.errors import CaseFailure
 from gpuprof.machine import memory_limited
@@ -72,11 +72,11 @@ class FreshInputs:
             self._missing = self._make(free_bytes, reference_seconds)
         return self._missing
 
-    def exchange(self, held: Mapping[str, DeviceBuffer]) -> None:
+    def queue_exchange(self, held: Mapping[str, DeviceBuffer]) -> None:
         for name, buffer in self._buffers.items():
             pointers = (ctypes.c_void_p(each.address) for each in (held[name], buffer))
-            arguments = [ctypes.c_longlong(buffer.nbytes), *pointers]
-            self._code_for("f32", None).launch("exchange", arguments)
+            arguments = Arguments([ctypes.c_longlong(buffer.nbytes), *pointers])
+            self._code_for("f32", None).queue("exchange", arguments)
 
     def written_to(self, held: Mapping[str, DeviceBuffer]) -> bool:
         """Whether a kernel wrote to one of them while they were exchanged."""

@@ -24,6 +24,7 @@ def verify_again(
     checks: LaunchChecks,
     follow: LaunchOnce,
     launch: LaunchOnce,
+    time_again: LaunchOnce,
     launch_timed: LaunchTimed,
 ) -> tuple[Verification, tuple[str, ...]]:
     """Look at what the timed launches did, then at more launches.
@@ -43,6 +44,10 @@ def verify_again(
         if not left.passed:
             return left, ()
     follow()
+    if any(spec.name in arrays.in_cuda_arrays for spec in arrays.problem.outputs):
+        # Nothing that is queued changes those, or what they hold before a launch.
+        arrays.prepare()
+        launch()
     last = arrays.verify()
     if not last.passed:
         return last, ()
@@ -52,8 +57,9 @@ def verify_again(
     for attempt in range(_UNSEEN):
         if attempt:
             arrays.renew_others()
-        # At first the launches that followed each other have just worked with the first inputs.
-        with arrays.other_inputs(launch if attempt else lambda: None) as missing:
+        # At first the launches that followed each other have just worked with the first inputs. Then they are
+        # timed again: others may have begun to use the card.
+        with arrays.other_inputs(time_again if attempt else lambda: None) as missing:
             if missing:
                 return last, (missing,)
             slower = launch_timed()
