@@ -154,6 +154,7 @@ extern "C" __global__ void k(int *out) {
         printf("launch %d\\n", ++out[1]);
     }
     flag = 1;
+    __syncthreads();
     out[3 + threadIdx.x] += flag;
 }"""
     program, memory = cuda_program(source), GlobalMemory()
