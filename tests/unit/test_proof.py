@@ -4,6 +4,7 @@
 
 import random
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from compile_support import compile_source
@@ -29,8 +30,10 @@ class Device:
     function of the device; `kept` is its own memory, which timed launches find empty.
     """
 
-    def __init__(self, kernel, reads_output=False, others="", seed=1, disturbed=0):
+    def __init__(self, kernel, reads_output=False, others="", seed=1, disturbed=0, opaque=False):
         self.disturbed = disturbed
+        self.problem = SimpleNamespace(outputs=[SimpleNamespace(name="out")])
+        self.in_cuda_arrays = {"out"} if opaque else set()
         self.kernel, self.reads_output, self._missing = kernel, reads_output, others
         self._random = random.Random(seed)
         self.inputs = [self._random.random() for _ in range(ELEMENTS)]
@@ -58,6 +61,8 @@ class Device:
         return RIGHT if self.out == [2 * value for value in self.inputs] else WRONG
 
     def spoil(self, *, whole=False):
+        if self.in_cuda_arrays:
+            return
         if self.reads_output:
             self.prepare()
         self._picked = range(ELEMENTS) if whole else self._random.sample(range(ELEMENTS), 8)
@@ -119,7 +124,7 @@ def proven(kernel, *, timed=20, warm=5, **of_device):
             device.launch()
             device.after()
 
-    found, untried = verify_again(device, device, follow, device.launch, launch_timed)
+    found, untried = verify_again(device, device, follow, *(device.launch,) * 2, launch_timed)
     device.untried, device.found = untried, found
     return ("yes" if found.passed else "later"), device
 
@@ -238,6 +243,10 @@ def is_wrong_from_now_on(device):
         # An output that is read is looked at from its old content.
         ("yes", (honest,), {"reads_output": True}),
         ("later", (works_once, remembers_where_nobody_clears, is_wrong_from_now_on), {"reads_output": True}),
+        # What stands in a CUDA array is neither changed nor restored between launches.
+        ("yes", (honest,), {"opaque": True}),
+        ("yes", (honest,), {"opaque": True, "reads_output": True}),
+        ("later", (works_once, is_wrong_from_now_on), {"opaque": True}),
         # An element that no timed launch happened to spoil is found behind them.
         ("later", (leaves_one_out_that_holds_a_number,), {"timed": 0, "warm": 0}),
     ],
