@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import monotonic
 from types import FrameType
 
-from gpuprof.backends.base import Functions
+from gpuprof.backends.base import ExplainedFailure, Functions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.sampled import blocks_at_the_ends, blocks_near
 from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
@@ -167,6 +167,9 @@ class _Search:
                 explanation = _hanging(traced, samples)
             else:
                 explanation = traced.explain(samples, repetitions=repetitions)
+                whole = all(sample is None for sample in samples)
+                if explanation is None and whole and self._question.symptom == "wrong":
+                    explanation = self._in_another_order(case)
         except (CaseFailure, CaseSkipped, CompileError, ExpressionError) as error:
             self.obstacle = str(error)
             return False
@@ -178,6 +181,14 @@ class _Search:
         elif self.other is None:
             self.other = replace(explanation, is_another=True)
         return self.found is not None
+
+    def _in_another_order(self, case: ConfiguredCase) -> Explanation | None:
+        """What is wrong where warps and blocks come in another order than the first."""
+        try:
+            self._backend.run(case, self._functions(case))
+        except ExplainedFailure as failure:
+            return failure.explanation
+        return None
 
     def _functions(self, case: ConfiguredCase) -> Functions:
         key = case.entries, case.defines

@@ -31,10 +31,10 @@ class Manner(Enum):
     WRITE = "writes"
     #: A plain store of the value that another thread has stored without order.
     REPEATED = "writes the same to"
-    STRONG_READ = "reads as volatile or atomic"
+    STRONG_READ = "makes a volatile or atomic read of"
     #: An explicit `ld.relaxed`: unlike a volatile load it lets nobody rely on what came before the store.
     RELAXED_READ = "reads as relaxed"
-    STRONG_WRITE = "writes as volatile or atomic"
+    STRONG_WRITE = "makes a volatile or atomic write to"
     #: Strong ones whose scope is the block.
     NEAR_READ = "reads for its own block alone"
     NEAR_RELAXED_READ = "reads as relaxed for its own block alone"
