@@ -26,9 +26,8 @@ _SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads"
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
 #: The architecture whose own instructions are known, and what of a source tells that it uses them.
 _SPECIFIC = "sm_90"
-#: Rounds in which what an error is about is left out, and names in an error's sentence.
+#: Rounds in which what an error is about is left out.
 _ROUNDS = 8
-_QUOTED = re.compile(r'"([^"\n]*)"')
 _WORDS = re.compile(r"\bwgmma\s*\.|\bsetmaxnreg\s*\.")
 
 
@@ -174,7 +173,7 @@ def compile_entries(
             less = program.without_errors(file_name, error.log, wanted)
             if less is None:
                 # Where that is missed now it was no code of the host's, and what is wrong with it counts.
-                missed = left_out.intersection(re.findall(r"\w+", " ".join(_QUOTED.findall(error.what))))
+                missed = left_out.intersection(re.findall(r"\w+", error.log))
                 raise (told if told and missed else error) from None
             told, program = told or error, less
         else:

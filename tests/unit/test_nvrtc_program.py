@@ -270,6 +270,10 @@ def test_what_only_the_host_has_is_not_missed(source):
         ),
         ("POINT p;\n__global__ void k(float *x) { *x = other; }", '(2): error: identifier "other"'),
         ("static_assert(sizeof(int) == 8);\n" + KERNEL, "static assertion failed"),
+        (
+            "namespace near = far;\n__global__ void k(float *x) { *x = near::one(); }",
+            "(1): error: name must be a namespace",
+        ),
         ("__global__ void k(float *x) { *x = __shfl_down(1, 1); }", "__shfl_down"),
     ],
 )
