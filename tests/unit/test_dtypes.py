@@ -4,6 +4,7 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from gpuprof.problems.dtypes import (
     largest,
     numpy_dtype,
     rounded,
+    smallest,
 )
 
 
@@ -61,3 +63,13 @@ def test_nan_and_infinity_stay():
         values = rounded(np.array([np.nan, np.inf, -np.inf]), dtype).astype(np.float64)
         assert np.isnan(values[0])
         assert np.isnan(values[1:]).all() if dtype == "e4m3" else values[1:].tolist() == [np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16", "e4m3"])
+def test_ranges_are_those_of_the_types(dtype):
+    info = ml_dtypes.finfo(numpy_dtype(dtype))
+    assert (smallest(dtype), largest(dtype)) == (float(info.smallest_subnormal), float(info.max))
+
+
+def test_tf32_has_the_exponents_of_f32_and_ten_bits():
+    assert (smallest("tf32"), largest("tf32")) == (2.0 ** (-126 - 10), (2 - 2.0**-10) * 2.0**127)
