@@ -124,7 +124,12 @@ def proven(kernel, *, timed=20, warm=5, **of_device):
             device.launch()
             device.after()
 
-    found, untried = verify_again(device, device, follow, *(device.launch,) * 2, launch_timed)
+    def verify_anew():
+        device.prepare()
+        device.launch()
+        return device.verify()
+
+    found, untried = verify_again(device, device, follow, verify_anew, device.launch, launch_timed)
     device.untried, device.found = untried, found
     return ("yes" if found.passed else "later"), device
 

@@ -274,12 +274,15 @@ class ProblemArrays:
         if self._changed is not None or self.in_cuda_arrays:
             return None
 
+        def exchange() -> None:
+            self._fresh.queue_exchange(self._held)
+            for name in self._initial:
+                self.restore(name, stream)
+
         def before() -> None:
-            for then in (launch, lambda: None):
-                self._fresh.queue_exchange(self._held)
-                for name in self._initial:
-                    self.restore(name, stream)
-                then()
+            exchange()
+            launch()
+            exchange()
 
         exchanges = 2 * (len(self._held) + len(self._initial))
         return Around(launches + exchanges, before, lambda: None)

@@ -341,7 +341,8 @@ class GpuBackend(Backend):
 
         is_long = timing.cold is not None and timing.cold.median_us >= self._budget.slow_us
         with timeline.span("verify again"):
-            again, untried = verify_again(arrays, checks, follow, launch_once, time_again, launch_timed)
+            anew = partial(verify, proof.unread)
+            again, untried = verify_again(arrays, checks, follow, anew, time_again, launch_timed)
         if is_long and timing.cold is not None and follow_us:
             faster = self._faster_keeping(checks, timing.cold.median_us, follow_us)
             timing = replace(timing, warm=None if faster else summarise(follow_us))
