@@ -53,7 +53,7 @@ SAMPLES = (
     ("softmax-h200",),
 )
 #: Objects of a results file whose fields stand on its page.
-READ_MOST = ("Measurement", "ProblemRecord", "TimingPair", "Timing", "Throughput", "Counter", "Bound")
+READ_MOST = ("Measurement", "Timing", "Counter", "Bound")
 #: Options that a table lists without groups, and although another command has them too.
 _FEW = 9
 #: Steps of the ladders: limiter, run of the samples, size, two kernels, and the figure that tells.
