@@ -54,7 +54,7 @@ SAMPLES = (
 )
 #: Objects of a results file whose fields stand on its page.
 READ_MOST = ("Measurement", "Timing", "Counter", "Bound")
-#: Options that a table lists without groups, and although another command has them too.
+#: Options that a table lists without groups.
 _FEW = 9
 #: Steps of the ladders: limiter, run of the samples, size, two kernels, and the figure that tells.
 STEPS = (
@@ -173,18 +173,20 @@ def steps_of_ladder(
 
 def tensor_sizes() -> dict[str, dict[str, float]]:
     """What by_size reaches of cuBLASLt at each size, by type and card."""
-    shares = {}
+    shares: dict[str, dict[str, float]] = {}
     for name in TENSOR_RUNS:
         dtype, card = name.split("-")
         run = gpuprof.load(ROOT / "samples" / f"gemm-{dtype}-by-size-{card}.json")
         timed = {case.size: case.median_us for case in run.cases if not case.is_reference}
-        shares[name] = {case.size: case.median_us / timed[case.size] for case in run.cases if case.is_reference}
+        shares[name] = {
+            case.size: case.median_us / timed[case.size] for case in run.cases if case.is_reference
+        }
     return shares
 
 
 def best_rungs() -> dict[str, dict[str, float]]:
     """What the fastest kernel of each size reaches of cuBLASLt, by type and card."""
-    shares = {}
+    shares: dict[str, dict[str, float]] = {}
     for name in TENSOR_RUNS:
         path = DOCS / "data" / f"gemm-sizes-{name}.csv"
         if not path.exists():
@@ -248,7 +250,9 @@ def attention_beside_others() -> str:
         for case in (one for one in run.cases if one.kernel == "by_size" and one.ok):
             beside = run.case("torch_sdpa", size=case.size)
             known = PUBLISHED.get((case.size, causal))
-            share = f"{known}, {case.figures.gflops / 1000 / known:.2f}x" if known else "–"
+            if known is None:
+                continue
+            share = f"{known}, {case.figures.gflops / 1000 / known:.2f}x"
             rate = numbers.gflops(case.figures.gflops)
             rows.append(
                 f"| {card} | {case.size} | {'causal' if causal else '–'} | `{case.record.chosen}` | {rate}"
@@ -329,7 +333,7 @@ def _command(name: str, command: Any) -> str:
     first = shipped_names()[0]
     known = {_parameter(each): _long(each) for each in typer.main.get_command(app).commands[first].params}
     shared = [each for each in command.params if name != first and _parameter(each) in known]
-    if len(shared) <= _FEW:
+    if len(shared) < 4:
         shared = []
     parts = [f"### gpuprof {name}", _flat(command.help)]
     if len(shared) > len(known) / 2:
