@@ -36,11 +36,9 @@ def axes_of(rank: int) -> tuple[Axis, ...]:
 
 
 def describe_places(wrong: Mask, axes: Sequence[Axis]) -> str:
-    """Where the wrong elements lie.
+    """Where the wrong elements lie: `rows 96 to 99, past the last multiple of 32`.
 
-    Returns:
-        For example `rows 96 to 99, past the last multiple of 32`; empty where all are wrong, or where they
-        lie in no order.
+    Empty where all are wrong, or they lie in no order. Of a single axis no count is said: it is that of all.
     """
     if wrong.all():
         return ""
@@ -77,7 +75,8 @@ def _indices(chosen: Mask, axis: Axis) -> str:
         return f"the last {axis.one}{axis.of}" if first == extent - 1 else f"{axis.one} {first}{axis.of}"
     if last - first + 1 == count:
         return f"{axis.many} {first} to {last}{axis.of}{_left_over(first, last, extent)}"
-    return _periodic(chosen, axis) or f"{count} of {extent} {axis.many}{axis.of} between {first} and {last}"
+    share = "" if axis.one == "element" else f"{count} of {extent} "
+    return _periodic(chosen, axis) or f"{share}{axis.many}{axis.of} between {first} and {last}"
 
 
 def _left_over(first: int, last: int, extent: int) -> str:
