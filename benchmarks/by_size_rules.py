@@ -39,11 +39,12 @@ GEMM = KERNEL_ROOT / "gemm"
 #: without a copy engine.
 TARGETS = {
     ("few_rows",): (1, 128),
-    ("short_k",): (128, 128),
+    ("short_k", "splitk_tall"): (128, 128),
     ("splitk_8x32",): (8, 32),
     ("splitk_16x32",): (16, 32),
     ("splitk",): (32, 64),
     ("splitk_fit",): (44, 64),
+    ("splitk_tall",): (128, 64),
     ("streamk_fit", "realigned", "splitk_fit"): (128, 128),
     ("bulk_8x16",): (128, 256),
     ("realigned",): (128, 128),
@@ -85,6 +86,8 @@ ALWAYS = {
     ("splitk_8x32",): ("K <= 2048",),
     ("streamk_fit", "realigned", "splitk_fit"): ("N > 32",),
     ("splitk",): _SHORT,
+    ("realigned",): ("M * N * K >= 4000000 * sm_count",),
+    ("short_k", "splitk_tall"): ("(K <= 104 or M * N * K <= 4000000 * sm_count)",),
 }
 #: What is taken where no rule holds.
 LAST = ("streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1")
@@ -259,17 +262,22 @@ class Fit:
             found = np.where(covered, behind, found)
         return found
 
+    def _felt(self, cost: Table) -> Table:
+        """What is behind cuBLAS, too, counts four times."""
+        return cost + 3 * np.maximum(0.0, cost - self.ideal)
+
     def one_more(self, rules: Sequence[Rule], of: Mask) -> tuple[float, list[Rule]]:
         """Rules with the one added that gains most at some sizes, and what it gains."""
         found, better = 0.0, list(rules)
         for place in range(len(rules)):
             before = [self.outcome(rule)[0] for rule in rules[:place]]
             free = of & ~np.logical_or.reduce([np.zeros_like(of), *before])
-            rest = self.cost(rules[place:])
+            rest = self._felt(self.cost(rules[place:]))
             for target in self._targets:
                 always = ALWAYS.get(target, ())
                 covered, behind = self.outcome(Rule(target, always))
-                gain, conditions = self._best(target, np.where(free & covered, rest - behind, 0.0))
+                gains = np.where(free & covered, rest - self._felt(behind), 0.0)
+                gain, conditions = self._best(target, gains)
                 if gain > found:
                     rule = Rule(target, (*always, *conditions))
                     found, better = gain, [*rules[:place], rule, *rules[place:]]
@@ -311,7 +319,7 @@ class Fit:
 
     def _lost(self, rules: Sequence[Rule], of: Mask) -> float:
         conditions = sum(len(rule.conditions) for rule in rules)
-        return float(self.cost(rules)[of].sum()) + self._least_of_condition * conditions
+        return float(self._felt(self.cost(rules))[of].sum()) + self._least_of_condition * conditions
 
     def _made_anew(self, rules: list[Rule], of: Mask, most: int) -> list[Rule]:
         """Up to `most` rules but the last taken out, and the best ones added, as long as that gains."""

@@ -10,7 +10,8 @@
 Measuring makes one run of all sizes that have candidates in common, cuBLAS among them, and writes its results
 file into DIR. `--part 1/2` and `--part 2/2` share the sizes between two GPUs; `--by-size` measures no rung
 but the one that by_size takes, in one run. `page` and `data` take files, folders of files, and tables that
-`data` printed, of one card or of several; of several times of a case the last counts.
+`data` printed, of one card or of several; of several times of a case the last counts, each beside cuBLAS's of
+its own run.
 """
 
 import argparse
@@ -56,6 +57,9 @@ SIZES = {
     " 45x687x249 267x5760x2073 875x136x1002 4616x448x1248 1486x40x43 38x929x58 951x441x19 83x126x315"
     " 3200x859x155 224x2579x3281 1005x41x49 3067x188x4917 213x2438x170 3813x1150x265 3913x492x4812"
     " 1242x64x56 2563x41x5309 30x1506x479 225x663x377 893x3102x96 2739x215x43",
+    "large C, k from 65 to 260, at random": "3642x1124x91 3861x665x126 2396x1735x212 536x5394x83"
+    " 3773x1764x207 3462x1885x86 2011x1483x173 604x4027x254 3487x1903x75 1510x3446x140"
+    " 676x5129x70 1617x3130x189 1299x5263x68 5843x670x255 1614x2791x74 2090x584x127",
 }
 #: On tensor cores: sizes, of 8-bit floats in rows of whole 16 bytes; and the rungs worth trying.
 SIZES_OF_TENSOR_CORES = {
@@ -77,12 +81,12 @@ _OF_F32 = (
     ),
     (
         700_000,
-        ("splitk_16x32", "splitk", "splitk_fit", "streamk_fit", "realigned", "short_k"),
+        ("splitk_16x32", "splitk", "splitk_fit", "splitk_tall", "streamk_fit", "realigned", "short_k"),
     ),
     (
         5_000_000,
         (
-            *("splitk_fit", "streamk_fit", "streamk"),
+            *("splitk_fit", "splitk_tall", "streamk_fit", "streamk"),
             *("realigned", "packed", "short_k", "bulk_8x16"),
         ),
     ),
@@ -277,8 +281,9 @@ def read_all(places: Iterable[Path]) -> dict[str, list[Row]]:
         for card, rows in found.items():
             for row in rows:
                 held = cards[card].setdefault(row.size, Row(row.size))
+                later = row.vendor_us / held.vendor_us if row.vendor_us and held.vendor_us else 1
+                held.rungs = {label: later * us for label, us in held.rungs.items()} | row.rungs
                 held.vendor_us, held.chosen = row.vendor_us or held.vendor_us, row.chosen or held.chosen
-                held.rungs |= row.rungs
                 held.wrong += row.wrong
     return {
         card: sorted(rows.values(), key=lambda row: extents_of(row.size))

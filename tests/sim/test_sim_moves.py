@@ -34,6 +34,7 @@ SIZES = {
     "few_rows": "4x256x512",
     "short_k": "4x256x32",
     "splitk_fit": "88x256x128",
+    "splitk_tall": "512x2048x96",
     "realigned": "129x257x65",
     "packed": "129x257x65",
     "wgmma_persistent": "2560x1792x8",

@@ -104,52 +104,52 @@ when = "real_bytes == 8"
 because = "Taken at 17 of 64 sizes timed on an NVIDIA H200."
 
 [[choose]]
-kernel = "bulk_8x16"
-when = "K <= 64 and M * N * K >= 2000000 * sm_count"
-because = "Taken at 3 of 181 sizes timed on an NVIDIA H200; without this rule they would take 14 % longer."
+kernel = "few_rows"
+when = "M <= 3 and N * K >= 262144"
+because = "Taken at 3 of 197 sizes timed on an NVIDIA H200; without this rule they would take 31 % longer."
 
 [[choose]]
-kernel = "short_k"
-when = "M * N <= 1000 * sm_count and K <= 32"
-because = "Taken at 3 of 181 sizes timed on an NVIDIA H200; without this rule they would take 14 % longer."
+kernel = "bulk_8x16"
+when = "K <= 64 and M * N * K >= 2000000 * sm_count"
+because = "Taken at 3 of 197 sizes timed on an NVIDIA H200; without this rule they would take 10 % longer."
 
 [[choose]]
 kernel = "splitk_fit"
-when = "M * N * K >= 2000000 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 2 <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 2816 < cdiv(M, 128) * cdiv(N, 128) * 16384"
-because = "Taken at 4 of 181 sizes timed on an NVIDIA H200; without this rule they would take 27 % longer."
-
-[[choose]]
-kernel = "few_rows"
-when = "M <= 3 and N * K >= 262144"
-because = "Taken at 3 of 181 sizes timed on an NVIDIA H200; without this rule they would take 31 % longer."
+when = "cdiv(M, 44) * cdiv(N, 64) * 2 <= sm_count and M * N > 700 * sm_count and K > 4096"
+because = "Taken at 1 of 197 sizes timed on an NVIDIA H200; without this rule they would take 26 % longer."
 
 [[choose]]
 kernel = ["streamk_fit", "realigned", "splitk_fit"]
-when = "N > 32 and M * N <= 24000 * sm_count and M * N * K >= 4000000 * sm_count"
-because = "Taken at 41 of 181 sizes timed on an NVIDIA H200; without this rule they would take 19 % longer."
+when = "N > 32 and cdiv(M, 128) * cdiv(N, 128) <= 2 * sm_count and M * N * K >= 4000000 * sm_count"
+because = "Taken at 47 of 197 sizes timed on an NVIDIA H200; without this rule they would take 15 % longer."
 
 [[choose]]
 kernel = "splitk"
-when = "(K <= 2048 or N <= 64) and M * N <= 2000 * sm_count and cdiv(cdiv(M, 32) * cdiv(N, 64), sm_count) * sm_count * 2048 * 10 <= M * N * 20"
-because = "Taken at 9 of 181 sizes timed on an NVIDIA H200; without this rule they would take 12 % longer."
+when = "(K <= 2048 or N <= 64) and cdiv(M, 32) * cdiv(N, 64) <= sm_count and cdiv(cdiv(M, 32) * cdiv(N, 64), sm_count) * sm_count * 2048 * 10 <= M * N * 20"
+because = "Taken at 9 of 197 sizes timed on an NVIDIA H200; without this rule they would take 16 % longer."
 
 [[choose]]
-kernel = "short_k"
-when = "cdiv(M, 64) * cdiv(N, 64) > sm_count"
-because = "Taken at 29 of 181 sizes timed on an NVIDIA H200; without this rule they would take 35 % longer."
+kernel = "splitk_fit"
+when = "cdiv(M, 44) * cdiv(N, 64) * 2816 * 10 <= M * N * 15 and M * N <= 8500 * sm_count and M * N * K >= 500000 * sm_count"
+because = "Taken at 24 of 197 sizes timed on an NVIDIA H200; without this rule they would take 29 % longer."
 
 [[choose]]
 kernel = "splitk_16x32"
 when = "M * N <= 2000 * sm_count and K > 48"
-because = "Taken at 34 of 181 sizes timed on an NVIDIA H200; without this rule they would take 42 % longer."
+because = "Taken at 32 of 197 sizes timed on an NVIDIA H200; without this rule they would take 39 % longer."
 
 [[choose]]
-kernel = "splitk_fit"
-when = "M * N <= 24000 * sm_count"
-because = "Taken at 28 of 181 sizes timed on an NVIDIA H200; without this rule they would take 71 % longer."
+kernel = "splitk_tall"
+when = "cdiv(M, 128) * cdiv(N, 64) <= 3 * sm_count and M * N * K >= 2000000 * sm_count"
+because = "Taken at 5 of 197 sizes timed on an NVIDIA H200; without this rule they would take 3 % longer."
+
+[[choose]]
+kernel = ["short_k", "splitk_tall"]
+when = "(K <= 104 or M * N * K <= 4000000 * sm_count)"
+because = "Taken at 46 of 197 sizes timed on an NVIDIA H200; without this rule they would take 61 % longer."
 
 [[choose]]
 kernel = ["streamk", "packed", "reg_8x16_pipelined", "reg_8x8", "reg_2x1"]
 when = "1"
-because = "Taken at 27 of 181 sizes timed on an NVIDIA H200."
+because = "Taken at 27 of 197 sizes timed on an NVIDIA H200."
 */

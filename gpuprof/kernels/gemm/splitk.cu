@@ -71,22 +71,38 @@ shared_load_wavefronts = "falls"
 async_copy_sectors = "falls"
 grid_blocks = "falls"
 
+[[variants]]
+id = "splitk_tall"
+rung = 608
+shape_of = "splitk"
+title = "Taller tiles that fit C"
+idea = "For a large C and a K too short for the copy engine's kernels: two or all of a block's four warps have rows of their own, and fewer share k."
+after = "splitk_fit"
+change = "An element that is copied serves more products: async_copy_sectors fall, and so do the sums to add up at the end."
+bottleneck = "The copies: one for each element."
+parameters = { BK = 16, STAGES = 2, TALL = 0 }
+launch = { block = [128] }
+
+[variants.moves]
+async_copy_sectors = "falls"
+
 [launch]
 block = [256]
 any_block = true
 grid = ["cdiv(N, BN) * CLUSTER * SHARES", "cdiv(M, BM)"]
-dynamic_shared_bytes = "max(DEEP * (BM * (BK + 4) + BN * BK), block_x // 32 * BM * (BN + 8)) * real_bytes"
+dynamic_shared_bytes = "max(DEEP * (BM * (BK + 4) + BN * BK), block_x // (32 * WARPS_M) * BM * (BN + 8)) * real_bytes"
 
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
 LANES_N = 8
 COLS = "TN if TN else 4 if K <= 97 else 8" # of C per thread
 BN = "LANES_N * COLS" # columns of C per block
-ROWS = "TM if TM else 11 if cdiv(M, 44) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32) * cdiv(N, BN), sm_count) * (1040 if COLS > 4 else 1152) + 8, cdiv(cdiv(M, 24) * cdiv(N, BN), sm_count) * (784 if COLS > 4 else 816) + 6) % 16" # of C per thread
-BM = "LANES_M * ROWS" # rows of C per block
+WARPS_M = "TALL if TALL else 2 if cdiv(M, 128) * cdiv(N, BN) <= sm_count or cdiv(cdiv(M, 128) * cdiv(N, BN), sm_count) * 2 > cdiv(cdiv(M, 64) * cdiv(N, BN), sm_count) else 4" # that have rows of their own
+ROWS = "TM if TM else 11 if cdiv(M, 44 * WARPS_M) * cdiv(N, BN) <= sm_count else min(cdiv(cdiv(M, 44 * WARPS_M) * cdiv(N, BN), sm_count) * 1424 + 11, cdiv(cdiv(M, 32 * WARPS_M) * cdiv(N, BN), sm_count) * (1040 if COLS > 4 else 1152) + 8, cdiv(cdiv(M, 24 * WARPS_M) * cdiv(N, BN), sm_count) * (784 if COLS > 4 else 816) + 6) % 16" # of C per thread
+BM = "LANES_M * ROWS * WARPS_M" # rows of C per block
 DEEP = "STAGES if STAGES else 3 if ROWS > 8 and COLS > 4 else 2" # tiles in flight
 TILES = "cdiv(M, BM) * cdiv(N, BN)"
-PARTS = "WAYS if WAYS else max(1, min(8 * sm_count // (5 * TILES), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile
+PARTS = "WAYS if WAYS else max(1, min(max(8 * sm_count // (5 * TILES), 4 * (TILES * 17 <= 8 * sm_count)), K // (4 * BK))) if arch >= 90 else 1" # blocks that share the k of a tile: four where an SM then has two at most
 CLUSTER = "min(8, PARTS + PARTS // 7)" # of them, those that read each other's sums; seven would leave an eighth of the SMs idle
 SHARES = "max(1, PARTS // CLUSTER)" # clusters of a tile, of which the last to end adds up the sums of all
 
@@ -95,6 +111,7 @@ TM = 8        # rows of C per thread; 0: as many as fit
 TN = 8        # columns of C per thread; 0: 4 where K is short, else 8
 BK = 64       # k per tile
 STAGES = 2    # tiles in flight; 0: as the tile needs them
+TALL = 1      # warps that have rows of their own, while the others share k; 0: two, or four where the SM that has most has no more to do
 WAYS = 0      # blocks that share the k of a tile; 0: as many as fill the GPU
 
 [candidates]
@@ -102,6 +119,7 @@ TM = [0, 1, 2, 4, 8, 11]
 TN = [0, 4, 8]
 BK = [32, 64, 80, 128, 256]
 STAGES = [2, 3, 4]
+TALL = [0, 1, 2, 4]
 WAYS = [0, 1, 2, 4, 8, 16, 32]
 block = [[64], [128], [256], [512]]
 
@@ -110,8 +128,8 @@ condition = "block_x >= 32 and block_x % 32 == 0 and block_y == 1 and block_z ==
 because = "{id} gives each warp its own k: the block must be whole warps in x"
 
 [[require]]
-condition = "ROWS > 0 and TN >= 0 and TN % 4 == 0 and DEEP >= 2 and BK > 0 and BK * 8 % block_x == 0"
-because = "{id} needs TN a multiple of 4, two STAGES or more, and BK a multiple of 4 per warp"
+condition = "ROWS > 0 and TN >= 0 and TN % 4 == 0 and DEEP >= 2 and BK > 0 and WARPS_M > 0 and BK * 8 * WARPS_M % block_x == 0 and block_x % (32 * WARPS_M) == 0"
+because = "{id} needs TN a multiple of 4, two STAGES or more, BK a multiple of 4 per warp that shares k, and of TALL warps each an equal number"
 
 [[require]]
 condition = "WAYS >= 0 and (WAYS <= 8 or WAYS % 8 == 0) and (WAYS <= 1 or arch >= 90)"
@@ -123,7 +141,7 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 */
 
 #define THREADS BLOCK_X
-#define WARPS (THREADS / 32)   // each takes its own k
+#define WARPS (THREADS / 32 / WARPS_M) // each takes its own k
 #define WARP_K (BK / WARPS)    // k of a tile that one warp takes
 #define A_PITCH (BK + 4)       // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
@@ -192,8 +210,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     // Coordinates. A lane has rows m_thread + i * LANES_M.
     const int t = threadIdx.x;
     const float one = M > 0 ? 1 : 2; // which the compiler does not know
-    const int warp = t / 32;
-    const int m_thread = t / 2 % LANES_M;
+    const int warp = t / 32 / WARPS_M;
+    const int m_thread = t / 32 % WARPS_M * (LANES_M * ROWS) + t / 2 % LANES_M;
     const int n_thread = (t % 2 + t % 32 / 8 * 2) * 4; // + 4 * LANES_N per group of columns
 
     // Shared memory: DEEP tiles in flight, later the warps' partial sums.
