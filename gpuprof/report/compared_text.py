@@ -137,7 +137,7 @@ def comparison_report(
 def short_names(names: Sequence[str]) -> list[str]:
     """Names of files without the folders, and the file's name, that all of them share."""
     paths = [PurePath(name).parts for name in names]
-    while min(map(len, paths)) > 1 and len({path[-1] for path in paths}) == 1:
+    while len(set(paths)) > 1 and min(map(len, paths)) > 1 and len({path[-1] for path in paths}) == 1:
         paths = [path[:-1] for path in paths]
     while min(map(len, paths)) > 1 and len({path[0] for path in paths}) == 1:
         paths = [path[1:] for path in paths]

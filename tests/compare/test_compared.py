@@ -333,4 +333,4 @@ def test_any_two_runs_can_be_compared_and_shown(pair):
 def test_names_are_told_by_what_differs_in_them():
     assert short_names(("base.json", "new.json")) == ["base.json", "new.json"]
     assert short_names(("/a/old/x/results.json", "/a/new/results.json")) == ["old/x", "new"]
-    assert short_names(("same.json", "same.json")) == ["same.json", "same.json"]
+    assert short_names(("/a/same.json", "/a/same.json")) == ["same.json", "same.json"]
