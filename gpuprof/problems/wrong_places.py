@@ -64,18 +64,23 @@ def _is_product(mask: Mask, sets: Sequence[Mask]) -> bool:
 
 
 def _product(sets: Sequence[Mask], axes: Sequence[Axis]) -> str:
-    parts = [_indices(chosen, axis) for chosen, axis in zip(sets, axes, strict=True) if not chosen.all()]
+    several = len(sets) > 1
+    parts = [
+        _indices(chosen, axis, counted=several)
+        for chosen, axis in zip(sets, axes, strict=True)
+        if not chosen.all()
+    ]
     return " of ".join(reversed(parts))
 
 
-def _indices(chosen: Mask, axis: Axis) -> str:
+def _indices(chosen: Mask, axis: Axis, *, counted: bool) -> str:
     found, extent = np.flatnonzero(chosen), len(chosen)
     first, last, count = int(found[0]), int(found[-1]), len(found)
     if count == 1:
         return f"the last {axis.one}{axis.of}" if first == extent - 1 else f"{axis.one} {first}{axis.of}"
     if last - first + 1 == count:
         return f"{axis.many} {first} to {last}{axis.of}{_left_over(first, last, extent)}"
-    share = "" if axis.one == "element" else f"{count} of {extent} "
+    share = f"{count} of {extent} " if counted else ""
     return _periodic(chosen, axis) or f"{share}{axis.many}{axis.of} between {first} and {last}"
 
 
