@@ -54,8 +54,8 @@ SAMPLES = (
 )
 #: Objects of a results file whose fields stand on its page.
 READ_MOST = ("Measurement", "Timing", "Counter", "Bound")
-#: Options that a table lists without groups.
-_FEW = 9
+#: Options that a table lists without groups, and those that a sentence must name to be worth a table's rows.
+_FEW, _WORTH_A_SENTENCE = 9, 4
 #: Steps of the ladders: limiter, run of the samples, size, two kernels, and the figure that tells.
 STEPS = (
     ("issue slots", "reduce-h200", "16777216", "interleaved", "interleaved_strided", "warp_instructions"),
@@ -333,7 +333,7 @@ def _command(name: str, command: Any) -> str:
     first = shipped_names()[0]
     known = {_parameter(each): _long(each) for each in typer.main.get_command(app).commands[first].params}
     shared = [each for each in command.params if name != first and _parameter(each) in known]
-    if len(shared) < 4:
+    if len(shared) < _WORTH_A_SENTENCE:
         shared = []
     parts = [f"### gpuprof {name}", _flat(command.help)]
     if len(shared) > len(known) / 2:
