@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.block_kinds import rows_of
+
 #: Lanes of a warp.
 WARP = 32
 
@@ -31,6 +33,10 @@ class Mask:
     def of(self, lanes: Bools) -> "Mask":
         """Return another mask of the same batch."""
         return Mask(lanes, self.blocks, self.warps)
+
+    def of_blocks(self, blocks: NDArray[np.intp]) -> "Mask":
+        """Return the lanes of some blocks, as a batch of these."""
+        return Mask(rows_of(self.lanes, blocks), len(blocks), self.warps)
 
     def with_uniform_blocks(self) -> "Mask":
         """Return the same set, as that of one block if all blocks have the same lanes."""

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is told of accesses to shared memory, and of what orders threads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.block_kinds import Kinds, kinds_of, rows_of
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
@@ -66,6 +70,16 @@ class Signal:
     def leading(self) -> int:
         """Blocks that are told apart: 1 when all do the same."""
         return max(len(self.lanes), self.copy.leading if self.copy else 1)
+
+    @property
+    def kinds(self) -> Kinds:
+        """Which blocks have the same lanes come, for the same."""
+        return kinds_of(self.lanes, *([self.copy.kinds[:, None]] if self.copy else []))
+
+    def of_blocks(self, blocks: NDArray[np.intp]) -> "Signal":
+        """Return the same signal of some blocks."""
+        copy = self.copy.of_blocks(blocks) if self.copy else None
+        return replace(self, lanes=rows_of(self.lanes, blocks), copy=copy)
 
 
 #: The phases by which arrivals at the barrier of a cluster are known, by parity, and fences: those that reach

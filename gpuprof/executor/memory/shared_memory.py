@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.copy_engine import GRANULE_BYTES
+from gpuprof.executor.lanes.block_kinds import Kinds, kinds_of, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
@@ -105,6 +106,18 @@ class SharedPattern:
         return max(len(self.address), len(self.mask.lanes))
 
     @cached_property
+    def kinds(self) -> Kinds:
+        """Which blocks access the same offsets with the same lanes."""
+        lanes = self.mask.lanes
+        return kinds_of(lanes, np.where(lanes, self.address, -1) if self.per_block else self.address)
+
+    def of_blocks(self, blocks: NDArray[np.intp]) -> "SharedPattern":
+        """Return the same access of some blocks, to be judged."""
+        result = copy(self)
+        result.address, result.mask = rows_of(self.address, blocks), self.mask.of_blocks(blocks)
+        return result
+
+    @cached_property
     def collides(self) -> bool:
         """Whether two threads of a block take part with the same offset."""
         blocks = self.leading
@@ -173,6 +186,24 @@ class ChunkPattern:
         result.lane = result.request = result.place = np.zeros(named.shape[1], dtype=np.intp)
         result.start = named[2] * CHUNK_BYTES
         result._set_index(block_bytes)
+        return result
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Which blocks have the same chunks moved for the same lanes."""
+        each = np.stack([self.warp, self.lane, self.start], axis=1)
+        known: dict[bytes, int] = {}
+        parts = np.split(each, np.searchsorted(self.block, np.arange(1, self.leading)))
+        return np.array([known.setdefault(part.tobytes(), len(known)) for part in parts], dtype=np.intp)
+
+    def of_blocks(self, blocks: NDArray[np.intp]) -> "ChunkPattern":
+        """Return the same chunks of some blocks, which are in order, to be judged."""
+        if self.leading == 1:
+            return self
+        result = copy(self)
+        result.leading, kept = len(blocks), np.isin(self.block, blocks)
+        result.block = np.searchsorted(blocks, self.block[kept])
+        result.warp, result.lane, result.start = self.warp[kept], self.lane[kept], self.start[kept]
         return result
 
     def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.block_kinds import rows_of
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.meetings import LaneBits, in_bits
 from gpuprof.executor.lanes.scalars import uniform_blocks
@@ -55,6 +56,12 @@ class WarpClocks:
         result = WarpClocks(0, self.blocks)
         result.known, result.released, result.fences = self.known, self.released.copy(), self.fences.copy()
         return result
+
+    def take(self, rows: NDArray[np.intp]) -> None:
+        """Go on with the clocks of some of the blocks."""
+        self.known = rows_of(self.known, rows)
+        for table in (self.released, self.fences):
+            table.update({phase: rows_of(times, rows) for phase, times in table.items()})
 
     def hear(self, access: Access, signal: Signal, now: int) -> None:
         """Threads do what orders them, at a moment after all that was done before."""

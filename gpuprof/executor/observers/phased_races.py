@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.block_kinds import rows_of
 from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.lanes.scalars import uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Entry, Signal
@@ -100,6 +101,19 @@ class PhasedInterval(Interval):
         for serial, (owners, _, since, line) in sorted(self._remote.items()):
             parts |= {f"owners {serial} {line}": owners, f"started {serial}": since}
         return parts
+
+    def _take(self, rows: NDArray[np.intp]) -> None:
+        super()._take(rows)
+        self._met.take(rows)
+        self._ended = rows_of(self._ended, rows)
+        self._observers = {
+            serial: (rows_of(lanes, rows), rows_of(since, rows), line)
+            for serial, (lanes, since, line) in self._observers.items()
+        }
+        self._remote = {
+            serial: (rows_of(owners, rows), rows_of(lanes, rows), rows_of(since, rows), line)
+            for serial, (owners, lanes, since, line) in self._remote.items()
+        }
 
     def _forget_settled(self) -> None:
         for serial in list(self._observers):
@@ -354,6 +368,7 @@ class PhasedInterval(Interval):
                 self._blame((row, warp, lane), rank, line)
 
     def _blame(self, position: tuple[int, int, int], rank: int, line: int) -> None:
+        position = (int(self.first[position[0]]), *position[1:])
         _, block = self.names((position[0], rank * self.layout.warps, 0))
         text = (
             f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, SharedByte
+from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import LaneBits
@@ -72,7 +73,7 @@ class RaceDetector(Listener):
         shared: SharedMemory,
         granule: int,
         report: Report,
-        interval: "Callable[[int, int, Report, ClusterLayout], Interval]",
+        interval: "Callable[[int, int, int, Report, ClusterLayout], Interval]",
         layout: ClusterLayout = LONE_BLOCK,
         refuse: Report | None = None,
     ) -> None:
@@ -88,7 +89,7 @@ class RaceDetector(Listener):
         self._bytes = 0
         #: Of the state that is reached, which is not changed any more; empty if it is not known.
         self._digest = b""
-        self._interval = interval(shared.size // granule + 1, granule, report, layout)
+        self._interval = interval(self.blocks, shared.size // granule + 1, granule, report, layout)
         self._live = layout.blocks * self.blocks
 
     def assume_written(self, part: slice) -> None:
@@ -175,7 +176,7 @@ class RaceDetector(Listener):
             return
         state = self._interval = self._interval.copied()
         state.values_matter = False
-        state.replay(log, self.blocks)
+        state.replay(log)
         if barrier:
             state.settle()
         self._digest, size = state.normalise()
@@ -191,8 +192,8 @@ class Interval:
 
     Each warp has a clock: until when what each one did happened before what it does now. Of each granule it
     is kept when each warp read, wrote and updated it last, as numbers of sets of stamps; what the clock of a
-    warp covers is settled for it. Arrays have shape (1, granules) while all blocks do the same, else (blocks,
-    granules).
+    warp covers is settled for it. Arrays have shape (kinds, granules): blocks that did the same so far have
+    one row. `kinds` has that of each block, `first` the first block of each.
     """
 
     #: Whether mbarriers, and barriers of clusters or of some warps, order anything in it.
@@ -212,8 +213,10 @@ class Interval:
     updater: NDArray[np.int32]
 
     def __init__(
-        self, granules: int, granule: int, report: Report, layout: ClusterLayout, names: Names
+        self, blocks: int, granules: int, granule: int, report: Report, layout: ClusterLayout, names: Names
     ) -> None:
+        self.kinds: Kinds = np.zeros(blocks, dtype=np.intp)
+        self.first = first_of(self.kinds)
         self.report = report
         self.granule = granule
         self.layout = layout
@@ -230,20 +233,20 @@ class Interval:
     def normalise(self) -> tuple[bytes, int]:
         """Bring into a form that is the same for states with the same future; return its digest and bytes."""
         self._forget_settled()
-        parts = self._parts()
-        arrays = {name: getattr(self, name) for name in (*self.LASTING, *self.PASSING)}
-        alike = all((array == array[:1]).all() for array in arrays.values())
-        if alike and all(len(array) == 1 for array in parts.values()):
-            arrays = {name: array[:1].copy() for name, array in arrays.items()}
-            vars(self).update(arrays)
-        digest = blake2b(repr(self.written.shape).encode())
-        for title, array in (arrays | parts | {"sets": self._sets.rows}).items():
+        kinds = kinds_of(*self._arrays().values(), *self._parts().values())
+        self._tell_apart(kinds[self.kinds])
+        arrays, digest = self._arrays(), blake2b()
+        others = {**self._parts(), "kinds": self.kinds, "sets": self._sets.rows}
+        for title, array in (arrays | others).items():
             digest.update(f"{title} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.digest(), sum(array.nbytes for array in arrays.values())
 
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in (*self.LASTING, *self.PASSING)}
+
     def _parts(self) -> dict[str, NDArray[Any]]:
-        """Return the rest of the state, by title: of shape (blocks or 1, …)."""
+        """Return the rest of the state, by title: of shape (kinds or 1, …)."""
         return self._clocks.parts()
 
     def _forget_settled(self) -> None:
@@ -296,13 +299,27 @@ class Interval:
             getattr(self, name)[...] = 0
         self._begin()
 
-    def replay(self, log: list[Entry], blocks: int) -> None:
+    def replay(self, log: list[Entry]) -> None:
         """Go through the accesses in order and report the first that is wrong."""
+        kinds, several = self.kinds, {entry.pattern for entry in log if entry.pattern.leading > 1}
+        for pattern in several:
+            kinds = kinds_of(kinds[:, None], pattern.kinds[:, None])
+        self._tell_apart(kinds)
         for entry in log:
-            if entry.pattern.leading > 1:
-                self.widen(blocks)
             self._now += 1
-            self.apply(entry)
+            self.apply(entry._replace(pattern=entry.pattern.of_blocks(self.first)))
+
+    def _tell_apart(self, kinds: Kinds) -> None:
+        """Have a row for each of these kinds of blocks, from now on."""
+        first = first_of(kinds)
+        if len(first) != len(self.first):
+            self._take(self.kinds[first])
+            self.kinds, self.first = kinds, first
+
+    def _take(self, rows: NDArray[np.intp]) -> None:
+        """Go on with some of the rows."""
+        vars(self).update({name: array[rows] for name, array in self._arrays().items()})
+        self._clocks.take(rows)
 
     def apply(self, entry: Entry) -> None:
         """Listener one entry and remember it."""
@@ -354,7 +371,10 @@ class Interval:
         apart = (lanes != 0) & ((lanes != touch.lanes[:, None]) | touch.merged)
         hit = apart | ((stamps != 0).sum(axis=1)[which] > (lanes != 0))
         if only is not None:
-            chosen = only if len(self.written) > 1 else only.any(axis=0, keepdims=True)
+            chosen = only
+            if len(only) > 1:
+                chosen = np.zeros((len(self.first), *only.shape[1:]), dtype=np.bool_)
+                np.logical_or.at(chosen, self.kinds, only)
             shape = (len(self.written), touch.warps, WARP)
             hit &= np.broadcast_to(chosen, shape)[touch.block, touch.warp, touch.lane][:, None]
         if (found := first_hit(hit)) is None:
@@ -389,12 +409,6 @@ class Interval:
         table.reshape(-1)[granules] = self._sets.add(
             np.where(new != 0, stamped(self._now, touch.entry.line, new), kept)
         )
-
-    def widen(self, blocks: int) -> None:
-        """Tell blocks apart from now on."""
-        if len(self.written) < blocks:
-            for name in (*self.LASTING, *self.PASSING):
-                setattr(self, name, np.repeat(getattr(self, name), blocks, axis=0))
 
     def read(self, touch: Touch) -> None:
         """Listener a read."""
@@ -460,13 +474,14 @@ class Interval:
         warp = int(others[stamps[others].argmax()])
         lane, line = int(lane_of(stamps[warp])), line_of(int(stamps[warp]))
         # Of the threads that a row stands for, another one is named than it met.
-        position, address = touch.position(hit)
+        position, address = self._position(touch, hit)
         if touch.merged and len(others) == 1 and (warp, lane) == (position[1], 1):
             position = (*position[:2], 1)
-        if changed is not None and len(changed) > 1 and len(self.written) == 1:
-            # All blocks do the same, but not with the same values: name one whose values differ.
-            lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))
-            position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
+        if changed is not None and len(changed) > 1:
+            # Blocks of a kind do the same, but not with the same values: name one whose values differ.
+            lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))[:, position[1], position[2]]
+            alike = self.kinds == touch.block[hit[0]]
+            position = (int((lanes & alike).argmax()), *position[1:])
         who = "several threads"
         if len(others) == 1:
             thread, block = self.names((position[0], warp, min(lane, WARP) - 1))
@@ -481,9 +496,14 @@ class Interval:
 
     def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str, lane: int | None = None) -> None:
         """Report what is wrong at a hit, perhaps of a certain lane; `text` says it, with {0} for the byte."""
-        position, address = touch.position(hit, lane)
+        position, address = self._position(touch, hit, lane)
         where, byte = self.layout.byte(address)
         place = SharedByte(byte, self.layout.rank(address))
         if kind is FaultKind.SHARED_RACE:  # threads of one instruction
             place = replace(place, met_line=touch.entry.line, did="written")
         self.report(kind, text.format(where), touch.entry.line, position, place)
+
+    def _position(self, touch: Touch, hit: Hit, lane: int | None = None) -> tuple[tuple[int, int, int], int]:
+        """Return (block, warp, lane) and byte address of a hit: of blocks that did the same, the first."""
+        (row, warp, lane), address = touch.position(hit, lane)
+        return (int(self.first[row]), warp, lane), address

@@ -1,0 +1,32 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which blocks of a batch do the same: most do, but for those at the edges of a problem.
+
+What is examined block by block is examined once for each kind. Kinds are numbered in the order of the first
+block of each.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kinds = NDArray[np.intp]
+
+
+def kinds_of(*parts: NDArray[Any]) -> Kinds:
+    """Return the kind of each row: rows are alike where all parts are; a part of one row tells none apart."""
+    telling = [part for part in parts if len(part) > 1]
+    known: dict[bytes, int] = {}
+    rows = (b"".join(row.tobytes() for row in each) for each in zip(*telling, strict=True))
+    return np.array([known.setdefault(row, len(known)) for row in rows] or [0], dtype=np.intp)
+
+
+def first_of(kinds: Kinds) -> NDArray[np.intp]:
+    """Return the first row of each kind."""
+    return np.unique(kinds, return_index=True)[1]
+
+
+def rows_of(array: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Return some rows of an array; one row stands for all."""
+    return array[rows] if len(array) > 1 else array
