@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
+from gpuprof.analysis.numbers import time_us
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
@@ -39,7 +40,7 @@ class Shown(Progress, Watcher):
             tell(why)
 
     def timed(self, run: Run) -> None:
-        """All times are there, and the executor still counts."""
+        """All times are there, and the executor still counts: the answer by the times comes now."""
 
     def stop(self) -> None:
         """Nothing follows."""
@@ -95,7 +96,7 @@ class _Lines(Shown):
         self._pace.start(case)
 
     def finished(self, measurement: Measurement) -> None:
-        """Name the case, how it ended, how long it took, and how long the others may take."""
+        """Name the case, its time or how it ended and when, and how long the others may take."""
         where = measurement.problem.label
         if self._labels:
             where = f"{where} on {self._labels[measurement.device]}"
@@ -105,10 +106,10 @@ class _Lines(Shown):
             where += f" {format_extent(measurement.block)}"
             where += "" if measurement.chosen else _parameters(measurement.params)
         took = self._pace.finish(measurement)
-        count = f"[{self._pace.done}/{self._pace.cases}]"
-        told = [f"{count} {measurement.kernel} {where}: {measurement.outcome}"]
-        if took is not None:
-            told.append(format_seconds(took))
+        ended = _time_of(measurement)
+        if not ended:
+            ended = measurement.outcome + ("" if took is None else f" in {format_seconds(took)}")
+        told = [f"[{self._pace.done}/{self._pace.cases}] {measurement.kernel} {where}: {ended}"]
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
         tell(", ".join(told))
@@ -118,6 +119,7 @@ class _Lines(Shown):
         tell(f"ncu: {case.name} {where}")
 
     def timed(self, run: Run) -> None:
+        _show_times(run, sys.stderr)
         tell("All times are measured; the executor counts what explains them.")
 
     def stage(self, title: str, steps: int) -> None:
@@ -186,7 +188,8 @@ class _Bar(Shown):
 
     def finished(self, measurement: Measurement) -> None:
         took = self._pace.finish(measurement)
-        self._advance([] if took is None or self._narrow else [f"last {format_seconds(took)}"])
+        last = _time_of(measurement) or ("" if took is None else f"in {format_seconds(took)}")
+        self._advance([f"{measurement.outcome}, {last}"] if last and not self._narrow else [])
 
     def _advance(self, told: list[str]) -> None:
         if (rest := self._pace.rest_s()) is not None:
@@ -214,20 +217,30 @@ class _Bar(Shown):
         """Show the answer by the times, until the one that holds the counts takes its place."""
         from rich.text import Text
 
-        from gpuprof.report.run_text import show_run
-
-        table = io.StringIO()
-        console = self._progress.console
-        with timeline.span("times"):
-            color = console.is_terminal and not console.no_color
-            show_run(run, file=table, pending=True, width=console.width, color=color)
-            self._beneath[:] = [Text.from_ansi(table.getvalue())]
-            self._progress.update(
-                self._task, description="All times measured; counting", told="", refresh=True
-            )
+        table, console = io.StringIO(), self._progress.console
+        color = console.is_terminal and not console.no_color
+        _show_times(run, table, width=console.width, color=color)
+        self._beneath[:] = [Text.from_ansi(table.getvalue())]
+        self._progress.update(self._task, description="All times measured; counting", told="", refresh=True)
 
     def stop(self) -> None:
         self._progress.stop()
+
+
+def _time_of(measurement: Measurement) -> str:
+    """What a case was measured to take; empty where it was not."""
+    timing = measurement.timing
+    if measurement.outcome != "ok" or timing is None or timing.cold is None:
+        return ""
+    return time_us(timing.cold.median_us)
+
+
+def _show_times(run: Run, file: TextIO, **how: Any) -> None:
+    """The answer of a run by its times; for `how` see `show_run`."""
+    from gpuprof.report.run_text import show_run
+
+    with timeline.span("times"):
+        show_run(run, file=file, pending=True, **how)
 
 
 class Pace:

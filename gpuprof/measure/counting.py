@@ -143,14 +143,11 @@ def is_uncounted(measurement: Measurement) -> bool:
 
 
 def processes(expected: Sequence[Case], cards: int) -> int:
-    """How many processes count: the one that measures wants a core of its own, and memory has an end.
-
-    To start one takes as long as a small case does, so that each is to have two.
-    """
+    """How many processes count: the one that measures wants a core of its own, and memory has an end."""
     largest = max((case.problem.array_bytes for case in expected), default=0)
     room = available_memory_bytes() // (_PROCESS_BYTES + _COPIES * largest)
     kernels = sum(not case.is_reference for case in expected)
-    return max(1, min(worth_starting(-(-kernels // 2)), usable_cores() // cards - 1, room // cards))
+    return max(1, min(worth_starting(kernels), usable_cores() // cards - 1, room // cards))
 
 
 def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -> Measurement:

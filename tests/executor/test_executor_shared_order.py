@@ -134,9 +134,9 @@ def judged(monkeypatch):
     counts = {"entries": 0}
     real = PhasedInterval.replay
 
-    def replay(self, log, blocks):
+    def replay(self, log):
         counts["entries"] += len(log)
-        real(self, log, blocks)
+        real(self, log)
 
     monkeypatch.setattr(PhasedInterval, "replay", replay)
     return counts

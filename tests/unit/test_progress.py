@@ -107,7 +107,7 @@ def test_a_line_tells_what_its_case_took(capsys):
         progress.finished(ended(case))
 
     (line,) = lines(capsys, act)
-    assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1 BK=16 TN=8: ok, [0-9.]+ s", line)
+    assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1 BK=16 TN=8: ok in [0-9.]+ s", line)
 
 
 @each(
@@ -162,6 +162,20 @@ def test_the_bar_finds_room_for_what_it_says(terminal, width):
     assert "streamk_12x16 512x1024x256" in shown
     assert "about 3 min 10 s left" in shown
     assert len(shown) <= width
+
+
+def test_lines_tell_each_time_and_the_answer_by_all_times_before_the_executor_has_counted(capsys):
+    run = read_run(SAMPLE)
+    case = next(case for case in run.cases if case.kernel == "last_block" and case.problem.label == "1048576")
+
+    def act(progress):
+        progress.finished(case)
+        progress.timed(run)
+
+    told = lines(capsys, act)
+    assert re.fullmatch(r"\[1/2\] last_block 1048576 .*: 4\.98 µs", told[0])
+    assert any(re.match(r"last_block +4\.98 µs .*…", line) for line in told)
+    assert "counts" in told[-1]
 
 
 def test_the_bar_shows_the_times_while_the_executor_still_counts_and_takes_them_away(terminal):

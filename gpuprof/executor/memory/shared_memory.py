@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.copy_engine import GRANULE_BYTES
-from gpuprof.executor.lanes.block_kinds import Kinds, kinds_of, rows_of
+from gpuprof.executor.lanes.block_kinds import Kinds, first_of, kinds_of, rows_of
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, differ, uniform_blocks
@@ -120,9 +120,10 @@ class SharedPattern:
     @cached_property
     def collides(self) -> bool:
         """Whether two threads of a block take part with the same offset."""
-        blocks = self.leading
+        each = self.of_blocks(first_of(self.kinds))
+        blocks = each.leading
         shape = (blocks, self.mask.warps, 32)
-        address, active = np.broadcast_to(self.address, shape), np.broadcast_to(self.mask.lanes, shape)
+        address, active = np.broadcast_to(each.address, shape), np.broadcast_to(each.mask.lanes, shape)
         keys = np.arange(blocks)[:, None, None] * (int(address.max()) + 1) + address
         return np.unique(keys[active]).size < int(active.sum())
 
