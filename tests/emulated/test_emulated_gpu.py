@@ -4,12 +4,12 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from declared_sources import ADDRESSES, COMPACTION, PAIRS, STRUCTS, SYMBOLS
-from module_sources import KERNEL, OPERATION, write_modules
+from cuda_sources import FOLDER, kernel_file
 from unit_support import gpuprof
 
 from gpuprof.reading import read_run
@@ -33,6 +33,15 @@ KERNELS = {
         "Right in its first launch, wrong in a later one",
     ),
 }
+
+
+def doubling(name, body="if (i < n) y[i] = 2 * x[i];"):
+    """A kernel of the operation `double`."""
+    return kernel_file("double", "NAME", name).replace("BODY", body)
+
+
+def declare_double(folder):
+    shutil.copy(FOLDER / "double" / "operation.toml", folder)
 
 
 def command(folder, *arguments, **environment):
@@ -80,9 +89,9 @@ def test_a_ladder_is_verified_and_timed(tmp_path):
 def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(tmp_path):
     folder = tmp_path / "double"
     folder.mkdir()
-    (folder / "operation.toml").write_text(OPERATION)
+    declare_double(folder)
     for name, (body, _, _) in KERNELS.items():
-        (folder / f"{name}.cu").write_text(KERNEL % (name, body))
+        (folder / f"{name}.cu").write_text(doubling(name, body))
     process, run = emulated(tmp_path, "run", "double", "--device", "0", "--no-explain")
     assert process.returncode == 1, process.stderr
     assert [case.kernel for case in run.cases] == list(KERNELS)
@@ -94,7 +103,7 @@ def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(tmp_path):
 
 @pytest.mark.parametrize("loading", ["EAGER", "LAZY"])
 def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(tmp_path, loading):
-    write_modules(tmp_path)
+    shutil.copytree(FOLDER / "double", tmp_path, dirs_exist_ok=True)
     process, run = emulated(
         *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60"),
         **{"CUDA_MODULE_LOADING": loading, "EMULATED_BLOCKED": str(tmp_path / "blocked")},
@@ -112,12 +121,12 @@ def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(tmp_path, l
 @pytest.mark.parametrize("blocking", ["doubled", "cuMemsetD8Async"])
 def test_gate_that_something_waits_behind_opens_by_itself(tmp_path, blocking):
     """Once: the case is measured without it then, and the next one with it."""
-    (tmp_path / "operation.toml").write_text(OPERATION)
+    declare_double(tmp_path)
     own = '[workspace.own]\nshape = ["n"]\n'
-    source = (KERNEL % ("doubled", "if (i < n) y[i] = 2 * x[i];")).replace("*/", own + "*/", 1)
+    source = doubling("doubled").replace("*/", own + "*/", 1)
     source = source.replace('"y"]', '"y", "own"]').replace("real *y)", "real *y, real *own)")
     (tmp_path / "doubled.cu").write_text(source)
-    (tmp_path / "next.cu").write_text(KERNEL % ("next_one", "if (i < n) y[i] = 2 * x[i];"))
+    (tmp_path / "next.cu").write_text(doubling("next_one"))
     process, run = emulated(
         *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60"),
         **{"EMULATED_BLOCKING": blocking, "EMULATED_BLOCKED": str(tmp_path / "blocked")},
@@ -146,10 +155,10 @@ def test_a_device_that_dies_takes_a_case(tmp_path):
 
 
 def test_two_gpus_are_searched_side_by_side(tmp_path):
-    source = KERNEL % ("doubled", "if (i < n) y[i] = 2 * x[i];")
+    source = doubling("doubled")
     source = source.replace("block = [128]", "block = [128]\nany_block = true")
     source = source.replace("*/", "[candidates]\nblock = [[64]]\n*/", 1)
-    (tmp_path / "operation.toml").write_text(OPERATION, encoding="utf-8")
+    declare_double(tmp_path)
     (tmp_path / "doubled.cu").write_text(source, encoding="utf-8")
     options = ("--device", "all", "--rounds", "1", "-o", "found")
     process = command(tmp_path, "tune", ".", *options, EMULATED_GPUS="2")
@@ -169,18 +178,24 @@ def test_two_gpus_are_searched_side_by_side(tmp_path):
 @pytest.mark.parametrize(
     ("source", "change", "outcome", "words"),
     [
-        (COMPACTION, ("] = x[i]", "] = max(x[i], 3)"), "incorrect", "of y, in whatever order, are wrong: 3"),
-        (PAIRS, ("", ""), "ok", ""),
-        (ADDRESSES, ("", ""), "ok", ""),
-        (ADDRESSES, ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),
-        (STRUCTS, ("", ""), "ok", ""),
-        (SYMBOLS, ("", ""), "ok", ""),
-        (SYMBOLS, ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
+        (
+            "compaction",
+            ("] = x[i]", "] = max(x[i], 3)"),
+            "incorrect",
+            "of y, in whatever order, are wrong: 3",
+        ),
+        ("pairs", ("", ""), "ok", ""),
+        ("addresses", ("", ""), "ok", ""),
+        ("addresses", ("if (threadIdx.x == 0)", "if (threadIdx.x == 0 && row)"), "incorrect", "sums[0]"),
+        ("structs", ("", ""), "ok", ""),
+        ("symbols", ("", ""), "ok", ""),
+        ("symbols", ("w[3]", "w[2]"), "failed", "symbol w cannot be set: weights has 12 bytes, and w 8"),
     ],
 )
 def test_what_a_header_says_of_results_and_variables(tmp_path, source, change, outcome, words):
-    (tmp_path / "k.cu").write_text(source.replace(*change) if change[0] else source)
-    sizes = ("--sizes", "4096") if 'dimensions = ["n"]' in source else ()
+    text = kernel_file(source, *change)
+    (tmp_path / "k.cu").write_text(text)
+    sizes = ("--sizes", "4096") if 'dimensions = ["n"]' in text else ()
     _, run = emulated(tmp_path, "run", "k.cu", "--no-explain", *sizes)
     (case,) = run.cases
     assert case.outcome == outcome, case.reason

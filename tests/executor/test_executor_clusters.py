@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from cluster_sources import clustered
+from bulk_sources import clustered
 from executor_harness import caught, cuda_program, line_of, run_cuda
 
 from gpuprof.executor import (

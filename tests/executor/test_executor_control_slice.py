@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grids whose blocks build on each other: their control slice counts what they count, without the values."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-import waiting_sources as sources
+from bulk_sources import HELPERS
+from cuda_sources import kernel_table
 from executor_harness import compile_cuda
 
 from gpuprof.executor import (
@@ -19,6 +22,10 @@ from gpuprof.executor import (
 
 pytestmark = pytest.mark.deep
 
+SOURCES = {
+    name: HELPERS * row.told.get("bulk", False) + row.text
+    for name, row in kernel_table(Path(__file__).parent / "waiting.cu").items()
+}
 RANDOM = np.random.default_rng(5)
 
 
@@ -39,7 +46,7 @@ STREAM = ([floats(40 * 32 * 64), zeros(16), nothing(40 * 64)], (40,), (11, 1, 1)
 #: Source, arrays and numbers that it takes, the grid, and which of the arrays is the output.
 CASES = {
     "last block": (
-        sources.LAST_BLOCK,
+        SOURCES["last block"],
         [floats(6 * 4 * 24 * 64), nothing(6 * 4 * 64), zeros(6), nothing(6 * 64)],
         (),
         (6, 4, 1),
@@ -47,37 +54,43 @@ CASES = {
     ),
     # More blocks than run together with values.
     "many blocks": (
-        sources.LAST_BLOCK,
+        SOURCES["last block"],
         [floats(260 * 4 * 24 * 64), nothing(260 * 4 * 64), zeros(260), nothing(260 * 64)],
         (),
         (260, 4, 1),
         3,
     ),
     "look back": (
-        sources.LOOK_BACK,
+        SOURCES["look back"],
         [floats(9 * 64), nothing(9), zeros(9), nothing(9 * 64)],
         (),
         (9, 1, 1),
         3,
     ),
-    "queue": (sources.QUEUE, [floats(23 * 64), zeros(1), nothing(23 * 64)], (23,), (4, 1, 1), 2),
+    "queue": (SOURCES["queue"], [floats(23 * 64), zeros(1), nothing(23 * 64)], (23,), (4, 1, 1), 2),
     "grid barrier": (
-        sources.GRID_BARRIER,
+        SOURCES["grid barrier"],
         [floats(7 * 64), nothing(7 * 64), zeros(1), nothing(7 * 64)],
         (),
         (7, 1, 1),
         3,
     ),
-    "lock": (sources.LOCK, [floats(9 * 64), zeros(1), np.zeros(64, np.float32)], (), (9, 1, 1), 2),
-    "stream": (sources.stream(), *STREAM),
+    "lock": (SOURCES["lock"], [floats(9 * 64), zeros(1), np.zeros(64, np.float32)], (), (9, 1, 1), 2),
+    "stream": (SOURCES["stream"], *STREAM),
     "packed": (
-        sources.PACKED,
+        SOURCES["packed"],
         [floats(90 * 65), nothing(90 * 64), zeros(1), nothing(3 * 64)],
         (90,),
         (40, 1, 1),
         3,
     ),
-    "copy engine": (sources.COPIED, [floats(5 * 64), zeros(5), np.zeros(64, np.float32)], (), (5, 1, 1), 2),
+    "copy engine": (
+        SOURCES["copy engine"],
+        [floats(5 * 64), zeros(5), np.zeros(64, np.float32)],
+        (),
+        (5, 1, 1),
+        2,
+    ),
 }
 
 
@@ -129,25 +142,23 @@ def test_a_control_slice_counts_what_its_kernel_counts(case):
 
 def test_a_flag_that_is_never_set_is_a_hang_with_its_place():
     with pytest.raises(KernelFault) as caught:
-        Case(sources.stream(told="t == 0 && blockIdx.x != 4"), *STREAM).sliced()
+        Case(SOURCES["stream with a block that tells nobody"], *STREAM).sliced()
     fault = caught.value
     assert fault.kind is FaultKind.ENDLESS
     assert (fault.block, fault.thread) == ((5, 0, 0), (0, 0, 0))
-    assert "while" in sources.stream().splitlines()[fault.source_line - 1]
+    assert "while" in SOURCES["stream"].splitlines()[fault.source_line - 1]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"early": True}, {"fence": ""}], ids=["a flag before the data", "no fence"]
-)
+@pytest.mark.parametrize("wrong", ["with a flag before the data", "without a fence"])
 def test_a_flag_that_does_not_order_is_a_race(wrong):
     with pytest.raises(KernelFault) as caught:
-        Case(sources.stream(**wrong), *STREAM).run()
+        Case(SOURCES[f"stream {wrong}"], *STREAM).run()
     assert caught.value.kind is FaultKind.GLOBAL_RACE
     assert "array 2" in caught.value.detail
 
 
 def test_a_tile_that_nobody_stores_is_missing_from_the_trace():
-    result, output = Case(sources.stream(stored="tile != 30"), *STREAM).sliced()
+    result, output = Case(SOURCES["stream without a tile"], *STREAM).sliced()
     stored = result.trace.stored(output).reshape(40, 64)
     assert np.flatnonzero(~stored.all(axis=1)).tolist() == [30]
 
@@ -201,7 +212,7 @@ def test_a_value_that_another_block_computed_and_that_decides_where_to_go_stops_
 
 def test_more_steps_than_allowed_stop_the_launch():
     with pytest.raises(TooMuchWork):
-        Case(sources.stream(), *STREAM).sliced(1e5)
+        Case(SOURCES["stream"], *STREAM).sliced(1e5)
 
 
 def test_what_inputs_decide_is_followed():

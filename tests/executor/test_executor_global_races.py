@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 from executor_harness import caught, cuda_program, line_of, run_cuda
-from global_race_sources import N
+from race_pairs import N
 
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, choose_blocks, launch
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from bulk_sources import cuda
 from executor_harness import caught, cuda_program, line_of, run_cuda
-from global_race_sources import arrays
-from shared_race_sources import PAIRS
+from race_pairs import arrays, pairs
 
 from gpuprof.executor import FaultKind
 from gpuprof.executor.observers import races
 from gpuprof.executor.observers.phased_races import PhasedInterval
+
+PAIRS = pairs("shared")
 
 
 def test_a_lock_of_shared_memory_loses_nothing():

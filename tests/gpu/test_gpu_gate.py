@@ -3,11 +3,12 @@
 """What a driver takes while a stream is held back, and kernels whose modules bring much, on a real GPU."""
 
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
-from module_sources import write_modules
+from cuda_sources import FOLDER
 
 from gpuprof.backends.gpu.context import Arguments, DeviceBuffer, queue_copy
 from gpuprof.backends.gpu.driver import call, driver
@@ -57,7 +58,7 @@ def test_gate_that_something_waits_behind_opens_by_itself(timer):
 
 @pytest.mark.parametrize("loading", ["EAGER", "LAZY"])
 def test_kernels_are_timed_whatever_their_modules_bring(gpu_count, tmp_path, loading):
-    write_modules(tmp_path)
+    shutil.copytree(FOLDER / "double", tmp_path, dirs_exist_ok=True)
     command = [sys.executable, "-m", "gpuprof", "run", ".", "--device", "0", "--seconds", "0.05"]
     process = subprocess.run(
         [*command, "--timeout", "20", "--no-lines", "--reference", "none", "--json", "r.json", "-q"],

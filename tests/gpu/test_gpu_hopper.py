@@ -3,13 +3,15 @@
 """Kernel files with tensor maps in both directions, and with warpgroup products, verified and timed."""
 
 import pytest
-from hopper_sources import SCALED_BOXES, WARPGROUP_GEMM
+from cuda_sources import kernel_file
 
 from gpuprof.devices.device import parse_arch
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
+
+SCALED_BOXES, WARPGROUP_GEMM = kernel_file("scaled_boxes"), kernel_file("warpgroup_gemm")
 
 
 @pytest.fixture

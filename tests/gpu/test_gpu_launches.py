@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from launch_sources import THROUGH_A_VARIABLE, write_two_pass_sum
+from cuda_sources import write_kernel_file
 
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.case import Case
@@ -31,26 +31,26 @@ def measure(backend, case):
 
 @pytest.mark.parametrize("n", [1, 257, 65536])
 def test_launches_are_timed_as_one(backend, tmp_path, n):
-    measurement = measure(backend, case_of(write_two_pass_sum(tmp_path), n))
+    measurement = measure(backend, case_of(write_kernel_file(tmp_path, "two_pass_sum"), n))
     assert measurement.outcome == "ok", measurement.reason
     assert measurement.timing.cold.median_us > 0
     assert [one.entry for one in measurement.launches] == ["block_sums", "block_sums"]
 
 
 def test_functions_of_one_module_share_its_variables(backend, tmp_path):
-    path = tmp_path / "scaled.cu"
-    path.write_text(THROUGH_A_VARIABLE)
-    measurement = measure(backend, case_of(path, 256))
+    measurement = measure(backend, case_of(write_kernel_file(tmp_path, "through_a_variable"), 256))
     assert measurement.outcome == "ok", measurement.reason
 
 
 def test_workspace_starts_poisoned_and_its_guards_are_watched(backend, tmp_path):
-    wide = write_two_pass_sum(tmp_path, old='shape = ["cdiv', new='shape = ["1 + cdiv', name="wide")
+    wide = write_kernel_file(
+        tmp_path, "two_pass_sum", old='shape = ["cdiv', new='shape = ["1 + cdiv', to="wide"
+    )
     given = '"cdiv(n, 2 * THREADS)", "partial"'
     wide.write_text(wide.read_text().replace(given, given.replace("cdiv", "1 + cdiv", 1)))
-    good = write_two_pass_sum(tmp_path)
-    narrow = write_two_pass_sum(
-        tmp_path, old='shape = ["cdiv(n, 2 * THREADS)"]', new='shape = ["1"]', name="narrow"
+    good = write_kernel_file(tmp_path, "two_pass_sum")
+    narrow = write_kernel_file(
+        tmp_path, "two_pass_sum", old='shape = ["cdiv(n, 2 * THREADS)"]', new='shape = ["1"]', to="narrow"
     )
     outcomes = [measure(backend, case_of(path, 1000)) for path in (good, wide, good, narrow, good)]
     assert [one.outcome for one in outcomes] == ["ok", "incorrect", "ok", "incorrect", "ok"]
@@ -67,7 +67,8 @@ def test_every_launch_is_run_and_clean(tmp_path, gpu_count, tool):
         pytest.skip("compute-sanitizer is not installed")
     journal = tmp_path / "journal"
     write_job(
-        Job(0, 0, str(journal), (Task(0, case_of(write_two_pass_sum(tmp_path), 5000)),)), tmp_path / "job"
+        Job(0, 0, str(journal), (Task(0, case_of(write_kernel_file(tmp_path, "two_pass_sum"), 5000)),)),
+        tmp_path / "job",
     )
     command = [sanitizer, "--tool", tool, sys.executable, "-m", "gpuprof.ncu.target", str(tmp_path / "job")]
     process = subprocess.run(command, capture_output=True, text=True, timeout=300)

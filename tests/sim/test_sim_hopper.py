@@ -3,8 +3,10 @@
 """Kernel files with tensor maps in both directions, and with warpgroup products, from header to verdict."""
 
 import pytest
-from hopper_sources import SCALED_BOXES, WARPGROUP_GEMM
+from cuda_sources import kernel_file
 from problem_support import measured_file
+
+SCALED_BOXES, WARPGROUP_GEMM = kernel_file("scaled_boxes"), kernel_file("warpgroup_gemm")
 
 pytestmark = pytest.mark.deep
 

@@ -3,7 +3,7 @@
 """Kernels of several launches on the executor: run in order, verified once, counted as one."""
 
 import pytest
-from launch_sources import THROUGH_A_VARIABLE, write_two_pass_sum
+from cuda_sources import write_kernel_file
 from page_reader import expanded
 from problem_support import measured_file
 
@@ -22,14 +22,14 @@ def value(case, counter):
 
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 1000, 65536])
 def test_launches_build_on_each_other(tmp_path, n):
-    case = measured_file(write_two_pass_sum(tmp_path), str(n))
+    case = measured_file(write_kernel_file(tmp_path, "two_pass_sum"), str(n))
     assert case.outcome == "ok", case.reason
     assert case.verification.checked_elements == 1
 
 
 def test_counts_are_those_of_all_launches(tmp_path):
     # 65536 elements are 256 blocks of 256; their 256 sums are one block more of the same code.
-    case = measured_file(write_two_pass_sum(tmp_path), "65536")
+    case = measured_file(write_kernel_file(tmp_path, "two_pass_sum"), "65536")
     assert value(case, "global_store_requests") == 256 + 1
     assert value(case, "global_load_requests") == (256 + 1) * 8
     assert value(case, "global_load_sectors") == (256 + 1) * 32
@@ -43,7 +43,7 @@ def test_counts_are_those_of_all_launches(tmp_path):
 
 
 def test_the_largest_launch_stands_for_the_case_and_each_is_recorded(tmp_path):
-    record = measured_file(write_two_pass_sum(tmp_path), "65536")
+    record = measured_file(write_kernel_file(tmp_path, "two_pass_sum"), "65536")
     assert (record.block, record.grid) == ((128, 1, 1), (256, 1, 1))
     assert [(one.entry, one.block, one.grid) for one in record.launches] == [
         ("block_sums", (128, 1, 1), (256, 1, 1)),
@@ -56,7 +56,9 @@ def test_the_largest_launch_stands_for_the_case_and_each_is_recorded(tmp_path):
 
 def test_parameters_shape_blocks_and_workspace(tmp_path):
     run = profile(
-        write_two_pass_sum(tmp_path), kernels={str(tmp_path / "sums.cu"): {"THREADS": [64, 256]}}, sizes=5000
+        write_kernel_file(tmp_path, "two_pass_sum"),
+        kernels={str(tmp_path / "two_pass_sum.cu"): {"THREADS": [64, 256]}},
+        sizes=5000,
     )
     assert [(case.ok, case.block, case.grid) for case in run.cases] == [
         (True, (64, 1, 1), (40, 1, 1)),
@@ -65,9 +67,7 @@ def test_parameters_shape_blocks_and_workspace(tmp_path):
 
 
 def test_functions_of_one_file_share_its_variables(tmp_path):
-    path = tmp_path / "scaled.cu"
-    path.write_text(THROUGH_A_VARIABLE)
-    case = measured_file(path)
+    case = measured_file(write_kernel_file(tmp_path, "through_a_variable"))
     assert case.outcome == "ok", case.reason
     assert [one.entry for one in case.launches] == ["take_first", "scale"]
     assert case.block == (64, 1, 1)
@@ -75,7 +75,9 @@ def test_functions_of_one_file_share_its_variables(tmp_path):
 
 def test_workspace_starts_poisoned(tmp_path):
     # The second launch adds up partial sums that nobody wrote.
-    reads_too_much = write_two_pass_sum(tmp_path, old='shape = ["cdiv', new='shape = ["1 + cdiv')
+    reads_too_much = write_kernel_file(
+        tmp_path, "two_pass_sum", old='shape = ["cdiv', new='shape = ["1 + cdiv'
+    )
     reads_too_much.write_text(
         reads_too_much.read_text().replace(
             '"cdiv(n, 2 * THREADS)", "partial"', '"1 + cdiv(n, 2 * THREADS)", "partial"'
@@ -87,7 +89,9 @@ def test_workspace_starts_poisoned(tmp_path):
 
 
 def test_a_fault_names_the_function_of_its_launch(tmp_path):
-    too_small = write_two_pass_sum(tmp_path, old='shape = ["cdiv(n, 2 * THREADS)"]', new='shape = ["1"]')
+    too_small = write_kernel_file(
+        tmp_path, "two_pass_sum", old='shape = ["cdiv(n, 2 * THREADS)"]', new='shape = ["1"]'
+    )
     case = measured_file(too_small)
     assert case.outcome == "failed"
     assert "block_sums" in case.reason
@@ -95,19 +99,21 @@ def test_a_fault_names_the_function_of_its_launch(tmp_path):
 
 
 def test_whole_grids_are_run_or_none(tmp_path):
-    case = measured_file(write_two_pass_sum(tmp_path), "65536", blocks=4)
+    case = measured_file(write_kernel_file(tmp_path, "two_pass_sum"), "65536", blocks=4)
     assert case.outcome == "skipped"
     assert "launches depend on each other" in case.reason
 
 
 def test_the_arguments_of_each_launch_are_checked(tmp_path):
-    short = write_two_pass_sum(tmp_path, old='["n", "x", "partial"]', new='["x", "partial"]')
+    short = write_kernel_file(tmp_path, "two_pass_sum", old='["n", "x", "partial"]', new='["x", "partial"]')
     case = measured_file(short)
     assert case.outcome == "failed"
-    assert case.reason.startswith("The header of sums names 2 arguments (x, partial); block_sums takes 3: ")
+    assert case.reason.startswith(
+        "The header of two_pass_sum names 2 arguments (x, partial); block_sums takes 3: "
+    )
 
 
 def test_the_report_shows_every_launch(tmp_path):
-    page = expanded(profile(write_two_pass_sum(tmp_path), sizes=65536).to_html())
+    page = expanded(profile(write_kernel_file(tmp_path, "two_pass_sum"), sizes=65536).to_html())
     assert "block_sums: 256x1 blocks of 128x1" in page
     assert "block_sums: 1x1 blocks of 128x1" in page

@@ -3,10 +3,16 @@
 """Kernels in other orders of their warps and blocks: what depends on the first is found, nothing else is."""
 
 import re
+from pathlib import Path
 
 import pytest
-from order_sources import PAIRS, RIGHT
+from cuda_sources import either, kernel_table
 from problem_support import measured_file
+
+KERNELS = kernel_table(Path(__file__).parent / "orders.cu")
+#: Those that depend on the order, each with a right twin; and those that look as if they did.
+PAIRS = {name: row for name, row in KERNELS.items() if row.told["meets"]}
+RIGHT = {name: row for name, row in KERNELS.items() if not row.told["meets"]}
 
 
 def names(kernels):
@@ -17,16 +23,16 @@ def names(kernels):
 
 def measured(tmp_path, kernel, *, right=True):
     path = tmp_path / "k.cu"
-    path.write_text(kernel.source(right=right))
-    return measured_file(path, str(kernel.n))
+    path.write_text(either(kernel.text, first=not right))
+    return measured_file(path, str(kernel.told["n"]))
 
 
 @pytest.mark.parametrize("name", names(PAIRS))
 def test_what_depends_on_the_order_is_told_with_an_element_and_both_lines(name, tmp_path):
     case = measured(tmp_path, PAIRS[name], right=False)
     assert case.outcome == "failed", case.reason
-    lines = PAIRS[name].source(right=False).splitlines()
-    ends = tuple(f"// {comment}" for comment in PAIRS[name].meets)
+    lines = either(PAIRS[name].text, first=True).splitlines()
+    ends = tuple(f"// {comment}" for comment in PAIRS[name].told["meets"])
     meeting = {number for number, line in enumerate(lines, 1) if line.endswith(ends)}
     explanation = case.explanation
     found = re.search(r" in line (\d+), and nothing orders the two: y\[\d+\] is ", explanation.text)

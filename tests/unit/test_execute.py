@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from launch_sources import TWO_PASS_SUM
+from cuda_sources import kernel_file
 from problem_support import Gemm, find_kernel
 from unit_support import DEVICE
 
@@ -126,7 +126,7 @@ def test_reference_is_rated_like_a_kernel():
 
 
 def test_several_launches_are_listed_and_the_largest_stands_for_the_case():
-    file = read_kernels(TWO_PASS_SUM, Path("sums.cu"), shipped_operation)
+    file = read_kernels(kernel_file("two_pass_sum"), Path("sums.cu"), shipped_operation)
     case = Case.of(file.kernels[0], Problem.of(file.operation, (1000,)))
     measurement, _ = measure_case(case, Found(Findings("ok")), compiled)
     assert [launch.grid for launch in measurement.launches] == [(4, 1, 1), (1, 1, 1)]

@@ -5,7 +5,7 @@
 from pathlib import Path
 
 import pytest
-from launch_sources import TWO_PASS_SUM
+from cuda_sources import kernel_file
 from unit_support import DEVICE
 
 from gpuprof.errors import CaseSkipped, HeaderError, InputError
@@ -16,9 +16,7 @@ from gpuprof.problems.problem import ArraySpec, Problem
 
 
 def read(old="", new=""):
-    assert old in TWO_PASS_SUM
-    source = TWO_PASS_SUM.replace(old, new) if old else TWO_PASS_SUM
-    file = read_kernels(source, Path("sums.cu"), shipped_operation)
+    file = read_kernels(kernel_file("two_pass_sum", old, new), Path("sums.cu"), shipped_operation)
     return file.kernels[0], file.operation
 
 
@@ -80,9 +78,10 @@ def test_what_launches_cannot_say(old, new, words):
 @pytest.mark.parametrize("count", [0, 1, 63, 64])
 def test_there_are_one_to_64(count):
     """So many besides the last one, or none at all."""
-    first = TWO_PASS_SUM.index("[[launches]]")
-    second = TWO_PASS_SUM.index("[[launches]]", first + 1)
-    kernel = TWO_PASS_SUM[:first] + count * TWO_PASS_SUM[first:second] + TWO_PASS_SUM[second:]
+    whole = kernel_file("two_pass_sum")
+    first = whole.index("[[launches]]")
+    second = whole.index("[[launches]]", first + 1)
+    kernel = whole[:first] + count * whole[first:second] + whole[second:]
     if not count:
         end = kernel.index("[[require]]")
         kernel = kernel.replace(kernel[first:end], "").replace("dimensions", "launches = []\ndimensions")

@@ -1,15 +1,18 @@
-# SPDX-FileCopyrightText: The gpuprof developers
-# SPDX-License-Identifier: Apache-2.0
-"""Kernels whose outputs depend on which warp or block comes first, their twins, and right ones like them.
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose outputs depend on which warp or block comes first, their twins, and right ones like them.
+// Where a kernel and its twin differ, a body has «what depends on the order¦what its twin says»; comments mark
+// the lines that decide. All take n ints `x`, write n ints `y`, and have n ints `v` of their own.
 
-Where a kernel and its twin differ, a body has «what depends on the order¦what its twin says»; comments mark
-the lines that decide. All take n ints `x`, write n ints `y`, and have n ints `v` of their own.
-"""
-
-import re
-from dataclasses import dataclass
-
-HEADER = """/*gpuprof
+//:: KERNEL
+//: n = 128
+//: BLOCK = "128"
+//: BEFORE = ""
+//: TYPE = "int"
+//: ELEMENT = "i32"
+//: CHECK = "equal = true"
+//: meets = ["meets"]
+/*gpuprof
 operation = "reordered"
 operation_title = "Numbers passed on"
 dimensions = ["n"]
@@ -17,11 +20,11 @@ default_sizes = "256"
 
 [arrays.x]
 shape = ["n"]
-dtype = "TYPE"
+dtype = "ELEMENT"
 
 [arrays.y]
 shape = ["n"]
-dtype = "TYPE"
+dtype = "ELEMENT"
 role = "out"
 
 [inputs]
@@ -36,7 +39,7 @@ CHECK
 
 [workspace.v]
 shape = ["n"]
-dtype = "TYPE"
+dtype = "ELEMENT"
 
 [[launches]]
 entry = "clear"
@@ -60,47 +63,14 @@ extern "C" __global__ void clear()
         count = flag = sum = lock = turn = total = 0;
     flags[threadIdx.x] = 0;
 }
-"""
+BEFORE
+extern "C" __global__ void k(int n, const TYPE *x, TYPE *y, TYPE *v) {
+const int t = threadIdx.x, w = blockIdx.x, i = w * blockDim.x + t;
+const int warp = t / 32, lane = t % 32;
+BODY
+}
 
-
-@dataclass(frozen=True)
-class Reordered:
-    """A kernel.
-
-    Attributes:
-        body: What stands in it.
-        value: What y must be.
-        block: Threads of a block.
-        n: Numbers; n / block is the grid.
-        before: What stands before it.
-        type: Of the numbers.
-        meets: The comments of lines one of whose pairs decides.
-    """
-
-    body: str
-    value: str
-    block: int = 128
-    n: int = 128
-    before: str = ""
-    type: str = "int"
-    meets: tuple[str, ...] = ("meets",)
-
-    def source(self, *, right: bool) -> str:
-        """The kernel file."""
-        check = "equal = true" if self.type == "int" else 'relative = "n * u"'
-        head = HEADER.replace("VALUE", self.value).replace("BLOCK", str(self.block)).replace("CHECK", check)
-        head = head.replace("TYPE", "i32" if self.type == "int" else "f32")
-        body = re.sub("«(.*?)¦(.*?)»", lambda found: found[1 + right], self.body, flags=re.DOTALL)
-        return (
-            f"{head}{self.before}\n"
-            f'extern "C" __global__ void k(int n, const {self.type} *x, {self.type} *y, {self.type} *v) {{\n'
-            "const int t = threadIdx.x, w = blockIdx.x, i = w * blockDim.x + t;\n"
-            "const int warp = t / 32, lane = t % 32;\n"
-            f"{body}\n}}\n"
-        )
-
-
-_GRID_BARRIER = """
+//:: GRID_BARRIER
 __device__ void meet()
 {
     __syncthreads();
@@ -113,8 +83,8 @@ __device__ void meet()
     }
     __syncthreads();
 }
-"""
-_RELAXED = """
+
+//:: RELAXED
 __device__ int relaxed(const int *p)
 {
     int value;
@@ -125,98 +95,90 @@ __device__ void put_relaxed(int *p, int value)
 {
     asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(value) : "memory"); // meets
 }
-"""
 
-#: What depends on the order, each with a right twin.
-PAIRS: dict[str, Reordered] = {
-    "warps exchange through volatile global memory": Reordered(
-        """
+//:: warps exchange through volatile global memory
+//: frame = "KERNEL"
+//: VALUE = "flip(x)"
     volatile int *u = v;
     u[i] = x[i]; // meets
     «¦__syncthreads();»
     y[i] = u[n - 1 - i]; // meets
-""",
-        "flip(x)",
-    ),
-    "blocks exchange through volatile global memory": Reordered(
-        """
+
+//:: blocks exchange through volatile global memory
+//: frame = "KERNEL"
+//: VALUE = "flip(x)"
+//: n = 256
+//: BLOCK = "64"
+//: BEFORE = "GRID_BARRIER"
     volatile int *u = v;
     u[i] = x[i]; // meets
     «¦meet();»
     y[i] = u[n - 1 - i]; // meets
-""",
-        "flip(x)",
-        block=64,
-        n=256,
-        before=_GRID_BARRIER,
-    ),
-    "warps exchange through volatile shared memory": Reordered(
-        """
+
+//:: warps exchange through volatile shared memory
+//: frame = "KERNEL"
+//: VALUE = "flip(x)"
     __shared__ int s[128];
     volatile int *u = s;
     u[t] = x[i]; // meets
     «¦__syncthreads();»
     y[i] = u[127 - t]; // meets
-""",
-        "flip(x)",
-    ),
-    "warps exchange by relaxed accesses": Reordered(
-        """
+
+//:: warps exchange by relaxed accesses
+//: frame = "KERNEL"
+//: VALUE = "flip(x)"
+//: BEFORE = "RELAXED"
     put_relaxed(v + i, x[i]);
     «¦__syncthreads();»
     y[i] = relaxed(v + n - 1 - i);
-""",
-        "flip(x)",
-        before=_RELAXED,
-    ),
-    "places given out in the order of tickets": Reordered(
-        """
+
+//:: places given out in the order of tickets
+//: frame = "KERNEL"
+//: VALUE = "x"
+//: n = 256
+//: BLOCK = "64"
     «y[atomicAdd(&count, 1)] = x[i]; // meets¦y[i] = x[i] + 0 * atomicAdd(&count, 1);»
-""",
-        "x",
-        block=64,
-        n=256,
-    ),
-    "the last exchange wins": Reordered(
-        """
+
+//:: the last exchange wins
+//: frame = "KERNEL"
+//: VALUE = "x + 3"
     if (lane == 0)
         «atomicExch(&sum, warp); // meets¦atomicMax(&sum, warp);»
     __syncthreads();
     y[i] = x[i] + sum;
-""",
-        "x + 3",
-    ),
-    "the first compare-and-swap wins": Reordered(
-        """
+
+//:: the first compare-and-swap wins
+//: frame = "KERNEL"
+//: VALUE = "x + 1"
     if (lane == 0)
         «atomicCAS(&sum, 0, warp + 1); // meets¦if (warp == 0) atomicCAS(&sum, 0, warp + 1);»
     __syncthreads();
     y[i] = x[i] + sum;
-""",
-        "x + 1",
-    ),
-    "the last volatile store wins": Reordered(
-        """
+
+//:: the last volatile store wins
+//: frame = "KERNEL"
+//: VALUE = "x + 3"
+//: meets = ["puts"]
     if (lane == 0«¦ && warp == 3»)
         put(&sum, warp);
     __syncthreads();
     y[i] = x[i] + sum;
-""",
-        "x + 3",
-        meets=("puts",),
-    ),
-    "a counter read while others still count": Reordered(
-        """
+
+//:: a counter read while others still count
+//: frame = "KERNEL"
+//: VALUE = "x + 4"
+//: meets = ["meets", "looks"]
     if (lane == 0)
         atomicAdd(&sum, 1); // meets
     «¦__syncthreads();»
     y[i] = x[i] + look(&sum);
-""",
-        "x + 4",
-        meets=("meets", "looks"),
-    ),
-    "the block with the last number takes itself for the last": Reordered(
-        """
+
+//:: the block with the last number takes itself for the last
+//: frame = "KERNEL"
+//: VALUE = "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)"
+//: n = 256
+//: BLOCK = "64"
+//: meets = ["looks", "puts"]
     if (t == 0) {
         put(v + w, x[i]);
         __threadfence();
@@ -234,18 +196,13 @@ PAIRS: dict[str, Reordered] = {
     }
     if (i > 0)
         y[i] = x[i];
-""",
-        "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)",
-        block=64,
-        n=256,
-        meets=("looks", "puts"),
-    ),
-}
 
-#: Right in every order, though threads meet in nobody's.
-RIGHT: dict[str, Reordered] = {
-    "tiles given out by tickets": Reordered(
-        """
+//:: tiles given out by tickets
+//: frame = "KERNEL"
+//: VALUE = "x"
+//: n = 256
+//: BLOCK = "64"
+//: meets = []
     __shared__ int tile;
     for (;;) {
         if (t == 0)
@@ -258,13 +215,13 @@ RIGHT: dict[str, Reordered] = {
         if (t < 16)
             y[16 * now + t] = x[16 * now + t];
     }
-""",
-        "x",
-        block=64,
-        n=256,
-    ),
-    "the last block adds what blocks stored": Reordered(
-        """
+
+//:: the last block adds what blocks stored
+//: frame = "KERNEL"
+//: VALUE = "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)"
+//: n = 256
+//: BLOCK = "64"
+//: meets = []
     __shared__ int last;
     if (t == 0) {
         v[w] = x[i];
@@ -281,13 +238,14 @@ RIGHT: dict[str, Reordered] = {
             all += v[k];
         y[0] = all;
     }
-""",
-        "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)",
-        block=64,
-        n=256,
-    ),
-    "a lock": Reordered(
-        """
+
+//:: a lock
+//: frame = "KERNEL"
+//: VALUE = "x + 8"
+//: n = 256
+//: BLOCK = "64"
+//: meets = []
+//: BEFORE = "GRID_BARRIER"
     if (lane == 0) {
         while (atomicCAS(&lock, 0, 1) != 0)
             ;
@@ -298,26 +256,28 @@ RIGHT: dict[str, Reordered] = {
     }
     meet();
     y[i] = x[i] + sum;
-""",
-        "x + 8",
-        block=64,
-        n=256,
-        before=_GRID_BARRIER,
-    ),
-    "sums of floats": Reordered(
-        """
+
+//:: sums of floats
+//: frame = "KERNEL"
+//: VALUE = "sum(x * 0.1) + 0 * x"
+//: n = 256
+//: BLOCK = "64"
+//: meets = []
+//: BEFORE = "GRID_BARRIER"
+//: TYPE = "float"
+//: ELEMENT = "f32"
+//: CHECK = 'relative = "n * u"'
     atomicAdd(&total, x[i] * 0.1f);
     meet();
     y[i] = *(volatile float *)&total;
-""",
-        "sum(x * 0.1) + 0 * x",
-        block=64,
-        n=256,
-        before=_GRID_BARRIER,
-        type="float",
-    ),
-    "a float maximum by compare-and-swap": Reordered(
-        """
+
+//:: a float maximum by compare-and-swap
+//: frame = "KERNEL"
+//: VALUE = "max(x) + 0 * x"
+//: meets = []
+//: TYPE = "float"
+//: ELEMENT = "f32"
+//: CHECK = 'relative = "n * u"'
     int old = look(&sum);
     while (__int_as_float(old) < x[i]) {
         const int was = atomicCAS(&sum, old, __float_as_int(x[i]));
@@ -327,12 +287,11 @@ RIGHT: dict[str, Reordered] = {
     }
     __syncthreads();
     y[i] = __int_as_float(look(&sum));
-""",
-        "max(x) + 0 * x",
-        type="float",
-    ),
-    "the last warp by itself": Reordered(
-        """
+
+//:: the last warp by itself
+//: frame = "KERNEL"
+//: VALUE = "sum(x) + 0 * x"
+//: meets = []
     __shared__ int s[128];
     s[t] = x[i];
     __syncthreads();
@@ -351,11 +310,13 @@ RIGHT: dict[str, Reordered] = {
     }
     __syncthreads();
     y[i] = s[0];
-""",
-        "sum(x) + 0 * x",
-    ),
-    "a scan that looks back": Reordered(
-        """
+
+//:: a scan that looks back
+//: frame = "KERNEL"
+//: VALUE = "cumsum(x)"
+//: n = 256
+//: BLOCK = "32"
+//: meets = []
     __shared__ int part, before;
     if (t == 0) {
         part = atomicAdd(&turn, 1);
@@ -386,27 +347,21 @@ RIGHT: dict[str, Reordered] = {
     for (int k = 0; k <= t; ++k)
         mine += x[part * blockDim.x + k];
     y[part * blockDim.x + t] = mine;
-""",
-        "cumsum(x)",
-        block=32,
-        n=256,
-    ),
-    "all mark the same": Reordered(
-        """
+
+//:: all mark the same
+//: frame = "KERNEL"
+//: VALUE = "x + 1"
+//: meets = []
     if (x[i] > 0)
         put(&flag, 1);
     __syncthreads();
     y[i] = x[i] + look(&flag);
-""",
-        "x + 1",
-    ),
-    "the first finds the same as the last": Reordered(
-        """
+
+//:: the first finds the same as the last
+//: frame = "KERNEL"
+//: VALUE = "x + 1"
+//: meets = []
     const int seen = look(&flag);
     if (lane == 0)
         put(&flag, 1);
     y[i] = x[i] + (seen >= 0 ? 1 : 0);
-""",
-        "x + 1",
-    ),
-}

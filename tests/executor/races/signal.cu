@@ -1,13 +1,8 @@
-# SPDX-FileCopyrightText: The gpuprof developers
-# SPDX-License-Identifier: Apache-2.0
-"""Kernels whose threads signal to each other as public code does, and what each is when it forgets one thing.
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// Threads signal to each other as public code does, and forget one thing.
 
-Written as the pairs of `global_race_sources.py`. The race of some lies in shared memory: `SHARED` names them.
-"""
-
-from global_race_sources import Pair
-
-_WORDS = """
+//:: WORDS
 __device__ unsigned head, tail, flags[8];
 __device__ unsigned look(unsigned *word) { return *(volatile unsigned *)word; }
 __device__ void put(unsigned *word, unsigned value) { *(volatile unsigned *)word = value; }
@@ -32,9 +27,8 @@ __device__ void store_release(unsigned *word, unsigned value)
 {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory"); // meets
 }
-"""
 
-_MBARRIERS = """
+//:: MBARRIERS
 typedef unsigned long long u64;
 __device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ void set_up(u64 *b, int count)
@@ -51,9 +45,8 @@ __device__ void wait(u64 *b, int parity)
                  " @!p bra AGAIN%=; }"
                  ::"r"(at(b)), "r"(parity) : "memory");
 }
-"""
 
-_CLUSTER = """
+//:: CLUSTER
 #undef __global__
 #define __global__ __cluster_dims__(4, 1, 1) __attribute__((global))
 __device__ unsigned mapped(const void *own, unsigned other)
@@ -74,10 +67,14 @@ __device__ void meet()
     asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 }
-"""
 
-#: A pipeline of two stages over six items: warp 0 fills them, warp 1 reads. Words in capitals are filled in.
-_PIPELINE = """
+//:: PIPELINE
+//: # Two stages over six items: warp 0 fills them, warp 1 reads.
+//: grid = 1
+//: before = "MBARRIERS"
+//: shared = true
+//: PRODUCER = "wait(empty + s, round + 1 & 1);"
+//: CONSUMER = "round & 1"
     __shared__ u64 full[2], empty[2];
     __shared__ int stage[2][32];
     if (t == 0)
@@ -98,17 +95,11 @@ _PIPELINE = """
             c[32 * k + t - 32] = stage[s][63 - t]; // meets
             arrive(empty + s);
         }
-    }"""
+    }
 
-
-def _pipeline(producer: str = "wait(empty + s, round + 1 & 1);", consumer: str = "round & 1") -> Pair:
-    body = _PIPELINE.replace("PRODUCER", producer).replace("CONSUMER", consumer)
-    return Pair(body, grid=1, before=_MBARRIERS)
-
-
-PAIRS: dict[str, Pair] = {
-    "queue whose writer overtakes its reader": Pair(
-        """
+//:: queue whose writer overtakes its reader
+//: grid = 2
+//: before = "WORDS"
     if (t == 0 && w == 0)
         for (unsigned k = 0; k < 12; ++k) {
             «¦while (k >= look(&tail) + 4)
@@ -126,12 +117,11 @@ PAIRS: dict[str, Pair] = {
             c[k] = b[k % 4]; // meets
             __threadfence();
             put(&tail, k + 1);
-        }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "message passed on without release": Pair(
-        """
+        }
+
+//:: message passed on without release
+//: grid = 3
+//: before = "WORDS"
     if (t == 0 && w == 0) {
         *b = a[0]; // meets
         store_release(flags, 1);
@@ -145,12 +135,11 @@ PAIRS: dict[str, Pair] = {
         while (acquire(flags + 1) == 0)
             ;
         *c = *b; // meets
-    }""",
-        grid=3,
-        before=_WORDS,
-    ),
-    "message relayed by a warp that does not meet": Pair(
-        """
+    }
+
+//:: message relayed by a warp that does not meet
+//: grid = 2
+//: before = "WORDS"
     if (w == 0 && t == 32) {
         *b = a[0]; // meets
     }
@@ -163,12 +152,11 @@ PAIRS: dict[str, Pair] = {
         while (acquire(flags) == 0)
             ;
         *c = *b; // meets
-    }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "data of a seqlock": Pair(
-        """
+    }
+
+//:: data of a seqlock
+//: grid = 2
+//: before = "WORDS"
     if (w == 0 && t == 0)
         for (unsigned k = 1; k < 4; ++k) {
             put(flags, 2 * k - 1);
@@ -187,12 +175,10 @@ PAIRS: dict[str, Pair] = {
             __threadfence();
         } while (before % 2 || before == 0 || look(flags) != before);
         *c = found;
-    }""",
-        grid=2,
-        before=_WORDS,
-    ),
-    "look-back by flag and value apart": Pair(
-        """
+    }
+
+//:: look-back by flag and value apart
+//: before = "WORDS"
     if (t == 0) {
         int sum = a[w];
         if (w > 0) {
@@ -204,11 +190,10 @@ PAIRS: dict[str, Pair] = {
         b[w] = sum; // meets
         «¦__threadfence();»
         put(flags + w, 1);
-    }""",
-        before=_WORDS,
-    ),
-    "partial sums told by one thread's fence": Pair(
-        """
+    }
+
+//:: partial sums told by one thread's fence
+//: before = "WORDS"
     __shared__ bool last;
     b[i] = a[i] * 3; // meets
     if (t == 0) {
@@ -224,11 +209,10 @@ PAIRS: dict[str, Pair] = {
         for (int j = t; j < n; j += 64)
             sum += b[j ^ 3]; // meets
         c[t] = sum;
-    }""",
-        before=_WORDS,
-    ),
-    "pair of words looked at as one": Pair(
-        """
+    }
+
+//:: pair of words looked at as one
+//: grid = 2
     if (t == 0 && w == 0)
         asm volatile("st.volatile.global.v2.u32 [%0], {%1, %1};" ::"l"(c), "r"(a[0]) : "memory"); // meets
     if (t == 0 && w == 1) {
@@ -239,11 +223,10 @@ PAIRS: dict[str, Pair] = {
                          : "=r"(low), "=r"(high) : "l"(c) : "memory");
         while (high == 0);
         *b = low;
-    }""",
-        grid=2,
-    ),
-    "named barriers that only go one way": Pair(
-        """
+    }
+
+//:: named barriers that only go one way
+//: grid = 1
     for (int k = 0; k < 4; ++k)
         if (t < 32) {
             «¦if (k > 0)
@@ -255,13 +238,21 @@ PAIRS: dict[str, Pair] = {
             c[32 * k + t - 32] = b[63 - t]; // meets
             «¦if (k < 3)
                 asm volatile("bar.arrive 2, 64;" ::: "memory");»
-        }""",
-        grid=1,
-    ),
-    "parity of the other round": _pipeline(producer="wait(empty + s, round «& 1¦+ 1 & 1»);"),
-    "parity by stage instead of round": _pipeline(consumer="«s¦round & 1»"),
-    "written to global memory after the arrival": Pair(
-        """
+        }
+
+//:: parity of the other round
+//: frame = "PIPELINE"
+//: PRODUCER = "wait(empty + s, round «& 1¦+ 1 & 1»);"
+//: kind = "mbarrier"
+
+//:: parity by stage instead of round
+//: frame = "PIPELINE"
+//: CONSUMER = "«s¦round & 1»"
+//: kind = "uninitialised shared read"
+
+//:: written to global memory after the arrival
+//: grid = 1
+//: before = "MBARRIERS"
     __shared__ u64 full;
     if (t == 0)
         set_up(&full, 32);
@@ -273,12 +264,11 @@ PAIRS: dict[str, Pair] = {
     } else {
         wait(&full, 0);
         c[t] = b[63 - t]; // meets
-    }""",
-        grid=1,
-        before=_MBARRIERS,
-    ),
-    "overwritten by one warp before the others have read": Pair(
-        """
+    }
+
+//:: overwritten by one warp before the others have read
+//: grid = 1
+//: before = "MBARRIERS"
     __shared__ u64 done;
     if (t == 0)
         set_up(&done, 64);
@@ -289,12 +279,10 @@ PAIRS: dict[str, Pair] = {
     if (t == 40) {
         wait(&done, 0);
         b[0] = 1; // meets
-    }""",
-        grid=1,
-        before=_MBARRIERS,
-    ),
-    "relaxed arrival whose fence comes before the write": Pair(
-        """
+    }
+
+//:: relaxed arrival whose fence comes before the write
+//: before = "CLUSTER"
     if (t == 5) {
         «__threadfence();
         b[w] = a[w]; // meets¦b[w] = a[w];
@@ -303,11 +291,11 @@ PAIRS: dict[str, Pair] = {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
     if (t == 40)
-        c[w] = b[w ^ 1]; // meets""",
-        before=_CLUSTER,
-    ),
-    "sum of a cluster behind a block's barrier": Pair(
-        """
+        c[w] = b[w ^ 1]; // meets
+
+//:: sum of a cluster behind a block's barrier
+//: before = "CLUSTER"
+//: shared = true
     __shared__ int sums[64];
     sums[t] = a[i]; // meets
     «__syncthreads();¦meet();»
@@ -315,20 +303,4 @@ PAIRS: dict[str, Pair] = {
     for (unsigned r = 0; r < 4; ++r)
         sum += remote(mapped(sums + t, r)); // meets
     meet();
-    c[i] = sum;""",
-        before=_CLUSTER,
-    ),
-}
-
-#: Those that meet in shared memory.
-SHARED = {
-    "parity of the other round",
-    "parity by stage instead of round",
-    "sum of a cluster behind a block's barrier",
-}
-
-#: What a forgotten thing leads to, where that is not a race in the order in which the executor runs.
-OTHERWISE = {
-    "parity of the other round": "mbarrier",
-    "parity by stage instead of round": "uninitialised shared read",
-}
+    c[i] = sum;

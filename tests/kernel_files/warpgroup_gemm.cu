@@ -1,97 +1,7 @@
-# SPDX-FileCopyrightText: The gpuprof developers
-# SPDX-License-Identifier: Apache-2.0
-"""Kernel files for the copy engine and warpgroup products, whole, for tests on the executor and on a GPU."""
-
-#: What both files share.
-_HELPERS = r"""
-struct alignas(64) TensorMap { unsigned long long opaque[16]; };
-
-static __device__ __forceinline__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
-static __device__ __forceinline__ void set_up(unsigned barrier, int arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-static __device__ __forceinline__ void expect(unsigned barrier, int bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
-}
-static __device__ __forceinline__ void wait(unsigned barrier, int parity)
-{
-    asm volatile("{\n.reg .pred over;\n"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n@!over bra again;\n}"
-                 ::"r"(barrier), "r"(parity) : "memory");
-}
-"""
-
-#: y = 2 x of an array of three dimensions: a box at a time in and out, cut off at the edges by the engine.
-SCALED_BOXES = (
-    """/*gpuprof
-title = "Twice, box by box"
-arguments = ["from", "to"]
-entry = "twice"
-dtypes = ["f32", "f64"]
-operation = "twice"
-dimensions = ["planes", "rows", "columns"]
-default_sizes = "3x21x40"
-[arrays.x]
-shape = ["planes", "rows", "columns"]
-[arrays.y]
-shape = ["planes", "rows", "columns"]
-role = "out"
-[work]
-bytes = "2 * planes * rows * columns * real_bytes"
-[check]
-y = { value = "2 * x", equal = true }
-
-[tensor_maps.from]
-array = "x"
-box = ["16", "8", "2"]
-
-[tensor_maps.to]
-array = "y"
-box = ["16", "8", "2"]
-
-[launch]
-block = [64]
-grid = ["cdiv(columns, 16)", "cdiv(rows, 8)", "cdiv(planes, 2)"]
-*/
-"""
-    + _HELPERS
-    + r"""
-extern "C" __global__ void twice(const __grid_constant__ TensorMap from, const __grid_constant__ TensorMap to)
-{
-    __shared__ __align__(128) real tile[2 * 8 * 16];
-    __shared__ unsigned long long barrier;
-    const int t = threadIdx.x;
-    const int x = blockIdx.x * 16, y = blockIdx.y * 8, z = blockIdx.z * 2;
-    if (t == 0) {
-        set_up(at(&barrier), 1);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        expect(at(&barrier), sizeof tile);
-        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(at(tile)), "l"(&from), "r"(x), "r"(y), "r"(z),
-                     "r"(at(&barrier)) : "memory");
-    }
-    __syncthreads();
-    wait(at(&barrier), 0);
-    for (int i = t; i < 2 * 8 * 16; i += BLOCK_X)
-        tile[i] = tile[i] + tile[i];
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // visible
-    __syncthreads();
-    if (t == 0) {
-        asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];"
-                     ::"l"(&to), "r"(x), "r"(y), "r"(z), "r"(at(tile)) : "memory"); // sent
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-    }
-}
-"""
-)
-
-#: C = A B^T in halves, summed in f32: one warpgroup a block, tiles of 64 by 64, two of them in flight.
-WARPGROUP_GEMM = (
-    """/*gpuprof
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// C = A B^T in halves, summed in f32: one warpgroup a block, tiles of 64 by 64, two of them in flight.
+/*gpuprof
 title = "Tensor copies feed a warpgroup"
 arguments = ["M", "N", "K", "A_map", "B_map", "C"]
 entry = "warpgroup_gemm"
@@ -137,9 +47,9 @@ dynamic_shared_bytes = "2 * 2 * 64 * 64 * 2"
 condition = "arch >= 90 and arch < 100"
 because = "{id} uses wgmma, which only compute capability 9.0 has"
 */
-"""
-    + _HELPERS
-    + r"""
+
+#include "hopper.cuh"
+
 #define STAGE_BYTES (2 * 64 * 64 * 2)
 
 // What a descriptor says of a tile of 64 rows by 128 bytes, swizzled: rows of 8 are 1024 bytes apart.
@@ -210,5 +120,3 @@ extern "C" __global__ void __launch_bounds__(128)
             C[(size_t)r * N + c] = d[i];
     }
 }
-"""
-)

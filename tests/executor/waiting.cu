@@ -1,11 +1,9 @@
-# SPDX-FileCopyrightText: The gpuprof developers
-# SPDX-License-Identifier: Apache-2.0
-"""Kernels whose blocks build on each other: by tickets, flags, locks, queues and barriers of the grid."""
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose blocks build on each other: by tickets, flags, locks, queues and barriers of the grid.
 
-from bulk_sources import cuda
-
-#: Four blocks share a row of sums; each leaves its part, and who comes last adds them up.
-LAST_BLOCK = """
+//:: last block
+//: # Four blocks share a row of sums; each leaves its part, and who comes last adds them up.
 extern "C" __global__ void k(const float *in, float *parts, unsigned *tickets, float *out) {
     __shared__ bool last;
     const int t = threadIdx.x, row = blockIdx.x, part = blockIdx.y;
@@ -26,10 +24,9 @@ extern "C" __global__ void k(const float *in, float *parts, unsigned *tickets, f
         out[row * 64 + t] = all;
     }
 }
-"""
 
-#: Running sums: a block takes up what the block before it has, and hands it on.
-LOOK_BACK = """
+//:: look back
+//: # Running sums: a block takes up what the block before it has, and hands it on.
 extern "C" __global__ void k(const float *in, volatile float *carries, volatile int *flags, float *out) {
     __shared__ float before;
     const int t = threadIdx.x, b = blockIdx.x;
@@ -52,10 +49,9 @@ extern "C" __global__ void k(const float *in, volatile float *carries, volatile 
     __syncthreads();
     out[b * 64 + t] = before + sum;
 }
-"""
 
-#: Blocks take pieces of work until there is none; which block does what is nobody's to say.
-QUEUE = """
+//:: queue
+//: # Blocks take pieces of work until there is none; which block does what is nobody's to say.
 extern "C" __global__ void k(const float *in, unsigned *next, float *out, int pieces) {
     __shared__ unsigned piece;
     const int t = threadIdx.x;
@@ -73,10 +69,9 @@ extern "C" __global__ void k(const float *in, unsigned *next, float *out, int pi
         out[mine * 64 + t] = x;
     }
 }
-"""
 
-#: All blocks meet before each reads what another one wrote.
-GRID_BARRIER = """
+//:: grid barrier
+//: # All blocks meet before each reads what another one wrote.
 extern "C" __global__ void k(const float *in, float *between, volatile unsigned *come, float *out) {
     const int t = threadIdx.x, b = blockIdx.x, n = gridDim.x;
     between[b * 64 + t] = 2 * in[b * 64 + t];
@@ -91,10 +86,9 @@ extern "C" __global__ void k(const float *in, float *between, volatile unsigned 
     __syncthreads();
     out[b * 64 + t] = between[(b + 1) % n * 64 + t] + 1;
 }
-"""
 
-#: One block after the other adds to the same sums, behind a lock.
-LOCK = """
+//:: lock
+//: # One block after the other adds to the same sums, behind a lock.
 extern "C" __global__ void k(const float *in, int *lock, volatile float *out) {
     const int t = threadIdx.x;
     if (t == 0) {
@@ -109,11 +103,15 @@ extern "C" __global__ void k(const float *in, int *lock, volatile float *out) {
     if (t == 0)
         atomicExch(lock, 0);
 }
-"""
 
-#: Tiles of 64 sums over 32 numbers each, dealt out evenly. A tile that two blocks share is begun by one,
-#: which says so by a flag, and ended by the next, which adds; a block does last what it may have to wait for.
-_STREAM = """
+//:: STREAM
+//: # Tiles of 64 sums over 32 numbers each, dealt out evenly. A tile that two blocks share is begun by one, which
+//: # says so by a flag, and ended by the next, which adds; a block does last what it may have to wait for.
+//: FIRST = "STORES"
+//: SECOND = "SIGNAL"
+//: WRITTEN = "true"
+//: FENCE = "__threadfence();"
+//: TOLD = "t == 0"
 extern "C" __global__ void k(const float *in, unsigned *written, float *out, int tiles) {
     __shared__ float row[64];
     const int t = threadIdx.x, total = tiles * 32;
@@ -137,39 +135,48 @@ extern "C" __global__ void k(const float *in, unsigned *written, float *out, int
             }
             __syncthreads();
         }
-        ENDS
+FIRST
+SECOND
     }
 }
-"""
-_STORE = """
+
+//:: STORES
         if (!head)
             atomicAdd(&out[tile * 64 + t], sum);
-        else if (STORED)
+        else if (WRITTEN)
             out[tile * 64 + t] = sum;
-"""
-_SIGNAL = """
+
+//:: SIGNAL
         if (!tail) {
             FENCE
             __syncthreads();
             if (TOLD)
                 *(volatile unsigned *)&written[blockIdx.x] = 1;
         }
-"""
 
+//:: stream
+//: frame = "STREAM"
 
-def stream(
-    *, stored: str = "true", fence: str = "__threadfence();", told: str = "t == 0", early: bool = False
-) -> str:
-    """Return the kernel, perhaps with something wrong.
+//:: stream with a block that tells nobody
+//: frame = "STREAM"
+//: TOLD = "t == 0 && blockIdx.x != 4"
 
-    It says when a tile is begun with a store, what fences it, when the flag is set, and whether too early.
-    """
-    parts = [_STORE.replace("STORED", stored), _SIGNAL.replace("FENCE", fence).replace("TOLD", told)]
-    return _STREAM.replace("ENDS", "".join(reversed(parts) if early else parts))
+//:: stream with a flag before the data
+//: frame = "STREAM"
+//: FIRST = "SIGNAL"
+//: SECOND = "STORES"
 
+//:: stream without a fence
+//: frame = "STREAM"
+//: FENCE = ""
 
-#: The copy engine brings each block its row, and adds it to one that all share, in the order of the blocks.
-COPIED = cuda("""
+//:: stream without a tile
+//: frame = "STREAM"
+//: WRITTEN = "tile != 30"
+
+//:: copy engine
+//: # The copy engine brings each block its row, and adds it to one that all share, in the order of the blocks.
+//: bulk = true
 extern "C" __global__ void k(const float *in, volatile int *flags, float *out) {
     __shared__ alignas(128) float row[64];
     __shared__ u64 arrived;
@@ -194,11 +201,10 @@ extern "C" __global__ void k(const float *in, volatile int *flags, float *out) {
         flags[b] = 1;
     }
 }
-""")
 
-
-#: All blocks pack rows; when all are done, the copy engine brings the first three as many as each wants.
-PACKED = cuda("""
+//:: packed
+//: # All blocks pack rows; when all are done, the copy engine brings the first three as many as each wants.
+//: bulk = true
 extern "C" __global__ void k(const float *in, float *packed, unsigned *come, float *out, int rows) {
     __shared__ alignas(128) float row[64];
     __shared__ u64 arrived;
@@ -234,4 +240,3 @@ extern "C" __global__ void k(const float *in, float *packed, unsigned *come, flo
     }
     out[b * 64 + t] = sum;
 }
-""")

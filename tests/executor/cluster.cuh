@@ -1,12 +1,6 @@
-# SPDX-FileCopyrightText: The gpuprof developers
-# SPDX-License-Identifier: Apache-2.0
-"""CUDA sources of kernels whose blocks form clusters: what their tests share."""
-
-from bulk_sources import HELPERS
-
-CLUSTER_HELPERS = (
-    HELPERS
-    + r"""
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of a cluster; what stands in bulk.cuh comes before it.
 __device__ __forceinline__ unsigned rank() {
     unsigned value;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(value));
@@ -52,10 +46,3 @@ __device__ __forceinline__ void pass(void *to, const void *from, int bytes, u64 
                  " [%0], [%1], %2, [%3];"
                  ::"r"(mapped(to, other)), "r"(at(from)), "r"(bytes), "r"(mapped(b, other)) : "memory");
 }
-"""
-)
-
-
-def clustered(body: str) -> str:
-    """Return a source that may use what stands above."""
-    return CLUSTER_HELPERS + body

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// Shared memory ordered by more than barriers: flags, locks, fences, `__syncwarp` of some lanes, arrivals.
+
+//:: WORDS
+template <typename T> static __device__ unsigned at(T *p) { return (unsigned)__cvta_generic_to_shared(p); }
+static __device__ void release(int *p, int value) {
+    asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(at(p)), "r"(value) : "memory");
+}
+static __device__ int acquire(int *p) {
+    int value;
+    asm volatile("ld.acquire.cta.shared.s32 %0, [%1];" : "=r"(value) : "r"(at(p)) : "memory");
+    return value;
+}
+static __device__ void take(int *lock) {
+    while (atomicCAS(lock, 0, 1) != 0)
+        ;
+    __threadfence_block();
+}
+static __device__ void give(int *lock) {
+    __threadfence_block();
+    atomicExch(lock, 0);
+}
+static __device__ void sync(int number, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+static __device__ void arrive(int number, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+//:: BEGIN
+//: grid = 2
+//: block = 128
+//: before = "WORDS"
+//: shared = true
+    __shared__ int tile[128], flag, lock, locks[2], sum;
+    const int lane = t % 32, warp = t / 32;
+    int *const out = c + 256 * w;
+    if (t == 0)
+        flag = lock = locks[0] = locks[1] = sum = 0;
+    tile[t] = -1;
+    __syncthreads();
+BODY
+
+//:: flag without a fence
+//: frame = "BEGIN"
+    if (t == 32) {
+        tile[t] = out[t]; // meets
+        «¦__threadfence_block();»
+        *(volatile int *)&flag = 1;
+    } else if (t == 0) {
+        while (*(volatile int *)&flag == 0)
+            ;
+        «¦__threadfence_block();»
+        out[0] = tile[32]; // meets
+    }
+
+//:: only one of a warp's lanes' message
+//: frame = "BEGIN"
+    if (warp == 1) {
+        tile[t] = t; // meets
+        «¦__syncwarp();»
+        if (lane == 3)
+            release(&flag, 1);
+    } else if (warp == 0) {
+        while (acquire(&flag) == 0)
+            ;
+        out[t] = tile[t + 32]; // meets
+    }
+
+//:: lock left out, within a warp
+//: frame = "BEGIN"
+    if (warp == 0) {
+        «¦take(&lock);»
+        sum += t; // meets
+        «¦give(&lock);»
+    }
+
+//:: two locks for one sum
+//: frame = "BEGIN"
+    if (lane == 0) {
+        take(&locks[«warp % 2¦1»]);
+        sum += t; // meets
+        give(&locks[«warp % 2¦1»]);
+    }
+
+//:: half of a warp
+//: frame = "BEGIN"
+    tile[t] = t; // meets
+    if (lane < 16)
+        __syncwarp(0xffff);
+    else
+        __syncwarp(0xffff0000);
+    out[t] = tile[t ^ «16¦15»]; // meets
+
+//:: passed on from pair to pair
+//: frame = "BEGIN"
+    tile[t] = t; // meets
+    __syncwarp(1u << lane | 1u << (lane ^ 1));
+    __syncwarp(1u << lane | 1u << (lane ^ 2));
+    out[t] = tile[t ^ «4¦3»]; // meets
+
+//:: two branches that meet
+//: frame = "BEGIN"
+    if (lane % 2) {
+        tile[t] = 1; // meets
+        «¦asm volatile("bar.warp.sync -1;" ::: "memory");»
+        out[t] = tile[t - 1]; // meets
+    } else {
+        tile[t] = 2; // meets
+        «¦asm volatile("bar.warp.sync -1;" ::: "memory");»
+        out[t] = tile[t + 1] + 5; // meets
+    }
+
+//:: a vote orders no memory
+//: frame = "BEGIN"
+    tile[t] = t; // meets
+    «out[t] = __ballot_sync(0xffffffff, t & 1);¦__syncwarp();»
+    out[t] = tile[t ^ 1]; // meets
+
+//:: two teams that each wait for the other
+//: frame = "BEGIN"
+    tile[t] = t; // meets
+    if (t < 64) {
+        arrive(1, 128);
+        «¦sync(2, 128);»
+    } else {
+        «¦arrive(2, 128);»
+        sync(1, 128);
+    }
+    out[t] = tile[t ^ 64]; // meets
+
+//:: copied over what others read
+//: frame = "BEGIN"
+    out[t] = tile[t ^ 32]; // meets
+    «__syncwarp(0xffffffffu >> (t & 0));¦__syncthreads();»
+    if (*(volatile int *)&sum == 0)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" // meets
+                     ::"r"(at(tile + t)), "l"(out + 128 + t) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
