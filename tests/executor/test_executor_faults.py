@@ -3,9 +3,11 @@
 """Kernels with one planted bug each: every checker catches its own, at the right line and thread."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
+from cuda_sources import kernel_table
 from executor_harness import caught, cuda_program, line_of, refused, run_cuda, tells
 
 from gpuprof.errors import CaseSkipped
@@ -21,161 +23,18 @@ from gpuprof.executor import (
 
 FLOATS = np.zeros(64, dtype=np.float32)
 
-#: By what is wrong: kind and place of the fault, words of it, how many arrays of floats the kernel gets, how
-#: it is launched, and its source. The line that is told is the planted one.
-PLANTED = {
-    "a load behind the array": (
-        FaultKind.OUT_OF_BOUNDS,
-        {"block": (1, 0, 0), "thread": (31, 0, 0)},
-        "byte 256 of array 0, which has 256 bytes",
-        2,
-        {"grid": (2, 1, 1)},
-        """extern "C" __global__ void k(const float *in, float *out) {
-    const int i = blockIdx.x * 32 + threadIdx.x;
-    const float value = in[i + 1]; // planted
-    out[i] = value;
-}""",
-    ),
-    "a store before the array": (
-        FaultKind.OUT_OF_BOUNDS,
-        {"thread": (0, 0, 0)},
-        "",
-        1,
-        {},
-        """extern "C" __global__ void k(float *out) {
-    out[(int)threadIdx.x - 3] = 1.0f; // planted
-}""",
-    ),
-    "shared memory's end": (
-        FaultKind.OUT_OF_BOUNDS,
-        {"thread": (40, 0, 0), "address": 160},
-        "",
-        1,
-        {"block": (64, 1, 1), "shared": 160},
-        """extern "C" __global__ void k(float *out) {
-    extern __shared__ float tile[];
-    tile[threadIdx.x] = 1.0f; // planted
-    __syncthreads();
-    out[threadIdx.x] = tile[0];
-}""",
-    ),
-    "a misaligned vector": (
-        FaultKind.MISALIGNED,
-        {"thread": (1, 0, 0)},
-        "",
-        2,
-        {},
-        """extern "C" __global__ void k(const float *in, float *out) {
-    const float4 v = *reinterpret_cast<const float4 *>(in + threadIdx.x); // planted
-    out[threadIdx.x] = v.x + v.w;
-}""",
-    ),
-    "shared memory that nobody wrote": (
-        FaultKind.UNINITIALISED_SHARED,
-        {"thread": (20, 0, 0)},
-        "",
-        1,
-        {},
-        """extern "C" __global__ void k(float *out) {
-    __shared__ float tile[64];
-    if (threadIdx.x < 20)
-        tile[threadIdx.x] = 1.0f;
-    __syncthreads();
-    out[threadIdx.x] = tile[threadIdx.x]; // planted
-}""",
-    ),
-    "a write of the next iteration": (
-        FaultKind.SHARED_RACE,
-        {},
-        "",
-        2,
-        {"scalars": (6,), "block": (64, 1, 1)},
-        """extern "C" __global__ void k(const float *in, float *out, int steps) {
-    __shared__ float tile[64];
-    float sum = 0;
-    for (int i = 0; i < steps; ++i) {
-        tile[threadIdx.x] = in[threadIdx.x] + i; // planted
-        __syncthreads();
-        sum += tile[63 - threadIdx.x];
-    }
-    out[threadIdx.x] = sum;
-}""",
-    ),
-    "two stores to one place": (
-        FaultKind.SHARED_RACE,
-        {},
-        "",
-        1,
-        {"block": (64, 1, 1)},
-        """extern "C" __global__ void k(float *out) {
-    __shared__ float tile[64];
-    tile[threadIdx.x] = 1;
-    tile[threadIdx.x ^ 32] = 2; // planted
-    __syncthreads();
-    out[threadIdx.x] = tile[threadIdx.x];
-}""",
-    ),
-    "a barrier in divergent code": (
-        FaultKind.BARRIER,
-        {"thread": (40, 0, 0)},
-        "",
-        1,
-        {"block": (64, 1, 1)},
-        """extern "C" __global__ void k(float *out) {
-    if (threadIdx.x < 40) {
-        out[threadIdx.x] = 1;
-        __syncthreads(); // planted
-    }
-    out[threadIdx.x] += 1;
-}""",
-    ),
-    "a barrier for part of a block": (
-        FaultKind.BARRIER,
-        {"thread": (32, 0, 0)},
-        "",
-        1,
-        {"block": (64, 1, 1)},
-        """extern "C" __global__ void k(float *out) {
-    if (threadIdx.x < 32) {
-        asm volatile("bar.sync 1;"); // planted
-        out[threadIdx.x] = 1;
-    }
-    __syncthreads();
-    out[threadIdx.x] += 1;
-}""",
-    ),
-    "a loop without an end": (
-        FaultKind.ENDLESS,
-        {"block": (0, 0, 0)},
-        "",
-        1,
-        {"instruction_budget": 10_000},
-        """extern "C" __global__ void k(volatile float *flag) {
-    while (flag[0] == 0) { // planted
-    }
-    flag[1] = 1;
-}""",
-    ),
-    "a trap": (
-        FaultKind.TRAP,
-        {"thread": (5, 0, 0)},
-        "",
-        1,
-        {},
-        """extern "C" __global__ void k(float *out) {
-    if (threadIdx.x == 5)
-        __trap(); // planted
-    out[threadIdx.x] = 1;
-}""",
-    ),
-}
+PLANTED = kernel_table(Path(__file__).parent / "faults.cu")
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_told(name):
-    kind, place, words, count, how, source = PLANTED[name]
-    fault = tells(source, kind, "// planted", words, *[FLOATS] * count, **how)
-    assert {name: getattr(fault, name) for name in place} == place
+    text, told = PLANTED[name].text, PLANTED[name].told
+    arrays = [FLOATS] * told.get("arrays", 1)
+    fault = tells(
+        text, FaultKind[told["kind"]], "// planted", told.get("words", ""), *arrays, **told.get("launch", {})
+    )
+    for place, where in told.get("place", {}).items():
+        assert getattr(fault, place) == (tuple(where) if place != "address" else where)
 
 
 @pytest.mark.parametrize(
