@@ -110,6 +110,31 @@ def test_no_remark_where_lanes_meet_or_wait_for_each_other():
     assert not result.remarks
 
 
+@pytest.mark.parametrize(
+    ("stores", "lucky"),
+    [
+        ("word = 7;", False),
+        ("word = 5; __syncwarp(); word = 7;", False),
+        ("word = 7; __syncwarp(); if (lane == 0) word = 7;", False),
+        ("if (out[threadIdx.x] == 1) word = 3; word = 7;", False),  # nobody makes the first one
+        ("if (lane == 0) word = 7;", True),
+        ("if (lane < 31) word = 7;", True),
+        ("word = 5; word = 7;", True),  # where one lane is an instruction behind the others
+        ("word = 5; __syncwarp(); atomicExch((int *)&word, 7);", True),
+    ],
+)
+def test_what_all_lanes_store_alike_is_no_luck_to_read(stores, lucky):
+    text = f"""extern "C" __global__ void k(int *out) {{
+    __shared__ volatile int word;
+    const int lane = threadIdx.x % 32;
+    {stores}
+    out[threadIdx.x] = word;
+}}"""
+    (out,), result = run_cuda(text, np.zeros(64, np.int32), block=(64, 1, 1))
+    assert (out.array()[:64] == 7).all()
+    assert [remark[:10] for remark in result.remarks] == ["undefined:"] * lucky
+
+
 #: Two stages: in each round a warp writes one that the other warp has read, and the other way round.
 ROUNDS = """extern "C" __global__ void k(int *out, int rounds, int wrong) {
     __shared__ int stage[2][2][32];

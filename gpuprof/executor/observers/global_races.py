@@ -45,6 +45,7 @@ from gpuprof.executor.memory.releases import AcquiredPlace, Releases
 from gpuprof.executor.memory.shared_memory import SharedBlocks
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.observers.concurrent_accesses import ConcurrentAccesses, unordered
+from gpuprof.executor.observers.lane_stores import LaneStores
 from gpuprof.executor.observers.open_meetings import OpenMeetings
 
 _OTHER_VALUE = " with another value"
@@ -143,6 +144,7 @@ class Shadow(Observer):
         self._stored = False
         #: By their manner and, of strong ones, the bytes of an element.
         self._others: dict[tuple[Manner, int], ConcurrentAccesses] = {}
+        self._lane_stores: LaneStores | None = None
 
     def wants(self, buffer: Any) -> bool:
         """As an observer."""
@@ -152,6 +154,7 @@ class Shadow(Observer):
         """As an observer: judge loads."""
         if one.manner in STRONG_READS:
             self._signal(one, reads=True, writes=False)
+            self._note_luck(one)
         else:
             one.moment = one.order.timeline.moment(one.line)
         self._touch(one)
@@ -171,6 +174,8 @@ class Shadow(Observer):
             return
         self._signal(one, reads=True, writes=True)
         self._touch(one)
+        if self._follows_lanes:
+            self._stores_of_lanes().update(*self._granules(one), one.moment)
         if one.near:
             self._judge_blocks(one)
 
@@ -185,13 +190,43 @@ class Shadow(Observer):
             ):
                 del self.variables[where]
             one.moment = one.order.timeline.moment(one.line)
-            self._write(one, one.each(values), self.buffer.view(one.size))
+            self._write(one, values, self.buffer.view(one.size))
             return
         self._stored = True
         self._signal(one, reads=False, writes=True)
         if self.races.meetings.wants() and one.place.size > 1:
             self._note_together(one)
         self._touch(one)
+        if self._follows_lanes:
+            granules, owners = self._granules(one)
+            before = self.buffer.view(one.size).view(np.uint8).reshape(-1, self._granule)[granules]
+            parts = self._parts(one, values)
+            same = (before == parts).all(axis=1), parts
+            self._stores_of_lanes().store(one.order, granules, owners, one.moment, same)
+
+    @property
+    def _follows_lanes(self) -> bool:
+        """Whether it is asked who stored what loads find in shared memory."""
+        return self.buffer.address == 0 and not self.races.meetings.luck
+
+    def _stores_of_lanes(self) -> LaneStores:
+        if self._lane_stores is None:
+            self._lane_stores = LaneStores(self._elements())
+        return self._lane_stores
+
+    def _note_luck(self, one: MemoryOperation) -> None:
+        """Note loads that find what another lane of their warp stored, with nothing to order the two."""
+        if self._lane_stores is None or not self._follows_lanes:
+            return
+        granules, owners = self._granules(one)
+        found, stamps = self._lane_stores.by_luck(one.order, granules, owners)
+        if found.size:
+            stored = one.order.timeline.lines[int(moment_of(stamps)[0])]
+            self.races.meetings.note_luck(one.line, stored, int(owners[found[0]]))
+
+    def _parts(self, one: MemoryOperation, values: Lanes) -> NDArray[np.uint8]:
+        """Return what is stored to each granule, as bytes."""
+        return np.ascontiguousarray(one.each(values))[:, None].view(np.uint8).reshape(-1, self._granule)
 
     def _signal(self, one: MemoryOperation, *, reads: bool, writes: bool) -> None:
         """Threads use variables by strong operations, and may so release and acquire."""
@@ -229,8 +264,7 @@ class Shadow(Observer):
         order = one.order
         granules, owners = self._granules(one)
         stamps = owners << MOMENT_BITS | one.moment
-        # What is stored to each granule, as bytes.
-        parts = np.ascontiguousarray(values)[:, None].view(np.uint8).reshape(-1, self._granule)
+        parts = self._parts(one, values)
         if self._writers is None:
             self._writers = np.zeros(self._elements(), dtype=np.int64)
         writers = self._writers
@@ -318,8 +352,7 @@ class Shadow(Observer):
         for (other, other_width), accesses in self._others.items():
             # Strong accesses of a word and of its half are in nobody's order.
             apart = 0 < width != other_width > 0 and (one.manner.writes or other.writes)
-            in_shared = self.buffer.address == 0
-            if not (apart or other in everywhere) and self.races.meetings.wants(in_shared=in_shared):
+            if not (apart or other in everywhere) and self.races.meetings.wants():
                 self._note(one, granules, owners, other, accesses)
             if not (apart or other in everywhere or other in elsewhere):
                 continue
@@ -369,10 +402,7 @@ class Shadow(Observer):
     ) -> None:
         places = (self.buffer.place(byte)[0] for byte in start.tolist())
         does = one.manner.value, other.value
-        meetings, told = self.races.meetings, (one.order.timeline, one.moment, who, stamps)
-        if self.buffer.address == 0 and not one.manner.writes and other is Manner.STRONG_WRITE:
-            meetings.note_luck(*told)
-        meetings.add(*told, places, does, reads=reads)
+        self.races.meetings.add(one.order.timeline, one.moment, who, stamps, places, does, reads=reads)
 
     def _report(
         self, one: MemoryOperation, granule: int, who: int, stamp: int, *more: Any, **how: Any
@@ -423,6 +453,8 @@ class Shadow(Observer):
                 self._writers = np.repeat(self._writers, times)
             for accesses in self._others.values():
                 accesses.refine(times)
+            if self._lane_stores is not None:
+                self._lane_stores.refine(times)
         each = size // self._granule
         if each == 1:
             return one.place, one.who

@@ -14,7 +14,7 @@ import numpy as np
 from gpuprof.executor.faults import Index
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_accesses import Named
-from gpuprof.executor.memory.moments import OF_WARP, Numbers, Timeline, kind_of, moment_of, thread_of
+from gpuprof.executor.memory.moments import Numbers, Timeline, moment_of, thread_of
 
 #: Meetings that are kept, at most.
 _KEPT = 1 << 14
@@ -61,23 +61,19 @@ class OpenMeetings:
         self._launches += 1
         self._named, self._polled = named, polled
 
-    def wants(self, *, in_shared: bool = False) -> bool:
+    def wants(self) -> bool:
         """Tell whether another meeting would tell anything new."""
-        new = len(self.kept) < _KEPT if self.keeps else not self.any
-        return new or (in_shared and not self.luck)
+        return len(self.kept) < _KEPT if self.keeps else not self.any
 
-    def note_luck(self, timeline: Timeline, moment: int, who: Numbers, stamps: Numbers) -> None:
-        """Note loads that find what another lane of their warp stored."""
-        line = timeline.lines[moment]
-        beside = (thread_of(stamps) // WARP == who // WARP) & (kind_of(stamps) <= OF_WARP)
-        if beside.any() and line not in self._polled and not self.luck:
-            first = int(beside.argmax())
-            thread, block = self._named(int(who[first]))
-            stored = timeline.lines[int(moment_of(stamps)[first])]
-            self.luck = (
-                f"undefined: line {line} reads as volatile what another lane of its warp stores in line"
-            )
-            self.luck += f" {stored} (thread {thread} of block {block}), and no __syncwarp orders the two"
+    def note_luck(self, line: int, stored: int, thread: int) -> None:
+        """Note that a thread's load finds what another lane of its warp stored in line `stored`."""
+        if line in self._polled or self.luck:
+            return
+        index, block = self._named(thread)
+        self.luck = (
+            f"undefined: line {line} reads as volatile what another lane of its warp stores in line {stored}"
+            f" (thread {index} of block {block}), and no __syncwarp orders the two"
+        )
 
     def add(
         self,
