@@ -35,9 +35,9 @@ CANNOT_KNOW = {"plain", "prints", "atomics"}
 def test_odd_kernel_is_right(name, monkeypatch):
     again, asked = backend.verify_again, []
 
-    def watched(problem, executed, seed):
+    def watched(problem, executed, seed, **how):
         asked.append(seed)
-        return again(problem, executed, seed)
+        return again(problem, executed, seed, **how)
 
     monkeypatch.setattr(backend, "verify_again", watched)
     measurement = measured(KERNELS[name], Problem.of(LADDER.operation, (6, 200)))
@@ -57,10 +57,10 @@ CHEATS = {cheat.kernel.id: cheat for cheat in cheats()}
 NEEDS_A_GPU = {"kept_by_input", "knows_the_seed", "wrong_at_the_ninth", "by_the_clock", "held_in_l2"}
 
 
-def measured_cheat(name, seed=0):
+def measured_cheat(name, seed=0, blocks=None):
     kernel = CHEATS[name].kernel
     case = Case.of(kernel, Problem.of(ladder().operation, (70, 90)), kernel.launch.block)
-    measurement, lost = measure_case(case, *executor(seed=seed))
+    measurement, lost = measure_case(case, *executor(blocks=blocks, seed=seed))
     assert not lost
     return measurement
 
@@ -79,6 +79,22 @@ def test_cheat_gets_its_verdict(name):
     assert measurement.outcome == verdict.outcome, measurement.reason
     assert verdict.words in (measurement.reason or "")
     assert measurement.timing is None
+
+
+@pytest.mark.parametrize("name", ["kept_result", "kept_on_the_heap"])
+def test_a_sample_of_blocks_is_launched_again_where_a_kernel_may_keep_results(name):
+    measurement = measured_cheat(name, blocks=4)
+    assert measurement.outcome == "incorrect"
+    assert measurement.verification.checked_elements < 70 * 90
+    assert measurement.reason.startswith("Right in its first launch, wrong in a later one: with other inputs")
+    kept = "; all that it wrote is its result of the launch before, which it keeps in its module's memory."
+    assert measurement.reason.endswith(kept)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS.keys() - {"two_passes"}))
+def test_a_sample_of_an_odd_kernel_is_right(name):
+    measurement = measured(KERNELS[name], Problem.of(LADDER.operation, (60, 200)), blocks=4)
+    assert measurement.outcome == "ok", measurement.reason
 
 
 def test_results_of_one_seed_are_wrong_with_another():

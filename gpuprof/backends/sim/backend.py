@@ -366,15 +366,18 @@ class SimBackend(Backend):
         if sampled and (names := [name for name, check in problem.checks.items() if check.unordered]):
             sentence = f"The results in {names[0]} have no order, so that only the whole grid shows them."
             raise SampleFallsShort(sentence, found.expected_instructions)
-        if sampled and not proof.verification.passed:
+        passed = proof.verification.passed
+        if sampled and not passed:
             check_verdict(proof.verification, found)
         elif sampled:
             check_coverage(problem, found)
-        elif proof.verification.passed:
-            if found.others is not None:
-                check_other_orders(found.others, references)
-            later = verify_again(problem, found, self._seed + 1) if found.again and not once else None
-            if later is not None and not later.passed:
+        elif passed and found.others is not None:
+            check_other_orders(found.others, references)
+        if passed and found.again and not once:
+            later = verify_again(problem, found, self._seed + 1, whole=not sampled)
+            if not later.passed:
+                if sampled:
+                    check_verdict(later, found)
                 return wrong_later(later)
         return findings_of(proof, found)
 
@@ -502,7 +505,7 @@ class SimBackend(Backend):
         return replace(
             found,
             combined=any(buffer.combined for buffer in memory.buffers),
-            again=again if outlasts_a_launch(problem, memory, buffers) else None,
+            again=again if outlasts_a_launch(problem, memory, buffers, sampled=any(samples)) else None,
             others=OtherOrders(in_order, explain, entries, result.openness, result.steps),
         )
 

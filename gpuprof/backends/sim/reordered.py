@@ -11,11 +11,13 @@ any order, and are not run again.
 from dataclasses import replace
 
 from gpuprof.backends.base import Findings
+from gpuprof.backends.sim.device_memory import initial_content
 from gpuprof.backends.sim.executed import NO_TIME, ExecutedCase, OtherOrders
 from gpuprof.backends.sim.sim_references import References
 from gpuprof.backends.verification import sentence_of
 from gpuprof.errors import CaseSkipped
-from gpuprof.executor import AccessPair, Deed, FaultKind, KernelFault, Order, other_orders
+from gpuprof.executor import AccessPair, Buffer, Deed, FaultKind, KernelFault, Order, other_orders
+from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.wrong_values import told_apart
 from gpuprof.results import Verification
@@ -23,11 +25,11 @@ from gpuprof.results import Verification
 _NOT_COUNTED = "a kernel that is wrong in a later launch is not counted"
 
 
-def verify_again(problem: Problem, executed: ExecutedCase, seed: int) -> Verification:
+def verify_again(problem: Problem, executed: ExecutedCase, seed: int, *, whole: bool) -> Verification:
     """Launch a case once more, with other inputs, and compare what it makes of them.
 
     Its outputs hold the result already, which nobody has written: a kernel that leaves out what it finds done
-    has left it out.
+    has left it out. If not the `whole` grid runs, they are as at first: few elements have a reference.
 
     Raises:
         CaseFailure: Only its first launch keeps to the rules of CUDA.
@@ -35,14 +37,29 @@ def verify_again(problem: Problem, executed: ExecutedCase, seed: int) -> Verific
     assert executed.again is not None
     inputs = problem.inputs(seed)
     references = References(problem, inputs)
-    results = {spec.name: references.result(spec) for spec in problem.outputs if not spec.is_read}
-    executed.again({**results, **inputs})
-    verification = references.verify(executed.buffers, whole=True)
+    outputs = [spec for spec in problem.outputs if not spec.is_read]
+    content = {
+        spec.name: references.result(spec) if whole else initial_content(spec, inputs, None)
+        for spec in outputs
+    }
+    before = [executed.buffers[spec.name].array().copy() for spec in outputs]
+    executed.again({**content, **inputs})
+    verification = references.verify(executed.buffers, whole=whole)
     if verification.passed:
         return verification
     # Its place is no place of the first launch, which is the one that can be explained.
     detail = f"with other inputs (--seed {seed}) {verification.detail}"
+    if all(_wrote_again(executed.buffers[spec.name], old) for spec, old in zip(outputs, before, strict=True)):
+        detail += (
+            "; all that it wrote is its result of the launch before, which it keeps in its module's memory"
+        )
     return replace(verification, detail=detail, array="", first_wrong=None)
+
+
+def _wrote_again(buffer: Buffer, before: Array) -> bool:
+    """Whether a launch wrote something to an output, and only what was there before."""
+    written = buffer.written_mask()
+    return bool(written.any()) and buffer.array()[written].tobytes() == before[written].tobytes()
 
 
 def wrong_later(verification: Verification) -> Findings:
