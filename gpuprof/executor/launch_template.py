@@ -149,8 +149,12 @@ class LaunchTemplate:
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
         self._fill_specials()
-        if cooperative and not GRID_WORKSPACE.isdisjoint(program.slots.specials):
-            self._fill_workspace()
+        self.trap = "executes a trap"
+        if not GRID_WORKSPACE.isdisjoint(program.slots.specials):
+            if cooperative:
+                self._fill_workspace()
+            else:
+                self.trap += ", as grid.sync() does where its [launch] does not say `cooperative = true`"
 
     def blocks_per_batch(self) -> int:
         """Return how many thread blocks run together; of clusters, how many of these."""
@@ -173,7 +177,7 @@ class LaunchTemplate:
         )
         if program.observer is not None:
             program.observer.begin(batch, program.own, {slot: slots.kept[slot] for slot in program.unwritten})
-        batch.registers = list(self.registers)
+        batch.registers, batch.trap = list(self.registers), self.trap
         values = self.surroundings.of_blocks(self.layout.indices_of(indices))
         for name, slot in slots.specials.items():
             if name in values:

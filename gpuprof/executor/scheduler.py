@@ -220,7 +220,7 @@ class Scheduler:
             elif block.end is End.EXIT:
                 path.block = EXIT_BLOCK
             elif block.end is End.TRAP:
-                batch.fault(FaultKind.TRAP, "executes a trap", block.line, path.mask.first())
+                batch.fault(FaultKind.TRAP, batch.trap, block.line, path.mask.first())
             else:
                 path.block = block.target
             if batch.stall is not None:

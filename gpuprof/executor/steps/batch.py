@@ -161,7 +161,10 @@ class Batch:
         meeting: The lanes that exchange values at a warp operation, where they come from several places of
             the program.
         shadow: What the observer of its steps keeps, if the program has one.
+        trap: What is said of a thread that executes a trap.
     """
+
+    trap: str
 
     def __init__(
         self,
