@@ -75,22 +75,31 @@ class CounterInfo:
         return _DURATION
 
 
+#: Units by the last word of a name, where it is not that word itself.
+_UNITS = {"pct": "%", "gbps": "GB/s"}
 #: Events that a kernel wants few of for the same work.
 _AVOIDABLE = ("requests", "sectors", "wavefronts", "passes", "warps")
 
 
 def _row(
     name: str,
-    unit: str,
-    label: str,
     meaning: str,
     *,
+    unit: str = "",
+    label: str = "",
     short: str = "",
     better: Better | None = None,
     metrics: str = "",
     **more: Any,
 ) -> CounterInfo:
-    """A row; events of `_AVOIDABLE` are better the fewer they are, and a name in capitals stays so."""
+    """A row; its unit is the last word of its name, its label the others too, unless they are given.
+
+    Events of `_AVOIDABLE` are better the fewer they are, and a name in capitals stays so.
+    """
+    last = name.rpartition("_")[2]
+    unit = unit or _UNITS.get(last, last)
+    words = (name.removesuffix(f"_{last}") if last in _UNITS else name).replace("_", " ")
+    label = label or words[:1].upper() + words[1:]
     abbreviated = label[1:2].isupper() or label[1:2].isdigit()
     return CounterInfo(
         *(name, unit, label),
@@ -109,16 +118,12 @@ _GLOBAL = tuple(
     for row in (
         _executed(
             f"global_{kind}_requests",
-            "requests",
-            f"Global {kind} requests",
             f"Warp-level {kind} instructions sent to the L1 cache.",
             short=f"{kind} requests",
             metrics=f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum",
         ),
         _executed(
             f"global_{kind}_sectors",
-            "sectors",
-            f"Global {kind} sectors",
             "32-byte sectors that those requests touched.",
             short=f"{kind} sectors",
             # From the instructions' own addresses, hence exact in any number of passes; the L1 cache's count
@@ -128,8 +133,6 @@ _GLOBAL = tuple(
         ),
         _executed(
             f"global_{kind}_efficiency_pct",
-            "%",
-            f"Global {kind} efficiency",
             f"Distinct bytes that lanes {used}, as a share of the bytes of the sectors touched.",
             short=f"{kind} efficiency",
             better="higher",
@@ -140,8 +143,6 @@ _GLOBAL = tuple(
         ),
         _row(
             f"global_{kind}_throughput_gbps",
-            "GB/s",
-            f"Global {kind} throughput",
             f"Bytes per second {sent} {kind}s at the L1 cache, over Nsight Compute's own duration; it is not"
             " device-memory traffic.",
             short=f"{kind} throughput",
@@ -153,8 +154,6 @@ _SHARED = (
     *(
         _executed(
             f"shared_{kind}_wavefronts",
-            "wavefronts",
-            f"Shared {kind} wavefronts",
             f"Passes through shared memory that {kind}s took; hardware adds those lost to arbitration.",
             metrics=f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum",
         )
@@ -163,9 +162,8 @@ _SHARED = (
     *(
         _executed(
             f"shared_{kind}_bank_conflicts",
-            "wavefronts",
-            f"Shared {kind} bank conflicts",
             f"Extra passes because lanes of a warp {wanted} different words of one bank.",
+            unit="wavefronts",
             short=f"{kind} bank conflicts",
             metrics=f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum",
         )
@@ -175,34 +173,32 @@ _SHARED = (
 _WORK = (
     _executed(
         "ffma_thread_instructions",
-        "thread instructions",
-        "FFMA thread-instructions",
         "Single-precision fused multiply-adds over all threads; each is two floating-point operations.",
+        unit="thread instructions",
+        label="FFMA thread-instructions",
         short="FFMAs",
         metrics="smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
     ),
     _executed(
         "dfma_thread_instructions",
-        "thread instructions",
-        "DFMA thread-instructions",
         "Double-precision fused multiply-adds over all threads.",
+        unit="thread instructions",
+        label="DFMA thread-instructions",
         short="DFMAs",
         metrics="smsp__sass_thread_inst_executed_op_dfma_pred_on.sum",
     ),
     _executed(
         "barriers",
-        "warps",
-        "Barriers",
         "Times a warp reached a block-wide barrier.",
+        unit="warps",
         metrics=OPCODES,
         opcode="BAR",
         telling=0.3,
     ),
     _executed(
         "branch_divergent_warps",
-        "warps",
-        "Divergent branches",
         "Branches at which lanes of one warp diverged.",
+        label="Divergent branches",
         metrics="smsp__sass_branch_targets_threads_divergent.sum",
     ),
 )
@@ -210,8 +206,6 @@ _ASYNC_METRICS = "smsp__sass_l1tex_{}_pipe_lsu_{}_op_ldgsts.sum"
 _ASYNC_COPIES = (
     _executed(
         "async_copy_requests",
-        "requests",
-        "Async copy requests",
         "Warp-level cp.async instructions (LDGSTS), from global to shared memory.",
         short="async copies",
         metrics=_ASYNC_METRICS.format("t_requests", "mem_global"),
@@ -219,23 +213,13 @@ _ASYNC_COPIES = (
     ),
     _executed(
         "async_copy_sectors",
-        "sectors",
-        "Async copy sectors",
         "32-byte sectors of global memory that those copies touched.",
         metrics=_ASYNC_METRICS.format("t_sectors", "mem_global"),
         only_with="async",
     ),
-    _executed(
-        "async_copy_useful_bytes",
-        "bytes",
-        "Async copy useful bytes",
-        "Distinct bytes that those copies moved.",
-        short="async copy bytes",
-    ),
+    _executed("async_copy_useful_bytes", "Distinct bytes that those copies moved.", short="async copy bytes"),
     _executed(
         "async_copy_shared_wavefronts",
-        "wavefronts",
-        "Async copy shared wavefronts",
         "Passes through shared memory that those copies took to write.",
         short="async copy wavefronts",
         metrics="smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
@@ -243,9 +227,9 @@ _ASYNC_COPIES = (
     ),
     _executed(
         "async_copy_shared_bank_conflicts",
-        "wavefronts",
-        "Async copy bank conflicts",
         "Extra passes among them.",
+        unit="wavefronts",
+        label="Async copy bank conflicts",
         short="async copy conflicts",
         metrics="l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
         only_with="async",
@@ -255,9 +239,9 @@ _TENSOR = (
     *(
         _executed(
             f"{pipe}_instructions",
-            "warp instructions",
-            f"{pipe.upper()} instructions",
             f"Warp-level tensor-core instructions that multiply {what}.",
+            unit="warp instructions",
+            label=f"{pipe.upper()} instructions",
             short=f"{pipe.upper()}s",
             metrics=f"smsp__inst_executed_pipe_tensor_op_{pipe}.sum",
             only_with="tensor",
@@ -271,10 +255,9 @@ _TENSOR = (
     *(
         _executed(
             f"tensor_{kind}_operations",
-            "operations",
-            f"Tensor operations on {kind}",
             f"Multiplications and additions that tensor cores make of {kind} operands, two for each product"
             f"{added}.",
+            label=f"Tensor operations on {kind}",
             metrics=f"sm__ops_path_tensor_src_{metric}.sum",
             only_with="tensor",
         )
@@ -289,72 +272,33 @@ _TENSOR = (
     ),
 )
 _REQUESTS = (
+    _executed("shared_load_requests", "Warp-level loads from shared memory."),
+    _executed("shared_store_requests", "Warp-level stores to shared memory."),
     _executed(
-        "shared_load_requests",
-        "requests",
-        "Shared load requests",
-        "Warp-level loads from shared memory.",
+        "shared_atomic_requests", "Warp-level atomic operations on shared memory.", label="Shared atomics"
     ),
     _executed(
-        "shared_store_requests",
-        "requests",
-        "Shared store requests",
-        "Warp-level stores to shared memory.",
-    ),
-    _executed(
-        "shared_atomic_requests",
-        "requests",
-        "Shared atomics",
-        "Warp-level atomic operations on shared memory.",
-    ),
-    _executed(
-        "global_atomic_requests",
-        "requests",
-        "Global atomics",
-        "Warp-level atomic operations on global memory.",
+        "global_atomic_requests", "Warp-level atomic operations on global memory.", label="Global atomics"
     ),
     _executed(
         "global_atomic_sectors",
-        "sectors",
-        "Global atomic sectors",
         "Sectors that those operations passed on: each as often as its busiest address had lanes of a warp.",
         short="atomic sectors",
     ),
     _executed(
-        "local_load_requests",
-        "requests",
-        "Local load requests",
-        "Loads of spilled registers and thread-local arrays.",
-        short="local loads",
+        "local_load_requests", "Loads of spilled registers and thread-local arrays.", short="local loads"
     ),
     _executed(
-        "local_store_requests",
-        "requests",
-        "Local store requests",
-        "Stores of spilled registers and thread-local arrays.",
-        short="local stores",
+        "local_store_requests", "Stores of spilled registers and thread-local arrays.", short="local stores"
     ),
     _executed(
         "l1_passes",
-        "passes",
-        "L1 data-path passes",
         "Passes through an SM's L1 data path at least: the wavefronts of shared memory, one for every four"
         " sectors of a global request, and one for any other. Copies to shared memory are left out.",
+        label="L1 data-path passes",
     ),
-    _executed(
-        "global_load_useful_bytes",
-        "bytes",
-        "Global load useful bytes",
-        "Distinct bytes that lanes used.",
-        short="useful bytes loaded",
-    ),
-    _executed(
-        "global_store_useful_bytes",
-        "bytes",
-        "Global store useful bytes",
-        "Distinct bytes that lanes wrote.",
-        short="useful bytes stored",
-    ),
+    _executed("global_load_useful_bytes", "Distinct bytes that lanes used.", short="useful bytes loaded"),
+    _executed("global_store_useful_bytes", "Distinct bytes that lanes wrote.", short="useful bytes stored"),
 )
 #: The pipes of an SM by Nsight Compute's names, and what each executes.
 PIPES: dict[str, str] = {
@@ -373,17 +317,16 @@ PIPES: dict[str, str] = {
 _INSTRUCTIONS = (
     _row(
         "warp_instructions",
-        "warp instructions",
-        "Warp instructions",
         "All that warps executed.",
+        unit="warp instructions",
         metrics="smsp__inst_executed.sum",
     ),
     *(
         _row(
             f"pipe_{pipe}_instructions",
-            "warp instructions",
-            f"{pipe.upper()} pipe instructions",
             f"Of them those of the pipe {pipe.upper()}: {what}.",
+            unit="warp instructions",
+            label=f"{pipe.upper()} pipe instructions",
             short=f"{pipe.upper()} instructions",
             metrics=f"smsp__inst_executed_pipe_{pipe}.sum sm__inst_executed_pipe_{pipe}.sum",
         )
@@ -393,56 +336,47 @@ _INSTRUCTIONS = (
 _HARDWARE = (
     _row(
         "bulk_load_bytes",
-        "bytes",
-        "Bulk bytes loaded",
         "Bytes that bulk copies brought from L2.",
+        label="Bulk bytes loaded",
         metrics="l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
         only_with="bulk",
     ),
     _row(
         "bulk_store_bytes",
-        "bytes",
-        "Bulk bytes stored",
         "Bytes that bulk copies sent to L2.",
+        label="Bulk bytes stored",
         metrics="l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum",
         only_with="bulk",
     ),
     _row(
         "dram_read_bytes",
-        "bytes",
-        "DRAM bytes read",
         "Bytes read from device memory, by all.",
+        label="DRAM bytes read",
         better="lower",
         metrics="dram__bytes_read.sum dram__bytes_op_read.sum",
         telling=0.5,
     ),
     _row(
         "dram_write_bytes",
-        "bytes",
-        "DRAM bytes written",
         "Bytes written to device memory, by all.",
+        label="DRAM bytes written",
         better="lower",
         metrics="dram__bytes_write.sum dram__bytes_op_write.sum",
     ),
     _row(
         "dram_throughput_gbps",
-        "GB/s",
-        "DRAM throughput",
         "Device-memory bytes per second, over Nsight Compute's own duration.",
+        label="DRAM throughput",
         metrics="dram__bytes.sum.per_second",
     ),
     _row(
         "l1_hit_rate_pct",
-        "%",
-        "L1 hit rate",
         "Sectors found in the L1 cache.",
         better="higher",
         metrics="l1tex__t_sector_hit_rate.pct",
     ),
     _row(
         "l2_hit_rate_pct",
-        "%",
-        "L2 hit rate",
         "Sectors found in the L2 cache.",
         better="higher",
         metrics="lts__t_sector_hit_rate.pct",
@@ -451,9 +385,8 @@ _HARDWARE = (
 _SPEED_OF_LIGHT = tuple(
     _row(
         f"sol_{name}_pct",
-        "%",
-        f"{label} speed of light",
         f"{label} use as a share of its peak.",
+        label=f"{label} speed of light",
         metrics=metric,
     )
     for name, label, metric in (
@@ -467,23 +400,23 @@ _SPEED_OF_LIGHT = tuple(
 _LAUNCH = (
     _row(
         OCCUPANCY,
-        "%",
-        "Achieved occupancy",
         "Active warps as a share of the SM's limit, averaged while it was active.",
+        unit="%",
+        label="Achieved occupancy",
         metrics="sm__warps_active.avg.pct_of_peak_sustained_active",
     ),
     _row(
         "registers_per_thread",
-        "registers",
-        "Registers",
         "Allocated per thread.",
+        unit="registers",
+        label="Registers",
         metrics="launch__registers_per_thread",
     ),
     _row(
         _DURATION,
-        "us",
-        "Nsight Compute's duration",
         "The launch under Nsight Compute, caches flushed, by the GPU's clock.",
+        unit="us",
+        label="Nsight Compute's duration",
         short="Nsight Compute's duration",
         metrics="gpu__time_duration.sum",
     ),
@@ -491,9 +424,9 @@ _LAUNCH = (
 _STALLS = tuple(
     _row(
         f"stall_{name}",
-        "cycles/instruction",
-        f"Stall: {name.replace('_', ' ')}",
         f"Cycles per issued instruction that a warp spent {text}.",
+        unit="cycles/instruction",
+        label=f"Stall: {name.replace('_', ' ')}",
         metrics=f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio",
     )
     for name, text in {

@@ -30,25 +30,24 @@ from gpuprof.results import Measurement, Run
 def _row(
     key: str,
     label: str,
-    group: str,
-    unit: str,
-    read: str | Read,
     meaning: str,
     *,
+    group: str,
+    unit: str = "",
+    source: str = "",
+    read: str | Read = "",
     short: str = "",
     phrase: str = "",
     better: Better = "neither",
     telling: float = 1.0,
     absent: str = "",
 ) -> Figure:
-    """A figure; `read` may be a path as of `of_path`, and `absent` its reason."""
+    """A figure; `read` is a path as of `of_path`, by default the key in `source`, and `absent` its reason."""
     short = short or label
     phrase = phrase or short[:1].lower() + short[1:]
+    read = read or f"{source}.{key}"
     how = of_path(read, absent) if isinstance(read, str) else read
     return Figure(key, label, group, short, phrase, unit, meaning, how, better, telling)
-
-
-_higher, _lower = (partial(_row, better=better) for better in ("higher", "lower"))
 
 
 def _sum(*names: str) -> Read:
@@ -59,374 +58,271 @@ def _per_step(*names: str) -> Read:
     return of_counts(lambda case: counts.per_step(case, *names))
 
 
-_COLD, _RATE, _LADDER, _LAUNCH, _CHECK = "Time, L2 cold", "Rate", "Ladder", "Launch", "Verification"
-_PEAK, _MEASURED, _BOUND = "% of theoretical peak", "% of measured", "Bound, from exact counts"
-_HELD, _OCCUPANCY, _TRAFFIC = "Resources", "Occupancy", "Global traffic and shared memory"
 _NO_ARITHMETIC, _NO_PEAK = "this problem has no arithmetic", "the device's peak is unknown"
 _COPIES = "not comparable: it only copies"
+_cold = partial(_row, group="Time, L2 cold", source="speed.timing")
+_rate = partial(_row, group="Rate", source="speed", better="higher")
+_peak = partial(_row, group="% of theoretical peak", unit="%", source="speed", better="higher")
+_reached = partial(_row, group="% of measured", unit="%", source="speed", better="higher")
+_bound = partial(_row, group="Bound, from exact counts", unit="us", better="lower")
+_ladder = partial(_row, group="Ladder", unit="×", source="rung", better="higher")
+_held = partial(_row, group="Resources", unit="bytes", source="resources")
+_occupancy = partial(_row, group="Occupancy", unit="%")
+_launch = partial(_row, group="Launch")
+_check = partial(_row, group="Verification", unit="error")
+_traffic = partial(_row, group="Global traffic and shared memory", better="lower")
 
 _FIGURES = (
-    _lower(
+    _cold(
         "median_us",
         "Median",
-        _COLD,
-        "us",
-        "speed.median_us",
         "Median of the samples, L2 flushed before each.",
+        unit="us",
+        source="speed",
         short="Time",
+        better="lower",
     ),
-    _row("p05_us", "p05", _COLD, "us", "speed.timing.p05_us", "5th percentile."),
-    _row("p95_us", "p95", _COLD, "us", "speed.timing.p95_us", "95th percentile."),
-    _row(
+    _cold("p05_us", "p05", "5th percentile.", unit="us"),
+    _cold("p95_us", "p95", "95th percentile.", unit="us"),
+    _cold(
         "ci95_pct",
         "95 % CI",
-        _COLD,
-        "±%",
-        interval,
         "Half width of the median's confidence interval.",
+        unit="±%",
+        read=interval,
         short="±95 %",
     ),
-    _row("samples", "Samples", _COLD, "", sample_count, "Samples kept."),
-    _row(
-        "launches_per_sample",
-        "Launches each",
-        _COLD,
-        "",
-        "speed.timing.launches_per_sample",
-        "Back-to-back launches that one sample is the mean of.",
+    _cold("samples", "Samples", "Samples kept.", read=sample_count),
+    _cold("launches_per_sample", "Launches each", "Back-to-back launches that one sample is the mean of."),
+    _cold("dropped", "Dropped", "Samples excluded because the GPU was throttled."),
+    _cold(
+        "throttled", "Throttled", "Samples kept although the GPU was throttled, because there were no others."
     ),
     _row(
-        "dropped",
-        "Dropped",
-        _COLD,
-        "",
-        "speed.timing.dropped",
-        "Samples excluded because the GPU was throttled.",
-    ),
-    _row(
-        "throttled",
-        "Throttled",
-        _COLD,
-        "",
-        "speed.timing.throttled",
-        "Samples kept although the GPU was throttled, because there were no others.",
-    ),
-    _lower(
         "warm_us",
         "Median",
-        "L2 warm",
-        "us",
-        "speed.warm_us",
         "Median of launches back to back.",
+        group="L2 warm",
+        unit="us",
+        source="speed",
         short="Warm",
+        better="lower",
         absent="not timed warm",
     ),
     _row(
         "published_us",
         "Time",
-        "Authors', on their GPU",
-        "us",
-        published,
         "As published by the kernel's authors, on their own, different GPU: context, not a target.",
+        group="Authors', on their GPU",
+        unit="us",
+        read=published,
     ),
-    _higher(
+    _rate(
         "gflops",
         "Compute",
-        _RATE,
-        "GFLOP/s",
-        "speed.gflops",
         "FLOPs the problem needs over the cold median.",
+        unit="GFLOP/s",
         absent=_NO_ARITHMETIC,
     ),
-    _higher(
+    _rate(
         "gbps",
         "Bandwidth",
-        _RATE,
-        "GB/s",
-        "speed.gbps",
         "Minimum bytes of the problem over the cold median; not the actual traffic.",
+        unit="GB/s",
     ),
-    _higher(
+    _peak(
         "pct_of_peak_compute",
         "Compute",
-        _PEAK,
-        "%",
-        "speed.pct_of_peak_compute",
         "Compute rate over the theoretical peak at boost clock.",
         absent=f"{_NO_ARITHMETIC}, or {_NO_PEAK}",
     ),
-    _higher(
-        "pct_of_peak_bandwidth",
-        "Bandwidth",
-        _PEAK,
-        "%",
-        "speed.pct_of_peak_bandwidth",
-        "Bandwidth over the theoretical peak.",
-        absent=_NO_PEAK,
-    ),
-    _higher(
+    _peak("pct_of_peak_bandwidth", "Bandwidth", "Bandwidth over the theoretical peak.", absent=_NO_PEAK),
+    _reached(
         "pct_of_copy",
         "Copy",
-        _MEASURED,
-        "%",
-        "speed.pct_of_copy_bandwidth",
         "Bandwidth over that of a large device-to-device copy, measured in this run.",
+        read="speed.pct_of_copy_bandwidth",
         short="Of copy",
         absent="no copy bandwidth was measured",
     ),
-    _higher(
+    _peak(
         "pct_of_limit",
         "Of peak",
-        _PEAK,
-        "%",
-        "speed.pct_of_limit",
         "Of the theoretical peak for this size: bandwidth or compute, whichever limits.",
         absent="the device's theoretical peak is unknown",
     ),
-    _higher(
+    _reached(
         "pct_of_measured_limit",
         "Of measured peak",
-        _MEASURED,
-        "%",
-        "speed.pct_of_measured_limit",
         "Of the measured peak for this size: the rates that small kernels reached on this device.",
         absent="no such rates were measured on this device",
     ),
-    _row(
+    _bound(
         "bound_by",
         "Bound by",
-        _BOUND,
-        "text",
-        "limits.binding.short",
         "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
+        unit="text",
+        read="limits.binding.short",
+        better="neither",
     ),
-    _lower(
+    _bound(
         "model_us",
         "Modelled",
-        _BOUND,
-        "us",
-        "model.median_us",
         "The time that a model of the SM gives for its machine code and counts: not measured.",
+        read="model.median_us",
         phrase="modelled time",
     ),
     *(
-        _lower(
+        _bound(
             f"model_{end}_us",
             f"Modelled, {what}",
-            _BOUND,
-            "us",
-            f"model.{end}_us",
             f"What it takes at {what} by the model's error: not measured.",
+            read=f"model.{end}_us",
         )
         for end, what in (("low", "least"), ("high", "most"))
     ),
-    _lower(
+    _bound(
         "bound_us",
         "At least",
-        _BOUND,
-        "us",
-        "limits.least_us",
         "The time that part needs at its highest rate: no launch can take less.",
+        read="limits.least_us",
     ),
-    _higher(
+    _bound(
         "pct_of_bound",
         "Of bound",
-        _BOUND,
-        "%",
-        "limits.share_pct",
         "That time as a share of the measured one: 100 % is all that this kernel's counts allow.",
+        unit="%",
+        read="limits.share_pct",
+        better="higher",
     ),
-    _higher(
+    _ladder(
         "gain",
         "Gain",
-        _LADDER,
-        "×",
-        "rung.gain",
         "How many times as fast as the rung it is compared with; ≈ is within the noise.",
         absent="there is no rung to compare it with",
     ),
-    _higher(
+    _ladder(
         "vs_reference",
         "vs reference",
-        _LADDER,
-        "×",
-        "rung.vs_reference",
         "How many times as fast as the fastest reference on this GPU.",
         absent=_COPIES,
     ),
-    _higher(
-        "vs_fastest",
-        "vs fastest",
-        _LADDER,
-        "×",
-        "rung.vs_fastest",
-        "How many times as fast as the fastest here.",
-        absent=_COPIES,
+    _ladder("vs_fastest", "vs fastest", "How many times as fast as the fastest here.", absent=_COPIES),
+    _held("registers_per_thread", "Registers", "Registers per thread.", unit="registers"),
+    _held("static_shared_bytes", "Static shared", "Static shared memory of one block."),
+    _held("dynamic_shared_bytes", "Dynamic shared", "Dynamic shared memory of one block."),
+    _held(
+        "shared_bytes", "Shared", "Shared memory of one block, static and dynamic.", phrase="shared memory"
     ),
-    _row(
-        "registers_per_thread",
-        "Registers",
-        _HELD,
-        "registers",
-        "resources.registers_per_thread",
-        "Registers per thread.",
-    ),
-    _row(
-        "static_shared_bytes",
-        "Static shared",
-        _HELD,
-        "bytes",
-        "resources.static_shared_bytes",
-        "Static shared memory of one block.",
-    ),
-    _row(
-        "dynamic_shared_bytes",
-        "Dynamic shared",
-        _HELD,
-        "bytes",
-        "resources.dynamic_shared_bytes",
-        "Dynamic shared memory of one block.",
-    ),
-    _row(
-        "shared_bytes",
-        "Shared",
-        _HELD,
-        "bytes",
-        "resources.shared_bytes",
-        "Shared memory of one block, static and dynamic.",
-        phrase="shared memory",
-    ),
-    _lower(
+    _held(
         "spill_bytes",
         "Spills",
-        _HELD,
-        "bytes",
-        "resources.spill_bytes",
         "Bytes of registers spilled to local memory, per thread.",
+        better="lower",
         telling=3.0,
     ),
-    _row(
+    _occupancy(
         "theoretical_occupancy_pct",
         "Theoretical",
-        _OCCUPANCY,
-        "%",
-        "occupancy.theoretical_pct",
         "Resident warps over the SM's limit.",
+        read="occupancy.theoretical_pct",
         short="Occupancy",
         telling=2.0,
     ),
-    _row(
-        "achieved_occupancy_pct",
-        "Achieved",
-        _OCCUPANCY,
-        "%",
-        "occupancy.achieved_pct",
-        "Measured by Nsight Compute.",
+    _occupancy(
+        "achieved_occupancy_pct", "Achieved", "Measured by Nsight Compute.", read="occupancy.achieved_pct"
     ),
-    _row(
+    _occupancy(
         "occupancy_limiter",
         "Limiter",
-        _OCCUPANCY,
-        "text",
-        "occupancy.limiter",
         "What limits the resident blocks.",
+        unit="text",
+        read="occupancy.limiter",
     ),
-    _row(
+    _launch(
         "block_threads",
         "Threads",
-        _LAUNCH,
-        "threads",
-        lambda subject: Reading(prod(subject.case.block)),
         "Threads of one block.",
+        unit="threads",
+        read=lambda subject: Reading(prod(subject.case.block)),
         phrase="threads per block",
     ),
-    _row(
-        "grid_blocks", "Blocks", _LAUNCH, "blocks", grid, "Blocks of the grid.", phrase="blocks in the grid"
+    _launch(
+        "grid_blocks", "Blocks", "Blocks of the grid.", unit="blocks", read=grid, phrase="blocks in the grid"
     ),
-    _row(
+    _launch(
         "waves",
         "Waves",
-        _LAUNCH,
-        "number",
-        waves_filled,
         "How often the grid fills the device; below 1, some SMs get no block.",
+        unit="number",
+        read=waves_filled,
     ),
-    _row(
+    _check(
         "max_rel_error",
         "Max error",
-        _CHECK,
-        "error",
-        "verification.max_rel_error",
         "Largest error of any element, relative to its magnitude, against a float64 reference.",
+        source="verification",
         absent="the result holds no number",
     ),
-    _row("error_bound", "Bound", _CHECK, "error", "verification.bound", "Largest error that passes."),
-    _lower(
+    _check("error_bound", "Bound", "Largest error that passes.", read="verification.bound"),
+    _traffic(
         "sector_ratio",
         "Traffic",
-        _TRAFFIC,
-        "×",
-        of_counts(counts.sector_ratio),
         "Bytes of global sectors requested over the minimum; before the caches.",
+        unit="×",
+        read=of_counts(counts.sector_ratio),
     ),
-    _lower(
+    _traffic(
         "shared_wavefronts_per_step",
         "Shared/step",
-        _TRAFFIC,
-        "number",
-        _per_step(*counts.SHARED_WAVEFRONTS),
         "Shared-memory passes per warp-wide step of useful work.",
+        unit="number",
+        read=_per_step(*counts.SHARED_WAVEFRONTS),
         phrase="shared-memory passes a step",
     ),
-    _lower(
+    _traffic(
         "bank_conflicts",
         "Conflicts",
-        _TRAFFIC,
-        "wavefronts",
-        _sum(*counts.BANK_CONFLICTS),
         "Extra shared-memory passes.",
+        unit="wavefronts",
+        read=_sum(*counts.BANK_CONFLICTS),
     ),
-    _lower(
+    _traffic(
         "bank_conflicts_per_step",
         "Conflicts / step",
-        _TRAFFIC,
-        "number",
-        _per_step(*counts.BANK_CONFLICTS),
         "Extra shared-memory passes per warp-wide step of useful work.",
+        unit="number",
+        read=_per_step(*counts.BANK_CONFLICTS),
     ),
-    _lower(
+    _traffic(
         "global_sectors",
         "Global sectors",
-        _TRAFFIC,
-        "sectors",
-        _sum(*counts.GLOBAL_SECTORS),
         "Sectors of global loads, stores, copies and atomics together.",
+        unit="sectors",
+        read=_sum(*counts.GLOBAL_SECTORS),
         telling=2.0,
     ),
-    _lower(
+    _traffic(
         "global_requests",
         "Global requests",
-        _TRAFFIC,
-        "requests",
-        _sum(*counts.GLOBAL_REQUESTS),
         "Warp-level accesses to global memory together.",
+        unit="requests",
+        read=_sum(*counts.GLOBAL_REQUESTS),
         telling=0.5,
     ),
-    _lower(
+    _traffic(
         "shared_wavefronts",
         "Shared wavefronts",
-        _TRAFFIC,
-        "wavefronts",
-        _sum(*counts.SHARED_WAVEFRONTS),
         "Passes through shared memory of loads, stores and copies together.",
+        unit="wavefronts",
+        read=_sum(*counts.SHARED_WAVEFRONTS),
     ),
-    _lower(
+    _traffic(
         "address_conflicts",
         "Bank conflicts",
-        _TRAFFIC,
-        "wavefronts",
-        of_counts(lambda case: counts.address_conflicts(case, "load", "store")),
         "Extra passes that the addresses of loads and stores cause, without what hardware adds to them.",
+        unit="wavefronts",
+        read=of_counts(lambda case: counts.address_conflicts(case, "load", "store")),
         telling=2.0,
     ),
 )
