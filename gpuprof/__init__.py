@@ -12,13 +12,13 @@ Names are loaded when they are first used, so that the command line starts fast.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpuprof.api.comparing import ComparedCase, Comparison, compare
-    from gpuprof.api.fleets import Fleet, Outlier, fleet
+    from gpuprof.api.comparing import ComparedCase, Comparison, Fleet, compare, fleet
     from gpuprof.api.measured_run import Figures, NotMeasured
     from gpuprof.api.measured_run import MeasuredCase as Case
     from gpuprof.api.measured_run import MeasuredRun as Run
     from gpuprof.api.measuring import Interrupted, load, operations, profile
     from gpuprof.api.searching import Best, Search, tune
+    from gpuprof.comparison.outliers import Outlier
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
     from gpuprof.kernels.paths import Source
 
@@ -31,9 +31,9 @@ _PLACES = {
     "compare": "gpuprof.api.comparing",
     "Comparison": "gpuprof.api.comparing",
     "ComparedCase": "gpuprof.api.comparing",
-    "fleet": "gpuprof.api.fleets",
-    "Fleet": "gpuprof.api.fleets",
-    "Outlier": "gpuprof.api.fleets",
+    "fleet": "gpuprof.api.comparing",
+    "Fleet": "gpuprof.api.comparing",
+    "Outlier": "gpuprof.comparison.outliers",
     "operations": "gpuprof.api.measuring",
     "tune": "gpuprof.api.searching",
     "Search": "gpuprof.api.searching",

@@ -5,9 +5,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gpuprof.analysis import counts
 from gpuprof.analysis.actions import Action, actions_of
 from gpuprof.analysis.changes import FigureChange, changes
-from gpuprof.analysis.claims import Claim, claims
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.groups import SizeSlice, groups, kernel_record, name_of
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limiter import Limiter, limiter_of
@@ -15,7 +17,70 @@ from gpuprof.analysis.limits import Limits, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, differ, speed_of
 from gpuprof.analysis.status import status_of
-from gpuprof.results import KernelRecord, Measurement, Run
+from gpuprof.results import Direction, KernelRecord, Measurement, Run
+
+#: A figure that moves by no more than this share of what it was stays.
+STAYS = 0.02
+#: Counts in which the executor goes first, because hardware adds the conflicts between instructions.
+_CONFLICTS_OF = {"shared_load_bank_conflicts": "load", "shared_store_bank_conflicts": "store"}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One figure that a header says moves, or stays.
+
+    `step` is what it did in this run, None where that was not measured, for a reason; `moved` the same in a
+    word, None too where hardware's own noise may explain it.
+    """
+
+    label: str
+    says: Direction
+    step: FigureChange | None = None
+    moved: Direction | None = None
+    reason: str = ""
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the figure did something else in this run."""
+        return self.moved is not None and self.moved != self.says
+
+
+def direction(old: float, new: float) -> Direction:
+    """What a figure does that goes from one value to another."""
+    if abs(new - old) <= STAYS * abs(old):
+        return "stays"
+    return "rises" if new > old else "falls"
+
+
+def _claim(name: str, says: Direction, before: Subject | None, after: Subject, absent: str) -> Claim:
+    figure = FIGURES.get(name) or counter_figure(name)
+    label = figure.label if figure.group == "Counters" else figure.phrase[:1].upper() + figure.phrase[1:]
+    if before is None:
+        return Claim(label, says, reason=absent)
+    old, new = (_value(figure, subject) for subject in (before, after))
+    if old is None or new is None:
+        missing = before if old is None else after
+        reason = figure.read(missing).reason or f"{missing.case.kernel} has no such figure"
+        return Claim(label, says, reason=reason)
+    cases = (before.case, after.case)
+    moved = None if _is_arbitration(name, cases, old, new) else direction(old, new)
+    return Claim(label, says, FigureChange(figure, old, new), moved)
+
+
+def _value(figure: Figure, subject: Subject) -> float | None:
+    kind = _CONFLICTS_OF.get(figure.key)
+    return counts.address_conflicts(subject.case, kind) if kind else figure.value(subject)
+
+
+def _is_arbitration(name: str, cases: tuple[Measurement, ...], old: float, new: float) -> bool:
+    """True where what hardware adds when instructions contend for the pipe may be all that moved."""
+    counted = [counter for case in cases if (counter := counts.held(case).get(name))]
+    return (
+        name in counts.SHARED_WAVEFRONTS
+        and any(counter.source == "ncu" for counter in counted)
+        and abs(new - old) <= counts.ARBITRATION * max(old, new)
+    )
+
 
 _OUTCOME_ORDER = {"ok": 0, "incorrect": 1, "failed": 2, "timeout": 3, "skipped": 4}
 
@@ -193,11 +258,12 @@ def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
 
 
 def _claims(run: Run, rung: Rung, before: Rung | None) -> tuple[Claim, ...]:
-    """A header speaks of one step only: against another rung nothing is held or contradicted."""
-    record, start = rung.kernel, before.case if before else None
+    """What a header says, held against two cases: it speaks of one step only, and of no other rung."""
+    record, start = rung.kernel, Subject(run, before.case) if before else None
     absent = f"no correct result of {record.after or 'a rung below'} to compare with"
     if not status_of(run, rung.case).usable:
         start, absent = None, rung.case.reason or "this kernel has no correct result"
     elif before is not None and record.after not in ("", before.kernel.id):
         start = None
-    return claims(run, record.moves, start, rung.case, absent)
+    now = Subject(run, rung.case)
+    return tuple(_claim(name, says, start, now, absent) for name, says in record.moves.items())

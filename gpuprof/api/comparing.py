@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from gpuprof.comparison.surroundings import Difference
     from gpuprof.report.document import Document
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
+from gpuprof.comparison.outliers import Outlier
+
+if TYPE_CHECKING:
+    from gpuprof.report.document import Document
+
 #: A run, its results file, or several that are rounds of one code.
 Runs = MeasuredRun | str | Path | Sequence[MeasuredRun | str | Path]
 
@@ -237,3 +246,73 @@ def _run(runs: Runs) -> MeasuredRun:
 
 def _name(runs: Runs, otherwise: str) -> str:
     return str(runs) if isinstance(runs, str | os.PathLike) else otherwise
+
+
+class Fleet(ShownAsTables):
+    """Many cards side by side."""
+
+    def __init__(self, record: FleetRuns) -> None:
+        self.record = record
+
+    @property
+    def cards(self) -> int:
+        """How many cards."""
+        return self.record.found.cards
+
+    @property
+    def outliers(self) -> tuple[Outlier, ...]:
+        """The confirmed ones, of every model."""
+        return self.record.confirmed
+
+    @property
+    def suspects(self) -> tuple[Outlier, ...]:
+        """Cards with a slow case that one process may have caused: to be measured again."""
+        return self.record.suspects
+
+    @property
+    def versions(self) -> Mapping[str, Mapping[str, int]]:
+        """Software of several versions, and how many cards have each."""
+        return self.record.found.versions
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `gpuprof fleet --json` writes."""
+        found: dict[str, Any] = to_json(self.record.found)
+        return found
+
+    def to_html(self) -> str:
+        """The page."""
+        from gpuprof.report.fleet_text import fleet_page
+
+        return fleet_page(self.record)
+
+    def _report(self) -> "Document":
+        from gpuprof.report.fleet_text import fleet_report
+
+        return fleet_report(self.record)
+
+    def __repr__(self) -> str:
+        """The headline."""
+        return f"<Fleet: {self.record.headline}>"
+
+
+@in_sentences
+def fleet(runs: Iterable[MeasuredRun | str | Path]) -> Fleet:
+    """Find the cards that differ from the fleet median.
+
+    Args:
+        runs: Runs or results files, of one card or several each. They are read one after the other, and none
+            is kept: an iterator that measures or loads them holds one at a time.
+
+    Raises:
+        InputError: There is no card in them.
+        ResultsError: A file is not a results file.
+    """
+    if isinstance(runs, str | Path | MeasuredRun):
+        raise InputError("A fleet is made of several runs.", fix="Give a list of runs or files.")
+    builder = FleetBuilder(Tool("gpuprof", __version__))
+    for number, run in enumerate(runs):
+        if isinstance(run, MeasuredRun):
+            builder.add(run.record, f"run {number}")
+        else:
+            builder.add(read_run(Path(run)), str(run))
+    return Fleet(builder.fleet())

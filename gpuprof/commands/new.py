@@ -2,19 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpuprof new`: a kernel file to start from."""
 
+import re
 import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from keyword import iskeyword
 from pathlib import Path
 
+from gpuprof.backends.arguments import points_to
 from gpuprof.commands.output import print_written
-from gpuprof.commands.own_header import with_own_header
 from gpuprof.console import say
+from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
+from gpuprof.cuda_source.masking import masked
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, reason
 from gpuprof.files import check_writable, read_input, replace_text, same_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
+from gpuprof.kernels.header import header_span
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
-from gpuprof.kernels.starting_point import starting_point
+from gpuprof.kernels.starting_point import listed_texts, starting_point
 from gpuprof.operation import Operation
-from gpuprof.problems.declaration import FILE_NAME, load_operation
+from gpuprof.problems.declaration import FILE_NAME, RESERVED, load_operation
+from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
+from gpuprof.toolchain.signature import Declared, declared_parameters
 
 
 def write_starting_point(what: str, path: Path, *, force: bool) -> None:
@@ -72,3 +81,94 @@ def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:
     inside = path.absolute().parent == folder.absolute()
     command = f"gpuprof run {shlex.quote(str(folder))} -k {path.stem if inside else file}"
     return operation, ladder, command
+
+
+_BYTES = {
+    "char": "i8",
+    "signed char": "i8",
+    "int8_t": "i8",
+    "unsigned char": "u8",
+    "uint8_t": "u8",
+    "bool": "u8",
+}
+_VECTOR = re.compile(r"(?<=at|le|nt)[234]\Z")
+_TYPE = re.compile(r"(?:typename|class)\b")
+_ROWS = re.compile(r"\b(?:threadIdx|blockIdx)\s*\.\s*y\b")
+
+
+def with_own_header(path: Path, source: str) -> str:
+    """The source below a header for the function that is called like the file, or else for its first.
+
+    Raises:
+        InputError: It has one, or no kernel.
+    """
+    if header_span(source) is not None:
+        raise InputError(f"{path} has a header.", fix=f"gpuprof run {path} measures it.")
+    functions = kernel_functions(source)
+    if not functions:
+        raise InputError(f"{path} has no __global__ function.", fix="Name a file with a kernel.")
+    function = next((one for one in functions if one.name == path.stem), functions[0])
+    others = [one.entry for one in functions if one is not function]
+    names = zip(function.template or (), function.template_names, strict=True)
+    values = ["float" if _TYPE.match(declared) else name for declared, name in names]
+    entry = f"{function.name}<{', '.join(values)}>" if values else function.name
+    taken = [
+        replace(one, name=f"{one.name}_" if one.name in RESERVED or iskeyword(one.name) else one.name)
+        for one in declared_parameters([source], entry, {}) or ()
+    ]
+    if is_one_of_several(source, function.name.rpartition("::")[2]):
+        instance = dict(zip(function.template_names, values, strict=True))
+        types = re.sub(r"[A-Za-z_]\w*", lambda word: instance.get(word[0], word[0]), function.types)
+        entry += f"({types})"
+    own = [name for name in function.template_names if name in values]
+    lines = [*_header(entry, own, taken, masked(source))]
+    more = [f"# Of its other kernels: entry = {listed_texts(others)}"] if others else []
+    return "\n".join(("/*gpuprof", *more, *lines, "*/", source))
+
+
+def _header(entry: str, own: Sequence[str], taken: Sequence[Declared], code: str) -> Iterator[str]:
+    """The tables of a header that brings its operation along."""
+    kinds = {one.name: _element(one.type) for one in taken}
+    arrays = {one.name: kinds[one.name] or "f32" for one in taken if one.type.endswith("*")}
+    values = {name: kind for name, kind in kinds.items() if kind and name not in arrays}
+    scalars = {name: kind for name, kind in values.items() if is_float(kind)}
+    sizes = [name for name, kind in values.items() if ELEMENT_TYPES[kind].nbytes > 1 and name not in scalars]
+    sizes = sizes or ["n"]
+    written = [
+        one.name for one in taken if one.name in arrays and "const" not in one.text.partition("*")[0].split()
+    ]
+    written = written or [*arrays][-1:]
+    known = {*arrays, *scalars, *sizes}
+    # Of a type that is not known here, an enumeration or a struct, the compiler tells what it takes.
+    arguments = [one.name if one.name in known else "1" if kinds[one.name] else "0" for one in taken]
+    two = bool(_ROWS.search(code)) and len(sizes) > 1
+    shape = listed_texts(sizes[:2])
+    yield f'operation = "{re.split("[<(]", entry)[0].rpartition("::")[2]}"'
+    yield f'entry = "{entry}"'
+    yield f"dimensions = {listed_texts(sizes)} # what --sizes sets"
+    yield f"arguments = {listed_texts(arguments)} # or formulas of integers"
+    if own:
+        yield from ("[parameters] # of the template", *(f"{name} = 16" for name in own))
+    yield "[arrays] # their extents, the last one fastest"
+    for name, kind in arrays.items():
+        role = ', role = "out"' if name in written else ""
+        note = " # or inout, where it reads what it held" if role else ""
+        yield f'{name} = {{ shape = {shape}, dtype = "{kind}"{role} }}{note}'
+    if scalars:
+        yield "[scalars]"
+        yield from (f'{name} = {{ type = "{kind}", default = 1.0 }}' for name, kind in scalars.items())
+    each = sum(ELEMENT_TYPES[kind].nbytes for kind in arrays.values())
+    yield f'[work]\nbytes = "{each} * {" * ".join(sizes[:2])}" # that must move at least'
+    yield "[check] # TODO: what each must hold, a formula of the arrays before"
+    yield from (f'{name} = {{ value = "0", relative = "4 * u" }}' for name in written)
+    yield f"[launch]\nblock = {'[16, 16]' if two else '[256]'}"
+    grid = ("cdiv({1}, block_x)", "cdiv({0}, block_y)") if two else ("cdiv({0}, block_x)",)
+    yield f"grid = {listed_texts([text.format(*sizes) for text in grid])}"
+
+
+def _element(written: str) -> str | None:
+    """The element type of a value, or of what a pointer is to; None where its declaration does not tell."""
+    pointee = _VECTOR.sub("", written.removesuffix("*").strip())
+    unsigned = pointee.startswith(("unsigned", "uint"))
+    fits = (name for name, element in ELEMENT_TYPES.items() if points_to(f"{pointee}*", element))
+    return _BYTES.get(pointee) or next((name for name in fits if name.startswith("u") == unsigned), None)

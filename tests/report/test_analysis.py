@@ -19,10 +19,9 @@ from synthetic_runs import (
 )
 
 from gpuprof.analysis.answer import answer_of
-from gpuprof.analysis.claims import direction
 from gpuprof.analysis.counts import SHARED_WAVEFRONTS, per_step, sector_ratio, value
 from gpuprof.analysis.groups import groups
-from gpuprof.analysis.ladder import SizeLadder, build_ladder
+from gpuprof.analysis.ladder import SizeLadder, build_ladder, direction
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.speed import Speed, limit_of, speed_of
 from gpuprof.analysis.why import wasted_sectors

@@ -7,7 +7,7 @@ from dataclasses import replace
 from each import each
 from synthetic_runs import Gemm, counted_run, counters, gemm_case, record, run, sim_run, transpose_run
 
-from gpuprof.analysis.agreement import differences
+from gpuprof.analysis.banners import differences
 from gpuprof.analysis.counts import address_conflicts, sampled
 from gpuprof.results import Counter, Measurement
 

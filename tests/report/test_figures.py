@@ -28,10 +28,10 @@ from gpuprof.analysis.groups import groups
 from gpuprof.analysis.kinds import waves
 from gpuprof.analysis.ladder import SizeLadder, build_ladder
 from gpuprof.analysis.limiter import limiter_of
-from gpuprof.analysis.lines import LineCounts
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
 from gpuprof.bounds import with_bounds
+from gpuprof.report.source import LineCounts
 from gpuprof.results import (
     Bound,
     Measurement,

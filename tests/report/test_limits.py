@@ -9,7 +9,7 @@ from synthetic_runs import CONFLICTS, CYCLES, Gemm, at, bounded, run
 
 from gpuprof.analysis.limiter import Limiter, verdict
 from gpuprof.analysis.limits import limits_of, shifts
-from gpuprof.analysis.lines import LineCounts
+from gpuprof.report.source import LineCounts
 from gpuprof.results import SourceLine
 
 

@@ -8,8 +8,7 @@ import pytest
 from page_reader import PageReader
 from synthetic_runs import HOSTILE, RUNS, counted_run, many_run
 
-from gpuprof.api.comparing import compare
-from gpuprof.api.fleets import fleet
+from gpuprof.api.comparing import compare, fleet
 from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.report.document_page import render_notebook
 from gpuprof.report.run_text import run_report

@@ -4,7 +4,7 @@
 
 from plotly.offline import get_plotlyjs
 
-from gpuprof.report.plotly_part import plotly_part
+from gpuprof.report.html import plotly_part
 
 HEAD = '"use strict";var Plotly=(()=>{var W=(e,t)=>()=>t,E=(e,t)=>()=>e;'
 CORE = "var core=W((e,t)=>{t.exports={register(){helped()}}});"
