@@ -42,7 +42,8 @@ class SharedByte:
     Attributes:
         rank: Whose memory it is, in a cluster.
         met_line: Of a race, what the thread that was met ran.
-        did: What that did there, where the fault does not say it.
+        did: What that did there: the byte was "written", "read" or "changed".
+        reads: Whether the thread itself only reads.
         apart: Whether it was a thread of another block.
         read: Of what nobody had written, the line that read it, and what the thread does with the value.
     """
@@ -51,6 +52,7 @@ class SharedByte:
     rank: int = 0
     met_line: int | None = None
     did: str = ""
+    reads: bool = False
     apart: bool = False
     read: tuple[int, str] | None = None
 

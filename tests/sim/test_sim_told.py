@@ -72,7 +72,31 @@ SECOND = FIRST + 1
             (
                 f"line {FIRST}: ",
                 ": element 7 of `tile`, written in line",
-                "and two threads do so in that line",
+                "and two threads write it in that line",
+            ),
+        ),
+        (
+            "tile[t] = x[t];\n__syncthreads();\ntile[t] += tile[(t + 1) % 128];\n__syncthreads();\n"
+            "y[at] = tile[t] * other[0];",
+            (
+                f"`tile`, read in line {FIRST + 2}, and written there by another thread: a barrier is missing"
+                " between the two, or one atomic operation must do both",
+            ),
+        ),
+        (
+            "tile[t] = x[t];\n__syncthreads();\nfor (int step = 64; step > 0; step /= 2)\n"
+            "if (t < step) tile[t] += tile[t + step];\n__syncthreads();\ny[at] = tile[0] * other[0];",
+            (
+                f"`tile`, written in line {FIRST + 3}, and read there by another thread: a barrier is missing"
+                " between the two (",
+            ),
+        ),
+        (
+            "volatile float *twice = tile;\ntwice[t] = x[t];\n__syncthreads();\n"
+            "tile[t] += tile[(t + 1) % 128];\n__syncthreads();\ny[at] = tile[t] * other[0];",
+            (
+                f" reads in line {FIRST + 3}, and nothing orders them: byte ",
+                " of `tile`, a barrier is missing between the two, or one",
             ),
         ),
         (

@@ -6,7 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from gpuprof.executor import Buffer, FaultKind, KernelFault, MemoryPlace, Program, callers, source_name
+from gpuprof.executor import (
+    Buffer,
+    FaultKind,
+    KernelFault,
+    MemoryPlace,
+    Program,
+    SharedByte,
+    callers,
+    source_name,
+)
 
 
 def told(
@@ -58,9 +67,7 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     if fault.kind is FaultKind.OUT_OF_BOUNDS and text and re.search(dynamic, program.interface.module):
         text += ", whose size is the launch's dynamic_shared_bytes"
     if fault.kind is FaultKind.SHARED_RACE and found.met_line is not None:
-        did = f"{found.did} in line {found.met_line}, and " if found.did else ""
-        missing = _missing(found.met_line, fault.source_line, within=not found.apart)
-        text += f"{', ' if text else ''}{did}{missing}"
+        text += f"{', ' if text else ''}{_missing(found, found.met_line, fault)}"
     detail, line = fault.detail, fault.source_line
     if found.read and found.read[0]:
         where = f"line {line} " if line else ""
@@ -70,13 +77,22 @@ def _told(fault: KernelFault, program: Program | None, buffers: Sequence[Buffer]
     return fault.told(f"{detail}: {text}", line) if text else fault
 
 
-def _missing(before: int, line: int, *, within: bool) -> str:
-    if before == line:
-        return "two threads do so in that line"
-    barrier = "a barrier is" if within else "a barrier of the cluster that orders them is"
+def _missing(found: SharedByte, before: int, fault: KernelFault) -> str:
+    """What the access `before` was, where the fault does not say it, and what orders none of the two."""
+    line, barrier = fault.source_line, "a barrier is"
+    if found.apart:
+        barrier = "a barrier of the cluster that orders them is"
+    told = f" in line {before}" in fault.detail
+    did = "" if told else f"{found.did} in line {before}, and "
     if before < line:
-        return f"{barrier} missing between lines {before} and {line}"
-    return f"{barrier} missing behind line {before}, before line {line} runs next"
+        return f"{did}{barrier} missing between lines {before} and {line}"
+    if before > line:
+        return f"{did}{barrier} missing behind line {before}, before line {line} runs next"
+    if not found.reads and found.did != "read":
+        return f"{did}two threads write it in that line"
+    does = "" if told else f"{did}{'read' if found.reads else 'written'} there by another thread: "
+    both = "" if found.reads else ", or one atomic operation must do both"
+    return f"{does}{barrier} missing between the two{both}"
 
 
 def _global_place(buffers: Sequence[Buffer], address: int) -> str:

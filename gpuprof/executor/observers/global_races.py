@@ -426,9 +426,12 @@ class Shadow(Observer):
         line = lines[moment_of(stamp)]
         ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
         detail = f"{one.manner.value} {where}{ours}, which {met} of block {other_block} {other.value}{theirs}"
-        shared = self.buffer.address == 0
+        found: SharedByte | None = None
+        if self.buffer.address == 0:
+            did, reads = "written" if other.writes else "read", not one.manner.writes
+            found = SharedByte(address, 0, line, did, reads, other_block != block)
         return KernelFault(
-            FaultKind.SHARED_RACE if shared else FaultKind.GLOBAL_RACE,
+            FaultKind.SHARED_RACE if found else FaultKind.GLOBAL_RACE,
             f"{detail} in line {line}{text}, and nothing orders them",
             kernel=self.races.kernel,
             source_line=lines[one.moment],
@@ -436,7 +439,7 @@ class Shadow(Observer):
             thread=thread,
             address=address,
             other_block=other_block,
-            shared=SharedByte(address, met_line=line, apart=other_block != block) if shared else None,
+            shared=found,
         )
 
     def _elements(self) -> int:

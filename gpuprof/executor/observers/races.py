@@ -420,7 +420,7 @@ class Interval:
         """Report a read of what another thread wrote without order, or nobody; `text` says what reads."""
         for name in ("writer", "updater"):
             if met := self.conflict(touch, name):
-                self.met(touch, met, name, f"{text}, which {{1}} wrote")
+                self.met(touch, met, name, f"{text}, which {{1}} wrote", reads=True)
         if hit := first_hit(~touch.held(self.written)):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text}, which was never written")
 
@@ -462,12 +462,19 @@ class Interval:
             self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
     def met(
-        self, touch: Touch, found: tuple[Hit, Stamps], name: str, text: str, changed: Bools | None = None
+        self,
+        touch: Touch,
+        found: tuple[Hit, Stamps],
+        name: str,
+        text: str,
+        changed: Bools | None = None,
+        *,
+        reads: bool = False,
     ) -> None:
         """Report a race at a hit; `text` says it, with {0} for the byte and {1} for who else was there.
 
         That the stamps tell, of the table of this name. Lanes in `changed` found another value than they
-        wrote.
+        wrote; of what only `reads` there is none.
         """
         hit, stamps = found
         others = np.flatnonzero(stamps)
@@ -490,7 +497,7 @@ class Interval:
             who = one + of_block
         where, byte = self.layout.byte(address)
         apart = warp // self.layout.warps != position[1] // self.layout.warps
-        place = SharedByte(byte, self.layout.rank(address), line, _DID[name], apart=apart)
+        place = SharedByte(byte, self.layout.rank(address), line, _DID[name], reads, apart)
         said = f"{text.format(where, who)} since the last barrier"
         self.report(FaultKind.SHARED_RACE, said, touch.entry.line, position, place)
 
