@@ -83,7 +83,7 @@ def answer_document(
     Kernels that the user named are shown, or the reason why they have no figure. While counts and bounds are
     `pending`, nothing is known to limit a kernel; the hint says where the rest stands.
     """
-    run = shortened(run)
+    run = replace(shortened(run), complete=run.complete or pending)
     if run.tuning is not None:
         return Document(run_title(run), content=tuple(search_content(run)))
     held = [(group, build_ladder(run, size)) for group in groups(run) for size in reversed(group.sizes)]
