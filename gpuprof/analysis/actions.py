@@ -146,9 +146,15 @@ def actions_of(run: Run, case: Measurement) -> tuple[Action, ...]:
     facts = _Facts(run, case, limiter)
     ways = _ACTIONS.get(limiter.key if limiter else "", ())
     found = [action for way in ways for action in way(facts)]
-    if not found or facts.limits is None:
-        found += _chain(facts) if facts.limits is not None else _uncounted(facts)
-    return tuple(sorted(found, key=lambda action: action.factor is not None and action.factor < _TELLING))
+    if facts.limits is None:
+        found += _uncounted(facts)
+    elif all(map(_is_slight, found)):
+        found += _chain(facts)
+    return tuple(sorted(found, key=_is_slight))
+
+
+def _is_slight(action: Action) -> bool:
+    return action.factor is not None and action.factor < _TELLING
 
 
 def _wastes(facts: _Facts) -> Iterator[Action]:
