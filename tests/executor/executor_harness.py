@@ -27,7 +27,6 @@ from gpuprof.executor import (
     other_orders,
 )
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.nans import with_nans
 
 PTX_HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
 KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
@@ -224,10 +223,3 @@ def exact_fma(a, b, c):
             except OverflowError:
                 result[where] = np.inf if value > 0 else -np.inf
     return result
-
-
-def numpy_loop(name, kind):
-    """What `hardware_loop` computes, by NumPy and exact arithmetic."""
-    operation, _, flushes = name.partition(".")
-    compute = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "fma": exact_fma}[operation]
-    return with_nans(exact.with_flush(compute) if flushes else compute, operation, kind)

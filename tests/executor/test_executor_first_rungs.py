@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from executor_harness import KERNELS, cuda_program, numpy_loop
+from executor_harness import KERNELS, cuda_program, exact_fma
 
 from gpuprof.executor import GlobalMemory, launch
 from gpuprof.executor.arithmetic import floats
@@ -50,7 +50,7 @@ def test_every_architecture_gives_the_same_product_and_counts(name):
 def test_without_the_cpu_instruction_every_bit_is_the_same(monkeypatch):
     """NumPy's multiply-add gives what the CPU's instruction gives, by itself and in runs of arithmetic."""
     with_instruction = [gemm(name, 64, 64, 96)[0] for name in GEMMS]
-    monkeypatch.setattr(floats, "hardware_loop", numpy_loop)
+    monkeypatch.setattr(floats, "multiply_add", lambda kind: exact_fma)
     monkeypatch.setattr(fusion, "_FEWEST", 10**6)
     without = [gemm(name, 64, 64, 96)[0] for name in GEMMS]
     for a, b in zip(with_instruction, without, strict=True):

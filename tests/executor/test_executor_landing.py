@@ -9,15 +9,10 @@ from executor_harness import run_cuda
 from gpuprof.executor.faults import KernelFault
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.landing import (
-    LINE_BYTES,
-    Landing,
     Pieces,
     cached_copy_cost,
     landing_cost,
-    moving_landing,
-    zeros_conflicts,
 )
-from gpuprof.executor.memory.remembered import Moving
 
 LANE = np.arange(32)
 
@@ -152,29 +147,3 @@ def test_what_a_copy_does_not_read_need_not_exist(length):
 def test_a_copy_that_reads_a_byte_too_many_is_a_fault():
     with pytest.raises(KernelFault, match="at byte 500 of array 0, which has 500 bytes"):
         run_cuda(_AT_THE_END, np.zeros(500, np.uint8), np.zeros(128, np.int32), scalars=(np.int32(501),))
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
-    """Sources and targets that move alike, that do not, and other lanes: in turn, at one instruction."""
-    rng = np.random.default_rng(seed)
-    blocks, warps = 2, 2
-    source, target = (rng.integers(64, size=(blocks, warps, 32)) * 16 for _ in range(2))
-    lanes = rng.random((blocks, warps, 32)) < 0.9
-    moving = Moving(LINE_BYTES)
-
-    def examine(pieces):
-        return Landing(*landing_cost(pieces), zeros_conflicts(pieces))
-
-    for _ in range(20):
-        source = source + int(rng.integers(20)) * int(rng.choice([16, 32, 128]))
-        target = target + int(rng.integers(20)) * int(rng.choice([16, 128]))
-        if rng.random() < 0.2:
-            source = source + 16 * (rng.random(source.shape) < 0.1)
-        if rng.random() < 0.2:
-            lanes = rng.random((blocks, warps, 32)) < 0.9
-        reading = lanes & (rng.random(lanes.shape) < (0.5 if rng.random() < 0.3 else 2.0))
-        pieces = Pieces(source, target, Mask(lanes, blocks, warps), reading, reading)
-        found, wanted = moving_landing(moving, pieces, examine), examine(pieces)
-        for figure in ("sectors", "wavefronts", "conflicts"):
-            assert getattr(found, figure).tolist() == getattr(wanted, figure).tolist()

@@ -11,8 +11,7 @@ from each import each
 
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.banks import wavefronts
-from gpuprof.executor.memory.coalescing import SECTOR_BYTES, footprint, moving_footprint
-from gpuprof.executor.memory.remembered import Moving
+from gpuprof.executor.memory.coalescing import Footprints, footprint
 
 PATTERNS = json.loads((Path(__file__).parent / "hardware" / "shared_wavefronts.json").read_text())["patterns"]
 
@@ -102,7 +101,7 @@ def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
     """Addresses that all move alike, that do not, and other lanes: in turn, and all at one instruction."""
     rng = np.random.default_rng(seed)
     blocks, warps, size = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice(SIZES))
-    offset, moving = int(rng.integers(-4, 5)) * size, Moving(SECTOR_BYTES)
+    offset, moving = int(rng.integers(-4, 5)) * size, Footprints()
     address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
     for _ in range(30):
         if rng.random() < 0.1:
@@ -115,7 +114,7 @@ def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
             address = address + int(rng.integers(-50, 50)) * int(rng.choice([1, size, 32]))
         mask = Mask(lanes.copy(), blocks, warps)
         found, wanted = (
-            moving_footprint(moving, address, offset, mask, size),
+            moving.of(address, offset, mask, size),
             footprint(address, offset, mask, size),
         )
         for figure in ("sectors", "useful_bytes"):

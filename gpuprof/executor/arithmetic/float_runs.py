@@ -25,35 +25,32 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: What a tape's instructions do, by number. Some go between rows and the arrays of a call: `LOAD`, `STORE`,
-#: and `HAND_ON`, which keeps the bits of a NaN. Others load floats from shared memory: one a lane, or four. A
-#: `CHAIN` adds any number of products to a value, which stays in the CPU's registers meanwhile.
+#: and `HAND_ON`, which keeps the bits of a NaN. `SHARED` loads floats from shared memory. A `CHAIN` adds any
+#: number of products to a value, which stays in the CPU's registers meanwhile.
 LOAD, STORE, HAND_ON = 0, 1, 2
 OPERATIONS = {"mul": 3, "add": 4, "sub": 5, "fms": 6, "fnma": 7, "fnms": 8}
 CHAIN = 9
-SHARED, SHARED_VECTOR = 10, 11
-#: Floats that an instruction of `SHARED_VECTOR` loads for each lane.
-VECTOR = 4
-#: Numbers of an instruction: what it does, the row that it writes, what it reads (3), and more rows to write.
-#: What a load from shared memory reads is the array of its addresses, as integers, and a displacement in
-#: bytes; what a chain reads is its first value, and how many products follow, in as many instructions as hold
-#: their operands.
-ITEM_WORDS = 8
+SHARED = 10
+#: Numbers of an instruction, an even one: what it does, the row that it writes, and what it reads (3). What a
+#: load from shared memory reads is the array of its addresses, as integers, and a displacement in bytes; what
+#: a chain reads is its first value, and how many products follow, in as many instructions as hold these.
+ITEM_WORDS = 6
 #: What the player notes of an array: the address of its first element, and bytes from one block, one warp and
 #: one lane to the next, 0 where it does not change.
 ARRAY_BYTES = 32
 _ROW_BYTES = 4 * WARP
 #: Rows begin at a line of the CPU's cache.
 _LINE_BYTES = 64
-_LOADS = (LOAD, SHARED, SHARED_VECTOR)
+_LOADS = (LOAD, SHARED)
 _NO_SHARED_MEMORY = np.zeros((1, 0), np.uint8)
 _shape_of = attrgetter("shape")
 
 
 class _Item(NamedTuple):
-    """An instruction of a tape: the values that it makes and takes, or numbers of what it takes instead."""
+    """An instruction of a tape: the value that it makes, if any; and those, or numbers, that it takes."""
 
     operation: int
-    made: tuple[int, ...]
+    made: int | None
     taken: tuple[int, ...]
 
 
@@ -79,7 +76,7 @@ class Tape:
         """Read the next array; return the value's number."""
         self.sources += 1
         value = self._value(1 << 2 * (self.sources - 1), given=True)
-        self._items.append(_Item(LOAD, (value,), (self.sources - 1,)))
+        self._items.append(_Item(LOAD, value, (self.sources - 1,)))
         return value
 
     def place(self) -> int:
@@ -87,32 +84,25 @@ class Tape:
         self.places += 1
         return self.places - 1
 
-    def shared(self, place: int, displacement: int, count: int) -> list[int]:
-        """Load `count` consecutive floats of each lane from shared memory, bytes behind a place.
-
-        Returned is the number of each value.
-        """
-        values = [self._value(2 << 2 * place, given=True) for _ in range(count)]
-        if count == VECTOR:
-            self._items.append(_Item(SHARED_VECTOR, tuple(values), (place, displacement)))
-        else:
-            for number, value in enumerate(values):
-                self._items.append(_Item(SHARED, (value,), (place, displacement + 4 * number)))
-        return values
+    def shared(self, place: int, displacement: int) -> int:
+        """Load a float of each lane from shared memory, bytes behind a place; return the value's number."""
+        value = self._value(2 << 2 * place, given=True)
+        self._items.append(_Item(SHARED, value, (place, displacement)))
+        return value
 
     def compute(self, operation: str, operands: Sequence[int]) -> int:
         """Compute a value from others, by a name in `OPERATIONS` or `fma`; return its number."""
         value = self._value(reduce(or_, (self._cones[x] for x in operands)), given=False)
         if operation == "fma":
             *factors, addend = operands
-            self._items.append(_Item(CHAIN, (value,), (addend, *factors)))
+            self._items.append(_Item(CHAIN, value, (addend, *factors)))
         else:
-            self._items.append(_Item(OPERATIONS[operation], (value,), tuple(operands)))
+            self._items.append(_Item(OPERATIONS[operation], value, tuple(operands)))
         return value
 
     def target(self, value: int) -> None:
         """Hand a value out as the next array."""
-        self._items.append(_Item(HAND_ON if self._given[value] else STORE, (), (value, self.targets)))
+        self._items.append(_Item(HAND_ON if self._given[value] else STORE, None, (value, self.targets)))
         self.needs.append(_depends_on(self._cones[value]))
         self.targets += 1
 
@@ -123,10 +113,11 @@ class Tape:
 
     def compiled(self) -> "CompiledTape":
         """Return the tape ready to be played: each value loaded where it is first used, rows used again."""
-        items = _loaded_when_used(_chained(self._needed()), self._loads())
+        loads = {item.made: item for item in self._items if item.operation in _LOADS}
+        items = _loaded_when_used(_chained(self._needed()), loads)
         last_use: dict[int, int] = {}
         for number, item in enumerate(items):
-            last_use.update(dict.fromkeys((*_values_taken(item), *item.made), number))
+            last_use.update(dict.fromkeys(_values_taken(item), number))
         row_of: dict[int, int] = {}
         free: list[int] = []
         rows = 0
@@ -135,21 +126,19 @@ class Tape:
             taken = _values_taken(item)
             read = [row_of[value] for value in taken]
             free += [row_of[value] for value in dict.fromkeys(taken) if last_use[value] == number]
-            missing = len(item.made) - len(free)
-            if missing > 0:
-                free += range(rows, rows + missing)
-                rows += missing
-            row_of.update((value, free.pop()) for value in item.made)
-            free += [row_of[value] for value in item.made if last_use[value] == number]
-            written = [row_of[value] for value in item.made]
-            words += self._words(item, read, written)
+            if item.made is not None:
+                if not free:
+                    free.append(rows)
+                    rows += 1
+                row_of[item.made] = free.pop()
+            words += self._words(item, read, 0 if item.made is None else row_of[item.made])
         needs = tuple(frozenset(n if n >= 0 else self.sources - 1 - n for n in need) for need in self.needs)
         return CompiledTape(np.array(words, dtype=np.int32).reshape(-1, ITEM_WORDS), rows, needs)
 
-    def _words(self, item: _Item, read: list[int], written: list[int]) -> list[int]:
+    def _words(self, item: _Item, read: list[int], written: int) -> list[int]:
         """Return an instruction as the player reads it; arrays are sources, then targets, then places."""
         if item.operation in (STORE, HAND_ON):
-            written = [self.sources + item.taken[1]]
+            written = self.sources + item.taken[1]
         elif item.operation == LOAD:
             read = [item.taken[0]]
         elif item.operation in _LOADS:
@@ -158,20 +147,14 @@ class Tape:
         if item.operation == CHAIN:
             read, pairs = [read[0], len(read) // 2], read[1:]
             pairs += [0] * (-len(pairs) % ITEM_WORDS)
-        read += [0] * (3 - len(read))
-        more = [*written[1:], *[0] * (VECTOR - max(1, len(written)))]
-        return [item.operation, written[0], *read, *more, *pairs]
-
-    def _loads(self) -> dict[int, _Item]:
-        """Return what loads each value that is loaded."""
-        return {value: item for item in self._items if item.operation in _LOADS for value in item.made}
+        return [item.operation, written, *read, *[0] * (ITEM_WORDS - 2 - len(read)), *pairs]
 
     def _needed(self) -> list[_Item]:
         """Return, without loads, what the targets depend on."""
         used: set[int] = set()
         needed = []
         for item in reversed(self._items):
-            if not item.made or (item.operation not in _LOADS and item.made[0] in used):
+            if item.made is None or (item.operation not in _LOADS and item.made in used):
                 used.update(_values_taken(item))
                 needed.append(item)
         return needed[::-1]
@@ -197,21 +180,17 @@ def _chained(items: list[_Item]) -> list[_Item]:
             before = ends.get(addend) if uses[addend] == 1 else None
             if before is not None and (earlier := result[before]) is not None:
                 item, result[before] = item._replace(taken=(*earlier.taken, *factors)), None
-            ends[item.made[0]] = len(result)
+            assert item.made is not None
+            ends[item.made] = len(result)
         result.append(item)
     return [item for item in result if item is not None]
 
 
-def _loaded_when_used(items: list[_Item], loads: dict[int, _Item]) -> list[_Item]:
-    """Return instructions with each load before the first that takes one of its values."""
+def _loaded_when_used(items: list[_Item], loads: dict[int | None, _Item]) -> list[_Item]:
+    """Return instructions with each load before the first that takes its value."""
     result = []
     for item in items:
-        for value in _values_taken(item):
-            if value in loads:
-                load = loads[value]
-                result.append(load)
-                for loaded in load.made:
-                    del loads[loaded]
+        result += [loads.pop(value) for value in _values_taken(item) if value in loads]
         result.append(item)
     return result
 
@@ -219,7 +198,7 @@ def _loaded_when_used(items: list[_Item], loads: dict[int, _Item]) -> list[_Item
 def _values_taken(item: _Item) -> tuple[int, ...]:
     if item.operation in _LOADS:
         return ()
-    return item.taken if item.made else item.taken[:1]
+    return item.taken if item.made is not None else item.taken[:1]
 
 
 @dataclass

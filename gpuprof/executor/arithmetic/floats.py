@@ -49,8 +49,6 @@ _ROUNDED: dict[str, Compute] = {
     "rcp": lambda a: a.dtype.type(1) / a,
 }
 _MODIFIERS = {"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN", "xorsign", "abs"}
-#: What there are loops of machine code for.
-_HOT = ("add", "sub", "mul")
 
 
 def modified(op: Mnemonic, compute: Compute, count: int) -> Lowered:
@@ -75,32 +73,20 @@ def _saturated(compute: Compute) -> Compute:
 
 def rounded(op: Mnemonic, count: int) -> Lowered:
     """Lower an operation that is rounded once, as its modifiers say."""
-    if op.rounding == "rn" and op.base in _HOT:
-        return _by_loop(op, count)
     return modified(op, exact.in_mode(_ROUNDED[op.base], op.rounding), count)
 
 
 def fused(op: Mnemonic) -> Lowered:
     """Lower `fma` and `mad` of f32 and f64."""
     op = Mnemonic("fma", op.flags, op.types)
-    if op.rounding == "rn":
-        return _by_loop(op, 3)
-    return modified(op, exact.in_mode(hardware_loop("fma", op.type), op.rounding), 3)
+    return modified(op, exact.in_mode(multiply_add(op.type), op.rounding), 3)
 
 
-def hardware_loop(name: str, kind: str) -> Compute:
-    """Return what `native` has by that name: LLVM is loaded when a kernel computes, not to look at one."""
+def multiply_add(kind: str) -> Compute:
+    """Return what `native` has: LLVM is loaded when a kernel computes, not to look at one."""
     from gpuprof.executor.arithmetic import native
 
-    return native.hardware_loop(name, kind)
-
-
-def _by_loop(op: Mnemonic, count: int) -> Lowered:
-    """Lower to machine code, which knows `.ftz` of f32 and all NaNs."""
-    loop = hardware_loop(op.base, op.type)
-    if op.has("sat") or (op.has("ftz") and op.type != "f32"):
-        return modified(op, loop, count)
-    return of_one_type(op, hardware_loop(f"{op.base}.ftz", "f32") if op.has("ftz") else loop, count)
+    return native.multiply_add(kind)
 
 
 def minus(value: Lanes) -> Lanes:

@@ -1,12 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The hottest float arithmetic as machine code of this CPU: loops for NumPy, and the player of tapes.
+"""The hottest float arithmetic as machine code of this CPU: multiply-adds for NumPy, and the player of tapes.
 
 NumPy has no fused multiply-add, and doing it exactly with NumPy's other functions takes ten passes over the
-data in float32. NumPy adds and multiplies well, but gives NaNs of its own, and to look for them takes another
-pass. LLVM compiles a loop around the CPU's instruction that also gives the NaNs of the GPU, and NumPy's C
-interface makes that loop a ufunc, which brings broadcasting and strides. The results are those of `exact` and
-`nans`, bit for bit: where the CPU has no such instruction, LLVM calls the C library's function.
+data in float32. LLVM compiles a loop around the CPU's instruction, or the C library's function where there is
+none, and NumPy's C interface makes that loop a ufunc, which brings broadcasting and strides.
 
 A tape (`float_runs`) is played for one warp after the other. A row is what its 32 lanes hold of one value.
 """
@@ -14,7 +12,7 @@ A tape (`float_runs`) is played for one warp after the other. A row is what its 
 import ctypes
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,25 +27,21 @@ from gpuprof.executor.arithmetic.float_runs import (
     LOAD,
     OPERATIONS,
     SHARED,
-    SHARED_VECTOR,
     STORE,
-    VECTOR,
 )
 from gpuprof.executor.arithmetic.formats import LOWEST_EXPONENT
-from gpuprof.executor.arithmetic.nans import CANONICAL, GENERATED, PRIORITY
+from gpuprof.executor.arithmetic.nans import CANONICAL
 from gpuprof.executor.lanes.masks import WARP
 
 _VOID, _BIT, _BYTE, _WORD, _LONG = ir.VoidType(), *(ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER, _FLOAT, _DOUBLE = ir.PointerType(), ir.FloatType(), ir.DoubleType()
 _ROW, _PLACES, _POINTERS = (ir.VectorType(each, WARP) for each in (_FLOAT, _LONG, _POINTER))
-_QUAD = ir.VectorType(_FLOAT, VECTOR)
 _ROW_BYTES = 4 * WARP
 #: Types of a loop: LLVM's, and NumPy's.
 _TYPES: dict[str, tuple[Any, np.dtype[Any]]] = {
     "f32": (_FLOAT, np.dtype(np.float32)),
     "f64": (_DOUBLE, np.dtype(np.float64)),
 }
-_EXPONENT, _SIGN, _QUIET = 0x7F80_0000, 0x8000_0000, 1 << 51
 #: Place of `PyUFunc_FromFuncAndData` in NumPy's table of ufunc functions, part of its binary interface.
 _FROM_LOOPS = 1
 #: Where NumPy keeps an array's data, extents and strides, behind what every Python object begins with: part
@@ -106,21 +100,10 @@ def _multiply_add(module: ir.Module, kind: Any, name: str) -> ir.Function:
     return ir.Function(module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.{name}")
 
 
-def _nan(b: ir.IRBuilder, value: np.floating[Any], kind: Any) -> ir.Value:
-    """Return a NaN with its bits."""
-    bits = int(value.view(f"u{value.itemsize}"))
-    return b.bitcast((_WORD if kind is _FLOAT else _LONG)(bits), kind)
-
-
 @functools.cache
-def hardware_loop(name: str, kind: str) -> Callable[..., Any]:
-    """Return a ufunc that rounds once to nearest and gives the NaNs of the GPU.
-
-    The name is `add`, `sub` or `mul` of two operands, or `fma`, which is (a, b, c) -> a * b + c; the kind is
-    `f32` or `f64`. With `.ftz` behind a name of f32, subnormal operands and results are zeros.
-    """
+def multiply_add(kind: str) -> Callable[..., Any]:
+    """Return a ufunc (a, b, c) -> a * b + c of `f32` or `f64`, rounded once; its NaNs are the CPU's."""
     functions = importlib.import_module("numpy._core._multiarray_umath")._UFUNC_API
-    *arrays, text = _tables(name, kind)
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(pointer_of(functions, None), ctypes.POINTER(ctypes.c_void_p))
@@ -129,45 +112,38 @@ def hardware_loop(name: str, kind: str) -> Callable[..., Any]:
         table[_FROM_LOOPS]
     )
     no_identity = -1
-    addresses = (ctypes.addressof(array) for array in arrays)
-    ufunc: Callable[..., Any] = from_loops(
-        *addresses, 1, _count(name), 1, no_identity, text, b"rounded once, with the NaNs of the GPU", 0
-    )
+    addresses = (ctypes.addressof(array) for array in _tables(kind))
+    ufunc: Callable[..., Any] = from_loops(*addresses, 1, 3, 1, no_identity, b"fma", b"rounded once", 0)
     return ufunc
 
 
 @functools.cache
-def _tables(name: str, kind: str) -> tuple[Any, Any, Any, bytes]:
-    """What the ufunc refers to as long as it lives: its loop, the loop's data, operand types, and a name."""
-    engine = _machine_code(_loop_module, name, kind, vectorised=True)
-    types = bytes([_TYPES[kind][1].num]) * (_count(name) + 1)
+def _tables(kind: str) -> tuple[Any, Any, Any]:
+    """What the ufunc refers to as long as it lives: its loop, the loop's data, and operand types."""
+    engine = _machine_code(_loop_module, kind, vectorised=True)
+    types = bytes([_TYPES[kind][1].num]) * 4
     return (
         (ctypes.c_void_p * 1)(engine.get_function_address("loop")),
         (ctypes.c_void_p * 1)(),
         ctypes.create_string_buffer(types, len(types)),
-        name.encode(),
     )
 
 
-def _count(name: str) -> int:
-    return 3 if name.startswith("fma") else 2
-
-
-def _loop_module(name: str, kind: str) -> ir.Module:
+def _loop_module(kind: str) -> ir.Module:
     """Write a NumPy inner loop: arrays of operands, length, and byte strides come in."""
-    module, count = ir.Module(), _count(name)
+    module = ir.Module()
     function = ir.Function(module, ir.FunctionType(_VOID, [_POINTER] * 4), "loop")
-    strided = _strided_loop(module, name, kind)
+    strided = _strided_loop(module, kind)
     arrays, length, steps, _ = function.args
     b = ir.IRBuilder(function.append_basic_block())
     n = b.load(length, typ=_LONG)
-    given = [b.inttoptr(_long_at(b, arrays, i), _POINTER) for i in range(count + 1)]
-    strides = [_long_at(b, steps, i) for i in range(count + 1)]
+    given = [b.inttoptr(_long_at(b, arrays, i), _POINTER) for i in range(4)]
+    strides = [_long_at(b, steps, i) for i in range(4)]
     # LLVM makes a vector loop of strides that it knows: every operand has a value for each lane, or one of
     # them has a single value.
     size = _TYPES[kind][1].itemsize
-    for single in (None, *range(count)):
-        known = [_LONG(0 if i == single else size) for i in range(count + 1)]
+    for single in (None, 0, 1, 2):
+        known = [_LONG(0 if i == single else size) for i in range(4)]
         same = functools.reduce(b.and_, map(functools.partial(b.icmp_signed, "=="), strides, known))
         with b.if_then(same):
             b.call(strided, [*given, *known, n])
@@ -177,46 +153,21 @@ def _loop_module(name: str, kind: str) -> ir.Module:
     return module
 
 
-def _strided_loop(module: ir.Module, name: str, kind: str) -> ir.Function:
+def _strided_loop(module: ir.Module, kind: str) -> ir.Function:
     value_type, dtype = _TYPES[kind]
-    operation, _, flushes = name.partition(".")
-    count = _count(name)
-    taken = [*[_POINTER] * (count + 1), *[_LONG] * (count + 2)]
-    function = ir.Function(module, ir.FunctionType(_VOID, taken), "strided")
+    function = ir.Function(module, ir.FunctionType(_VOID, [*[_POINTER] * 4, *[_LONG] * 5]), "strided")
     function.linkage = "internal"
     function.attributes.add("alwaysinline")
-    function.args[count].add_attribute("noalias")
+    function.args[3].add_attribute("noalias")
     *given, n = function.args
-    pointers, strides = given[: count + 1], given[count + 1 :]
     b = ir.IRBuilder(function.append_basic_block())
     with _repeated(b, n) as i:
-        at = [_at(b, pointer, b.mul(i, stride)) for pointer, stride in zip(pointers, strides, strict=True)]
+        at = [_at(b, pointer, b.mul(i, stride)) for pointer, stride in zip(given[:4], given[4:], strict=True)]
         x = [b.load(place, align=dtype.itemsize, typ=value_type) for place in at[:-1]]
-        if flushes:
-            x = [_flushed(b, value) for value in x]
-        if operation == "fma":
-            result = b.call(_multiply_add(module, value_type, kind), x)
-        else:
-            result = {"add": b.fadd, "sub": b.fsub, "mul": b.fmul}[operation](*x)
-        if flushes:
-            result = _flushed(b, result)
-        is_nan = b.fcmp_unordered("uno", result, result)
-        made = CANONICAL if kind == "f32" else GENERATED
-        result = b.select(is_nan, _nan(b, made, value_type), result)
-        # Of double precision the NaN of an operand is handed on, as a quiet one.
-        for place in reversed(PRIORITY[operation]) if kind == "f64" else ():
-            quiet = b.bitcast(b.or_(b.bitcast(x[place], _LONG), _LONG(_QUIET)), _DOUBLE)
-            result = b.select(b.fcmp_unordered("uno", x[place], x[place]), quiet, result)
+        result = b.call(_multiply_add(module, value_type, kind), x)
         b.store(result, at[-1], align=dtype.itemsize)
     b.ret_void()
     return function
-
-
-def _flushed(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """Return a float that is a zero of its sign where it has no bit of the exponent (`.ftz`)."""
-    bits = b.bitcast(value, _WORD)
-    tiny = b.icmp_unsigned("==", b.and_(bits, _WORD(_EXPONENT)), _WORD(0))
-    return b.bitcast(b.select(tiny, b.and_(bits, _WORD(_SIGN)), bits), _FLOAT)
 
 
 @functools.cache
@@ -353,7 +304,6 @@ class _Player:
             STORE: lambda: self._store(canonical=True),
             HAND_ON: lambda: self._store(canonical=False),
             SHARED: self._shared,
-            SHARED_VECTOR: self._shared_vector,
             **{code: functools.partial(self._compute, name) for name, code in OPERATIONS.items()},
         }
         chain = b.append_basic_block()
@@ -383,8 +333,8 @@ class _Player:
         """Return the row that a word of the instruction names."""
         return self.b.load(self._row(self.words[word]), align=64, typ=_ROW)
 
-    def _put(self, value: ir.Value, word: int = 1) -> None:
-        self.b.store(value, self._row(self.words[word]), align=64)
+    def _put(self, value: ir.Value) -> None:
+        self.b.store(value, self._row(self.words[1]), align=64)
 
     def _spread(self, scalar: ir.Value, kind: Any) -> ir.Value:
         """Return a vector of one value for all lanes."""
@@ -423,7 +373,7 @@ class _Player:
         b = self.b
         value = self._value(2)
         if canonical:
-            nans = self._spread(_nan(b, CANONICAL, _FLOAT), _ROW)
+            nans = self._spread(b.bitcast(_WORD(int(CANONICAL.view(np.uint32))), _FLOAT), _ROW)
             value = b.select(b.fcmp_unordered("uno", value, value), nans, value)
         start, step = self._array(1)
         with b.if_else(b.icmp_signed("!=", step, _LONG(0))) as (row, single):
@@ -461,46 +411,13 @@ class _Player:
         pairs_of_item = ITEM_WORDS // 2
         return b.add(b.udiv(b.add(count, _LONG(pairs_of_item - 1)), _LONG(pairs_of_item)), _LONG(1))
 
-    def _shared_places(self) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """Return where a load from shared memory counts from, its addresses, and whether lanes' differ."""
-        places, step = self._array(2)
-        start = _at(self.b, self.own, self.b.sext(self.words[3], _LONG))
-        return start, places, self.b.icmp_signed("!=", step, _LONG(0))
-
     def _shared(self) -> None:
         b = self.b
-        start, places, differ = self._shared_places()
-        with b.if_else(differ) as (each, same):
+        places, step = self._array(2)
+        start = _at(b, self.own, b.sext(self.words[3], _LONG))
+        with b.if_else(b.icmp_signed("!=", step, _LONG(0))) as (each, same):
             with each:
                 self._put(self._gathered(start, b.load(places, align=8, typ=_PLACES)))
             with same:
                 one = b.load(_at(b, start, _long_at(b, places, 0)), align=4, typ=_FLOAT)
                 self._put(self._spread(one, _ROW))
-
-    def _shared_vector(self) -> None:
-        b = self.b
-        start, places, differ = self._shared_places()
-        targets = [1, *range(ITEM_WORDS - VECTOR + 1, ITEM_WORDS)]
-        with b.if_else(differ) as (each, same):
-            with each:
-                rows = [self._row(self.words[word]) for word in targets]
-                for lane in range(0, WARP, VECTOR):
-                    lanes = [_at(b, start, _long_at(b, places, n)) for n in range(lane, lane + VECTOR)]
-                    found = [b.load(place, align=4, typ=_QUAD) for place in lanes]
-                    for row, part in zip(rows, self._transposed(found), strict=True):
-                        b.store(part, _at(b, row, 4 * lane), align=16)
-            with same:
-                place = _at(b, start, _long_at(b, places, 0))
-                for part, word in enumerate(targets):
-                    one = b.load(_at(b, place, 4 * part), align=4, typ=_FLOAT)
-                    self._put(self._spread(one, _ROW), word)
-
-    def _transposed(self, lanes: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return, of what four lanes have each, the first of all, the second of all, and so on."""
-
-        def picked(x: ir.Value, y: ir.Value, *order: int) -> ir.Value:
-            return self.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(_WORD, VECTOR), order))
-
-        pairs = (lanes[:2], lanes[2:])
-        low, high = ([picked(*pair, *order) for pair in pairs] for order in ((0, 4, 1, 5), (2, 6, 3, 7)))
-        return [picked(*half, *order) for half in (low, high) for order in ((0, 1, 4, 5), (2, 3, 6, 7))]

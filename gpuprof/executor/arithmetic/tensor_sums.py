@@ -20,9 +20,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.floats import hardware_loop
+from gpuprof.executor.arithmetic.floats import multiply_add
 from gpuprof.executor.arithmetic.formats import LOWEST_EXPONENT, NOT_FINITE, FloatFormat, exponents
-from gpuprof.executor.arithmetic.nans import canonical
+from gpuprof.executor.arithmetic.nans import canonical, with_nans
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: Fraction bits that a term keeps, counted from the largest exponent, and those of a sum.
@@ -129,10 +129,10 @@ def eight_bit_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format:
 
 def double_sum(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     """Return A B + C of float64: one fused multiply-add after the other; a NaN is that of B, C or A."""
-    total = c
+    total, fused = c, with_nans(multiply_add("f64"), "fma", "f64")
     with np.errstate(all="ignore"):
         for i in range(len(a)):
-            total = np.asarray(hardware_loop("fma", "f64")(a[i, :, None], b[i, None], total))
+            total = np.asarray(fused(a[i, :, None], b[i, None], total))
     return total
 
 

@@ -31,7 +31,6 @@ import numpy as np
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
-from gpuprof.executor.memory.remembered import Moving
 from gpuprof.executor.memory.warp_rows import from_multiple, grouped
 
 #: The only size that goes past the L1 cache.
@@ -75,21 +74,6 @@ class Pieces:
         costs = np.array([cost(row.tobytes()) for row in rows[distinct]])[which]
         first, second = (self.mask.per_block(costs[:, i].reshape(*shape[:2], 1)) for i in (0, 1))
         return first, second
-
-
-@dataclass(frozen=True)
-class Landing:
-    """What one copy of a batch costs, in each block: shapes (blocks or 1,)."""
-
-    sectors: Counts
-    wavefronts: Counts
-    conflicts: Counts
-
-
-def moving_landing(moving: Moving[Landing], pieces: Pieces, examine: Callable[[Pieces], Landing]) -> Landing:
-    """Return what `examine` does, of one instruction: where all moves by whole lines, nothing changes."""
-    others = (pieces.reading, pieces.whole)
-    return moving.at((pieces.source, pieces.target), pieces.mask, lambda: examine(pieces), others)[0]
 
 
 def landing_cost(pieces: Pieces) -> tuple[Counts, Counts]:

@@ -20,15 +20,14 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores, SourceReads
-from gpuprof.executor.memory.coalescing import SECTOR_BYTES, Footprint
+from gpuprof.executor.memory.coalescing import Footprints
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_accesses import LocalLanes
 from gpuprof.executor.memory.global_flights import AsyncCopies, GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.landing import LINE_BYTES, Landing
 from gpuprof.executor.memory.mbarriers import ClusterBarrier, Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
-from gpuprof.executor.memory.remembered import Moving, Remembered
+from gpuprof.executor.memory.remembered import Remembered
 from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import SharedBlocks, SharedMemory, SharedPattern
 from gpuprof.executor.memory.thread_order import ThreadOrder
@@ -71,12 +70,7 @@ class AccessMemory:
         default_factory=lambda: defaultdict(Remembered)
     )
     buffers: dict[int | None, Buffer] = field(default_factory=dict)
-    footprints: defaultdict[object, Moving[Footprint]] = field(
-        default_factory=lambda: defaultdict(lambda: Moving(SECTOR_BYTES))
-    )
-    landings: defaultdict[object, Moving[Landing]] = field(
-        default_factory=lambda: defaultdict(lambda: Moving(LINE_BYTES))
-    )
+    footprints: defaultdict[object, Footprints] = field(default_factory=lambda: defaultdict(Footprints))
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
     shared_groups: dict[int, SharedGroup] = field(default_factory=dict)
 

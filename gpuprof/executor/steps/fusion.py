@@ -177,7 +177,10 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
         if item.opcode[0] == "ld":
             number, displacement = next(displacements)
             made = parts_of(item.operands[0])
-            values.update(zip(made, tape.shared(places[number], displacement, len(made)), strict=True))
+            values |= {
+                target: tape.shared(places[number], displacement + _WORD_BYTES * part)
+                for part, target in enumerate(made)
+            }
         else:
             made, sources = item.operands[:1], item.operands[1:]
             operands = [value_of(operand, item) for operand in sources]
@@ -190,14 +193,13 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
             tape.target(values[target])
             writes.append(coder.target(target, item))
             slots.append(coder.slots.register(target.name, item.line))
-    make = loads.make if places else _nothing_loaded
     if not writes:
         return [loads.count] if places else []
     compiled, read = tape.compiled(), _reader(coder, reads)
     as_kept = all(coder.slots.kept[slot] == _F32 for slot in slots)
 
     def step(batch: Batch) -> None:
-        results = compiled.play(machine, read(batch), make(batch), batch.shared.content)
+        results = compiled.play(machine, read(batch), loads.make(batch), batch.shared.content)
         registers, mask = batch.registers, batch.mask
         if batch.alone and as_kept:
             for slot, result in zip(slots, results, strict=True):
@@ -214,10 +216,6 @@ def _alone(coder: Coder, item: Instruction) -> Step:
     if item.opcode[0] == "ld":
         return load(coder, item)
     return (arithmetic if _COLLECTED[item.opcode] else move)(coder, item)
-
-
-def _nothing_loaded(batch: Batch) -> list[NDArray[np.int64]]:
-    return []
 
 
 def _reader(

@@ -20,11 +20,9 @@ from gpuprof.executor.memory.global_flights import LanePlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import (
     COPY_BYTES,
-    Landing,
     Pieces,
     cached_copy_cost,
     landing_cost,
-    moving_landing,
     zeros_conflicts,
 )
 from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
@@ -215,11 +213,6 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = _copied_bytes(coder, item, size.bits)
 
-    def examine(pieces: Pieces) -> Landing:
-        if past_cache:
-            return Landing(*landing_cost(pieces), zeros_conflicts(pieces))
-        return Landing(np.zeros(1, dtype=np.int64), *cached_copy_cost(pieces, size.bits))
-
     def step(batch: Batch, mask: Mask) -> None:
         to, start = read_target(batch), read_source(batch)
         pattern = to_shared.pattern(batch, to, mask)
@@ -234,10 +227,14 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         elif not reading.empty:
             values = from_global.read(batch, start, reading)
         pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
-        cost = moving_landing(batch.memo.landings[to_shared.request], pieces, examine)
-        batch.tally.add(global_site, "sectors", cost.sectors)
-        batch.tally.add(shared_site, "bank_conflicts", cost.conflicts)
-        batch.tally.add(shared_site, "wavefronts", cost.wavefronts)
+        if past_cache:
+            sectors, wavefronts = landing_cost(pieces)
+            batch.tally.add(global_site, "sectors", sectors)
+            conflicts = zeros_conflicts(pieces)
+        else:
+            wavefronts, conflicts = cached_copy_cost(pieces, size.bits)
+        batch.tally.add(shared_site, "bank_conflicts", conflicts)
+        batch.tally.add(shared_site, "wavefronts", wavefronts)
         if valid is not None:
             values = np.where(reading.lanes, values, values.dtype.type(0))
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
