@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer of one ladder: who is fastest, by how much, what limits it, and what to do about that."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gpuprof.analysis import numbers
@@ -150,23 +150,36 @@ def _by_time(run: Run, ladder: SizeLadder, rung: Rung) -> Answer:
     speed = rung.speed
     assert speed is not None
     width = speed.timing.ci95_rel
-    alike = tuple(_alike(ladder, rung))
-    return Answer(
-        size=ladder.size.label,
+    alike, doubts = tuple(_alike(ladder, rung)), []
+    if rung.limits is not None and beats_its_bound(rung.limits):
+        label = rung.limits.binding.label
+        doubts.append(f"faster than its bound ({label}) allows: its counts or the rates are wrong")
+    if alike:
+        doubts.append(f"within the noise of {listed(alike, _MOST_NAMED)}")
+    return replace(
+        _naming(run, ladder, rung, doubts),
         kind="timed",
-        kernel=rung.kernel.id,
-        ran=rung.case.ran,
-        shape=shape_of(rung, rung.case),
         time_us=speed.median_us,
         noise=f"±{numbers.percent(100 * width, 2)}" if width is not None and is_noisy(rung.case) else "",
-        bound_us=rung.limits.least_us if rung.limits else None,
         reference=Versus(ladder.reference_name, rung.vs_reference) if rung.vs_reference else None,
         simplest=_simplest(ladder, rung, speed),
         peak=_peak(speed),
+        alike=alike,
+    )
+
+
+def _naming(run: Run, ladder: SizeLadder, rung: Rung, cautions: Iterable[str]) -> Answer:
+    """What any answer says that names a rung."""
+    return Answer(
+        size=ladder.size.label,
+        kind="bounded",
+        kernel=rung.kernel.id,
+        ran=rung.case.ran,
+        shape=shape_of(rung, rung.case),
+        bound_us=rung.limits.least_us if rung.limits else None,
         limiter=rung.limiter,
         overhead=launch_overhead(run, rung.case),
-        alike=alike,
-        cautions=(*_doubts(rung, alike), *_without(run, ladder)),
+        cautions=(*cautions, *_without(run, ladder)),
         action=next(iter(rung.actions), None),
     )
 
@@ -202,13 +215,6 @@ def _peak(speed: Speed) -> str:
     return f"{numbers.percent(speed.pct_of_limit)} of theoretical peak {speed.limit.name}"
 
 
-def _doubts(rung: Rung, alike: tuple[str, ...]) -> Iterator[str]:
-    if rung.limits is not None and beats_its_bound(rung.limits):
-        yield f"faster than its bound ({rung.limits.binding.label}) allows: its counts or the rates are wrong"
-    if alike:
-        yield f"within the noise of {listed(alike, _MOST_NAMED)}"
-
-
 def _alike(ladder: SizeLadder, fastest: Rung) -> Iterator[str]:
     """Those whose time the two intervals do not tell apart from the fastest one's.
 
@@ -226,7 +232,11 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
     """The order of a ladder that nobody timed, by modelled times or else by bounds; None without either."""
     usable = [rung for rung in ladder.rungs if not rung.is_ceiling and status_of(run, rung.case).usable]
     modelled = any(rung.case.model for rung in usable)
-    known = [(us, rung.kernel.rung, rung) for rung in usable if (us := _untimed_us(rung, modelled))]
+    known = []
+    for rung in usable:
+        bound_us = rung.limits.least_us if rung.limits and not modelled else None
+        if us := rung.case.model.median_us if rung.case.model else bound_us:
+            known.append((us, rung.kernel.rung, rung))
     if run.backend != "sim" or not known:
         return None
     (least, _, rung), *others = sorted(known, key=lambda item: item[:2])
@@ -253,28 +263,9 @@ def _untimed(run: Run, ladder: SizeLadder) -> Answer | None:
         cautions.append(f"{slowest.kernel.id} {time}{limiter}")
     if without:
         cautions.append(f"not modelled: {listed([*without], _MOST_NAMED)}")
-    return Answer(
-        size=ladder.size.label,
-        kind="modelled" if modelled else "bounded",
-        kernel=rung.kernel.id,
-        ran=rung.case.ran,
-        shape=shape_of(rung, rung.case),
-        model=model,
-        bound_us=rung.limits.least_us if rung.limits else None,
-        limiter=rung.limiter,
-        overhead=launch_overhead(run, rung.case),
-        alike=alike,
-        unknown=without,
-        cautions=(*cautions, *_without(run, ladder)),
-        action=next(iter(rung.actions), None),
-    )
-
-
-def _untimed_us(rung: Rung, modelled: bool) -> float | None:
-    """What orders a rung that nobody timed; None without it."""
-    if modelled:
-        return rung.case.model.median_us if rung.case.model else None
-    return rung.limits.least_us if rung.limits else None
+    kind: Literal["modelled", "bounded"] = "modelled" if modelled else "bounded"
+    found = _naming(run, ladder, rung, cautions)
+    return replace(found, kind=kind, model=model, alike=alike, unknown=without)
 
 
 def _untold(run: Run, ladder: SizeLadder) -> Answer:

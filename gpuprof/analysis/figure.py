@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from gpuprof.analysis import counts, numbers
 from gpuprof.analysis.groups import kernel_record
-from gpuprof.analysis.kinds import blocks_of, on_host, waves
+from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.speed import speed_of, why_no_speed
 from gpuprof.counters import Better
@@ -192,12 +192,6 @@ def published(subject: Subject) -> Reading:
     return _reading(None, "its authors published no time for this size")
 
 
-def grid(subject: Subject) -> Reading:
-    """Blocks of the grid."""
-    return _reading(blocks_of(subject.case), subject.case.resources_reason, subject.case.reason)
-
-
-def waves_filled(subject: Subject) -> Reading:
-    """How often the grid fills the device."""
-    filled = waves(subject.run, subject.case)
-    return _reading(filled, subject.case.occupancy_reason, subject.case.reason)
+def of_grid(read: Callable[[Subject], float | None]) -> Read:
+    """A figure of the grid, which is worked out of what was compiled."""
+    return lambda of: _reading(read(of), of.case.resources_reason, of.case.occupancy_reason, of.case.reason)

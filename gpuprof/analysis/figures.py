@@ -14,15 +14,15 @@ from gpuprof.analysis.figure import (
     Figure,
     Read,
     Reading,
-    grid,
     interval,
     of_counter,
     of_counts,
+    of_grid,
     of_path,
     published,
     sample_count,
-    waves_filled,
 )
+from gpuprof.analysis.kinds import blocks_of, waves
 from gpuprof.counters import COUNTERS, Better, describe
 from gpuprof.results import Measurement, Run
 
@@ -248,14 +248,19 @@ _FIGURES = (
         phrase="threads per block",
     ),
     _launch(
-        "grid_blocks", "Blocks", "Blocks of the grid.", unit="blocks", read=grid, phrase="blocks in the grid"
+        "grid_blocks",
+        "Blocks",
+        "Blocks of the grid.",
+        unit="blocks",
+        read=of_grid(lambda of: blocks_of(of.case)),
+        phrase="blocks in the grid",
     ),
     _launch(
         "waves",
         "Waves",
         "How often the grid fills the device; below 1, some SMs get no block.",
         unit="number",
-        read=waves_filled,
+        read=of_grid(lambda of: waves(of.run, of.case)),
     ),
     _check(
         "max_rel_error",

@@ -116,11 +116,6 @@ def _rate(run: Run, rung: Rung) -> tuple[float, By] | None:
     return None
 
 
-def _l1_bytes(case: Measurement) -> float | None:
-    passes = counts.value(case, "l1_passes")
-    return passes * _PASS_BYTES if passes else None
-
-
 def _l2_bytes(case: Measurement) -> float | None:
     """What SMs ask of L2: less what L1 was measured to absorb, or all of it where nobody measured."""
     reads, writes, bulk = (counts.total(case, *names) or 0 for names in (READS, WRITES, _BULK))
@@ -128,15 +123,11 @@ def _l2_bytes(case: Measurement) -> float | None:
     return SECTOR_BYTES * (reads * (1 - hits / 100) + writes) + bulk or None
 
 
-def _dram_bytes(case: Measurement) -> float | None:
-    return counts.total(case, *DRAM_BYTES)
-
-
 _BULK = (BULK_READS, BULK_WRITES)
 _LEVELS: Mapping[str, tuple[str, Callable[[Measurement], float | None]]] = {
-    "l1": ("shared memory and L1", _l1_bytes),
+    "l1": ("shared memory and L1", lambda case: _PASS_BYTES * counts.known(case, "l1_passes") or None),
     "l2": ("L2", _l2_bytes),
-    "dram": ("DRAM, measured", _dram_bytes),
+    "dram": ("DRAM, measured", lambda case: counts.total(case, *DRAM_BYTES)),
     "ideal": ("minimum bytes of the problem", lambda case: case.problem.min_bytes),
 }
 _RATES = {"l1": "shared_gbps", "l2": "l2_gbps", "dram": "dram_read_gbps", "ideal": "dram_read_gbps"}

@@ -4,7 +4,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from gpuprof.comparison.compared import CaseVerdict as Record
 from gpuprof.comparison.compared import ComparedRuns as Compared
 from gpuprof.comparison.compared import case_name, compare_runs
 from gpuprof.comparison.comparison_document import document
-from gpuprof.comparison.gates import hold_comparison, read_gates
+from gpuprof.comparison.gates import GateResult, hold_comparison, read_gates
 from gpuprof.comparison.matching import pooled
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.reading import read_run
@@ -38,28 +37,6 @@ if TYPE_CHECKING:
 
 #: A run, its results file, or several that are rounds of one code.
 Runs = MeasuredRun | str | Path | Sequence[MeasuredRun | str | Path]
-
-
-@dataclass(frozen=True)
-class Gate:
-    """What became of a gate.
-
-    Args:
-        text: The gate.
-        outcome: `passed`, `failed`, `uncertain`, or `not judged` where no case has the figure.
-        sentence: What decided it.
-        failing: Names of the cases that meet its condition.
-    """
-
-    text: str
-    outcome: str
-    sentence: str
-    failing: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether it passed for every case."""
-        return self.outcome == "passed"
 
 
 class ComparedCase:
@@ -174,22 +151,17 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         """What differs besides the kernels; `misleads` of one is empty where it only is worth knowing."""
         return self.record.differences
 
-    def hold(self, *gates: str) -> tuple[Gate, ...]:
+    def hold(self, *gates: str) -> tuple[GateResult, ...]:
         """Hold the comparison against gates, written as behind `--fail-on`.
+
+        Returns:
+            What became of each: `outcome` is `passed`, `failed`, `uncertain`, or `not judged` where no case
+            has the figure; `failing` are the cases that meet its condition.
 
         Raises:
             InputError: One cannot be read.
         """
-        results = hold_comparison(read_gates(gates, with_base=True), self.record)
-        return tuple(
-            Gate(
-                result.gate.text,
-                result.outcome,
-                result.sentence,
-                tuple(held.case for held in result.of("yes")),
-            )
-            for result in results
-        )
+        return hold_comparison(read_gates(gates, with_base=True), self.record)
 
     def to_json(self) -> dict[str, Any]:
         """The document of docs/compare.schema.json."""

@@ -78,13 +78,13 @@ def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = 
         signals.check()
     broken = any(check.state == "broken" for check in made)
     if as_json:
-        document = {"usable": not broken, "checks": [_record(check) for check in made]}
+        checks_made = [
+            {"name": check.title, "state": check.state, "text": check.text, "fix": check.fix}
+            for check in made
+        ]
+        document = {"usable": not broken, "checks": checks_made}
         hand_over(json.dumps(document, indent=1) + "\n")
     return ExitCode.CASES_FAILED if broken else ExitCode.OK
-
-
-def _record(check: Condition) -> dict[str, str]:
-    return {"name": check.title, "state": check.state, "text": check.text, "fix": check.fix}
 
 
 def _lines(check: Condition) -> str:
@@ -227,19 +227,13 @@ def _permission() -> Condition:
     parameters = _text(_PARAMETERS)
     if "RmProfilingAdminOnly: 0" in parameters:
         return Condition(name, "ok", "every user may read the counters")
-    capabilities = _effective_capabilities(_text(Path("/proc/self/status")))
+    status = _text(Path("/proc/self/status")).splitlines()
+    capabilities = next((int(line.split()[1], 16) for line in status if line.startswith("CapEff:")), 0)
     if capabilities >> _CAP_SYS_ADMIN & 1 or capabilities >> _CAP_PERFMON & 1:
         return Condition(name, "ok", "this process may read the counters (CAP_SYS_ADMIN or CAP_PERFMON)")
     if "RmProfilingAdminOnly: 1" in parameters:
         return Condition(name, "broken", "only administrators may read the counters", PERMISSION_FIX)
     return Condition(name, "absent", "the driver does not say who may read the counters", PERMISSION_FIX)
-
-
-def _effective_capabilities(status: str) -> int:
-    for line in status.splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
 
 
 def _other_profilers() -> Condition:

@@ -190,7 +190,7 @@ def _with_base(comparison: ComparedRuns, gates: Sequence[GateResult]) -> Compare
             *(_case(Subject(comparison.base, case), "missing") for case in comparison.missing),
             *(_case(Subject(comparison.new, case), "new") for case in comparison.added),
         ),
-        tuple(GateDocument(held.gate.text, held.outcome, held.sentence, held.held) for held in gates),
+        tuple(GateDocument(held.text, held.outcome, held.sentence, held.held) for held in gates),
     )
 
 

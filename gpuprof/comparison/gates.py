@@ -63,9 +63,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What became of a gate, and every case that was held against it."""
+    """What became of a gate, as it was written, and every case that was held against it."""
 
-    gate: GateCondition
+    text: str
     held: tuple[Held, ...]
 
     @property
@@ -78,11 +78,23 @@ class GateResult:
             return "uncertain"
         return "passed" if "no" in answers else "not judged"
 
+    @property
+    def passed(self) -> bool:
+        """Whether it passed for every case."""
+        return self.outcome == "passed"
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """Names of the cases that meet its condition."""
+        return tuple(held.case for held in self.of("yes"))
+
     def of(self, answer: Answer) -> tuple[Held, ...]:
+        """The cases of which it says so."""
         return tuple(held for held in self.held if held.answer == answer)
 
     @property
     def sentence(self) -> str:
+        """What decided it."""
         match self.outcome:
             case "failed":
                 return f"failed by {_cases(self.of('yes'))}"
@@ -143,7 +155,7 @@ def _results(gates: Sequence[GateCondition], candidates: Sequence[_Candidate]) -
     for gate in gates:
         looked_at = [one for one in judged if one.new or "missing" in words_in(gate.condition)]
         held = (Held(one.name, *_answer(gate.condition, one)) for one in looked_at)
-        found.append(GateResult(gate, tuple(held)))
+        found.append(GateResult(gate.text, tuple(held)))
     return tuple(found)
 
 

@@ -148,8 +148,7 @@ def gates_report(gates: Sequence[GateResult]) -> Document:
     """What became of gates, in the order written."""
     found = ((result, *GATE_MARKS[result.outcome]) for result in gates)
     sentences = (
-        Sentence(f"{result.gate.text}: {result.sentence}", mark=mark, tone=tone)
-        for result, mark, tone in found
+        Sentence(f"{result.text}: {result.sentence}", mark=mark, tone=tone) for result, mark, tone in found
     )
     return Document("", content=tuple(sentences))
 

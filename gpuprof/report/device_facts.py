@@ -57,6 +57,7 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
     """Label and value pairs; an unknown peak says so."""
     origin = "driver" if device.source == "driver" else "gpuprof's table of cards"
     copy = device.measured_copy_bandwidth_gbps
+    no_copy = "no reason was recorded" if device.source == "driver" else "there was no GPU to copy on"
     return (
         ("Device figures from", origin),
         ("Compute capability", device.compute_capability),
@@ -70,7 +71,7 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
             "Measured copy bandwidth",
             numbers.gbps(copy)
             if copy
-            else f"not measured: {device.measured_copy_bandwidth_reason or _no_copy(device)}",
+            else f"not measured: {device.measured_copy_bandwidth_reason or no_copy}",
         ),
         ("Theoretical float32 peak", _known(device.peak_fp32_gflops, numbers.gflops)),
         ("Theoretical float64 peak", _known(device.peak_fp64_gflops, numbers.gflops)),
@@ -81,11 +82,6 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
         ),
         *((("Measured rates", device.measured_rates_reason),) if device.measured_rates_reason else ()),
     )
-
-
-def _no_copy(device: Device) -> str:
-    """Why nothing was copied on a device whose record does not say so."""
-    return "no reason was recorded" if device.source == "driver" else "there was no GPU to copy on"
 
 
 def _known(value: float | None, write: Callable[[float], str]) -> str:

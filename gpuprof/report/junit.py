@@ -48,7 +48,7 @@ def _case(suite: ElementTree.Element, case: CaseVerdict, *, decides: bool) -> No
 
 
 def _gate(suite: ElementTree.Element, result: GateResult) -> None:
-    test = ElementTree.SubElement(suite, "testcase", classname="gates", name=_safe(result.gate.text))
+    test = ElementTree.SubElement(suite, "testcase", classname="gates", name=_safe(result.text))
     message = _safe(result.sentence)
     if result.outcome in ("failed", "not judged"):
         ElementTree.SubElement(test, "failure", message=message, type="gate")
