@@ -154,29 +154,24 @@ def _text(output: bytes) -> str:
     return os.fsdecode(output).strip("\n")
 
 
-def _command(where: Path, *arguments: str) -> list[str]:
-    """A command that reads objects; what the repository's own configuration would have it run is off."""
+def _git(where: Path, *arguments: str, given: str = "") -> bytes:
+    """What a git command that reads objects prints, `given` that on its standard input.
+
+    What the repository's own configuration would have it run is off.
+    """
     off = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.sshCommand=false", "core.pager=cat")
     settings = [text for setting in off for text in ("-c", setting)]
-    return ["git", "-C", str(where), "--no-pager", "--no-replace-objects", *settings, *arguments]
-
-
-def _environment() -> dict[str, str]:
     # Within a hook git says where its repository is, which need not be that of the kernels.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # Objects that a partial clone lacks are not fetched: by which program is the repository's to say.
-    return {**kept, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
-
-
-def _git(where: Path, *arguments: str, given: str = "") -> bytes:
-    """What a git command prints, `given` that on its standard input."""
+    own = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(
-            _command(where, *arguments),
+            ["git", "-C", str(where), "--no-pager", "--no-replace-objects", *settings, *arguments],
             input=given.encode(),
             capture_output=True,
             timeout=_GIT_TIMEOUT_S,
-            env=_environment(),
+            env={**kept, **own},
             check=False,
         )
     except FileNotFoundError as error:

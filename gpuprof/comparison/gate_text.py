@@ -90,44 +90,31 @@ _RELATIONS: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A verdict, or what a case is to the comparison."""
-
-    word: str
-
-
-@dataclass(frozen=True, slots=True)
 class Clause:
     """One comparison of a figure with a value in its unit, or of its relative change with a share.
 
-    Without a figure the name is part of a case's identity. Of a text, `holds` is asked whether it is one of
-    `texts`, in small letters but of an identity.
+    Without a figure the name is part of a case's identity, or a verdict or what a case is to the comparison,
+    which is compared with nothing. Of a text, `holds` is asked whether it is one of `texts`, in small letters
+    but of an identity.
     """
 
     name: str
-    figure: Figure | None
-    relative: bool
-    holds: Callable[[float, float], bool]
-    value: float
+    figure: Figure | None = None
+    holds: Callable[[float, float], bool] = operator.eq
+    value: float = 0.0
     texts: tuple[str, ...] = ()
+    relative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class NotCondition:
-    """The opposite of a condition."""
+class Conditions:
+    """Several conditions, `and` or `or` between them; or `not` before one."""
 
-    inner: "Condition"
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedConditions:
-    """Several conditions: all of them, or any."""
-
-    every: bool
+    word: str
     parts: "tuple[Condition, ...]"
 
 
-Condition = Word | Clause | NotCondition | JoinedConditions
+Condition = Clause | Conditions
 
 
 class _Token(NamedTuple):
@@ -159,14 +146,9 @@ def parse_gate(text: str, *, with_base: bool) -> Condition:
 
 def words_in(condition: Condition) -> set[str]:
     """Every bare word within a condition."""
-    match condition:
-        case Word(word):
-            return {word}
-        case NotCondition(inner):
-            return words_in(inner)
-        case JoinedConditions(_, parts):
-            return set().union(*map(words_in, parts))
-    return set()
+    if isinstance(condition, Clause):
+        return {condition.name} & {*WORDS}
+    return set().union(*map(words_in, condition.parts))
 
 
 class _Parser:
@@ -204,7 +186,7 @@ class _Parser:
         parts: list[Condition] = []
         while not parts or self._takes(by):
             parts.append(self._joined("and") if by == "or" else self._plain())
-        return parts[0] if len(parts) == 1 else JoinedConditions(by == "and", tuple(parts))
+        return parts[0] if len(parts) == 1 else Conditions(by, tuple(parts))
 
     def _plain(self) -> Condition:
         self._depth += 1
@@ -212,7 +194,7 @@ class _Parser:
             raise self._error(self._peek, "it is nested too deeply.", "Write it shorter.")
         found: Condition
         if self._takes("not"):
-            found = NotCondition(self._plain())
+            found = Conditions("not", (self._plain(),))
         elif self._takes("("):
             found = self._joined("or")
             self._expect(")", "A bracket is open.")
@@ -230,7 +212,7 @@ class _Parser:
         name = token.text
         if name in WORDS and self._peek.kind != "relation":
             self._need_base(token)
-            return Word(name)
+            return Clause(name)
         what = f"what {name} is compared with is missing."
         relation = self._take("relation", what, "Write <, <=, >, >=, == or !=").text
         at, (value, unit) = self._peek, self._value()
@@ -239,15 +221,15 @@ class _Parser:
         figure = self._figure(token)
         if figure.is_text:
             wanted = self._text_value(token, changed, relation, value, at)
-            return Clause(name, figure, False, _RELATIONS[relation], 0.0, self._parts(figure, wanted, at))
+            return Clause(name, figure, _RELATIONS[relation], texts=self._parts(figure, wanted, at))
         if isinstance(value, str):
             raise self._error(at, f"{name} is a number, not text.", "Write a number here.")
         if changed and unit != "%":
             raise self._error(at, "a change is in percent.", "For example: change(time) > 3%")
         if changed or (unit == "%" and figure.unit not in ("%", "±%")):
             self._need_base(token)
-            return Clause(name, figure, True, _RELATIONS[relation], value / 100)
-        return Clause(name, figure, False, _RELATIONS[relation], self._in_unit(name, figure, value, unit, at))
+            return Clause(name, figure, _RELATIONS[relation], value / 100, relative=True)
+        return Clause(name, figure, _RELATIONS[relation], self._in_unit(name, figure, value, unit, at))
 
     def _identity(
         self, token: _Token, changed: bool, relation: str, value: float | str, at: _Token
@@ -260,7 +242,7 @@ class _Parser:
         wanted = self._text_value(token, changed, relation, value, at)
         if is_verdict and wanted not in WORDS[:4]:
             raise self._error(at, f"{wanted!r} is not a verdict.", f"There are {', '.join(WORDS[:4])}.")
-        return Clause(token.text, None, False, _RELATIONS[relation], 0.0, (wanted,))
+        return Clause(token.text, None, _RELATIONS[relation], texts=(wanted,))
 
     def _text_value(self, token: _Token, changed: bool, relation: str, value: float | str, at: _Token) -> str:
         name = token.text

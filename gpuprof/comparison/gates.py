@@ -18,11 +18,9 @@ from gpuprof.analysis.models import modelled_text
 from gpuprof.comparison.compared import CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.gate_text import (
     IDENTITY,
+    WORDS,
     Clause,
     Condition,
-    JoinedConditions,
-    NotCondition,
-    Word,
     parse_gate,
     words_in,
 )
@@ -160,22 +158,17 @@ def _results(gates: Sequence[GateCondition], candidates: Sequence[_Candidate]) -
 
 
 def _answer(condition: Condition, case: _Candidate) -> tuple[Answer, str]:
-    match condition:
-        case Word(word):
-            return _word(word, case)
-        case Clause():
-            return _clause(condition, case)
-        case NotCondition(inner):
-            answer, evidence = _answer(inner, case)
-            opposite: dict[Answer, Answer] = {"yes": "no", "no": "yes"}
-            return opposite.get(answer, answer), evidence
-        case JoinedConditions(every, parts):
-            found = [_answer(part, case) for part in parts]
-            order: tuple[Answer, ...] = (
-                ("no", "unknown", "unsure", "yes") if every else ("yes", "unsure", "unknown", "no")
-            )
-            decisive = next(answer for answer in order if any(answer == item[0] for item in found))
-            return decisive, ", ".join(dict.fromkeys(text for answer, text in found if answer == decisive))
+    if isinstance(condition, Clause):
+        return _word(condition.name, case) if condition.name in WORDS else _clause(condition, case)
+    found = [_answer(part, case) for part in condition.parts]
+    if condition.word == "not":
+        ((answer, evidence),) = found
+        opposite: dict[Answer, Answer] = {"yes": "no", "no": "yes"}
+        return opposite.get(answer, answer), evidence
+    order: tuple[Answer, ...] = ("no", "unknown", "unsure", "yes")
+    order = order if condition.word == "and" else ("yes", "unsure", "unknown", "no")
+    decisive = next(answer for answer in order if any(answer == item[0] for item in found))
+    return decisive, ", ".join(dict.fromkeys(text for answer, text in found if answer == decisive))
 
 
 def _word(word: str, case: _Candidate) -> tuple[Answer, str]:

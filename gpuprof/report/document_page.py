@@ -16,9 +16,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.analysis.numbers import bound
 from gpuprof.report.document import Content, Document, Section, Sentence
-from gpuprof.report.pieces import ReportPieces
+from gpuprof.report.pieces import ReportPieces, text_of
 from gpuprof.results import Tool
 from gpuprof.text import visible
 
@@ -129,13 +128,9 @@ class _Writer:
         held = self._pieces.content(content, 3, "told")
         return Markup(
             f'<section class="block" id="{anchor}" aria-labelledby="{anchor}-title">'
-            f'<h2 id="{anchor}-title">{_text(title)}</h2>\n{held}</section>'
+            f'<h2 id="{anchor}-title">{text_of(title)}</h2>\n{held}</section>'
         )
 
 
 def _is_block(item: Content) -> bool:
     return isinstance(item, Section) and bool(item.title) and not item.folded
-
-
-def _text(text: str) -> Markup:
-    return escape(bound(visible(text)))

@@ -38,7 +38,7 @@ class ReportPieces:
 
     def term(self, key: str, label: str) -> Markup:
         """A word, by its key of `Glossary.anchor`, as a link to its definition."""
-        return Markup(f'<a class="term" href="#{self.glossary.anchor(key)}">{_text(label)}</a>')
+        return Markup(f'<a class="term" href="#{self.glossary.anchor(key)}">{text_of(label)}</a>')
 
     def content(self, content: Iterable[Content], level: int = 4, kind: str = "fit") -> Markup:
         """Items of a document one after the other; sentences that have a sign are points of a list.
@@ -58,17 +58,17 @@ class ReportPieces:
                 # The target of a link stands inside: then a browser opens what holds it.
                 inner = f'<div id="{item.anchor}" tabindex="-1">{inner}</div>' if item.anchor else inner
                 if item.folded:
-                    return f"<details><summary>{_text(item.title)}</summary>{inner}</details>"
-                return f"<h{level}>{_text(item.title)}</h{level}>{inner}" if item.title else inner
+                    return f"<details><summary>{text_of(item.title)}</summary>{inner}</details>"
+                return f"<h{level}>{text_of(item.title)}</h{level}>{inner}" if item.title else inner
             case Sentence(mark=None):
-                return f"<p{class_of(TONES[item.tone])}>{_text(item.text)}</p>"
+                return f"<p{class_of(TONES[item.tone])}>{text_of(item.text)}</p>"
             case Sentence(mark=mark):
-                sign = _text(mark.symbol if mark else "")
-                return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{_text(item.text)}</li>"
+                sign = text_of(mark.symbol if mark else "")
+                return f"<li><span{class_of('sign', TONES[item.tone])}>{sign}</span>{text_of(item.text)}</li>"
             case Table():
                 return self.table(item, f"{kind} tinted" if item.tinted else kind)
             case CodeBlock():
-                return f'<pre tabindex="0" role="region" aria-label="Text">\n{_text(item.text)}</pre>'
+                return f'<pre tabindex="0" role="region" aria-label="Text">\n{text_of(item.text)}</pre>'
             case Drawing():
                 return item.html
         return ""
@@ -76,10 +76,10 @@ class ReportPieces:
     def table(self, table: Table, kind: str = "fit", *, is_named: bool = True) -> Markup:
         """A table of a document, which scrolls where it is wider than the page; a named one has a caption."""
         hidden = "" if is_named else ' class="visually-hidden"'
-        caption = _text(table.caption)
+        caption = text_of(table.caption)
         heads = "".join(
             f'<th scope="col"{class_of(*_classes(column))}>'
-            f"{self.term(column.term, column.label) if column.term else _text(column.label)}</th>"
+            f"{self.term(column.term, column.label) if column.term else text_of(column.label)}</th>"
             for column in table.columns
         )
         detailed = any(row.details for row in table.rows)
@@ -98,29 +98,29 @@ class ReportPieces:
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             classes = [*_classes(column), TONES[cell.tone], "why" if column.folds else ""]
             classes.append("sign" if cell.mark else "")
-            sort = "" if cell.sort is None else f' data-sort="{_text(str(cell.sort))}"'
+            sort = "" if cell.sort is None else f' data-sort="{text_of(str(cell.sort))}"'
             bar = "" if cell.share is None else f' style="--share:{100 * cell.share:.1f}%"'
             name, scope = ("th", ' scope="row"') if place == head else ("td", "")
             held = f"{name}{scope}{class_of(*classes, 'bar' if bar else '')}{sort}{bar}"
             cells.append(f"<{held}>{self._content(cell)}</{name}>")
         if detailed:
             cells.append(
-                f'<td class="why">{"; ".join(_text(sentence.text) for sentence in row.details)}</td>'
+                f'<td class="why">{"; ".join(text_of(sentence.text) for sentence in row.details)}</td>'
             )
         return f"<tr{class_of(TONES[row.tone])}>{''.join(cells)}</tr>"
 
     def _content(self, cell: Cell) -> str:
         if cell.mark or cell.drawing:
-            sign = f"{_text(cell.mark.symbol)} " if cell.mark else ""
+            sign = f"{text_of(cell.mark.symbol)} " if cell.mark else ""
             text = self._content(replace(cell, mark=None, drawing=""))
             return f"{sign}{text}{cell.drawing}"
         if cell.text is None:
             reason = self.glossary.reason(cell.reason)
             return f'<a class="missing" href="#{reason}">not measured</a>'
-        text = f'<bdi class="mono">{_text(cell.text)}</bdi>' if cell.code else _text(cell.text)
+        text = f'<bdi class="mono">{text_of(cell.text)}</bdi>' if cell.code else text_of(cell.text)
         if cell.term:
             return self.term(cell.term, cell.text)
-        return f'<a href="#{_text(cell.anchor)}">{text}</a>' if cell.anchor else text
+        return f'<a href="#{text_of(cell.anchor)}">{text}</a>' if cell.anchor else text
 
 
 TONES: dict[Tone, str] = {
@@ -145,6 +145,6 @@ def class_of(*names: str) -> str:
 
 
 @functools.lru_cache(maxsize=8192)
-def _text(text: str) -> Markup:
+def text_of(text: str) -> Markup:
     """Escaped, made visible, and each figure kept on one line with its unit."""
     return escape(bound(visible(text)))

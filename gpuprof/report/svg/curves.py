@@ -24,6 +24,8 @@ REFERENCE_SHAPE = (
     "M-4.6-3.2L-3.2-4.6L0-1.4L3.2-4.6L4.6-3.2L1.4 0L4.6 3.2L3.2 4.6L0 1.4L-3.2 4.6L-4.6 3.2L-1.4 0Z"
 )
 _COLOURS = 8
+#: A line through a sign of the legend.
+_ACROSS = {"x1": "0", "x2": "26", "y1": "7", "y2": "7"}
 #: Pixels that a plane is sure to have between its axes, on a phone and on a screen.
 NARROW_PX, WIDE_PX = 220.0, 560.0
 _TICK_PX = 11.5
@@ -91,7 +93,8 @@ def _scale(axis: dict[str, Any]) -> Scale:
 
 
 def _class(item: dict[str, Any]) -> str:
-    return f"{_series_class(item['look'], item['reference'])}{' open' if item.get('open') else ''}"
+    colour = "reference" if item["reference"] else item["look"] % _COLOURS + 1
+    return f"of-{colour}{' open' if item.get('open') else ''}"
 
 
 def _path(plane: _Plane, item: dict[str, Any], class_: str) -> Markup:
@@ -108,54 +111,33 @@ def _whiskers(plane: _Plane, item: dict[str, Any]) -> Iterator[Markup]:
 
 
 def _marks(plane: _Plane, item: dict[str, Any]) -> Iterator[Markup]:
-    outline = _shape(item["look"], item["reference"])
     points = list(zip(item["x"], item["y"], item["text"], strict=True))
-    for x, y, text in points[-1:] if item.get("last") else points:
-        yield _mark(plane.at(x, y), outline, _class(item), f"{item['name']}, {text}")
+    for point_x, point_y, text in points[-1:] if item.get("last") else points:
+        x, y = plane.at(point_x, point_y)
+        mark = element("path", element("title", f"{item['name']}, {text}"), d=_shape(item))
+        yield element("svg", mark, x=x, y=y, class_=f"mark {_class(item)}")
 
 
 def _roof_in_words(roof: dict[str, Any]) -> Markup:
-    line = element("line", x1="0", x2="26", y1="7", y2="7", class_=roof["line"])
-    sign = element("svg", line, class_="swatch", width="26", height="14", aria_hidden="true")
-    return element("span", sign, roof["name"])
+    return element("span", _swatch("", element("line", **_ACROSS, class_=roof["line"])), roof["name"])
 
 
 def _in_words(item: dict[str, Any]) -> Markup:
-    class_ = f"{_class(item)} {item.get('line', '')}".strip()
-    sign = _swatch(_shape(item["look"], item["reference"]), class_, lined="line" in item)
+    line = [element("line", **_ACROSS)] if "line" in item else []
+    mark = element("path", d=_shape(item), transform="translate(13 7)")
+    sign = _swatch(f"mark {_class(item)} {item.get('line', '')}".strip(), *line, mark)
     return element("a", sign, item["name"], href=f"#{item['anchor']}")
 
 
-def _series_class(index: int, is_reference: bool) -> str:
-    """The class that colours a series."""
-    return "of-reference" if is_reference else f"of-{index % _COLOURS + 1}"
-
-
-def _shape(index: int, is_reference: bool) -> str:
+def _shape(item: dict[str, Any]) -> str:
     """The outline of a series' marks."""
-    return REFERENCE_SHAPE if is_reference else SHAPES[index % len(SHAPES)]
+    return REFERENCE_SHAPE if item["reference"] else SHAPES[item["look"] % len(SHAPES)]
 
 
-def _mark(at: tuple[str, str], outline: str, class_: str, title: str) -> Markup:
-    """A mark that keeps its size, with what it stands for."""
-    x, y = at
+def _swatch(class_: str, *content: Markup) -> Markup:
+    """A sign for the legend."""
     return element(
-        "svg", element("path", element("title", title), d=outline), x=x, y=y, class_=f"mark {class_}"
-    )
-
-
-def _swatch(outline: str, class_: str, *, lined: bool = False) -> Markup:
-    """A series' mark for the legend."""
-    line = [element("line", x1="0", x2="26", y1="7", y2="7")] if lined else []
-    middle = "translate(13 7)"
-    return element(
-        "svg",
-        *line,
-        element("path", d=outline, transform=middle),
-        class_=f"swatch mark {class_}",
-        width="26",
-        height="14",
-        aria_hidden="true",
+        "svg", *content, class_=f"swatch {class_}".strip(), width="26", height="14", aria_hidden="true"
     )
 
 
