@@ -56,20 +56,16 @@ def _shipped(name: str, command: "Preprocessing", wanted: tuple[str, ...]) -> "L
     return shipped_ladder(name, wanted)
 
 
-def _add_ladder_commands() -> None:
-    for name in shipped_names():
-        operation = shipped_operation(name)
-        command = measuring_command(partial(_shipped, name), operation.help, operation)
-        app.command(name, cls=ConfiguredCommand)(command)
-
-
 def _ladder_of(paths: list[Path], command: "Preprocessing", wanted: tuple[str, ...]) -> "Ladder":
     from gpuprof.kernels.paths import ladder_of
 
     return ladder_of(paths, command=command)
 
 
-_add_ladder_commands()
+for _name in shipped_names():
+    _operation = shipped_operation(_name)
+    _made = measuring_command(partial(_shipped, _name), _operation.help, _operation)
+    app.command(_name, cls=ConfiguredCommand)(_made)
 app.command("run", cls=ConfiguredCommand)(
     measuring_command(
         _ladder_of,

@@ -158,7 +158,10 @@ def pytest_runtest_makereport(
         if runs:
             report.sections.append(("gpuprof", "\n".join(map(_described, runs))))
         if comparisons := item.stash.get(_compared, []):
-            report.sections.append(("gpuprof compare", "\n".join(map(_verdicts, comparisons))))
+            from gpuprof.report.compared_text import comparison_report
+
+            verdicts = (_printed(comparison_report(one.record)) for one in comparisons)
+            report.sections.append(("gpuprof compare", "\n".join(verdicts)))
     return report
 
 
@@ -182,13 +185,6 @@ def _described(run: "MeasuredRun") -> str:
     lines = [_printed(run_report(run.record))]
     lines += [f"{_title(case)}: {'; '.join(case.why)}" for case in run.cases if case.ok and case.why]
     return "\n".join(lines)
-
-
-def _verdicts(comparison: "Comparison") -> str:
-    """A comparison as the terminal shows it."""
-    from gpuprof.report.compared_text import comparison_report
-
-    return _printed(comparison_report(comparison.record))
 
 
 def _printed(document: "Document") -> str:

@@ -57,7 +57,14 @@ def read_run(path: Path) -> Run:
     except UnicodeDecodeError as error:
         raise _unreadable(path, error) from error
     if page_data.is_page(text):
-        return parse_run(_document_of_page(text, path), str(path))
+        try:
+            document = page_data.run_of_page(text)
+        except (ValueError, RecursionError) as error:
+            raise ResultsError(
+                f"{path} is an HTML page that holds no results of gpuprof: {error}.",
+                fix="Name a report that gpuprof wrote, or a results.json.",
+            ) from error
+        return parse_run(document, str(path))
     try:
         return parse_run(_document(text), str(path))
     except json.JSONDecodeError as error:
@@ -74,16 +81,6 @@ def read_run(path: Path) -> Run:
 def _unreadable(path: Path, error: Exception) -> ResultsError:
     fix = nearest_file(path) or "Name a results.json that gpuprof wrote."
     return ResultsError(f"Cannot read {path}: {reason(error)}.", fix=fix)
-
-
-def _document_of_page(text: str, path: Path) -> Any:
-    try:
-        return page_data.run_of_page(text)
-    except (ValueError, RecursionError) as error:
-        raise ResultsError(
-            f"{path} is an HTML page that holds no results of gpuprof: {error}.",
-            fix="Name a report that gpuprof wrote, or a results.json.",
-        ) from error
 
 
 def parse_run(document: Any, name: str) -> Run:

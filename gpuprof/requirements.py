@@ -3,7 +3,6 @@
 """What gpuprof requires of pip, held against what is installed: its own metadata say both."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -53,7 +52,15 @@ def required() -> tuple[tuple[str, str], ...]:
 @cache
 def unmet() -> tuple[Unmet, ...]:
     """Required packages that are missing or too old."""
-    return tuple(_unmet())
+    lacking = []
+    for name, least in required():
+        try:
+            found = version(name) or None  # nothing where its metadata are broken
+        except PackageNotFoundError:
+            found = None
+        if found is None or _release(found) < _release(least):
+            lacking.append(Unmet(name, least, found))
+    return tuple(lacking)
 
 
 def check() -> None:
@@ -82,16 +89,6 @@ def missing(error: ImportError) -> ToolError:
         f"gpuprof needs the module {cause.name}, which is not installed.",
         fix="Install gpuprof with pip, which brings what it requires.",
     )
-
-
-def _unmet() -> Iterator[Unmet]:
-    for name, least in required():
-        try:
-            found = version(name) or None  # nothing where its metadata are broken
-        except PackageNotFoundError:
-            found = None
-        if found is None or _release(found) < _release(least):
-            yield Unmet(name, least, found)
 
 
 def _release(text: str) -> list[int]:

@@ -141,7 +141,8 @@ class SizeLadder:
 def build_ladder(run: Run, size: SizeSlice) -> SizeLadder:
     """Put the kernels of one size in order and compare neighbours."""
     rungs = _in_order(run, size)
-    reference = _fastest([rung for rung in rungs if _is_base(run, rung)])
+    bases = (rung for rung in rungs if rung.is_reference and not rung.is_ceiling)
+    reference = _fastest([rung for rung in bases if not on_host(run, rung.case)])
     fastest = _fastest([rung for rung in rungs if not rung.is_reference and not rung.is_ceiling])
     finished: list[Rung] = []
     for index, rung in enumerate(rungs):
@@ -209,10 +210,6 @@ def _standing(run: Run, case: Measurement, default: Mapping[str, int]) -> tuple[
 def _fastest(rungs: list[Rung]) -> Rung | None:
     timed = [(rung.speed.median_us, index) for index, rung in enumerate(rungs) if rung.speed]
     return rungs[min(timed)[1]] if timed else None
-
-
-def _is_base(run: Run, rung: Rung) -> bool:
-    return rung.is_reference and not rung.is_ceiling and not on_host(run, rung.case)
 
 
 def _times(other: Rung | None, rung: Rung) -> float | None:

@@ -194,7 +194,10 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
         if path.stem in (other.stem for other in files):
             raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
         try:
-            text = _content(source, path)
+            if not isinstance(source, Source):
+                text = read_built(path) if path.suffix in KERNEL_ENDINGS[1:] else read_input(path)
+            else:
+                text = built_of_ptx(source.text, path) if source.ending == ".ptx" else source.text
         except PATH_ERRORS as error:
             what = f"Cannot read the kernel file {path}: {reason(error)}."
             raise InputError(what, fix=nearest_file(path)) from error
@@ -202,13 +205,6 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str | BuiltFile]:
     if not files:
         raise InputError("There is nothing to run.", fix="Name a kernel file.")
     return files
-
-
-def _content(source: Path | Source, path: Path) -> str | BuiltFile:
-    """CUDA C++, or what a file of another kind holds."""
-    if isinstance(source, Source):
-        return built_of_ptx(source.text, path) if source.ending == ".ptx" else source.text
-    return read_built(path) if path.suffix in KERNEL_ENDINGS[1:] else read_input(path)
 
 
 def _bare(
@@ -324,7 +320,7 @@ def _formulas(
     extents = given if isinstance(given, tuple) else (given,)
     if not 1 <= len(extents) <= 3:
         raise InputError(f"{what} {given!r} has {len(extents)} extents.", fix="Give one to three.")
-    texts = []
+    texts, written = [], {name: f"({value})" for name, value in constants.items()}
     for extent in extents:
         if isinstance(extent, bool) or not isinstance(extent, (str, Integral)):
             raise InputError(
@@ -338,9 +334,5 @@ def _formulas(
                 raise ExpressionError(f"unknown name {unknown[0]!r}; known are {names}")
         except ExpressionError as error:
             raise InputError(f"{what} {text!r} cannot be used: {error}.") from error
-        texts.append(_NAME.sub(lambda match: _number(match[0], constants), text))
+        texts.append(_NAME.sub(lambda name: written.get(name[0], name[0]), text))
     return tuple(texts)
-
-
-def _number(name: str, constants: Mapping[str, int]) -> str:
-    return f"({constants[name]})" if name in constants else name

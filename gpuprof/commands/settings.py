@@ -64,12 +64,18 @@ class ConfiguredCommand(TyperCommand):
             if settings is not None:
                 extra["default_map"] = dict(settings.values)
                 typed = tuple(args)  # parsing consumes them
+                context: Any
                 try:
                     context = super().make_context(info_name, args, parent, **extra)
                 except typer.BadParameter as error:
                     raise _refused(error, settings, typed) from error
-                _drop_what_gives_way(context)
-                _tell_what_holds(context, settings.path)
+                held = {parameter.name: parameter for parameter in _held(context)}
+                for name, gives_way in _GIVES_WAY:
+                    if name in held and gives_way(context):
+                        context.default_map.pop(name)
+                        context.params[name] = held[name].get_default(context)
+                if arguments := settings_as_arguments(context):
+                    tell(f"From {_shown(settings.path)}: {shlex.join(arguments)}")
                 return context
         return super().make_context(info_name, args, parent, **extra)
 
@@ -275,20 +281,8 @@ _GIVES_WAY: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     # Without effect, which a command line that asked for them would be told.
     *((name, lambda context: not context.params["ncu"]) for name in ("ncu_set", "ncu_clocks")),
     *((name, lambda context: not _has_own_kernels(context.params)) for name in ("include", "define")),
-    *((name, lambda context: _only_reads(context.params)) for name in _MEASURING),
+    *((name, lambda context: context.params.get("against", "") is None) for name in _MEASURING),
 )
-
-
-def _drop_what_gives_way(context: Any) -> None:
-    held = {parameter.name: parameter for parameter in _held(context)}
-    for name, gives_way in _GIVES_WAY:
-        if name in held and gives_way(context):
-            context.default_map.pop(name)
-            context.params[name] = held[name].get_default(context)
-
-
-def _only_reads(params: Mapping[str, Any]) -> bool:
-    return "against" in params and params["against"] is None
 
 
 def _has_own_kernels(params: Mapping[str, Any]) -> bool:
@@ -320,12 +314,6 @@ def _typed(context: Any, parameters: list[Any]) -> Iterator[str]:
         else:
             for item in value if isinstance(value, list) else [value]:
                 yield from (option, item)
-
-
-def _tell_what_holds(context: Any, path: Path) -> None:
-    """Say where an option came from that nobody typed."""
-    if arguments := settings_as_arguments(context):
-        tell(f"From {_shown(path)}: {shlex.join(arguments)}")
 
 
 def _shown(path: Path) -> str:

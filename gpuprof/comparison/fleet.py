@@ -349,8 +349,14 @@ class FleetBuilder:
             tuple(failures),
             self._left_out,
         )
-        sources = (kernel for cases in self._cases.values() for kernel in _several_sources(cases))
-        return FleetRuns(found, self._cards, tuple(dict.fromkeys(sources)))
+        sources = Counter((model, key[:-1]) for model, cases in self._cases.items() for key in cases)
+        several = dict.fromkeys(
+            case.kernel
+            for model, cases in self._cases.items()
+            for key, case in cases.items()
+            if sources[model, key[:-1]] > 1
+        )
+        return FleetRuns(found, self._cards, tuple(several))
 
     def _named(self, model: str) -> Iterator[tuple[str, _Case]]:
         """Cases by a name of their own: of one kernel's several sources each says which."""
@@ -396,12 +402,6 @@ class FleetBuilder:
             counts = Counter(card.versions[name] for card in cards if name in card.versions)
             if len(counts) > 1:
                 yield name, dict(counts.most_common())
-
-
-def _several_sources(cases: Mapping[tuple[Any, ...], _Case]) -> Iterator[str]:
-    """Kernels of which one case has several sources."""
-    counts = Counter(key[:-1] for key in cases)
-    yield from (case.kernel for key, case in cases.items() if counts[key[:-1]] > 1)
 
 
 def cards_of(run: Run) -> FleetRuns | None:

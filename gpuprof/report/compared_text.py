@@ -11,6 +11,7 @@ from markupsafe import Markup
 from gpuprof.analysis import numbers
 from gpuprof.analysis.changes import FigureChange
 from gpuprof.analysis.figures import FIGURES
+from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.status import Mark
 from gpuprof.comparison.compared import ATTENTION, CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.comparison_document import document, most_rounds
@@ -127,11 +128,9 @@ def comparison_report(
         content += [Section("Case by case", tuple(details.values()))] if details else []
         content += [Section("Sources that changed", changed)] if changed else []
     base, new = short_names((comparison.base_name, comparison.new_name))
-    return Document(
-        f"{new} against {base}: {comparison.headline}",
-        _facts(comparison),
-        tuple(content),
-    )
+    runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
+    facts = (*((name, _origin(run)) for name, run in runs), *sources(comparison))
+    return Document(f"{new} against {base}: {comparison.headline}", facts, tuple(content))
 
 
 def short_names(names: Sequence[str]) -> list[str]:
@@ -169,13 +168,8 @@ def cautions(comparison: ComparedRuns) -> Iterator[str]:
         yield f"not timed: verdicts are modelled, and a slowdown of less than {least} is uncertain"
 
 
-def _facts(comparison: ComparedRuns) -> tuple[tuple[str, str], ...]:
-    """Both runs: where each came from, when, on what, in how many rounds; and which sources differ."""
-    runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
-    return (*((name, _origin(run)) for name, run in runs), *sources(comparison))
-
-
 def _origin(run: Run) -> str:
+    """On what a run was made, when, and in how many rounds."""
     devices, rounds = ", ".join(dict.fromkeys(device.name for device in run.devices)), most_rounds(run)
     counted = f", {rounds} {'round' if rounds == 1 else 'rounds'}" if run.backend == "gpu" else ""
     how = {"gpu": "", "sim": " (executor)", "none": " (compiled only)"}[run.backend]
@@ -310,14 +304,8 @@ def _source_changes(comparison: ComparedRuns) -> Iterator[Section]:
         if case.same_source is not False or kernel in seen:
             continue
         seen.add(kernel)
-        lines = difference(*(_source(subject.run, subject.case.ran) for subject in (case.base, case.new)))
+        ran = (kernel_record(subject.run, subject.case.ran) for subject in (case.base, case.new))
+        lines = difference(*(cut(record.source, _LONGEST_SOURCE) for record in ran))
         shown = lines or "Its code is the same; header or included files differ."
         box = Markup('<pre class="diff" tabindex="0" role="region" aria-label="Changes to {}">{}</pre>')
         yield Section(kernel, (Drawing(box.format(kernel, shown)),))
-
-
-def _source(run: Run, kernel: str) -> str:
-    try:
-        return cut(run.kernel(kernel).source, _LONGEST_SOURCE)
-    except KeyError:
-        return ""

@@ -93,7 +93,8 @@ def kind_of_cards(fleet: FleetRuns, kind: FleetKind) -> Iterator[Content]:
     rows, caption = list(map(_outlier, kind.outliers)), "Cards that differ from the fleet median"
     if kind.cards <= _FEW_CARDS:
         named = {outlier.card for outlier in kind.outliers}
-        rows += [_within(card, change) for card, change in kind.changes.items() if card not in named]
+        within = ((card, change) for card, change in kind.changes.items() if card not in named)
+        rows += [Row(tuple(map(Cell, ("", card, "–", far(change))))) for card, change in within]
         caption = "Cards, by how far they are from the fleet median"
     yield from folded_table(_OUTLIERS, rows, _MOST_CARDS, "card", caption)
     yield from _labels(fleet, kind)
@@ -106,10 +107,6 @@ def _outlier(found: Outlier) -> Row:
         *map(Cell, (found.card, labels or "–", found.where)),
     )
     return Row(cells, "bad" if found.confirmed else "warning", (Sentence(found.why),))
-
-
-def _within(card: str, change: float) -> Row:
-    return Row(tuple(map(Cell, ("", card, "–", far(change)))))
 
 
 def _labels(fleet: FleetRuns, kind: FleetKind) -> Iterator[Sentence]:

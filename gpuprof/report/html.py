@@ -18,8 +18,8 @@ from markupsafe import Markup
 from gpuprof import page_data
 from gpuprof.analysis import numbers
 from gpuprof.analysis.glossary import Glossary
-from gpuprof.report.bound_picture import note
 from gpuprof.report.document_page import assets, linked, templates
+from gpuprof.report.kernel_section import note
 from gpuprof.report.page import build_page
 from gpuprof.report.pieces import ReportPieces
 from gpuprof.report.shortened import shortened

@@ -11,14 +11,62 @@ from markupsafe import Markup
 from gpuprof.analysis import numbers
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.ladder import Rung, SizeLadder
+from gpuprof.analysis.limiter import verdict
+from gpuprof.analysis.limits import Floor, Limits
 from gpuprof.analysis.models import modelled_text
 from gpuprof.analysis.status import status_of
-from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.document import Content
 from gpuprof.report.kernel_tables import kernel_figures
 from gpuprof.report.ladder_table import explanation, told_of
 from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
 from gpuprof.results import KernelRecord, Measurement, Run
+
+#: A bar that ends at the axis' end would not show that it does.
+_MARGIN = 1.04
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPicture:
+    """A case's bounds on one axis of time."""
+
+    limits: Limits
+    verdict: str
+    shifts: str = ""
+    next_steps: tuple[str, ...] = ()
+
+    @property
+    def axis_us(self) -> float:
+        """Where the axis ends, which starts at 0."""
+        return _MARGIN * max(self.limits.measured_us or 0.0, self.limits.least_us)
+
+    def place(self, time_us: float | None) -> float | None:
+        """Where a time lies along the axis, in percent; None for none."""
+        return None if time_us is None else min(100.0, 100 * time_us / self.axis_us)
+
+    def reachable(self, floor: Floor) -> float | None:
+        """Where a floor ends at the rate that this device was measured to reach."""
+        time_us = floor.bound.reachable_us
+        return self.place(time_us) if time_us and time_us <= self.axis_us else None
+
+
+def note(floor: Floor) -> str:
+    """How a floor was calculated."""
+    time_us = floor.bound.reachable_us
+    own = f" At the rate measured here: {numbers.time_us(time_us)}." if time_us else ""
+    return f"{floor.bound.formula}.{own}"
+
+
+def picture_of(rung: Rung, *, alone: bool = True) -> BoundPicture | None:
+    """The bounds of a rung, beside the steps up to it unless `alone`; None without exact counts."""
+    if rung.limits is None:
+        return None
+    shifts = f"Against {rung.previous}: {'; '.join(rung.shifts)}." if alone and rung.shifts else ""
+    said = _sentence(verdict(rung.limits, rung.limiter))
+    return BoundPicture(rung.limits, said, shifts, tuple(_sentence(action.text) for action in rung.actions))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 class SizeColumn(NamedTuple):

@@ -18,7 +18,6 @@ from gpuprof.analysis.roofline import build_roofline
 from gpuprof.comparison.cautions import cautions
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.report.answer_text import reasons
-from gpuprof.report.bound_picture import BoundPicture, picture_of
 from gpuprof.report.case_table import case_table
 from gpuprof.report.charts import (
     ChartView,
@@ -31,7 +30,7 @@ from gpuprof.report.charts import (
 from gpuprof.report.device_facts import device_facts, devices_text, names_text, rates_table
 from gpuprof.report.document import Cell, Column, Content, Row, Section, Sentence, Table
 from gpuprof.report.fleet_text import kind_of_cards
-from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
+from gpuprof.report.kernel_section import BoundPicture, KernelSection, anchors_of, kernel_sections, picture_of
 from gpuprof.report.ladder_table import steps_table
 from gpuprof.report.tuned_text import search_content, sweep_content
 from gpuprof.results import BackendName, Run
@@ -99,7 +98,7 @@ def build_page(run: Run) -> Page:
     """Analyse a run and lay out its report."""
     charts: dict[str, ChartView] = {}
     anchors = anchors_of(run)
-    told = cautions(run)
+    told, fleet = cautions(run), cards_of(run)
     views = tuple(
         _group_view(run, group, f"group-{index}", anchors, charts)
         for index, group in enumerate(groups(run), 1)
@@ -114,19 +113,15 @@ def build_page(run: Run) -> Page:
         caution=_counted(told),
         groups=views,
         kernels=kernel_sections(run, ladders, anchors),
-        cards=tuple(_cards(run)),
+        cards=tuple(
+            Section(kind.name, tuple(kind_of_cards(fleet, kind)))
+            for kind in (fleet.found.kinds if fleet else ())
+            if fleet and kind.cards > 1
+        ),
         anchors=anchors,
         charts=charts,
         search=tuple(search_content(run)),
     )
-
-
-def _cards(run: Run) -> Iterator[Content]:
-    """The run's own cards of one model, as the page of a fleet shows them."""
-    fleet = cards_of(run)
-    for kind in fleet.found.kinds if fleet else ():
-        if fleet and kind.cards > 1:
-            yield Section(kind.name, tuple(kind_of_cards(fleet, kind)))
 
 
 def _counted(cautions: tuple[Banner, ...]) -> str:

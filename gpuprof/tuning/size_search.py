@@ -55,7 +55,8 @@ def corrected(features: Vector, guesses: Vector, times_us: Sequence[float | None
 
 def features_of(points: Sequence[BuiltPoint], device: Device) -> Vector:
     """A row of numbers for each point of a search; columns have mean 0 and deviation 1."""
-    columns = [_column(points, name) for name in _names(points)]
+    names = dict.fromkeys(name for one in points for name, _ in one.candidate.point.params)
+    columns = [_column(points, name) for name in names]
     kernels = list(dict.fromkeys(one.candidate.point.kernel for one in points))
     columns += [[float(one.candidate.point.kernel == kernel) for one in points] for kernel in kernels]
     columns += map(list, zip(*(_of_launch(one, device) for one in points), strict=True))
@@ -64,10 +65,6 @@ def features_of(points: Sequence[BuiltPoint], device: Device) -> Vector:
     rows = rows[:, np.ptp(rows, axis=0) > 0] if len(points) else rows
     found: Vector = (rows - rows.mean(axis=0)) / rows.std(axis=0) if rows.size else rows
     return found
-
-
-def _names(points: Sequence[BuiltPoint]) -> list[str]:
-    return list(dict.fromkeys(name for one in points for name, _ in one.candidate.point.params))
 
 
 def _column(points: Sequence[BuiltPoint], name: str) -> list[float]:
@@ -152,7 +149,9 @@ class SizeSearch:
         if resources is None:
             rule_out(self._ruled_out, measurement.reason or "It could not be compiled.")
         elif occupancy is None:
-            lacking = _lacking(measurement.occupancy_reason)
+            # Without what is true of one point only.
+            text, words = measurement.occupancy_reason or "", ("shared memory", "registers", "threads")
+            lacking = next((word for word in words if word in text.lower()), "room")
             rule_out(self._ruled_out, f"No block fits on an SM: too little {lacking}.")
         elif (largest := candidate.configured.largest).cooperative and (
             math.prod(largest.grid) > occupancy.blocks_per_sm * self._device.sm_count
@@ -287,9 +286,3 @@ def _guess(case: Measurement, by: By) -> float | None:
     us = value_of(case, by)
     others = sorted(bound.least_us for bound in case.bounds.values())[:-1]
     return math.hypot(us, *others) if us is not None else None
-
-
-def _lacking(reason: str | None) -> str:
-    """What a block needs too much of, without what is true of one point only."""
-    text = (reason or "").lower()
-    return next((word for word in ("shared memory", "registers", "threads") if word in text), "room")
