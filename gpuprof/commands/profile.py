@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,105 +53,88 @@ if TYPE_CHECKING:
     from gpuprof.ncu.invocation import NcuOptions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Destination:
     """Where the files of a run go; `prints` is what standard output gets in the place of a file."""
 
-    directory: Path | None
-    json: Path | None
-    html: Path | None
-    force: bool
-    started: datetime = field(default_factory=datetime.now)
+    json: Path
+    html: Path
+    force: bool = False
     csv: Path | None = None
     prints: str = ""
-    resume: Path | None = None
+    is_named: bool = True
+    resumes: bool = False
 
     @classmethod
-    def of(cls, output: OutputOptions) -> "Destination":
-        printed = Outputs.of(output).printed
+    def of(cls, output: OutputOptions, operation: str, started: datetime) -> "Destination":
+        """`-o`, else the folder of the one file that is named, else a new one for this second.
+
+        A lone `--json` or `--html` puts the other one beside it.
+        """
+        printed, resume = Outputs.of(output).printed, output.resume
         json, html, csv = (
             None if kind == printed else getattr(output, kind) for kind in ("json", "html", "csv")
         )
-        return cls(output.output, json, html, output.force, csv=csv, prints=printed, resume=output.resume)
-
-    def check(self, operation: str) -> None:
-        """Refuse paths that cannot be written, before any work is done."""
-        json, html = self.paths(operation)
-        check_distinct(json, html)
-        if self.resume is not None:
-            self._check_resumed(json, html)
-        else:
-            if self.is_named and not self.force:
-                refuse_what_was_stopped(json)
-            for path in (json, html):
-                # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
-                check_writable(path, self.force or not self.is_named)
-        if self.csv is not None:
-            for path in (json, html):
-                check_distinct(path, self.csv)
-            check_table_path(self.csv, self.force)
-
-    def _check_resumed(self, json: Path, html: Path) -> None:
-        if self.directory or self.json or self.force:
+        if resume is not None and (output.output or json or output.force):
             raise InputError(
                 "--resume names the run, and where its files are: -o, --json and --force do not go with it.",
                 fix="Leave them out.",
             )
-        if not json.is_file():
-            raise InputError(
-                f"There is no run to resume: {json} does not exist.",
-                fix=nearest_file(json) or "Begin one with -o.",
-            )
-        check_report_path(html, force=False)
+        if resume is not None and not resume.is_dir():
+            json = resume
+            html = html or resume.with_name(f"{resume.stem}.html")
+        named = json or html
+        folder = resume or output.output or (named.parent if named else directory_of(operation, started))
+        return cls(
+            json or folder / (f"{html.stem}.json" if html else RESULTS_NAME),
+            html or folder / (f"{json.stem}.html" if json else REPORT_NAME),
+            output.force,
+            csv,
+            printed,
+            is_named=bool(output.output or named or resume),
+            resumes=resume is not None,
+        )
 
-    def paths(self, operation: str) -> tuple[Path, Path]:
-        """The results file and the report, unless another run takes their directory first."""
-        return self._paths(self._directory(operation))
+    def check(self) -> None:
+        """Refuse paths that cannot be written, before any work is done."""
+        check_distinct(self.json, self.html)
+        if self.resumes:
+            if not self.json.is_file():
+                raise InputError(
+                    f"There is no run to resume: {self.json} does not exist.",
+                    fix=nearest_file(self.json) or "Begin one with -o.",
+                )
+            check_report_path(self.html, force=False)
+        else:
+            if self.is_named and not self.force:
+                refuse_what_was_stopped(self.json)
+            for path in (self.json, self.html):
+                # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
+                check_writable(path, self.force or not self.is_named)
+        if self.csv is not None:
+            for path in (self.json, self.html):
+                check_distinct(path, self.csv)
+            check_table_path(self.csv, self.force)
 
-    def open(self, operation: str, run: Run) -> ResultsFile:
+    def open(self, run: Run) -> ResultsFile:
         """Claim the results file; a run that names no place gets a directory of its own."""
-        path = self.paths(operation)[0]
-        if self.resume is not None:
-            return go_on(path, run)
+        if self.resumes:
+            return go_on(self.json, run)
         if self.is_named:
-            return ResultsFile(path, run, replace=self.force)
-        directory = self._directory(operation)
+            return ResultsFile(self.json, run, replace=self.force)
+        wanted = directory = self.json.parent
         for number in itertools.count(2):
             try:
                 directory.mkdir(parents=True)
                 break
             except FileExistsError:  # another run of this second
-                directory = directory.with_name(f"{self._directory(operation).name}-{number}")
+                directory = wanted.with_name(f"{wanted.name}-{number}")
             except OSError as error:
                 raise InputError(
                     f"Cannot write {directory}: {reason(error)}.", fix="Name another place with -o."
                 ) from error
-        return ResultsFile(self._paths(directory)[0], run, replace=False)
-
-    def report_beside(self, json: Path) -> Path:
-        """Where the report of a results file goes."""
-        return self._paths(json.parent)[1]
-
-    @property
-    def is_named(self) -> bool:
-        return bool(self.directory or self.json or self.html or self.resume)
-
-    def _directory(self, operation: str) -> Path:
-        """`-o`, else that of the one file that is named, else a new one for this second."""
-        if self.resume is not None:
-            return self.resume if self.resume.is_dir() else self.resume.parent
-        named = self.json or self.html
-        if self.directory or named:
-            return self.directory or (named.parent if named else Path())
-        return directory_of(operation, self.started)
-
-    def _paths(self, directory: Path) -> tuple[Path, Path]:
-        """The results file and the report; a lone `--json` or `--html` puts the other one beside it."""
-        if self.resume is not None and not self.resume.is_dir():
-            return directory / self.resume.name, self.html or directory / f"{self.resume.stem}.html"
-        json = self.json or directory / (f"{self.html.stem}.json" if self.html else RESULTS_NAME)
-        html = self.html or directory / (f"{self.json.stem}.html" if self.json else REPORT_NAME)
-        return json, html
+        self.json, self.html = directory / self.json.name, directory / self.html.name
+        return ResultsFile(self.json, run, replace=False)
 
 
 def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
@@ -176,7 +159,7 @@ def ncu_options(count: CounterOptions, timeout_s: float) -> "NcuOptions | None":
 def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = ()) -> ExitCode:
     """Measure, print the answer, write the report, name the files and hold the run against gates."""
     options, table, quiet = given.run, given.output.table, given.output.quiet
-    destination = Destination.of(given.output)
+    destination = Destination.of(given.output, request.operation.name, datetime.now())
     ncu = ncu_options(given.count, options.timeout_s)
     if ncu is not None and options.cluster is not None:
         raise InputError(
@@ -184,20 +167,18 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
             fix="Leave one of them out.",
         )
     signals.postpone()
-    name = request.operation.name
-    destination.check(name)
+    destination.check()
     # Where standard output is one of the files, whatever else there is to read goes to standard error.
     piped = bool(destination.prints)
-    kept: list[ResultsFile] = []
 
     def keep(run: Run) -> ResultsFile:
-        kept.append(destination.open(name, run))
+        file = destination.open(run)
         threading.Thread(target=_load_report, daemon=True).start()
-        return kept[0]
+        return file
 
     finished = None
-    if destination.resume is not None:
-        finished = finished_run(destination.paths(name)[0], request, options, counters=ncu is not None)
+    if destination.resumes:
+        finished = finished_run(destination.json, request, options, counters=ncu is not None)
     reports: list[Path] = []
     counted = True
     with watch(quiet=quiet) as progress:
@@ -206,13 +187,12 @@ def profile(request: Request, given: Given, gates: "Sequence[GateCondition]" = (
                 request, options, progress, argv=given.argv, keep=keep, on_timed=progress.timed
             )
             if ncu is not None and run.complete and not finished:
-                run, reports, counted = _with_counters(run, request, options, ncu, kept[0].path, progress)
+                run, reports, counted = _with_counters(run, request, options, ncu, destination.json, progress)
         except OutputError as error:
             if error.run is not None and not quiet:
                 _print(error.run, table=table, aside=piped)
             raise
-    json_path = kept[0].path if kept else destination.paths(name)[0]
-    html_path = destination.report_beside(json_path)
+    json_path, html_path = destination.json, destination.html
     written = [json_path, html_path, *reports]
     if not quiet:
         with timeline.span("table"):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from gpuprof.commands.profile import Destination, exit_code, failing_case
 from gpuprof.errors import ExitCode
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.kernels.shipped import shipped_names
+from gpuprof.measure.options import OutputOptions
 from gpuprof.measure.plan import plan_cases
 from gpuprof.reading import read_run
 
@@ -228,7 +230,8 @@ def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
 )
 def test_lone_path_puts_the_other_file_beside_it(tmp_path, directory, json_path, html_path, expected):
     paths = [None if name is None else tmp_path / name for name in (directory, json_path, html_path)]
-    assert Destination(*paths, force=False).paths("gemm") == tuple(tmp_path / name for name in expected)
+    found = Destination.of(OutputOptions(paths[0], json=paths[1], html=paths[2]), "gemm", datetime.now())
+    assert (found.json, found.html) == tuple(tmp_path / name for name in expected)
 
 
 # Reports.

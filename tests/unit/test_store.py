@@ -22,6 +22,7 @@ from gpuprof.errors import InputError, OutputError
 from gpuprof.files import check_writable, replace_text
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.options import OutputOptions
 from gpuprof.reading import read_run
 from gpuprof.results import SCHEMA_VERSION, Run, Tool, dumps
 from gpuprof.store import ResultsFile
@@ -231,9 +232,9 @@ def test_runs_of_one_second_that_name_no_place_get_directories_of_their_own(tmp_
     monkeypatch.chdir(tmp_path)
     files = []
     for _ in range(5):
-        destination = Destination(None, None, None, False, datetime(2025, 1, 31, 12))
-        destination.check("gemm")  # what another run has put there meanwhile is no reason to refuse
-        files.append(destination.open("gemm", EMPTY))
+        destination = Destination.of(OutputOptions(), "gemm", datetime(2025, 1, 31, 12))
+        destination.check()  # what another run has put there meanwhile is no reason to refuse
+        files.append(destination.open(EMPTY))
     assert len({file.path for file in files}) == 5
     for file in files:
         assert read_run(file.path) == EMPTY
