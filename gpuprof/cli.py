@@ -62,6 +62,10 @@ def _ladder_of(paths: list[Path], command: "Preprocessing", wanted: tuple[str, .
     return ladder_of(paths, command=command)
 
 
+def _argument(kind: Any, metavar: str, text: str, default: Any = ...) -> Parameter:
+    return Annotated[kind, typer.Argument(metavar=metavar, help=text)], default
+
+
 for _name in shipped_names():
     _operation = shipped_operation(_name)
     _made = measuring_command(partial(_shipped, _name), _operation.help, _operation)
@@ -70,15 +74,7 @@ app.command("run", cls=ConfiguredCommand)(
     measuring_command(
         _ladder_of,
         "Measure kernels of your own: a folder with an operation.toml, or .cu, .ptx and .cubin files.",
-        paths=(
-            Annotated[
-                list[Path],
-                typer.Argument(
-                    metavar="PATH…", help="A folder with operation.toml and kernels, or kernel files."
-                ),
-            ],
-            ...,
-        ),
+        paths=_argument(list[Path], "PATH…", "A folder with operation.toml and kernels, or kernel files."),
     )
 )
 
@@ -129,71 +125,68 @@ def _tune(given: Given, what: list[str]) -> int:
     return run_search(given, what)
 
 
-def _argument(kind: Any, metavar: str, text: str, default: Any = ...) -> Parameter:
-    return Annotated[kind, typer.Argument(metavar=metavar, help=text)], default
+def _add(
+    name: str, called: Callable[..., int], text: str, first: str, argument: Parameter, **last: Parameter
+) -> None:
+    """A command whose options are the table's: what it calls, its help, its argument, what it has more."""
+    made = command_of(name, called, text, first={first: argument}, last=last)
+    app.command(name, cls=ConfiguredCommand)(made)
 
 
-_MARKDOWN = typer.Option(
-    "--markdown", help="Markdown tables instead, printed or in the file of -o.", rich_help_panel=OUTPUT
+_add(
+    "report",
+    _report,
+    "Render a results file again, on any machine.",
+    "results",
+    _argument(
+        Path | None,
+        "RESULTS.json",
+        "A results file, or the folder of a run; gpuprof-results/latest by default.",
+        None,
+    ),
+    markdown=(
+        Annotated[
+            bool,
+            typer.Option(
+                "--markdown",
+                help="Markdown tables instead, printed or in the file of -o.",
+                rich_help_panel=OUTPUT,
+            ),
+        ],
+        False,
+    ),
 )
-#: Commands whose options are the table's: what each calls, its help, and what it has besides.
-_OF_THE_TABLE: dict[str, tuple[Callable[..., int], str, dict[str, Parameter], dict[str, Parameter]]] = {
-    "report": (
-        _report,
-        "Render a results file again, on any machine.",
-        {
-            "results": _argument(
-                Path | None,
-                "RESULTS.json",
-                "A results file, or the folder of a run; gpuprof-results/latest by default.",
-                None,
-            )
-        },
-        {"markdown": (Annotated[bool, _MARKDOWN], False)},
+_add(
+    "compare",
+    _compare,
+    "Say which cases regressed, improved or stayed the same, and hold them against gates.",
+    "named",
+    _argument(
+        list[Path] | None,
+        "BASE NEW…",
+        "Results files, or folders whose files are rounds of one code; after --against, the kernels: a"
+        " folder, .cu files, or an operation of a gpuprof checkout.",
+        None,
     ),
-    "compare": (
-        _compare,
-        "Say which cases regressed, improved or stayed the same, and hold them against gates.",
-        {
-            "named": _argument(
-                list[Path] | None,
-                "BASE NEW…",
-                "Results files, or folders whose files are rounds of one code; after --against, the kernels:"
-                " a folder, .cu files, or an operation of a gpuprof checkout.",
-                None,
-            )
-        },
-        {},
+)
+_add(
+    "fleet",
+    _fleet,
+    "Say which of many cards differ from the fleet median, from a results file of each.",
+    "results",
+    _argument(list[str], "RESULTS", "Results files, folders that hold some, or patterns such as 'r/*.json'."),
+)
+_add(
+    "tune",
+    _tune,
+    "Search the values that a header declares for a kernel's parameters, and name the best at each size.",
+    "what",
+    _argument(
+        list[str],
+        "KERNEL…",
+        "A .cu file, a folder with operation.toml, or an operation or kernel that comes with gpuprof.",
     ),
-    "fleet": (
-        _fleet,
-        "Say which of many cards differ from the fleet median, from a results file of each.",
-        {
-            "results": _argument(
-                list[str],
-                "RESULTS",
-                "Results files, folders that hold some, or patterns such as 'r/*.json'.",
-            )
-        },
-        {},
-    ),
-    "tune": (
-        _tune,
-        "Search the values that a header declares for a kernel's parameters, and name the best at each size.",
-        {
-            "what": _argument(
-                list[str],
-                "KERNEL…",
-                "A .cu file, a folder with operation.toml, or an operation or kernel that comes with"
-                " gpuprof.",
-            )
-        },
-        {},
-    ),
-}
-for _name, (_called, _help, _first, _last) in _OF_THE_TABLE.items():
-    _made = command_of(_name, _called, _help, first=_first, last=_last)
-    app.command(_name, cls=ConfiguredCommand)(_made)
+)
 
 
 @app.command("import")
