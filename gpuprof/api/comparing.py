@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuprof import __version__
-from gpuprof.api.finding import CaseFinder, ShownAsTables
+from gpuprof.api.finding import CaseFinder, ShownAsTables, told
 from gpuprof.api.measured_run import MeasuredCase, MeasuredRun
 from gpuprof.comparison.compared import CaseVerdict as Record
 from gpuprof.comparison.compared import ComparedRuns as Compared
@@ -47,35 +47,17 @@ class ComparedCase:
         self.base = base
         self.new = new
 
-    @property
-    def kernel(self) -> str:
-        """Id of the kernel or of the reference."""
-        return self.new.kernel
-
-    @property
-    def size(self) -> str:
-        """The problem's size as users type it."""
-        return self.new.size
-
-    @property
-    def name(self) -> str:
-        """Kernel, size, block and parameters on one line."""
-        return self.record.name
-
-    @property
-    def verdict(self) -> str:
-        """`improved`, `same`, `regressed`, `uncertain`, or `unmeasured` where nothing tells."""
-        return self.record.verdict
-
-    @property
-    def basis(self) -> str:
-        """What says so: `time`, `model`led time or exact `bound` where not timed, `outcome`, or `nothing`."""
-        return self.record.basis
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in words, with its figures."""
-        return self.record.sentence
+    kernel: str = told("new.kernel", "Id of the kernel or of the reference.")
+    size: str = told("new.size", "The problem's size as users type it.")
+    name: str = told("record.name", "Kernel, size, block and parameters on one line.")
+    verdict: str = told(
+        "record.verdict", "`improved`, `same`, `regressed`, `uncertain`, or `unmeasured` where nothing tells."
+    )
+    basis: str = told(
+        "record.basis",
+        "What says so: `time`, `model`led time or exact `bound` where not timed, `outcome`, or `nothing`.",
+    )
+    sentence: str = told("record.sentence", "The verdict in words, with its figures.")
 
     @property
     def change(self) -> float | None:
@@ -98,10 +80,9 @@ class ComparedCase:
         """Resources, occupancy, bounds and counters that changed: before and after, by the figure's name."""
         return {moved.figure.key: (moved.before, moved.after) for moved in self.record.moved}
 
-    @property
-    def same_source(self) -> bool | None:
-        """Whether its code is that of the base; None where that is not known."""
-        return self.record.same_source
+    same_source: bool | None = told(
+        "record.same_source", "Whether its code is that of the base; None where that is not known."
+    )
 
     def __repr__(self) -> str:
         """The verdict in short."""
@@ -126,10 +107,10 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
             for record in self.record.cases
         )
 
-    @property
-    def verdict(self) -> str:
-        """The gravest verdict: `regressed`, `uncertain`, `improved` or `same`; `unmeasured` without any."""
-        return self.record.verdict
+    verdict: str = told(
+        "record.verdict",
+        "The gravest verdict: `regressed`, `uncertain`, `improved` or `same`; `unmeasured` without any.",
+    )
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -146,10 +127,10 @@ class Comparison(CaseFinder[ComparedCase], ShownAsTables):
         """Names of the cases that only the new run has."""
         return tuple(case_name(self.record.new, case) for case in self.record.added)
 
-    @property
-    def differences(self) -> "tuple[Difference, ...]":
-        """What differs besides the kernels; `misleads` of one is empty where it only is worth knowing."""
-        return self.record.differences
+    differences: "tuple[Difference, ...]" = told(
+        "record.differences",
+        "What differs besides the kernels; `misleads` of one is empty where it only is worth knowing.",
+    )
 
     def hold(self, *gates: str) -> tuple[GateResult, ...]:
         """Hold the comparison against gates, written as behind `--fail-on`.
@@ -226,25 +207,14 @@ class Fleet(ShownAsTables):
     def __init__(self, record: FleetRuns) -> None:
         self.record = record
 
-    @property
-    def cards(self) -> int:
-        """How many cards."""
-        return self.record.found.cards
-
-    @property
-    def outliers(self) -> tuple[Outlier, ...]:
-        """The confirmed ones, of every model."""
-        return self.record.confirmed
-
-    @property
-    def suspects(self) -> tuple[Outlier, ...]:
-        """Cards with a slow case that one process may have caused: to be measured again."""
-        return self.record.suspects
-
-    @property
-    def versions(self) -> Mapping[str, Mapping[str, int]]:
-        """Software of several versions, and how many cards have each."""
-        return self.record.found.versions
+    cards: int = told("record.found.cards", "How many cards.")
+    outliers: tuple[Outlier, ...] = told("record.confirmed", "The confirmed ones, of every model.")
+    suspects: tuple[Outlier, ...] = told(
+        "record.suspects", "Cards with a slow case that one process may have caused: to be measured again."
+    )
+    versions: Mapping[str, Mapping[str, int]] = told(
+        "record.found.versions", "Software of several versions, and how many cards have each."
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """What `gpuprof fleet --json` writes."""

@@ -3,6 +3,7 @@
 """What a run, a comparison and a fleet share: cases found by their attributes, and tables that show them."""
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpuprof.errors import InputError
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from gpuprof.report.document import Document
 
 C = TypeVar("C")
+
+
+def told(path: str, text: str) -> Any:
+    """A property that is an attribute of something within, with what it means."""
+    return property(attrgetter(path), doc=text)
 
 
 class ShownAsTables:

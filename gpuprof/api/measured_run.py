@@ -21,7 +21,7 @@ from gpuprof.analysis.limiter import limiter_of
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.why import clues_of
-from gpuprof.api.finding import CaseFinder, ShownAsTables
+from gpuprof.api.finding import CaseFinder, ShownAsTables, told
 from gpuprof.commands.output import has_browser
 from gpuprof.errors import GpuprofError, InputError, ToolError
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
@@ -130,45 +130,18 @@ class MeasuredCase:
         """Name of its device; of several of one name also which of them."""
         return self.run.record.device_label(self.record.device)
 
-    @property
-    def kernel(self) -> str:
-        """Id of the kernel or of the reference."""
-        return self.record.kernel
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """Extents of the problem by the names of its dimensions."""
-        return self.record.problem.sizes
-
-    @property
-    def size(self) -> str:
-        """The same as users type it: `4096`, `512x1024x256`."""
-        return self.record.problem.label
-
-    @property
-    def dtype(self) -> str:
-        """Element type of the run."""
-        return self.record.problem.dtype
-
-    @property
-    def block(self) -> Extent:
-        """Threads of a block in x, y and z."""
-        return self.record.block
-
-    @property
-    def grid(self) -> Extent | None:
-        """Blocks in x, y and z; None when the case ended before its launch was worked out."""
-        return self.record.grid
-
-    @property
-    def params(self) -> Mapping[str, int]:
-        """Values of the kernel's parameters."""
-        return self.record.params
-
-    @property
-    def outcome(self) -> str:
-        """`ok`, `incorrect`, `failed`, `skipped` or `timeout`."""
-        return self.record.outcome
+    kernel: str = told("record.kernel", "Id of the kernel or of the reference.")
+    sizes: Mapping[str, int] = told(
+        "record.problem.sizes", "Extents of the problem by the names of its dimensions."
+    )
+    size: str = told("record.problem.label", "The same as users type it: `4096`, `512x1024x256`.")
+    dtype: str = told("record.problem.dtype", "Element type of the run.")
+    block: Extent = told("record.block", "Threads of a block in x, y and z.")
+    grid: Extent | None = told(
+        "record.grid", "Blocks in x, y and z; None when the case ended before its launch was worked out."
+    )
+    params: Mapping[str, int] = told("record.params", "Values of the kernel's parameters.")
+    outcome: str = told("record.outcome", "`ok`, `incorrect`, `failed`, `skipped` or `timeout`.")
 
     @property
     def ok(self) -> bool:
@@ -180,10 +153,10 @@ class MeasuredCase:
         """Why the outcome is not `ok`, in a sentence; else empty."""
         return self.record.reason or ""
 
-    @property
-    def explanation(self) -> "Explanation | None":
-        """Line, thread and array of what went wrong, as the executor saw it; None where it did not."""
-        return self.record.explanation
+    explanation: "Explanation | None" = told(
+        "record.explanation",
+        "Line, thread and array of what went wrong, as the executor saw it; None where it did not.",
+    )
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -206,66 +179,52 @@ class MeasuredCase:
             return clues_of(self.record)
         return tuple(of_limits(limits, limiter_of(*subject), actions_of(*subject)))
 
-    @property
-    def model(self) -> "Model | None":
+    model: "Model | None" = told(
+        "record.model",
         """A modelled time with its interval, never a measured one: `case.model.median_us`.
 
         None where there is none; `case.record.model_reason` says why.
-        """
-        return self.record.model
-
-    @property
-    def bounds(self) -> "Mapping[str, Bound]":
+        """,
+    )
+    bounds: "Mapping[str, Bound]" = told(
+        "record.bounds",
         """The least time that each part of the GPU needs, by the part: `case.bounds["l1"].least_us`.
 
         Each tells its formula and the source of its rate; empty where nothing was counted.
-        """
-        return self.record.bounds
-
-    @property
-    def bound_by(self) -> str | None:
-        """The part whose bound is highest, a key of `bounds`; None where exact counts are missing."""
-        return self.record.bound_by
-
-    @property
-    def bound_us(self) -> float:
+        """,
+    )
+    bound_by: str | None = told(
+        "record.bound_by",
+        "The part whose bound is highest, a key of `bounds`; None where exact counts are missing.",
+    )
+    bound_us: float = told(
+        "figures.bound_us",
         """The highest bound: no launch can take less.
 
         Raises:
             NotMeasured: Exact counts are missing.
-        """
-        least: float = self.figures["bound_us"]
-        return least
-
-    @property
-    def pct_of_bound(self) -> float:
+        """,
+    )
+    pct_of_bound: float = told(
+        "figures.pct_of_bound",
         """That bound as a share of the measured time, in percent: 100 is all that the kernel's counts allow.
 
         Raises:
             NotMeasured: There is no time, as without a GPU, or exact counts are missing.
-        """
-        share: float = self.figures["pct_of_bound"]
-        return share
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What to read beside its figures, in sentences."""
-        return self.record.remarks
-
-    @property
-    def is_reference(self) -> bool:
-        """Whether it is a library's or the host's implementation, to compare with."""
-        return self.record.is_reference
-
-    @property
-    def median_us(self) -> float:
+        """,
+    )
+    remarks: tuple[str, ...] = told("record.remarks", "What to read beside its figures, in sentences.")
+    is_reference: bool = told(
+        "record.is_reference", "Whether it is a library's or the host's implementation, to compare with."
+    )
+    median_us: float = told(
+        "figures.median_us",
         """Median time of one launch with cold caches, in microseconds.
 
         Raises:
             NotMeasured: There is none, as without a GPU.
-        """
-        time: float = self.figures["median_us"]
-        return time
+        """,
+    )
 
     @cached_property
     def figures(self) -> Figures:
@@ -317,15 +276,13 @@ class MeasuredRun(CaseFinder[MeasuredCase], ShownAsTables):
         """Every case: by device, by size, then in rung order, references last."""
         return tuple(MeasuredCase(self, index) for index in range(len(self.record.cases)))
 
-    @property
-    def backend(self) -> str:
-        """What ran the kernels: `gpu`, `sim` for the executor on the CPU, or `none`."""
-        return self.record.backend
-
-    @property
-    def device(self) -> str:
-        """Name of the GPU, or of the one that the executor stands in for; of several the first."""
-        return self.record.device.name
+    backend: str = told(
+        "record.backend", "What ran the kernels: `gpu`, `sim` for the executor on the CPU, or `none`."
+    )
+    device: str = told(
+        "record.device.name",
+        "Name of the GPU, or of the one that the executor stands in for; of several the first.",
+    )
 
     @property
     def devices(self) -> tuple[str, ...]:
