@@ -64,3 +64,8 @@ def _whole(row: Row, pieces: dict[str, Row]) -> Row:
 def either(text: str, *, first: bool) -> str:
     """Of each «one¦other» in a text the one or the other: what is wrong, and what is right."""
     return re.sub("«(.*?)¦(.*?)»", lambda found: found[1 if first else 2], text, flags=re.DOTALL)
+
+
+def line_of(source: str, text: str) -> int:
+    """Return the number of the first line that contains a text."""
+    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)

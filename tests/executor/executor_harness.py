@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda.bindings import nvrtc
+from cuda_sources import line_of
 
 from gpuprof.errors import CaseFailure
 from gpuprof.executor import (
@@ -152,11 +153,6 @@ def tells(
     assert words in fault.detail
     assert thread is None or fault.thread == (thread, 0, 0), fault
     return fault
-
-
-def line_of(source: str, text: str) -> int:
-    """Return the number of the first line that contains a text."""
-    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
 
 
 _NUMPY = {"b16": "uint16", "b32": "uint32", "b64": "uint64", "f16": "uint16", "pred": "uint8"}
