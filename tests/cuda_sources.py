@@ -58,7 +58,7 @@ def _whole(row: Row, pieces: dict[str, Row]) -> Row:
         text = text.replace(word, pieces[value].text if value in pieces else value)
     if "before" in told:
         told["before"] = pieces[told["before"]].text
-    return Row(text.replace("BODY", row.text), told)
+    return Row(text.replace("BODY", row.text) if "frame" in row.told else text, told)
 
 
 def either(text: str, *, first: bool) -> str:

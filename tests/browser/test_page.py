@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader meets in a browser: the answer first, a light page, keyboard, axe, no scripts."""
+"""What a reader meets in a browser, on pages of runs, comparisons and fleets: light, keyboard, no scripts."""
 
 from itertools import pairwise
 
 import pytest
-from page_checks import OVERFLOW, PHONE, serious
+from page_checks import LOOKS, OVERFLOW, PHONE, serious
 from synthetic_runs import HOSTILE
 
 from gpuprof.text import visible
@@ -319,3 +319,67 @@ class TestWithoutScripts:
         page.locator("#group-1-size-1 a.term:text-is('of peak')").click()
         assert page.url.endswith("#term-pct_of_limit")
         assert 0 <= page.locator("#term-pct_of_limit").bounding_box()["y"] < 900
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_nothing_serious_and_nothing_too_wide(visit, look):
+    page = visit("fleet", **LOOKS[look])
+    assert page.evaluate(OVERFLOW) == 0
+    page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
+    assert serious(page) == []
+    assert page.evaluate(OVERFLOW) == 0
+
+
+def test_the_outlier_is_in_the_first_screen_of_a_phone(visit):
+    page = visit("fleet", **LOOKS["phone"])
+    answer = page.locator("tr", has_text="node7").first
+    assert answer.bounding_box()["y"] < 500
+
+
+def test_contents_lead_to_every_part(visit):
+    page = visit("fleet", java_script_enabled=False)
+    for link in page.locator("nav.contents a").all():
+        assert page.locator(link.get_attribute("href")).count() == 1
+
+
+pytestmark = [
+    pytest.mark.deep,
+    pytest.mark.parametrize("name", ["compared", "compared-sim", "compared-hostile"]),
+]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_nothing_serious(visit, name, look):
+    page = visit(name, **LOOKS[look])
+    page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
+    assert serious(page) == []
+
+
+@pytest.mark.parametrize("look", ["light", "phone"])
+def test_nothing_is_wider_than_the_window(visit, name, look):
+    page = visit(name, **LOOKS[look])
+    assert page.evaluate(OVERFLOW) == 0
+    page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
+    assert page.evaluate(OVERFLOW) == 0
+    scrolled = (
+        "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    )
+    assert look != "phone" or page.evaluate(scrolled) == 0
+
+
+def test_the_verdict_is_printed(visit, name):
+    page = visit(name)
+    page.emulate_media(media="print")
+    assert page.locator("section:first-of-type h2").first.is_visible()
+    assert page.locator("table").first.is_visible()
+
+
+def test_a_kernel_in_the_table_leads_to_its_open_card(visit, name):
+    page = visit(name, java_script_enabled=False)
+    links = page.locator("table.told a")
+    if name != "compared":  # nothing is to be said of it but its rows
+        assert links.count() == 0
+        return
+    target = links.last.get_attribute("href")
+    links.last.click()
+    assert page.locator(f"{target}").is_visible()

@@ -5,6 +5,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -200,3 +201,26 @@ def test_what_a_header_says_of_results_and_variables(tmp_path, source, change, o
     (case,) = run.cases
     assert case.outcome == outcome, case.reason
     assert words in (case.reason or "")
+
+
+HERE = Path(__file__).parent
+
+
+def test_what_a_kernel_keeps_where_nobody_clears_shows(tmp_path):
+    """By its time with inputs that it has not seen; in the flush's memory by what it left there."""
+    paths = (str(HERE / "site"), str(HERE.parent), *sys.path)
+    process = subprocess.run(
+        [sys.executable, str(HERE / "emulated_stores.py")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "GPUPROF_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    keeps, honest, flush = process.stdout.splitlines()
+    assert keeps.startswith("spare True incorrect Right in its first launch, wrong in a later one")
+    assert "inputs that it had not seen" in keeps
+    assert honest == "spare False ok None"
+    assert "incorrect" in flush
+    assert "memory that it was not given" in flush

@@ -7,9 +7,11 @@ plain stores, or of another width than the swap stay races.
 """
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from cuda_sources import kernel_table
 from executor_harness import caught, run_cuda
 
 from gpuprof.executor import FaultKind
@@ -18,89 +20,25 @@ pytestmark = pytest.mark.deep
 
 N, THREADS = 300, 128
 
-#: Bodies that add what each thread brings; `word` points to the total.
-TOTALS = {
-    "as the guide adds doubles": (
-        "double",
-        """unsigned long long *bits = (unsigned long long *)word, old = *bits, seen;
-    do {
-        seen = old;
-        old = atomicCAS(bits, seen, __double_as_longlong(value + __longlong_as_double(seen)));
-    } while (old != seen);""",
-    ),
-    "through the caches' second level": (
-        "float",
-        """int seen = __float_as_int(__ldcg(word));
-    for (int old; (old = atomicCAS((int *)word, seen, __float_as_int(value + __int_as_float(seen)))) != seen;)
-        seen = old;""",
-    ),
-    "looked at again after each failure": (
-        "int",
-        """int seen;
-    do
-        seen = *word;
-    while (atomicCAS(word, seen, seen + value) != seen);""",
-    ),
-    "a short in its word": (
-        "short",
-        """unsigned *whole = (unsigned *)((size_t)word & ~(size_t)2), old = *whole, seen;
-    const unsigned shift = (size_t)word & 2 ? 16 : 0;
-    do {
-        seen = old;
-        const unsigned sum = (seen >> shift) + value & 0xffff;
-        old = atomicCAS(whole, seen, seen & ~(0xffffu << shift) | sum << shift);
-    } while (old != seen);""",
-    ),
-    "a short alone": (
-        "unsigned short",
-        """unsigned short old = *word, seen;
-    do
-        old = atomicCAS(word, seen = old, (unsigned short)(seen + value));
-    while (old != seen);""",
-    ),
-    "in a function": ("int", "add(word, value);"),
-}
-HEAD = """__device__ __noinline__ void add(int *word, int value) {
-    int old = *word, seen;
-    do
-        old = atomicCAS(word, seen = old, seen + value);
-    while (old != seen);
-}
-"""
-GLOBAL = """extern "C" __global__ void k(TYPE *totals, const TYPE *values, int n) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    TYPE *word = totals + i % 3;
-    const TYPE value = values[i];
-    BODY
-}"""
-SHARED = """extern "C" __global__ void k(TYPE *totals, const TYPE *values, int n) {
-    __shared__ __align__(8) TYPE sums[4];
-    if (threadIdx.x < 4) sums[threadIdx.x] = 0;
-    __syncthreads();
-    for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        TYPE *word = sums + i % 3;
-        const TYPE value = values[i];
-        BODY
-    }
-    __syncthreads();
-    if (threadIdx.x < 3) totals[threadIdx.x] = sums[threadIdx.x];
-}"""
-TYPES = {"double": "f8", "float": "f4", "int": "i4", "short": "i2", "unsigned short": "u2"}
+ROWS = kernel_table(Path(__file__).parent / "guesses.cu")
+TOTALS = [name for name, row in ROWS.items() if "type" in row.told]
+#: `// meets` marks both lines.
+RACES = [name for name, row in ROWS.items() if "// meets" in row.text]
 
 
-def made(name: str, frame: str) -> tuple[str, np.dtype]:
-    kind, body = TOTALS[name]
-    return HEAD + frame.replace("BODY", body).replace("TYPE", kind), np.dtype(TYPES[kind])
+def made(name: str, space: str) -> tuple[str, np.dtype]:
+    row, frame = ROWS[name], ROWS[f"totals in {space} memory"]
+    source = frame.told["before"] + frame.text.replace("BODY", row.text).replace("TYPE", row.told["type"])
+    return source, np.dtype(row.told["dtype"])
 
 
 @pytest.mark.parametrize(
-    ("name", "frame", "blocks"),
-    [(name, GLOBAL, 3) for name in TOTALS]
-    + [(name, SHARED, 1) for name in TOTALS if "__ldcg" not in TOTALS[name][1]],
+    ("name", "space", "blocks"),
+    [(name, "global", 3) for name in TOTALS]
+    + [(name, "shared", 1) for name in TOTALS if "__ldcg" not in ROWS[name].text],
 )
-def test_guess_that_a_swap_checks_is_no_race(name, frame, blocks):
-    source, kind = made(name, frame)
+def test_guess_that_a_swap_checks_is_no_race(name, space, blocks):
+    source, kind = made(name, space)
     values = np.random.default_rng(1).integers(0, 50, N).astype(kind)
     # Four words, so that the shorts' own words end inside the array.
     shape = {"grid": (blocks, 1, 1), "block": (THREADS, 1, 1)}
@@ -120,35 +58,9 @@ def test_the_word_may_lie_behind_another_address():
     assert words.array().tolist() == [192, 384]
 
 
-#: What each thread does with ints `a` and `b`; `// meets` marks both lines.
-RACES = {
-    "swap of another word": """const int seen = a[1]; // meets
-        atomicCAS(&a[0], seen, 1);
-        if (i == n - 1) atomicExch(&a[1], 7); // meets""",
-    "swap of another array": """const int seen = a[0]; // meets
-        atomicCAS(&b[0], seen, 1);
-        if (i == n - 1) atomicExch(&a[0], 7); // meets""",
-    "compared with something else": """const int seen = a[0]; // meets
-        atomicCAS(&a[0], i, seen + 1); // meets""",
-    "exchanged, not compared": """const int seen = a[0]; // meets
-        atomicExch(&a[0], seen + 1); // meets""",
-    "beside a plain store": """if (i == 0) a[0] = 9; // meets
-        const int seen = a[0]; // meets
-        atomicCAS(&a[0], seen, seen + 1); // meets""",
-    "of half the word": """const unsigned short seen = *(unsigned short *)a; // meets
-        atomicCAS((unsigned short *)a, seen, (unsigned short)(seen + 1)); // meets
-        if (i == n - 1) atomicAdd(&a[0], 1 << 16); // meets""",
-    "swapped for its block alone": """const int seen = a[0]; // meets
-        atomicCAS_block(&a[0], seen, seen + 1); // meets""",
-}
-
-
 @pytest.mark.parametrize("name", RACES)
 def test_guess_that_nothing_checks_is_a_race(name):
-    source = f"""extern "C" __global__ void k(int *a, int *b, int n) {{
-        const int i = blockIdx.x * blockDim.x + threadIdx.x;
-        {RACES[name]}
-    }}"""
+    source = ROWS[name].text
     words = np.zeros(4, np.int32)
     fault = caught(source, words, words, scalars=(64,), grid=(2, 1, 1), block=(32, 1, 1))
     assert fault.kind is FaultKind.GLOBAL_RACE

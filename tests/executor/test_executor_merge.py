@@ -5,9 +5,11 @@
 import functools
 import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
+from cuda_sources import kernel_table
 from executor_harness import KERNELS, compile_both, compile_cuda, run_cuda
 
 from gpuprof.executor.program.expansion import fused_multiply_adds
@@ -98,88 +100,6 @@ CASES = {
         loads(4, 0, 1).replace("; }", "; O[t + 32] = p[2] + p[3]; }"),
         {"LDS.128": 1, "STS": 4},
     ),
-    "doubles": (
-        """extern "C" __global__ void k(const double *A, double *O, int n) {
-    int t = threadIdx.x;
-    __shared__ double s[32][4];
-    for (int i = 0; i < 4; i++) s[t][i] = A[t + i * n];
-    __syncthreads();
-    O[t] = s[31 - t][0] + s[31 - t][1] + s[31 - t][2] + s[31 - t][3];
-}""",
-        {"LDS.128": 2, "STS.128": 2},
-    ),
-    "pairs of float2": (
-        """extern "C" __global__ void k(const float2 *A, float *O, int n) {
-    int t = threadIdx.x;
-    __shared__ float2 s[32][2];
-    for (int i = 0; i < 2; i++) s[t][i] = A[t + i * n];
-    __syncthreads();
-    float2 p = s[31 - t][0], q = s[31 - t][1];
-    O[t] = p.x * p.y + q.x * q.y;
-}""",
-        {"LDS.128": 1, "STS.128": 1},
-    ),
-    "an array that starts at an odd word": (
-        f"""{HEAD}
-    __shared__ float z[3];
-    __shared__ float s[32][4];
-    z[t % 3] = 1;
-    for (int i = 0; i < 4; i++) s[t][i] = A[t + i * n];
-    __syncthreads();
-    float q = z[t % 2];
-    for (int i = 0; i < 4; i++) q += s[31 - t][i];
-    O[t] = q;
-}}""",
-        {"LDS": 5, "STS": 5},
-    ),
-    "an array that starts at an odd pair": (
-        f"""{HEAD}
-    __shared__ float z[6];
-    __shared__ float s[32][4];
-    z[t % 6] = 1;
-    for (int i = 0; i < 4; i++) s[t][i] = A[t + i * n];
-    __syncthreads();
-    float q = z[t % 2];
-    for (int i = 0; i < 4; i++) q += s[31 - t][i];
-    O[t] = q;
-}}""",
-        {"LDS.64": 2, "LDS": 1, "STS.64": 2, "STS": 1},
-    ),
-    "an array behind a flag, by its name": (
-        f"""{HEAD}
-    __shared__ bool flag;
-    __shared__ float s[8];
-    if (t < 8) s[t] = A[t];
-    if (t == n) flag = A[n] > 0;
-    __syncthreads();
-    float q = flag;
-    if (t == 0) for (int i = 0; i < 8; i++) q += s[i];
-    O[t] = q;
-}}""",
-        {"LDS.128": 2, "LDS": 2, "STS": 2},
-    ),
-    "rows padded to 33": (
-        f"""{HEAD}
-    __shared__ float s[32][33];
-    for (int i = 0; i < 32; i++) s[i][t] = A[t + i * n];
-    __syncthreads();
-    float q = 0;
-    for (int i = 0; i < 32; i++) q += s[t][i];
-    O[t] = q;
-}}""",
-        {"LDS": 32, "STS": 32},
-    ),
-    "rows padded to 36": (
-        f"""{HEAD}
-    __shared__ float s[32][36];
-    for (int i = 0; i < 32; i++) s[i][t] = A[t + i * n];
-    __syncthreads();
-    float q = 0;
-    for (int i = 0; i < 32; i++) q += s[t][i];
-    O[t] = q;
-}}""",
-        {"LDS.128": 8, "STS": 32},
-    ),
     "a pointer that a loop advances from the array's start": (
         carried("s", "p[0] * A[i] + p[1]", "68"),
         {"LDS.64": 1, "STS": 1},
@@ -200,6 +120,10 @@ CASES = {
         "#define real float\n#define TILE 32\n" + (KERNELS / "gemm" / "reg_2x1.cu").read_text(),
         {"LDS.128": 16, "LDS": 32, "STS": 4},
     ),
+    **{
+        name: (row.text, row.told["expected"])
+        for name, row in kernel_table(Path(__file__).parent / "merged.cu").items()
+    },
 }
 _NAMES = {"ld": "LDS", "st": "STS"}
 _BITS = {1: "", 4: "", 8: ".64", 16: ".128"}

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The HTML report: self-contained, safe with hostile strings, readable without scripts."""
+"""The HTML, Markdown and notebook reports: self-contained, safe with hostile texts, whole without scripts."""
 
 import base64
 import hashlib
@@ -15,12 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import RUNS, many_run, sim_run
+from synthetic_runs import HOSTILE, RUNS, counted_run, many_run, sim_run
 
 from gpuprof.analysis.status import status_of
+from gpuprof.api.comparing import compare, fleet
+from gpuprof.api.measured_run import MeasuredRun
 from gpuprof.comparison.cautions import cautions
 from gpuprof.reading import parse_run
+from gpuprof.report.document_page import render_notebook
 from gpuprof.report.html import render_html
+from gpuprof.report.markdown import markdown_of
+from gpuprof.report.run_text import run_report
 from gpuprof.report.source import header_lines, line_count, listing
 from gpuprof.results import Run
 
@@ -199,3 +204,82 @@ def test_source_lines_are_numbered_as_in_the_file() -> None:
     assert [number for number, text in enumerate(lines, first + 1) if text] == [18, 20]
     # A column that no line has anything in is left out.
     assert [column.label for column in shown.counts] == ["Sectors / request", "Share of sectors"]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_row_has_as_many_cells_as_its_head_and_every_case_a_row(name: str) -> None:
+    run, tables = RUNS[name](), re.findall(r"(?:^\|.*\n)+", shown(name), re.MULTILINE)
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+    assert sum(len(table.splitlines()) - 2 for table in tables) == len(run.cases)
+
+
+def shown(name: str) -> str:
+    return markdown_of(run_report(RUNS[name]()))
+
+
+def test_a_case_without_figures_has_its_reason_below() -> None:
+    text = shown("gemm")
+    assert re.search(r"^\| `smem_panel` \|.* ✗ failed (\| – )+", text, re.MULTILINE)
+    assert "failed: The block needs 1,048,576 bytes" in text
+
+
+def test_a_remark_of_several_cases_is_told_once() -> None:
+    run = RUNS["gemm"]()
+    cases = [replace(case, remarks=("Its times are odd",)) for case in run.cases]
+    (line,) = (
+        row for row in markdown_of(run_report(replace(run, cases=cases))).split("\n") if "are odd" in row
+    )
+    sizes = {
+        case.kernel: ", ".join(c.problem.label for c in cases if c.kernel == case.kernel) for case in cases
+    }
+    assert all(f"{kernel} {held}" in line.replace("\\", "") for kernel, held in sizes.items())
+
+
+def test_hostile_strings_stay_text() -> None:
+    text = shown("hostile")
+    assert "<img" not in text
+    assert "&lt;img src=x" in text
+
+
+ONLY = {"div", "p", "b", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+
+
+def notebook_of(run: Run) -> PageReader:
+    return PageReader(render_notebook(run_report(run)))
+
+
+def test_a_long_run_is_cut_and_says_so() -> None:
+    run = many_run()
+    page = notebook_of(run)
+    assert f"{len(run.cases) - 100} more cases are in the whole report" in page.text
+    assert [tag for tag, _ in page.tags].count("tr") == 101
+
+
+def test_hostile_texts_stay_text() -> None:
+    run = RUNS["hostile"]()
+    page = notebook_of(run)
+    escaped = HOSTILE.replace("\u202e", "\\u202e").replace("\u202c", "\\u202c").replace("\x1b", "\\u001b")
+    assert escaped in page.text
+    operation = replace(next(iter(run.operations.values())), title=HOSTILE)
+    named = replace(run, operations=dict.fromkeys(run.operations, operation))
+    assert notebook_of(named).tags == page.tags
+
+
+@pytest.mark.parametrize("name", ["gemm", "transpose", "referenced", "hostile"])
+def test_a_comparison_shows_itself_as_a_run_does(name: str) -> None:
+    run = MeasuredRun(RUNS[name]())
+    comparison = compare(run, run)
+    page = PageReader(comparison._repr_html_())
+    assert {tag for tag, _ in page.tags} <= ONLY
+    assert {key for _, attributes in page.tags for key in attributes} <= {"style"}
+    kernels = {case.kernel for case in comparison.cases if not case.new.is_reference} - {HOSTILE}
+    assert all(kernel in page.text for kernel in kernels)
+    assert PageReader(fleet([run])._repr_html_()).tags
+
+
+def test_a_measured_case_has_its_share_of_the_bound() -> None:
+    (case,) = MeasuredRun(counted_run()).find(kernel="reg_2x1")
+    assert case.bound_by == "l1"
+    assert 92 < case.pct_of_bound < 94
+    assert case.pct_of_bound == pytest.approx(100 * case.bound_us / case.median_us)

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What the executor says of a kernel is what the card would say: rows of small kernels, one rule each."""
+"""What the executor says of a kernel is what the card would say: a rule each, and what the public writes."""
 
 import numpy as np
 import pytest
+from public_corpus import executed, families, ladders
 
 import gpuprof
 
@@ -134,3 +135,15 @@ def test_a_grid_that_is_too_large_to_run_whole_is_left_in_doubt():
     case = judged(body, **LARGE | {"grid": 4095})
     assert case.outcome == "skipped"
     assert "1,048,320 of the 1,048,576 elements of y" in case.reason
+
+
+@pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
+def test_each_gets_its_verdict(family):
+    complaints = [row.complaint for row in executed(family) if row.complaint]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_there_are_many():
+    kernels = [kernel for family in families() for ladder in ladders(family) for kernel in ladder.kernels]
+    assert len(kernels) >= 120
+    assert sum("bad_" in kernel.id for kernel in kernels) >= 20

@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Theoretical occupancy: known launches, the published rules' corners, and what must hold for any launch."""
+"""Theoretical occupancy and rates: known launches by hand, and what must hold for any launch."""
 
 import pytest
 from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuprof.devices.cards import cards, device_for_arch
+from gpuprof.devices.cards import cards, device_for_arch, load_card
 from gpuprof.devices.occupancy import TheoreticalOccupancy, theoretical_occupancy
 from gpuprof.errors import CaseFailure
+from gpuprof.results import Throughput
 
 
 def occupancy(arch: str, threads: int, registers: int, shared: int) -> TheoreticalOccupancy:
@@ -124,3 +125,30 @@ def test_resident_blocks_fit_the_sm(device, threads, registers, shared):
     assert blocks * warps * 32 <= device.max_threads_per_sm
     assert blocks * warps * 32 * registers <= device.registers_per_sm
     assert blocks * (shared + device.reserved_shared_bytes_per_block) <= device.shared_bytes_per_sm
+
+
+def throughput(problem, device, median_us):
+    return Throughput.of(problem.record(), device, median_us)
+
+
+@pytest.mark.parametrize(
+    ("source", "published_tflops"), [("f16", 312), ("tf32", 156), ("f64", 19.5), ("i8", 624)]
+)
+def test_tensor_peaks_of_the_a100_are_the_published_ones(source, published_tflops):
+    assert load_card("a100").peak_tensor_gflops(source) == pytest.approx(1e3 * published_tflops, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("card", "dtype", "fma_per_cycle"),
+    [
+        *(
+            ("h200", dtype, cycle)
+            for dtype, cycle in {"f32": 128, "f64": 64, "bf16": 2048, "tf32": 1024}.items()
+        ),
+        *(("h200", "e4m3", 4096), ("a100", "e4m3", 64), ("a100", "f16", 1024), ("rtx4090", "f16", 128)),
+    ],
+)
+def test_peak_of_a_run_is_that_of_tensor_cores_where_they_are_made_for_its_type(card, dtype, fma_per_cycle):
+    device = load_card(card)
+    expected = 2e-3 * fma_per_cycle * device.sm_count * device.sm_clock_mhz
+    assert device.peak_gflops(dtype) == pytest.approx(expected)

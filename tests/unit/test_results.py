@@ -1,26 +1,31 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The results file: what is written is what is read, and a damaged file is refused with the reason."""
+"""The results file, and the page that holds one: what is written is read, and a damaged file refused."""
 
+import base64
 import copy
 import dataclasses
 import json
 import math
 import os
 import re
+import zlib
 from pathlib import Path
 
 import pytest
 from each import each
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from problem_support import Gemm, Transpose, ladder
 from unit_support import DEVICE, runs
 
+from gpuprof import page_data
 from gpuprof.analysis.numbers import time_us
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
+from gpuprof.report.html import render_html
 from gpuprof.report.markdown import markdown_of
 from gpuprof.report.run_text import run_report
 from gpuprof.results import SCHEMA_VERSION, Counter, Resources, Run, TimingPair, Tool, Verification, dumps
@@ -310,3 +315,66 @@ def test_sizes_and_scalars_of_version_1_are_those_of_an_array_and_a_double():
     for value in ("3", True, None):
         with pytest.raises(ResultsError, match="does not match the results schema"):
             problem_of_version_1("gemm", alpha=value)
+
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "transpose-blocks-h200.json"
+
+
+@given(st.text())
+def test_what_is_packed_comes_back_in_letters_that_a_script_element_holds(text):
+    letters = page_data.packed(text)
+    assert page_data.unpacked(letters) == text
+    assert "<" not in letters
+    assert page_data.packed(text) == letters
+
+
+def test_a_report_is_read_like_its_results(tmp_path):
+    run = read_run(SAMPLE)
+    page = tmp_path / "report.html"
+    page.write_text(render_html(run), encoding="utf-8")
+    assert read_run(page) == run
+
+
+def test_a_page_of_an_earlier_gpuprof_is_read_too(tmp_path):
+    run = read_run(SAMPLE)
+    data = json.dumps({"run": json.loads(dumps(run)), "charts": {}}).replace("<", "\\u003c")
+    page = tmp_path / "report.html"
+    page.write_text(
+        f'\n<!DOCTYPE html>\n<body><script type="application/json" id="gpuprof-data">{data}</script>',
+        encoding="utf-8",
+    )
+    assert read_run(page) == run
+
+
+def block(letters: str, kind: str = "gzip") -> str:
+    return f'<!DOCTYPE html><script type="application/{kind}" id="gpuprof-data">{letters}</script>'
+
+
+def in_letters(data: bytes) -> str:
+    return base64.b85encode(data).decode().replace("<", ",")
+
+
+BOMB = in_letters(zlib.compress(b"0" * 5000, wbits=31))
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("<!doctype html><p>a page of somebody else's</p>", "it has no data block"),
+        (block("[[[[["), "its data block is damaged"),
+        (block(page_data.packed("{}")[:-8]), "its data block is"),
+        (block(in_letters(b"not gzip")), "its data block is damaged"),
+        (block(page_data.packed("[1]")), "its data block holds no run"),
+        (block(page_data.packed("{")), "holds no results of gpuprof"),
+        (block("{}", "json"), "its data block holds no run"),
+        (block(page_data.packed("[" * 100_000)), "holds no results of gpuprof"),
+        (block(page_data.packed('{"run": 1}')), "it has no schema_version"),
+        (block(BOMB), "its data block is cut off or too long"),
+    ],
+)
+def test_pages_that_hold_no_run_say_so(tmp_path, monkeypatch, page, words):
+    monkeypatch.setattr(page_data, "_MOST_BYTES", 4000 if BOMB in page else 2**20)
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    with pytest.raises(ResultsError, match=words):
+        read_run(path)
