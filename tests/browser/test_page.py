@@ -321,13 +321,21 @@ class TestWithoutScripts:
         assert 0 <= page.locator("#term-pct_of_limit").bounding_box()["y"] < 900
 
 
+COMPARISONS = ["compared", "compared-sim", "compared-hostile"]
+
+
 @pytest.mark.parametrize("look", LOOKS)
-def test_nothing_serious_and_nothing_too_wide(visit, look):
-    page = visit("fleet", **LOOKS[look])
+@pytest.mark.parametrize("name", ["fleet", *COMPARISONS])
+def test_nothing_serious_and_nothing_too_wide(visit, name, look):
+    page = visit(name, **LOOKS[look])
     assert page.evaluate(OVERFLOW) == 0
     page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
     assert serious(page) == []
     assert page.evaluate(OVERFLOW) == 0
+    scrolled = (
+        "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+    )
+    assert name == "fleet" or look != "phone" or page.evaluate(scrolled) == 0
 
 
 def test_the_outlier_is_in_the_first_screen_of_a_phone(visit):
@@ -342,31 +350,7 @@ def test_contents_lead_to_every_part(visit):
         assert page.locator(link.get_attribute("href")).count() == 1
 
 
-pytestmark = [
-    pytest.mark.deep,
-    pytest.mark.parametrize("name", ["compared", "compared-sim", "compared-hostile"]),
-]
-
-
-@pytest.mark.parametrize("look", LOOKS)
-def test_nothing_serious(visit, name, look):
-    page = visit(name, **LOOKS[look])
-    page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
-    assert serious(page) == []
-
-
-@pytest.mark.parametrize("look", ["light", "phone"])
-def test_nothing_is_wider_than_the_window(visit, name, look):
-    page = visit(name, **LOOKS[look])
-    assert page.evaluate(OVERFLOW) == 0
-    page.locator("details").evaluate_all("(parts) => parts.forEach((part) => { part.open = true; })")
-    assert page.evaluate(OVERFLOW) == 0
-    scrolled = (
-        "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
-    )
-    assert look != "phone" or page.evaluate(scrolled) == 0
-
-
+@pytest.mark.parametrize("name", COMPARISONS)
 def test_the_verdict_is_printed(visit, name):
     page = visit(name)
     page.emulate_media(media="print")
@@ -374,6 +358,7 @@ def test_the_verdict_is_printed(visit, name):
     assert page.locator("table").first.is_visible()
 
 
+@pytest.mark.parametrize("name", COMPARISONS)
 def test_a_kernel_in_the_table_leads_to_its_open_card(visit, name):
     page = visit(name, java_script_enabled=False)
     links = page.locator("table.told a")

@@ -5,6 +5,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -48,74 +49,50 @@ def spent(steps: Sequence[Step], reason: str) -> float:
     return sum(step.spent[REASONS.index(reason)] for step in steps)
 
 
-def test_a_lone_warp_takes_its_stall_cycles() -> None:
-    assert play([Step(StepKind.PLAIN, stall=5), Step(StepKind.PLAIN, stall=2)]).ends == [7]
+PLAIN, USE = Step(StepKind.PLAIN), Step(StepKind.PLAIN, waits=(0,))
+TEN = [Step(StepKind.PLAIN, pipe=1, cycles=1)] * 10
+LOAD = Step(StepKind.LOAD, sets=0, passes=1, sectors=4)
+FAR = replace(LOAD, distant=1.0, late=1.0)
+STORE, FENCE = Step(StepKind.STORE, passes=1, sectors=16), Step(StepKind.FENCE, latency=20)
+LINES = replace(STORE, lines=8, own=0.5)
+GROUP = [Step(StepKind.COPY, passes=1, sectors=4, distant=1.0, late=1.0), Step(StepKind.GROUP, sets=0)]
 
-
-def test_warps_of_one_scheduler_share_its_issue_slots() -> None:
-    ten = [Step(StepKind.PLAIN, pipe=1, cycles=1)] * 10
-    assert play(ten, warps=4).ends == [10]
+#: What warps play, how many do, and when the first of them ends: a cycle, and how near to it.
+RECKONED = {
+    "a lone warp takes its stall cycles": ([replace(PLAIN, stall=5), replace(PLAIN, stall=2)], 1, 7, 0),
+    "a scheduler each": (TEN, 4, 10, 0),
     # The last instruction of each warp is its end: 2 x 11 slots, the last of which is the second warp's end.
-    assert play(ten, warps=8).ends == [21]
-
-
-def test_a_pipe_of_half_the_lanes_takes_twice_as_long() -> None:
-    assert play([Step(StepKind.PLAIN, pipe=1, cycles=2)] * 10, warps=8).ends[0] >= 38
-
-
-def test_a_load_from_dram_holds_who_needs_it() -> None:
-    load = Step(StepKind.LOAD, sets=0, passes=1, sectors=4, distant=1.0, late=1.0)
-    steps = [load, Step(StepKind.PLAIN, waits=(0,))]
-    # Four sectors at two cycles each, and the latency.
-    assert play(steps).ends == [709]
-    assert (spent(steps, "latency"), spent(steps, "bandwidth")) == (pytest.approx(699), pytest.approx(8))
-
-
-def test_what_others_read_too_comes_as_late_and_takes_less_of_dram() -> None:
-    alone, shared = (
-        [Step(StepKind.LOAD, passes=1, sectors=4, distant=share, late=1.0, sets=0)] * 50
-        + [Step(StepKind.PLAIN, waits=(0,))]
-        for share in (1.0, 0.1)
-    )
-    # 200 sectors at two cycles each; and at a tenth of that, which L2 then takes a cycle each for.
-    assert play(alone).ends == [1101]
-    assert play(shared).ends[0] == pytest.approx(751, abs=12)
-
-
-def test_reads_of_l2_wait_for_writes_before_them() -> None:
-    load = Step(StepKind.LOAD, passes=1, sectors=4, sets=0)
-    use = Step(StepKind.PLAIN, waits=(0,))
-    alone, behind = (
-        play([*first, load, use]).ends[0] for first in ((), (Step(StepKind.STORE, sectors=500),))
-    )
-    assert behind == alone + 500
-
-
-def test_a_load_misses_l1_as_often_as_it_does_and_then_all_of_it() -> None:
-    load = Step(StepKind.LOAD, passes=1, sectors=0.5, missing=0.125, sets=0)
-    each = [load, Step(StepKind.PLAIN, waits=(0,))]
+    "warps of one scheduler share its issue slots": (TEN, 8, 21, 0),
+    "a pipe of half the lanes takes twice as long": ([replace(TEN[0], cycles=2)] * 10, 8, 40, 2),
+    # Four sectors at two cycles each, and the latency; 200 sectors; and at a tenth of that, as L2 takes them.
+    "a load from DRAM": ([FAR, USE], 1, 709, 0),
+    "many loads from DRAM": ([FAR] * 50 + [USE], 1, 1101, 0),
+    "what others read too comes as late": ([replace(FAR, distant=0.1)] * 50 + [USE], 1, 751, 12),
+    "reads of L2": ([LOAD, USE], 1, 305, 0),
+    "reads of L2 wait for writes before them": ([Step(StepKind.STORE, sectors=500), LOAD, USE], 1, 805, 0),
     # Of 16 loads two are answered by L2, each of 4 sectors, 14 by L1.
-    assert play(each * 16).ends[0] == pytest.approx(14 * 41 + 2 * (301 + 4), abs=40)
-
-
-def test_what_came_beside_the_load_before_comes_from_l2() -> None:
-    load = Step(StepKind.LOAD, passes=1, sectors=4, distant=1.0, late=1.0, brought=0.75, sets=0)
-    taken = play([load, Step(StepKind.PLAIN, waits=(0,))] * 16).ends[0]
-    assert taken == pytest.approx(4 * 700 + 12 * 300, rel=0.05)
-
-
-def test_warps_that_share_data_wait_for_the_one_that_asked() -> None:
-    load = Step(StepKind.LOAD, passes=1, sectors=1, sharers=4, sets=0)
-    ends = play([load, Step(StepKind.PLAIN, waits=(0,))], warps=4).ends
+    "misses of L1": ([replace(LOAD, sectors=0.5, missing=0.125), USE] * 16, 1, 14 * 41 + 2 * 305, 40),
+    "beside the load before": ([replace(FAR, brought=0.75), USE] * 16, 1, 4 * 700 + 12 * 300, 320),
     # One asks for the four sectors of all; each waits as long.
-    assert ends[0] == pytest.approx(300 + 4 + 1, abs=4)
+    "warps that share data": ([replace(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 4),
+    "a fence waits for stores": ([STORE, FENCE], 1, 16 + 300, 0),
+    "a fence alone": ([FENCE], 1, 20, 0),
+    "stores to the same lines are combined": ([LINES, replace(LINES, again=True)], 1, 16 + 8 + 300, 1),
+    "stores to other lines are not": ([LINES, replace(LINES)], 1, 16 + 16 + 300, 1),
+}
 
 
-def test_a_fence_waits_for_stores() -> None:
-    store = Step(StepKind.STORE, passes=1, sectors=16)
-    fence = Step(StepKind.FENCE, latency=20)
-    assert play([store, fence]).ends == [16 + 300]
-    assert play([fence]).ends == [20]
+@pytest.mark.parametrize("name", RECKONED)
+def test_cycles_are_those_reckoned_by_hand(name: str) -> None:
+    steps, warps, cycle, near = RECKONED[name]
+    # Each remembers what it did; one that is played again is the same one.
+    assert play(deepcopy(steps), warps).ends[0] == pytest.approx(cycle, abs=near)
+
+
+def test_who_needs_a_load_from_dram_waits_for_latency_and_bandwidth() -> None:
+    steps = [replace(FAR), USE]
+    play(steps)
+    assert (spent(steps, "latency"), spent(steps, "bandwidth")) == (pytest.approx(699), pytest.approx(8))
 
 
 def test_warps_that_only_copy_bring_as_much_as_there_is_room_for() -> None:
@@ -211,12 +188,6 @@ def test_stores_of_warps_that_go_on_together_are_combined_in_few_lines(
     rates = replace(RATES, release_cycles=0.0, barrier_cycles=0.0)
     sm = StreamingMultiprocessor([[Step(StepKind.BARRIER), store, END]], [[0]], 4, 1, rates)
     assert sm.play(1).ends[0] == pytest.approx(1 + taken + rates.l2_latency, abs=2)
-
-
-def test_stores_of_a_warp_to_the_same_lines_are_combined() -> None:
-    first = Step(StepKind.STORE, passes=1, sectors=16, lines=8, own=0.5)
-    assert play([first, replace(first, again=True)]).ends[0] == pytest.approx(16 + 8 + 300, abs=1)
-    assert play([first, replace(first)]).ends[0] == pytest.approx(16 + 16 + 300, abs=1)
 
 
 def test_a_wait_for_copies_waits_for_those_that_others_begin() -> None:
