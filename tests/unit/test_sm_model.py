@@ -74,7 +74,7 @@ RECKONED = {
     "misses of L1": ([replace(LOAD, sectors=0.5, missing=0.125), USE] * 16, 1, 14 * 41 + 2 * 305, 40),
     "beside the load before": ([replace(FAR, brought=0.75), USE] * 16, 1, 4 * 700 + 12 * 300, 320),
     # One asks for the four sectors of all; each waits as long.
-    "warps that share data": ([replace(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 4),
+    "warps that share data": ([replace(LOAD, sectors=1, sharers=4), USE], 4, 300 + 4 + 1, 1),
     "a fence waits for stores": ([STORE, FENCE], 1, 16 + 300, 0),
     "a fence alone": ([FENCE], 1, 20, 0),
     "stores to the same lines are combined": ([LINES, replace(LINES, again=True)], 1, 16 + 8 + 300, 1),
