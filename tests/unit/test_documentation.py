@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation holds together: links, headings, commands, statuses, and the site made of it."""
+"""The documentation holds together, its figures are those of the data, and the site is made of it."""
 
 import csv
 import importlib.util
+import math
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -13,13 +15,15 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from problem_support import find_kernel
+from problem_support import Gemm, find_kernel, ladder
 from unit_support import gpuprof
 
-from gpuprof import errors
+from gpuprof import errors, load
 from gpuprof.bounds.parts import PARTS
 from gpuprof.cli import app
+from gpuprof.devices.cards import load_card
 from gpuprof.errors import ExitCode, GpuprofError
+from gpuprof.kernels.shape import choose
 from gpuprof.reading import read_run
 
 ROOT = Path(__file__).parents[2]
@@ -217,3 +221,82 @@ def test_the_site_is_made_without_a_warning(tmp_path):
     for page in DOCS.glob("*.md"):
         assert (tmp_path / "site" / f"{page.stem}.html").is_file()
     assert (tmp_path / "site" / "results.schema.json").is_file()
+
+
+def test_the_page_has_the_line_that_the_committed_run_gives():
+    table = runpy.run_path(str(ROOT / "benchmarks" / "gemm_table.py"))
+    (line,) = table["page"]([ROOT / "samples" / "gemm-by-size-h200.json"]).split("\n\n")[1:2]
+    assert f"\n{line.strip()}\n" in (ROOT / "docs" / "gemm-sizes.md").read_text()
+    assert "of 197 " in line
+
+
+def test_by_size_takes_what_was_fast_with_at_most_ten_rules_a_type():
+    kernels = ladder("gemm")
+    choosers = [one for one in kernels if one.choices]
+    types = {one.id: one.dtypes for one in kernels}
+    for name, dtype, sizes, reached in (
+        ("gemm-sizes-h200", "f32", 197, 1.194),
+        ("gemm-sizes-f64-h200", "f64", 64, 1.041),
+        ("gemm-sizes-bf16-h200", "bf16", 35, 1.072),
+        ("gemm-sizes-f16-h200", "f16", 35, 1.062),
+        ("gemm-sizes-tf32-h200", "tf32", 35, 1.164),
+        ("gemm-sizes-e4m3-h200", "e4m3", 34, 0.994),
+    ):
+        (kernel,) = (one for one in choosers if any(dtype in types[other.kernel] for other in one.choices))
+        assert len({choice.when for choice in kernel.choices if dtype in types[choice.kernel]}) <= 10
+        factors: dict[str, dict[str, float]] = {}
+        with (ROOT / "docs" / "data" / f"{name}.csv").open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                factors.setdefault(row["size"], {})[row["kernel"]] = float(row["over_cublas"])
+        total = 0.0
+        for size, timed in factors.items():
+            extents = [int(part) for part in size.split("x")]
+            problem = Gemm(
+                *(extents if len(extents) == 3 else 3 * extents), dtype, kernel.options.get("layout", "row")
+            )
+            total += math.log(timed[choose(kernel, kernels, problem, load_card(name[-4:])).id])
+        assert len(factors) == sizes
+        assert math.exp(total / sizes) > 0.99 * reached
+
+
+MEASURED = " ".join((ROOT / "docs/measured-h200.md").read_text(encoding="utf-8").split())
+
+
+def sentences(about):
+    """The item of the page's list that begins with these words."""
+    return MEASURED.partition(f"- **{about}**")[2].partition("- **")[0]
+
+
+def rates_of(operation, size):
+    run = load(ROOT / "samples" / f"{operation}-h200.json")
+    timed = {case.kernel: case.figures.get("gbps") for case in run.find(size=size) if case.ok}
+    return run, timed
+
+
+def test_the_best_reduction_against_what_reading_alone_takes():
+    _, timed = rates_of("reduce", str(2**28))
+    reading = timed.pop("read_all")
+    best = max(timed, key=timed.get)
+    share = f"{timed[best] / reading:.3f}"
+    for told in (f"`{best}`", f"{timed[best]:,.0f} GB/s", f"{reading:,.0f} GB/s", share):
+        assert told in sentences("Reductions.")
+    assert float(share) >= 0.95
+
+
+def test_the_best_softmax_against_the_measured_copy():
+    run, timed = rates_of("softmax", "8192")
+    del timed["copy"]
+    best = max(timed.values())
+    share = f"{best / run.record.device.measured_copy_bandwidth_gbps:.3f}"
+    for told in (f"{best:,.0f} GB/s", "8192 x 8192", f"{share} of the measured copy"):
+        assert told in sentences("Softmax")
+    assert float(share) >= 0.95
+
+
+def test_every_example_is_told_of():
+    files = sorted((ROOT / "samples" / "own").rglob("*.cu"))
+    assert files
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    for file in files:
+        told = file.name if file.parent.name == "own" else file.parent.name
+        assert f"samples/own/{told}" in page
