@@ -23,7 +23,7 @@ from tune_live import live
 from tune_strategies import Trace, strategies
 from tune_table import SPACES, Recording, Table, count_rest, read_table, record
 
-from gpuprof.analysis.tuned import bound_of, modelled_of
+from gpuprof.analysis.tuned import value_of
 
 #: Timings after which a search is looked at.
 _MARKS = (5, 10, 20, 40)
@@ -87,7 +87,7 @@ def _ranking(table: Table) -> str:
     both = [
         (bound, time_us)
         for one, time_us in held
-        if (bound := bound_of(one.measurement)) is not None and time_us is not None
+        if (bound := value_of(one.measurement, "bound")) is not None and time_us is not None
     ]
     if len(both) < 3:
         return "Bounds are not recorded."
@@ -102,7 +102,7 @@ def _ranking(table: Table) -> str:
     modelled = [
         (guess, time_us)
         for one, time_us in held
-        if (guess := modelled_of(one.measurement)) is not None and time_us is not None
+        if (guess := value_of(one.measurement, "model")) is not None and time_us is not None
     ]
     least = sorted(modelled)[:_BUDGET]
     return (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tune_strategies import search_of
 from tune_table import Table
 
-from gpuprof.analysis.tuned import time_of
+from gpuprof.analysis.tuned import value_of
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Measure, Open, Prepare
@@ -87,9 +87,9 @@ def live(table: Table, device: str, seeds: int, budget: int) -> Iterator[Lived]:
             seconds = time.monotonic() - begun
             near = sorted(times, key=times.__getitem__)[:_SURVIVORS]
             again |= {point: _measured(long, cases[point]) for point in near if point not in again}
-            reached = {point: time_of(again[point]) or math.inf for point in near}
+            reached = {point: value_of(again[point], "time") or math.inf for point in near}
             best = min(reached, key=reached.__getitem__)
-            least = min(us for one in again.values() if (us := time_of(one)) is not None)
+            least = min(us for one in again.values() if (us := value_of(one, "time")) is not None)
             label = " ".join(f"{name}={value}" for name, value in best.params)
             yield Lived(table.name, seed, len(times), reached[best], least, label, seconds)
 
@@ -113,7 +113,7 @@ def _search(table: Table, seed: int, budget: int, worker: WorkerProcess) -> dict
         for case in asked:
             measured = _measured(worker, case)
             search.tell(point_of_case(case), measured)
-            if (us := time_of(measured)) is not None:
+            if (us := value_of(measured, "time")) is not None:
                 times[point_of_case(case)] = us
         batch = BATCH
     return times

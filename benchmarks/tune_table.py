@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpuprof.analysis.tuned import time_of
+from gpuprof.analysis.tuned import value_of
 from gpuprof.bounds import with_bounds
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
@@ -209,16 +209,16 @@ def record(name: str, size: str, how: Recording, path: Path) -> Table:
         cases = [one.candidate.case for one in built.values()]
         timed = _timed(cases, how.device, _SHORT_S, begun + how.limit_s)
         seconds["timing"] = _lap(begun, seconds)
-        known = {number: us for number, case in timed.items() if (us := time_of(case)) is not None}
+        known = {number: us for number, case in timed.items() if (us := value_of(case, "time")) is not None}
         for number, case in timed.items():
-            us = time_of(case)
+            us = value_of(case, "time")
             points[number] |= {"outcome": case.outcome, "time_us": us, "short_us": us}
         Table(name, size, device, points, dict(seconds)).save(path)
         fastest = sorted(known, key=known.__getitem__)[:_FASTEST]
         again = _timed([cases[number] for number in fastest], how.device, _LONG_S, float("inf"))
         seconds["the fastest again"] = _lap(begun, seconds)
     for place, case in again.items():
-        points[fastest[place]] |= {"outcome": case.outcome, "time_us": time_of(case)}
+        points[fastest[place]] |= {"outcome": case.outcome, "time_us": value_of(case, "time")}
     table = Table(name, size, device, points, seconds)
     table.save(path)
     return table

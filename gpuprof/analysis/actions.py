@@ -19,7 +19,7 @@ from gpuprof.analysis.limits import Floor, Limits, limits_of
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import status_of
-from gpuprof.analysis.why import WAITS_FOR, is_of_fmas, stalls, wasted_sectors
+from gpuprof.analysis.why import is_of_fmas, stalls, wasted_sectors
 from gpuprof.bounds.parts import DRAM, DRAM_BYTES, LAUNCH, PARTS, SECTOR_BYTES, SECTORS_PER_PASS, WARP_LANES
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import occupancy_limits
@@ -146,9 +146,15 @@ def actions_of(run: Run, case: Measurement) -> tuple[Action, ...]:
     facts = _Facts(run, case, limiter)
     ways = _ACTIONS.get(limiter.key if limiter else "", ())
     found = [action for way in ways for action in way(facts)]
-    if not found or facts.limits is None:
-        found += _chain(facts) if facts.limits is not None else _uncounted(facts)
-    return tuple(sorted(found, key=lambda action: action.factor is not None and action.factor < _TELLING))
+    if facts.limits is None:
+        found += _uncounted(facts)
+    elif all(map(_is_slight, found)):
+        found += _chain(facts)
+    return tuple(sorted(found, key=_is_slight))
+
+
+def _is_slight(action: Action) -> bool:
+    return action.factor is not None and action.factor < _TELLING
 
 
 def _wastes(facts: _Facts) -> Iterator[Action]:
@@ -384,19 +390,37 @@ def _atomics(facts: _Facts) -> Iterator[Action]:
     yield facts.to_the_bound("combine within a warp or block before each atomic", why)
 
 
-#: What helps where warps stall for this reason longest.
+#: What warps wait for that stall for this reason longest, and what helps against it.
 _AGAINST_STALL = {
-    "stall_long_scoreboard": "load earlier, and more at once (prefetch the next tile while this one is used)",
-    "stall_short_scoreboard": "go to shared memory less often (wider accesses, larger register tiles)",
-    "stall_barrier": "wait less at barriers (double-buffer, more work for each barrier, more blocks an SM)",
-    "stall_mio_throttle": "issue fewer shared-memory instructions (16-byte accesses, larger register tiles)",
-    "stall_lg_throttle": "issue fewer global-memory instructions (16-byte accesses)",
-    "stall_wait": "put independent instructions between dependent ones (unroll, more accumulators)",
-    "stall_no_instruction": "keep the loop in the instruction cache (unroll less)",
-    "stall_branch_resolving": "unroll the inner loop",
-    "stall_drain": "end with fewer, wider stores",
-    "stall_membar": "use fewer memory fences",
-    "stall_imc_miss": "read constants in order, or keep them in registers",
+    "long_scoreboard": (
+        "global memory",
+        "load earlier, and more at once (prefetch the next tile while this one is used)",
+    ),
+    "short_scoreboard": (
+        "shared memory",
+        "go to shared memory less often (wider accesses, larger register tiles)",
+    ),
+    "barrier": (
+        "barriers",
+        "wait less at barriers (double-buffer, more work for each barrier, more blocks an SM)",
+    ),
+    "mio_throttle": (
+        "the shared-memory queue",
+        "issue fewer shared-memory instructions (16-byte accesses, larger register tiles)",
+    ),
+    "lg_throttle": (
+        "the global-memory queue",
+        "issue fewer global-memory instructions (16-byte accesses)",
+    ),
+    "wait": (
+        "fixed latencies",
+        "put independent instructions between dependent ones (unroll, more accumulators)",
+    ),
+    "no_instruction": ("instruction fetches", "keep the loop in the instruction cache (unroll less)"),
+    "branch_resolving": ("branch resolving", "unroll the inner loop"),
+    "drain": ("stores before exit", "end with fewer, wider stores"),
+    "membar": ("membar", "use fewer memory fences"),
+    "imc_miss": ("imc miss", "read constants in order, or keep them in registers"),
 }
 
 
@@ -405,10 +429,9 @@ def _stalled(facts: _Facts) -> Iterator[Action]:
     for name, share in stalls(facts.case):
         if share < _STALLED_PCT:
             return
-        if name in _AGAINST_STALL:
-            cause = WAITS_FOR.get(name, name.removeprefix("stall_").replace("_", " "))
-            why = f"warps stall {numbers.percent(share)} of their cycles on {cause}"
-            yield facts.to_the_bound(_AGAINST_STALL[name], why)
+        if known := _AGAINST_STALL.get(name.removeprefix("stall_")):
+            cause, do = known
+            yield facts.to_the_bound(do, f"warps stall {numbers.percent(share)} of their cycles on {cause}")
             return
 
 

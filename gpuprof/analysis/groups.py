@@ -48,12 +48,10 @@ class Group:
     @property
     def title(self) -> str:
         """For example `GEMM, float32, row-major and column-major`."""
-        parts = [self.operation.title, " and ".join(map(_type_name, self._dtypes))]
-        if self.variants:
-            parts.append(" and ".join(self.variants))
-        if self.device_label:
-            parts.append(self.device_label)
-        return ", ".join(parts)
+        known = (ELEMENT_TYPES.get(dtype) for dtype in self._dtypes)
+        types = [one.name if one else dtype for one, dtype in zip(known, self._dtypes, strict=True)]
+        parts = (self.operation.title, " and ".join(types), " and ".join(self.variants), self.device_label)
+        return ", ".join(filter(None, parts))
 
     @property
     def short(self) -> str:
@@ -68,11 +66,6 @@ class Group:
         return (self.dtype,) if not arrays or "real" in types else tuple(dict.fromkeys(arrays))
 
 
-def _type_name(dtype: str) -> str:
-    known = ELEMENT_TYPES.get(dtype)
-    return known.name if known else dtype
-
-
 def groups(run: Run) -> tuple[Group, ...]:
     """A run's cases by operation, element type, scalars and device, in the order first met.
 
@@ -81,7 +74,8 @@ def groups(run: Run) -> tuple[Group, ...]:
     """
     buckets: dict[tuple[str, str, str], dict[int, list[Measurement]]] = {}
     for case in run.cases:
-        key = (case.problem.operation, case.problem.dtype, _scalars(case.problem))
+        scalars = ", ".join(f"{name} = {value:g}" for name, value in case.problem.scalars.items())
+        key = (case.problem.operation, case.problem.dtype, scalars)
         buckets.setdefault(key, {}).setdefault(case.device, []).append(case)
     return tuple(
         _group(run, key, device, cases)
@@ -93,24 +87,21 @@ def groups(run: Run) -> tuple[Group, ...]:
 def _group(run: Run, key: tuple[str, str, str], device: int, cases: list[Measurement]) -> Group:
     name, dtype, scalars = key
     label = run.device_label(device) if len(run.devices) > 1 else ""
+    operation = run.operations[name]
+    words = (
+        option.values.get(case.problem.options.get(option_name, option.default), "")
+        for case in cases
+        for option_name, option in operation.options.items()
+    )
     return Group(
-        operation=run.operations[name],
+        operation=operation,
         dtype=dtype,
         scalars=scalars,
-        variants=_variants(run.operations[name], cases),
+        variants=tuple(dict.fromkeys(filter(None, words))),
         sizes=_slices(cases, label),
         device=device,
         device_label=label,
     )
-
-
-def _variants(operation: Operation, cases: list[Measurement]) -> tuple[str, ...]:
-    words = (
-        option.values.get(case.problem.options.get(name, option.default), "")
-        for case in cases
-        for name, option in operation.options.items()
-    )
-    return tuple(dict.fromkeys(filter(None, words)))
 
 
 def kernel_record(run: Run, kernel_id: str) -> KernelRecord:
@@ -153,7 +144,3 @@ def _slices(cases: list[Measurement], device_label: str) -> tuple[SizeSlice, ...
         for label, held in by_label.items()
     ]
     return tuple(sorted(slices, key=lambda item: (item.problem.flops, item.problem.min_bytes)))
-
-
-def _scalars(problem: ProblemRecord) -> str:
-    return ", ".join(f"{name} = {value:g}" for name, value in problem.scalars.items())

@@ -94,14 +94,13 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
     speed = speed_of(run, case)
     measured = speed.median_us if speed else None
     ordered = sorted(case.bounds, key=lambda key: -case.bounds[key].least_us)
-    floors = tuple(_floor(key, case.bounds[key], measured) for key in ordered)
+    floors = []
+    for key in ordered:
+        label, short = (PARTS[key].label, PARTS[key].short) if key in PARTS else (key, key)
+        share = 100 * case.bounds[key].least_us / measured if measured else None
+        floors.append(Floor(key, label, short, case.bounds[key], share))
     modelled = case.model.median_us if case.model else None
-    return Limits(floors, measured, _hot_line(case, floors[0].bound), modelled)
-
-
-def _floor(key: str, bound: Bound, measured: float | None) -> Floor:
-    label, short = (PARTS[key].label, PARTS[key].short) if key in PARTS else (key, key)
-    return Floor(key, label, short, bound, 100 * bound.least_us / measured if measured else None)
+    return Limits(tuple(floors), measured, _hot_line(case, floors[0].bound), modelled)
 
 
 def shifts(before: Limits, after: Limits) -> tuple[str, ...]:

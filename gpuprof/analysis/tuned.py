@@ -75,30 +75,20 @@ class TunedSize:
         return held.combinations - sum(held.ruled_out.values()) if held else len(self.rows) + len(self.wrong)
 
 
-def time_of(case: Measurement) -> float | None:
-    """A case's measured time in microseconds; None where it has none."""
-    ended_well = case.outcome == "ok" and case.timing is not None and case.timing.cold is not None
-    return case.timing.cold.median_us if ended_well and case.timing and case.timing.cold else None
-
-
-def bound_of(case: Measurement) -> float | None:
-    """A case's bound in microseconds; None where it was not counted, or is wrong."""
-    return case.bounds[case.bound_by].least_us if case.outcome == "ok" and case.bound_by else None
-
-
-def modelled_of(case: Measurement) -> float | None:
-    """A case's modelled time in microseconds; None where it has none, or is wrong."""
-    return case.model.median_us if case.outcome == "ok" and case.model else None
-
-
 def value_of(case: Measurement, by: By) -> float | None:
-    """What decides of a case, in microseconds; None where it has none."""
-    return {"time": time_of, "model": modelled_of, "bound": bound_of}[by](case)
+    """What decides of a case, in microseconds; None where it has none, or is wrong."""
+    if case.outcome != "ok":
+        return None
+    if by == "time":
+        return case.timing.cold.median_us if case.timing and case.timing.cold else None
+    if by == "model":
+        return case.model.median_us if case.model else None
+    return case.bounds[case.bound_by].least_us if case.bound_by else None
 
 
 def basis_of(cases: Iterable[Measurement]) -> By:
     """What decides of cases that nobody timed."""
-    return "model" if any(modelled_of(case) is not None for case in cases) else "bound"
+    return "model" if any(value_of(case, "model") is not None for case in cases) else "bound"
 
 
 def tuned_sizes(run: Run) -> tuple[TunedSize, ...]:

@@ -15,17 +15,6 @@ _LOW_OCCUPANCY_PCT = 35.0
 _MUCH_WASTE = 0.1
 #: Two figures count as equal, and one as whole, within this factor.
 _SAME = 0.005
-WAITS_FOR = {
-    "stall_long_scoreboard": "global memory",
-    "stall_short_scoreboard": "shared memory",
-    "stall_barrier": "barriers",
-    "stall_mio_throttle": "the shared-memory queue",
-    "stall_lg_throttle": "the global-memory queue",
-    "stall_math_pipe_throttle": "a busy arithmetic pipe",
-    "stall_wait": "fixed latencies",
-    "stall_no_instruction": "instruction fetches",
-    "stall_drain": "stores before exit",
-}
 
 
 def clues_of(case: Measurement) -> tuple[str, ...]:

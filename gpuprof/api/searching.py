@@ -13,8 +13,8 @@ from gpuprof.analysis.tuned import (
     answer_sentence,
     space_sentence,
     tie_sentence,
-    time_of,
     tuned_sizes,
+    value_of,
 )
 from gpuprof.api.keywords import TuneKeywords, takes_options
 from gpuprof.api.measured_run import MeasuredRun
@@ -220,7 +220,7 @@ def _best(row: TunedRow) -> Best:
         case.kernel,
         case.params,
         case.block,
-        time_of(case),
+        value_of(case, "time"),
         case.model,
-        case.bounds[case.bound_by].least_us if case.bound_by else None,
+        value_of(case, "bound"),
     )

@@ -189,17 +189,18 @@ def _verdict(base: Subject, new: Subject) -> tuple[Verdict, Basis, str, Judgemen
     timed = [bool(each.medians_us) for each in times]
     if all(timed):
         judgement = judge(*times)
-        return judgement.verdict, "time", _of_time(judgement), judgement
+        told = _of_change(judgement)
+        if judgement.verdict == "same":
+            told = f"a slowdown of {percent(judgement.detectable, signed=False)} would have been detected"
+        return judgement.verdict, "time", told, judgement
     if any(timed):
-        return (
-            "unmeasured",
-            "nothing",
-            "timed in one run only, and nothing else is like a time",
-            None,
-        )
+        return "unmeasured", "nothing", "timed in one run only, and nothing else is like a time", None
     if base.case.model and new.case.model:
         judgement = judge_modelled(base.case.model, new.case.model)
-        return judgement.verdict, "model", f"modelled {_of_model(judgement)}; not timed", judgement
+        told = "as before" if judgement.verdict == "same" else _of_change(judgement)
+        if judgement.verdict == "uncertain":
+            told += ", which the model cannot tell from no change"
+        return judgement.verdict, "model", f"modelled {told}; not timed", judgement
     return (*_by_bound(base, new), None)
 
 
@@ -213,18 +214,6 @@ def _by_outcome(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
     if "skipped" in (was.word, is_now.word):
         verdict = "unmeasured"
     return verdict, "outcome", f"was {was.word}, now {is_now.word}: {why}"
-
-
-def _of_time(found: Judgement) -> str:
-    if found.verdict == "same":
-        return f"a slowdown of {percent(found.detectable, signed=False)} would have been detected"
-    return _of_change(found)
-
-
-def _of_model(found: Judgement) -> str:
-    if found.verdict == "uncertain":
-        return f"{_of_change(found)}, which the model cannot tell from no change"
-    return "as before" if found.verdict == "same" else _of_change(found)
 
 
 def _of_change(found: Judgement) -> str:

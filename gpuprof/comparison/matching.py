@@ -37,15 +37,22 @@ def match(base: Run, new: Run) -> list[Pair]:
 
     def problem(run: Run, case: Measurement) -> Key:
         key = (case.problem.key, case.kernel)
-        return (*key, *_card(run, case.device)) if several else key
+        name = run.devices[case.device].name
+        place = sum(other.name == name for other in run.devices[: case.device])
+        return (*key, name, place) if several else key
 
     def whole(run: Run, case: Measurement) -> Key:
         launch = case.block if case.has_launch and not case.chosen else None
         params = None if case.chosen else tuple(sorted(case.params.items()))
         return (*problem(run, case), launch, params)
 
-    found = _same_keys(base, new, whole)
-    of_new = dict(zip(found.values(), found.keys(), strict=True))
+    olds = _by_key(base, whole)
+    # What occurs twice is paired first with first.
+    of_new = {
+        index: old
+        for key, indices in _by_key(new, whole).items()
+        for old, index in zip(olds.get(key, ()), indices, strict=False)
+    }
     moved: dict[int, tuple[str, ...]] = {}
     olds = _by_key(base, problem)
     for key, indices in _by_key(new, problem).items():
@@ -59,22 +66,6 @@ def match(base: Run, new: Run) -> list[Pair]:
     ]
     used = set(of_new.values())
     return [*pairs, *(Pair(case, None) for index, case in enumerate(base.cases) if index not in used)]
-
-
-def _card(run: Run, device: int) -> Key:
-    """A device's name, and which of that name it is."""
-    name = run.devices[device].name
-    return name, sum(other.name == name for other in run.devices[:device])
-
-
-def _same_keys(base: Run, new: Run, key: KeyOf) -> dict[int, int]:
-    """Cases of one key, by index in the base: what occurs twice is paired first with first."""
-    olds, news = _by_key(base, key), _by_key(new, key)
-    return {
-        old: index
-        for name, indices in news.items()
-        for old, index in zip(olds.get(name, ()), indices, strict=False)
-    }
 
 
 def _by_key(run: Run, key: KeyOf) -> dict[Key, list[int]]:

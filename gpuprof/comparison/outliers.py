@@ -182,31 +182,27 @@ class JudgedCards:
 def judge_cards(series: Sequence[CardSeries]) -> JudgedCards:
     """Find the cards that differ from the fleet median, by cases that all are on cards of one kind."""
     series = [case for case in series if len(case.rounds_us) > 1]
-    whole = series if len(series) >= FEWEST_CASES else []
-    of_whole, spread = _deviations("", whole, _SHARES[0] * LEVEL)
     by_part: dict[str, list[CardSeries]] = defaultdict(list)
     rounds: dict[str, list[int]] = defaultdict(list)
     for case in series:
         by_part[case.part].append(case)
         for card, medians in case.rounds_us.items():
             rounds[card].append(len(medians))
-    parts = {part: held for part, held in by_part.items() if part and len(held) >= FEWEST_CASES}
-    of_parts: dict[str, list[Deviation]] = defaultdict(list)
-    of_cases: dict[str, list[Deviation]] = defaultdict(list)
-    for part in sorted(parts):
-        for card, found in _deviations(part, parts[part], _SHARES[1] * LEVEL / len(parts))[0].items():
-            of_parts[card] += [found] if found.beyond else []
-    for case in series:
-        for card, found in _deviations(case.name, [case], _SHARES[2] * LEVEL / len(series))[0].items():
-            of_cases[card] += [found] if found.beyond else []
+    of_whole, spread = _deviations("", series if len(series) >= FEWEST_CASES else [], _SHARES[0] * LEVEL)
+    parts = [(part, by_part[part]) for part in sorted(by_part) if part and len(by_part[part]) >= FEWEST_CASES]
+    beyond: list[dict[str, list[Deviation]]] = []
+    for share, groups in zip(_SHARES[1:], (parts, [(case.name, [case]) for case in series]), strict=True):
+        beyond.append(defaultdict(list))
+        for name, held in groups:
+            for card, found in _deviations(name, held, share * LEVEL / len(groups))[0].items():
+                beyond[-1][card] += [found] if found.beyond else []
     outliers = []
     for card in rounds:
-        own = of_whole.get(card)
-        own = own if own is not None and own.beyond else None
-        cases = sorted(of_cases[card], key=lambda item: -abs(item.change))
-        if own or of_parts[card] or cases:
-            sure = bool(own or of_parts[card]) or _is_beyond_chance(cases, rounds[card])
-            outliers.append(Outlier(card, "", {}, sure, own, tuple(of_parts[card]), tuple(cases)))
+        own = of_whole[card] if card in of_whole and of_whole[card].beyond else None
+        of_parts, cases = beyond[0][card], sorted(beyond[1][card], key=lambda item: -abs(item.change))
+        if own or of_parts or cases:
+            sure = bool(own or of_parts) or _is_beyond_chance(cases, rounds[card])
+            outliers.append(Outlier(card, "", {}, sure, own, tuple(of_parts), tuple(cases)))
     outliers.sort(key=lambda item: (not item.confirmed, -abs(item.change), item.card))
     return JudgedCards(
         tuple(outliers),
@@ -294,14 +290,9 @@ def spread_of(values: Iterable[float]) -> float:
             high = middle
         else:
             low = middle
-    return _QN * _of_few(len(ordered)) * high
-
-
-def _of_few(count: int) -> float:
-    """By how much the quartile of so many normal values is too large, as a factor against it."""
-    if count - 2 < len(_QN_OF_FEW):
-        return _QN_OF_FEW[count - 2]
-    return count / (count + (1.4 if count % 2 else 3.8))
+    count = len(ordered)
+    large = count / (count + (1.4 if count % 2 else 3.8))
+    return _QN * (_QN_OF_FEW[count - 2] if count - 2 < len(_QN_OF_FEW) else large) * high
 
 
 def _pairs_within(ordered: Sequence[float], distance: float) -> int:

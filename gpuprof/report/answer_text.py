@@ -3,12 +3,13 @@
 """The answer of a run on one screen: at each size who is fastest, beside the library and the simplest."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import Answer, answer_of, shape_of
+from gpuprof.analysis.figure import Figure
 from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Rung, SizeLadder, build_ladder, standing
@@ -83,7 +84,7 @@ def answer_document(
     Kernels that the user named are shown, or the reason why they have no figure. While counts and bounds are
     `pending`, nothing is known to limit a kernel; the hint says where the rest stands.
     """
-    run = shortened(run)
+    run = replace(shortened(run), complete=run.complete or pending)
     if run.tuning is not None:
         return Document(run_title(run), content=tuple(search_content(run)))
     held = [(group, build_ladder(run, size)) for group in groups(run) for size in reversed(group.sizes)]
@@ -93,15 +94,10 @@ def answer_document(
     found = [banner for banner in cautions(run) if banner.code not in _SAID and banner.level != "note"]
     content += [replace(banner, detail="", fix="") for banner in found[:_MOST_CAUTIONS]]
     content += _answers(run, held, pending)
-    return Document(run_title(run), content=(Section("", (*content, *_hints(ladders, hint))),))
-
-
-def _hints(ladders: Sequence[SizeLadder], hint: str) -> Iterator[Sentence]:
     left = len(ladders) - _MOST_ANSWERS
-    if left > 0:
-        yield Sentence(f"{left} more sizes", tone="muted")
-    if hint:
-        yield Sentence(hint, tone="muted")
+    notes = (f"{left} more sizes" if left > 0 else "", hint)
+    content += [Sentence(text, tone="muted") for text in notes if text]
+    return Document(run_title(run), content=(Section("", tuple(content)),))
 
 
 def _answers(run: Run, held: Held, pending: bool) -> Iterator[Content]:
@@ -227,9 +223,17 @@ def _columns(
     return [
         name,
         of_figure("median_us", label="time"),
-        (Column(scale[1], True, 4), lambda row: _rate(row, scale[0])),
+        (
+            Column(scale[1], True, 4),
+            lambda row: _cell(
+                headline_rate(run, row.case), row, lambda rate: numbers.significant(rate / scale[0])
+            ),
+        ),
         *_against(ladder),
-        (Column(label, True, 5), lambda row: _two_digits(share, row)),
+        (
+            Column(label, True, 5),
+            lambda row: _cell(FIGURES[share], row, lambda pct: numbers.percent(pct, 2)),
+        ),
         limited,
     ]
 
@@ -262,9 +266,9 @@ def _limiter(row: CaseRow) -> Cell:
     return Cell(found.word if share is None else f"{found.name} {numbers.percent(share, 2)}")
 
 
-def _two_digits(key: str, row: CaseRow) -> Cell:
-    value = FIGURES[key].value(row.subject)
-    return Cell("–") if value is None else Cell(numbers.percent(value, 2), value)
+def _cell(figure: Figure, row: CaseRow, write: Callable[[float], str]) -> Cell:
+    value = figure.value(row.subject)
+    return Cell("–") if value is None else Cell(write(value), value)
 
 
 def _scale(ladders: Sequence[SizeLadder], group: Group) -> tuple[float, str]:
@@ -273,11 +277,6 @@ def _scale(ladders: Sequence[SizeLadder], group: Group) -> tuple[float, str]:
     rates = [rate(rung.speed, flops) for ladder in ladders for rung in ladder.rungs if rung.speed]
     units: numbers.Units = numbers.COMPUTE_UNITS if flops else ((1.0, "GB/s"),)
     return numbers.unit_for(max(rates, default=1.0), units)
-
-
-def _rate(row: CaseRow, divisor: float) -> Cell:
-    value = headline_rate(row.run, row.case).value(row.subject)
-    return Cell("–") if value is None else Cell(numbers.significant(value / divisor), value)
 
 
 def _name(ladder: SizeLadder, row: CaseRow) -> str:
@@ -293,11 +292,15 @@ def _missing(run: Run, ladders: Sequence[SizeLadder], named: Collection[str]) ->
     usable = [case for case in cases if status_of(run, case).usable]
     told, counts = [], defaultdict[str, list[str]](list)
     for case in cases:
-        if status_of(run, case).usable or case.kernel in named or _is_wrong(case) or not usable:
+        is_wrong = case.outcome != "skipped" and not case.over_limit
+        if status_of(run, case).usable or case.kernel in named or is_wrong or not usable:
             told.append(case)
         else:
             counts[_ending(case)].append(f"{case.kernel} {case.problem.label}")
-    parts = [f"{len(names)} {how}{_named_few(how, names)}" for how, names in counts.items()]
+    parts = []
+    for how, names in counts.items():
+        few = how != "not applicable" and len(names) <= _MOST_NAMED
+        parts.append(f"{len(names)} {how}" + (f" ({', '.join(names)})" if few else ""))
     found = reasons(run, told, _MOST_NAMED)
     noisy, more = sum(map(is_noisy, usable)), len(found) - _MOST_REASONS
     parts += [f"{noisy} noisy (~)"] if noisy else []
@@ -325,10 +328,6 @@ def reasons(run: Run, cases: Iterable[Measurement], most: int = 0) -> list[Sente
     return found
 
 
-def _is_wrong(case: Measurement) -> bool:
-    return case.outcome != "skipped" and not case.over_limit
-
-
 def _ending(case: Measurement) -> str:
     if case.outcome == "skipped":
         if case.is_reference:
@@ -337,8 +336,3 @@ def _ending(case: Measurement) -> str:
     if not case.over_limit:
         return case.outcome
     return f"exceeding the {exceeded_limit(case)}"
-
-
-def _named_few(how: str, names: Sequence[str]) -> str:
-    """Who, of a few that failed."""
-    return "" if how == "not applicable" or len(names) > _MOST_NAMED else f" ({', '.join(names)})"

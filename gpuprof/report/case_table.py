@@ -125,7 +125,10 @@ def _figure_cell(figure: Figure, row: CaseRow) -> Cell:
 
 
 def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]], caption: str = "") -> Table:
-    """A table with a gap between slices, and without columns that say nothing of any case."""
+    """A table with a gap between slices, and without columns that say nothing of any case.
+
+    Below a case whose measured time the model does not allow it says so.
+    """
     rows = [
         (row, bool(number and row is held[0]), [read(row) for _, read in columns])
         for number, held in enumerate(slices)
@@ -142,19 +145,13 @@ def filled_table(columns: Sequence[Filled], slices: Sequence[Sequence[CaseRow]],
             Row(
                 tuple(cells[at] for at in kept),
                 tone="strong" if row.shown and row.rung.is_fastest else "",
-                details=_news(row.case),
+                details=tuple(map(Sentence, filter(None, [disagreement(row.case)]))),
                 begins=begins,
             )
             for row, begins, cells in rows
         ),
         caption,
     )
-
-
-def _news(case: Measurement) -> tuple[Sentence, ...]:
-    """What a table says below a case whose measured time the model does not allow."""
-    told = disagreement(case)
-    return (Sentence(told),) if told else ()
 
 
 def case_table(
@@ -175,7 +172,9 @@ def case_table(
 def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]) -> list[Filled]:
     # Where a kernel has several rows, only sizes and blocks tell them apart: they stay longest.
     several = any(len(rung.cases) > 1 for ladder in ladders for rung in ladder.rungs)
-    extents = f"{_extents(run, ladders)}; one number for all."
+    computed = dict.fromkeys(rung.case.problem.operation for ladder in ladders for rung in ladder.rungs)
+    names = " or ".join("x".join(run.operations[name].dimensions) for name in computed)
+    extents = f"{names}; one number for all."
     launch = "Threads of a block, and the kernel's parameters."
     outcome = "ok is a right result, element by element; the others say why."
     case: list[Filled] = [
@@ -183,7 +182,10 @@ def _columns(run: Run, ladders: Sequence[SizeLadder], anchors: Mapping[str, str]
             Column("kernel", False, 0, "In rung order; (ref) is a library's, to compare with."),
             lambda row: _kernel(row, anchors),
         ),
-        (Column("size", False, 0, extents), lambda row: Cell(row.case.problem.label)),
+        (
+            Column("size", False, 0, extents),
+            lambda row: Cell(row.case.problem.label),
+        ),
         (
             Column("block", False, 1 if several else 7, launch),
             lambda row: Cell(format_block(row.case, brief=True)),
@@ -208,12 +210,6 @@ def outcome_of(run: Run, case: Measurement) -> Cell:
     """How a case ended."""
     status = status_of(run, case)
     return Cell(status.word, tone=status.tone, mark=status.mark)
-
-
-def _extents(run: Run, ladders: Sequence[SizeLadder]) -> str:
-    """The names of the sizes."""
-    computed = dict.fromkeys(rung.case.problem.operation for ladder in ladders for rung in ladder.rungs)
-    return " or ".join("x".join(run.operations[name].dimensions) for name in computed)
 
 
 def _timed(run: Run, ladders: Sequence[SizeLadder]) -> list[Filled]:

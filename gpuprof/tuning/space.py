@@ -17,7 +17,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.request import NO_PARAMETERS, Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import OTHER_REASONS, Measurement, TunedPoint
-from gpuprof.text import Extent, format_extent
+from gpuprof.text import Extent
 
 #: Combinations that are looked at one by one; constraints of a header leave a part of them.
 MOST_COMBINATIONS = 200_000
@@ -254,13 +254,3 @@ def with_point(kernel: Kernel, point: Point) -> Kernel:
         parameters=dict(point.params),
         launch=kernel.launch if kernel.launches else replace(kernel.launch, block=point.block),
     )
-
-
-def label(point: Point | TunedPoint, searched: Sequence[str] = ()) -> str:
-    """A point in a few words: the parameters that were searched, and the block where that was."""
-    params = dict(point.params)
-    names = [name for name in params if name in searched]
-    words = [f"{name}={params[name]}" for name in names]
-    if BLOCK in searched:
-        words.append(f"block {format_extent(point.block)}")
-    return " ".join(words) or "as its header says"

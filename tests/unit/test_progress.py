@@ -168,7 +168,7 @@ def test_the_bar_finds_room_for_what_it_says(terminal, width):
 
 
 def test_lines_tell_each_time_and_the_answer_by_all_times_before_the_executor_has_counted(capsys):
-    run = read_run(SAMPLE)
+    run = replace(read_run(SAMPLE), complete=False)
     case = next(case for case in run.cases if case.kernel == "last_block" and case.problem.label == "1048576")
 
     def act(progress):
@@ -179,6 +179,7 @@ def test_lines_tell_each_time_and_the_answer_by_all_times_before_the_executor_ha
     assert re.fullmatch(r"\[1/2\] last_block 1048576 .*: 4\.98 µs", told[0])
     assert any(re.match(r"last_block +4\.98 µs .*…", line) for line in told)
     assert "counts" in told[-1]
+    assert not any("did not finish" in line for line in told)
 
 
 def test_the_bar_shows_the_times_while_the_executor_still_counts_and_takes_them_away(terminal):
