@@ -202,10 +202,12 @@ class Interface:
 
     Attributes:
         module: The PTX text that it came from; kernels of one text share its variables.
+        entry: Its name there.
         parameters: Its parameters, with their byte offsets.
     """
 
     module: str
+    entry: str
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     constants: dict[str, int]
@@ -290,7 +292,7 @@ def load_program(
 def flow_of(program: Program) -> list[BasicBlock]:
     """Return a kernel's basic blocks as its text has them, numbered as those that run."""
     module = _module(program.interface.module)
-    return _flow(inline_calls(module.functions[program.kernel], module))
+    return _flow(inline_calls(module.functions[program.interface.entry], module))
 
 
 def _flow(function: Function) -> list[BasicBlock]:
@@ -404,6 +406,7 @@ class _Decoder:
             means=means,
             interface=Interface(
                 module=text,
+                entry=self.function.name,
                 parameters=self.parameters,
                 variables=self.variables,
                 constants=self.constants,

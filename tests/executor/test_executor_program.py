@@ -10,7 +10,7 @@ from executor_harness import refused
 from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
 from gpuprof.executor.program.merge import SharedPlace, merge_shared_accesses
-from gpuprof.executor.program.ptx import Instruction, Label, parse
+from gpuprof.executor.program.ptx import Instruction, Label, call_line, callers, parse
 
 HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
 DECLARED = ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<5>; .reg .pred %p<5>; .shared .b32 tile[4];\n"
@@ -217,3 +217,28 @@ def test_what_is_not_modelled_is_named(case):
     text, name = case
     program = load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
     assert refused(program).name == name
+
+
+#: A kernel of file 2, that calls what stands in its file and in a header, which calls another header.
+INLINED = """.visible .entry other() {
+.loc 1 5 0
+}
+.visible .entry k() {
+.loc 2 10 0
+.loc 2 4 3, function_name $L, inlined_at 2 12 5
+bar.sync 0;
+.loc 7 4 3, function_name $L, inlined_at 2 13 5
+.loc 9 8 1, function_name $L, inlined_at 7 4 3
+bar.sync 0;
+.loc 2 14 1
+ret;
+}
+"""
+
+
+def test_only_lines_of_the_kernels_own_file_call():
+    at = {text: number for number, text in enumerate(INLINED.splitlines(), 1)}
+    lines = INLINED.splitlines()
+    first, second = (number for number, text in enumerate(lines, 1) if text == "bar.sync 0;")
+    assert [call_line(INLINED, "k", number) for number in (first, second, at["ret;"])] == [12, 0, 0]
+    assert [callers(INLINED, "k", line) for line in (4, 8, 14)] == [[12], [], []]

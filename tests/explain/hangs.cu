@@ -41,7 +41,7 @@ __device__ __forceinline__ void wait(u64 *b, int parity) {
     asm volatile("{\n.reg .pred p;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
                  "@p bra DONE;\nbra AGAIN;\nDONE:\n}" ::"r"(at(b)), "r"(parity) : "memory");
 }
-extern "C" __global__ void CLUSTER hung(float *y, const float *x, int *flag, int n)
+__global__ void CLUSTER hung(float *y, const float *x, int *flag, int n)
 {
     const int t = threadIdx.x, warp = t / 32, i = blockIdx.x * blockDim.x + t;
 BODY

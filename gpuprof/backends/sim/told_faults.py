@@ -31,7 +31,7 @@ def told(
     if waits:
         names = [wait.sentence(partial(_element, program, buffers)) for wait in waits]
         return fault.hanging(()).told(f"{fault.detail}. Waiting: {'; '.join(names)}")
-    called = callers(program.interface.module, fault.source_line)
+    called = callers(program.interface.module, program.interface.entry, fault.source_line)
     where = f"line {fault.source_line} is of a function called in line {' or '.join(map(str, called))}"
     return fault.told(f"{fault.detail}; {where}") if called else fault
 

@@ -85,7 +85,8 @@ class Hang:
         )
 
     def _where(self, line: int, ptx_line: int) -> str:
-        called = call_line(self._program.interface.module, ptx_line)
+        of = self._program.interface
+        called = call_line(of.module, of.entry, ptx_line)
         return (
             f"line {line}, called in line {called}"
             if called not in (0, line)

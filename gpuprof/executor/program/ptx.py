@@ -290,23 +290,35 @@ def _function_header(text: str) -> Function:
     return Function(name, _variables(params), _variables(returns), limits=limits)
 
 
-def call_line(text: str, ptx_line: int) -> int:
-    """Return the line where the function was called that a line of a PTX text is inlined from; 0 if none."""
+def call_line(text: str, entry: str, ptx_line: int) -> int:
+    """Return the line of a kernel's file that calls what a line of a PTX text is inlined from; 0 if none."""
     for line in reversed(text.splitlines()[: ptx_line - 1]):
-        if _LOC.match(line.strip()):
-            called = _INLINED.findall(line)
-            return int(called[-1][1]) if called else 0
+        if found := _LOC.match(line.strip()):
+            return next(iter(_calls(found, _own_file(text, entry))), 0)
     return 0
 
 
-def callers(text: str, line: int) -> list[int]:
-    """Return the lines where the function was called that a line of the source stands in.
+def callers(text: str, entry: str, line: int) -> list[int]:
+    """Return the lines of a kernel's file that call the function that a line of it stands in.
 
     A text says so of what is inlined; none where the line stands in the kernel itself too.
     """
-    found = [match[3] for match in _LOC.finditer(text) if int(match[2]) == line]
-    called = [_INLINED.findall(rest) for rest in found]
-    return sorted({int(one[-1][1]) for one in called} - {line}) if all(called) else []
+    own = _own_file(text, entry)
+    found = [match for match in _LOC.finditer(text) if (match[1], int(match[2])) == (own, line)]
+    called = [_calls(match, own) for match in found]
+    return sorted({one[0] for one in called} - {line}) if all(called) else []
+
+
+def _calls(location: re.Match[str], own: str) -> list[int]:
+    """Return the lines of the file numbered `own` where a location is inlined, the outermost first."""
+    return [int(line) for file, line in reversed(_INLINED.findall(location[3])) if file == own]
+
+
+def _own_file(text: str, entry: str) -> str:
+    """Return the number of the file that a kernel stands in: its first location is its header."""
+    start = re.search(rf"\.entry\s+{re.escape(entry)}\b", text)
+    first = _LOC.search(text, start.end() if start else 0)
+    return first[1] if first else ""
 
 
 def _variables(listing: str | None) -> list[Variable]:
