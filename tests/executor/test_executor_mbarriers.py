@@ -60,3 +60,22 @@ def test_counts_of_an_mbarrier_have_20_bits(body, faulty):
     fault = caught(source.replace("BODY", faulty), np.zeros(1, np.int32))
     assert (fault.kind, fault.thread) == (FaultKind.MBARRIER, (3, 0, 0))
     assert "which is not between" in fault.detail
+
+
+def test_arrivals_beyond_a_phase_count_in_those_that_follow():
+    source = cuda("""extern "C" __global__ void k(int *over) {
+    __shared__ u64 b;
+    if (threadIdx.x == 0)
+        init(&b, EXPECTED);
+    __syncthreads();
+    const u64 state = arrive(&b);
+    __syncthreads();
+    unsigned done;
+    asm volatile("{.reg .pred p;\\nmbarrier.test_wait.shared::cta.b64 p, [%1], %2;\\nselp.u32 %0, 1, 0, p;}"
+                 : "=r"(done) : "r"(at(&b)), "l"(state) : "memory");
+    over[threadIdx.x] = done;
+}""")
+    for expected, ended in ((64, 64), (63, 63), (40, 40), (20, 60), (65, 0)):
+        text = source.replace("EXPECTED", str(expected))
+        (over,), _ = run_cuda(text, np.zeros(64, np.int32), block=(64, 1, 1))
+        assert over.array().tolist() == [1] * ended + [0] * (64 - ended), expected

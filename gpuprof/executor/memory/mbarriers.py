@@ -108,7 +108,25 @@ class Mbarriers:
             self.expected -= arrivals
         self._end_phases(arrivals > 0)
 
-    def states(self, columns: Columns, mask: Mask, counts: Lanes) -> Table:
+    def phases(self, columns: Columns, mask: Mask, counts: Lanes) -> Table:
+        """Return the phase that each arrival counts in.
+
+        Those of one instruction come in the order of warps and lanes, and go on into the next phase where
+        they end one.
+        """
+        phases = self.at(self.phase, columns)
+        over = self.summed(columns, mask, counts) > self.pending
+        shape = (self.blocks, mask.warps, 32)
+        lanes, which, given = (np.broadcast_to(part, shape) for part in (mask.lanes, columns, counts))
+        for column in np.flatnonzero(over.any(axis=0)).tolist():
+            same = lanes & (which == column)
+            arriving = np.where(same, given, 0).reshape(self.blocks, -1).astype(np.int64)
+            beyond = np.cumsum(arriving, axis=1) - arriving - self.pending[:, column, None]
+            turns = 1 + beyond // np.maximum(self.expected[:, column, None], 1)
+            phases = phases + np.where(same, np.maximum(turns, 0).reshape(shape), 0)
+        return phases
+
+    def states(self, columns: Columns, mask: Mask, counts: Lanes, phases: Table) -> Table:
         """Return the state that each arrival finds: warps arrive in order, the lanes of one together."""
         pending = self.at(self.pending, columns)
         if int(np.max(mask.thread_count)) > 1:
@@ -120,7 +138,7 @@ class Mbarriers:
                 arriving = np.where(same, given, 0).sum(axis=2, keepdims=True, dtype=np.int64)
                 earlier = np.cumsum(arriving, axis=1) - arriving
                 pending = np.where(same, pending - earlier, pending)
-        return np.asarray((self.at(self.phase, columns) << STATE_SHIFT) | np.maximum(pending, 0))
+        return np.asarray((phases << STATE_SHIFT) | np.maximum(pending, 0))
 
     def await_more(self, columns: Columns, mask: Mask) -> None:
         """Let the current phase wait for one more arrival of each lane."""

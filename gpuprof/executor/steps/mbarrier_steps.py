@@ -116,16 +116,15 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         if complete.any() and (early := complete & mask.lanes).any():
             # The phase waits for bytes alone: they may come in time for this arrival.
             batch.bulk.deliver(columns, early)
-        phases = barriers.at(barriers.phase, columns)
+        counts = one if amount is None or announces else amount(batch)
+        phases = barriers.phases(columns, mask, counts)
         if not relaxed:
             batch.bulk.arrived(columns, mask, phases, item.line)
-        counts = one if amount is None else amount(batch)
         if announces:
-            _announce(batch, mask, columns, counts, item.line)
-            counts = one
+            _announce(batch, mask, columns, amount(batch) if amount else one, item.line)
         else:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
-        states = barriers.states(columns, mask, counts) if wanted else None
+        states = barriers.states(columns, mask, counts, phases) if wanted else None
         barriers.arrivals.append((at, columns, mask.lanes, phases))
         barriers.arrive(columns, mask, counts, drops=drops)
         text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
