@@ -473,7 +473,9 @@ class SimBackend(Backend):
             try:
                 launch_all()
             except KernelFault as fault:
-                raise explain(fault) from fault
+                fault = told(fault, programs, memory.buffers)
+                text = f"{fault.detail}, in a second launch, which finds what the first left in memory"
+                raise explain(fault.told(text)) from fault
 
         def in_order(order: Order, watched: Sequence[str]) -> tuple[Witness, Mapping[str, Buffer]]:
             fresh, arrays = device_memory(case, inputs, unread)
