@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, KernelFault, SharedByte
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import (
     CONFLICTS,
@@ -36,8 +36,10 @@ from gpuprof.executor.memory.global_accesses import (
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
+    OF_WARP,
     Numbers,
     Timeline,
+    kind_of,
     moment_of,
     thread_of,
 )
@@ -203,6 +205,7 @@ class Shadow(Observer):
             parts = self._parts(one, values)
             same = (before == parts).all(axis=1), parts
             self._stores_of_lanes().store(one.order, granules, owners, one.moment, same)
+            self._note_early(one, granules[~same[0]], owners[~same[0]])
 
     @property
     def _follows_lanes(self) -> bool:
@@ -223,6 +226,18 @@ class Shadow(Observer):
         if found.size:
             stored = one.order.timeline.lines[int(moment_of(stamps)[0])]
             self.races.meetings.note_luck(one.line, stored, int(owners[found[0]]))
+
+    def _note_early(self, one: MemoryOperation, granules: Numbers, owners: Numbers) -> None:
+        """Note stores that change what another lane of their warp has loaded, with nothing to order them."""
+        for (other, _), accesses in self._others.items():
+            if other not in STRONG_READS:
+                continue
+            for found, stamps in accesses.unordered(one.order, granules, owners):
+                reader = thread_of(stamps)
+                beside = (reader // WARP == owners[found] // WARP) & (kind_of(stamps) <= OF_WARP)
+                for stamp in stamps[beside][:1].tolist():
+                    line = one.order.timeline.lines[moment_of(stamp)]
+                    self.races.meetings.note_luck(line, one.line, thread_of(stamp))
 
     def _parts(self, one: MemoryOperation, values: Lanes) -> NDArray[np.uint8]:
         """Return what is stored to each granule, as bytes."""

@@ -66,7 +66,7 @@ class OpenMeetings:
         return len(self.kept) < _KEPT if self.keeps else not self.any
 
     def note_luck(self, line: int, stored: int, thread: int) -> None:
-        """Note that a thread's load finds what another lane of its warp stored in line `stored`."""
+        """Note that nothing orders a load and the store, in line `stored`, of another lane of its warp."""
         if line in self._polled or self.luck:
             return
         index, block = self._named(thread)
