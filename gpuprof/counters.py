@@ -29,17 +29,12 @@ class CounterInfo:
 
     Args:
         name: gpuprof's name, in results files and headers.
-        unit: What the value counts, or is measured in.
-        label: Full name for a reader.
-        short: Name for a narrow column and for sentences.
-        better: Which direction is good for the same work.
-        meaning: One sentence.
+        short: Name for sentences, and for a narrow column unless `column` is one.
         metrics: Nsight Compute's names; the first that a report holds is read. Empty where it has none.
         executor: Whether the executor counts it, under this name.
         only_with: Collected only for kernels that use this.
         over: A counter that must not be 0 for this ratio to exist.
         opcode: The instance of the metric that is the counter.
-        column: Name for a narrow column where `label` is too long for one.
         telling: How much more a change of it explains of the time than one of other counters.
     """
 

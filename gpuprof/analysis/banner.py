@@ -10,12 +10,9 @@ Level = Literal["bad", "warning", "note"]
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """One caution.
+    """One caution: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
 
-    Args:
-        level: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
-        detail: Measured against threshold, and which cases.
-        fix: What to do; empty when there is nothing to do.
+    The detail says what was measured, against which threshold, and of which cases.
     """
 
     code: str

@@ -53,13 +53,10 @@ Read = Callable[[Subject], Reading]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure.
+    """One figure; its key is a stable name, a counter's own for a counter.
 
-    Args:
-        key: Stable name; that of a counter for a counter.
-        unit: As `numbers.in_unit` takes it; `text` for words.
-        read: How it follows from a measurement.
-        telling: How much more a change of it explains than one that merely follows from it.
+    The unit is as `numbers.in_unit` takes it, or `text`. `telling` says how much more a change of it
+    explains than one that merely follows from it.
     """
 
     key: str

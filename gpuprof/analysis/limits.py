@@ -38,12 +38,7 @@ class HotLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds of one case.
-
-    Args:
-        floors: The one that binds first.
-        hot: None where no line was counted.
-    """
+    """The bounds of one case, the one that binds first; no line is hot where none was counted."""
 
     floors: tuple[Floor, ...]
     measured_us: float | None

@@ -9,7 +9,6 @@ from typing import Unpack
 
 from gpuprof.analysis.tuned import (
     TunedRow,
-    TunedSize,
     answer_sentence,
     space_sentence,
     tie_sentence,
@@ -96,7 +95,11 @@ class Search:
 
         As of `best`.
         """
-        found = self._size(size, self._device(device))
+        devices = self.run.devices
+        number = devices.index(_named("device", device, devices))
+        searched = (one for one in tuned_sizes(self.run.record) if one.tuned and one.tuned.device == number)
+        sizes = {one.label: one for one in searched}
+        found = sizes[_named("size", None if size is None else str(size), tuple(sizes))]
         if not found.ties:
             raise InputError(f"At {found.title} {answer_sentence(found)}.")
         return tuple(map(_best, found.ties))
@@ -113,27 +116,16 @@ class Search:
         """What was searched; `str` tells what was found."""
         return f"<search of {len(self.run)} points at {', '.join(self.sizes)}>"
 
-    def _device(self, device: str | None) -> int:
-        """The number of a device."""
-        devices = self.run.devices
-        if device is None and len(devices) == 1:
-            return 0
-        if device not in devices:
-            what = "Several devices were searched." if device is None else f"{device} was not searched."
-            raise InputError(what, fix=f"Name one of {', '.join(devices)}.")
-        return devices.index(device)
 
-    def _size(self, size: str | int | None, device: int) -> TunedSize:
-        found_there = [
-            found for found in tuned_sizes(self.run.record) if found.tuned and found.tuned.device == device
-        ]
-        sizes = {found.label: found for found in found_there}
-        if size is None and len(sizes) == 1:
-            return next(iter(sizes.values()))
-        if str(size) not in sizes:
-            what = "Several sizes were searched." if size is None else f"Size {size} was not searched."
-            raise InputError(what, fix=f"Name one of {', '.join(sizes)}.")
-        return sizes[str(size)]
+def _named(what: str, given: str | None, known: Sequence[str]) -> str:
+    """The size or the device that is asked for; none need be named where there is one."""
+    if given is None and len(known) == 1:
+        return known[0]
+    if given is None or given not in known:
+        who = f"Size {given}" if what == "size" else given
+        said = f"Several {what}s were searched." if given is None else f"{who} was not searched."
+        raise InputError(said, fix=f"Name one of {', '.join(known)}.")
+    return given
 
 
 @in_sentences
