@@ -8,7 +8,7 @@ what to change, how many events that takes away, and the bound that would be lef
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, prod
 
 from gpuprof.analysis import counts, numbers
@@ -116,14 +116,14 @@ class _Facts:
             has_time = bool(self.limits.measured_us or self.limits.modelled_us)
             yield Action(do, why, least, left.short, factor, has_time)
 
-    def fewer(self, do: str, said: Callable[[float], str], work: float, needed: float) -> Iterator[Action]:
-        """The action that takes away what of the limiting part's work no result needs."""
+    def fewer(self, do: str, said: str, work: float, needed: float) -> Iterator[Action]:
+        """The action that takes away what of the limiting part's work no result needs, told as `{gone}`."""
         if self.floor is None or self.limits is None or not work:
             return
         second = max((f.bound.least_us for f in self.limits.floors if f is not self.floor), default=0.0)
         least = max(second, self.floor.bound.least_us * min(1.0, needed / work))
         gone = work * (1 - least / self.floor.bound.least_us)
-        yield from self.allowing(do, said(gone), least, self.floor)
+        yield from self.allowing(do, said.format(gone=numbers.count(gone)), least, self.floor)
 
     def to_the_bound(self, do: str, why: str) -> Action:
         """An action against what no bound holds: at best the highest bound is left."""
@@ -224,14 +224,8 @@ def _instructions(facts: _Facts) -> Iterator[Action]:
         "special functions": "use fewer divisions, roots and exponentials",
     }[most]
     share = f", {numbers.percent(100 * classes[most] / issued)} of them {most}" if classes[most] else ""
-
-    def said(gone: float) -> str:
-        return (
-            f"{numbers.brief(issued / steps)} instructions are issued for each {unit}{share};"
-            f" {numbers.count(gone)} of {numbers.count(issued)} could go"
-        )
-
-    yield from facts.fewer(do, said, issued, needed)
+    said = f"{numbers.brief(issued / steps)} instructions are issued for each {unit}{share}; {{gone}} of"
+    yield from facts.fewer(do, f"{said} {numbers.count(issued)} could go", issued, needed)
 
 
 def _passes(facts: _Facts) -> Iterator[Action]:
@@ -247,33 +241,20 @@ def _passes(facts: _Facts) -> Iterator[Action]:
     )
     if not shared and unit == "FMA":
         do = "reuse what is loaded, through a tile in shared memory or in registers"
-
-    def said(gone: float) -> str:
-        per = numbers.brief(passes / steps)
-        return (
-            f"{per} {what} passes for each {unit}; {numbers.count(gone)} of {numbers.count(passes)} could go"
-        )
-
-    yield from facts.fewer(do, said, passes, facts.case.problem.min_bytes / _PASS_BYTES)
+    said = f"{numbers.brief(passes / steps)} {what} passes for each {unit}; {{gone}} of"
+    needed = facts.case.problem.min_bytes / _PASS_BYTES
+    yield from facts.fewer(do, f"{said} {numbers.count(passes)} could go", passes, needed)
 
 
-def _of_pipe(do: str) -> Callable[[_Facts], Iterator[Action]]:
+def _of_pipe(do: str, facts: _Facts) -> Iterator[Action]:
     """Fewer instructions of the pipe that limits."""
-
-    def actions(facts: _Facts) -> Iterator[Action]:
-        if facts.floor is None:
-            return
-        work = facts.count(*facts.floor.bound.counters)
-        steps, unit = facts.work
-        what = f"{PARTS[facts.floor.key].unit} ({facts.floor.short})"
-
-        def said(gone: float) -> str:
-            per = numbers.brief(work / steps)
-            return f"{per} {what} for each {unit}; {numbers.count(gone)} of {numbers.count(work)} could go"
-
-        yield from facts.fewer(do, said, work, 0.0)
-
-    return actions
+    if facts.floor is None:
+        return
+    work = facts.count(*facts.floor.bound.counters)
+    steps, unit = facts.work
+    what = f"{PARTS[facts.floor.key].unit} ({facts.floor.short})"
+    said = f"{numbers.brief(work / steps)} {what} for each {unit}; {{gone}} of {numbers.count(work)} could go"
+    yield from facts.fewer(do, said, work, 0.0)
 
 
 def _surplus_arithmetic(facts: _Facts) -> Iterator[Action]:
@@ -289,24 +270,18 @@ def _surplus_arithmetic(facts: _Facts) -> Iterator[Action]:
     yield from facts.allowing("do only the problem's own multiply-adds", why, us, facts.floor)
 
 
-def _at_roof(instead: str) -> Callable[[_Facts], Iterator[Action]]:
+def _at_roof(instead: str, facts: _Facts) -> Iterator[Action]:
     """That a part is as busy as it can be, and what is left then."""
-
-    def actions(facts: _Facts) -> Iterator[Action]:
-        if facts.limiter is None:
-            return
-        limiter, speed = facts.limiter, speed_of(facts.run, facts.case)
-        if limiter.share_pct is None:
-            yield Action(instead, f"no work of {limiter.name} is wasted, as far as it is counted")
-            return
-        reached = (
-            speed.pct_of_measured_limit if speed and limiter.key in (DRAM.key, "compute", "fma") else None
-        )
-        share, of = max((limiter.share_pct, "theoretical"), (reached or 0.0, "measured"))
-        if share >= _AT_ROOF_PCT:
-            yield Action(instead, f"{limiter.name} is at its roof, {numbers.percent(share)} of {of} peak")
-
-    return actions
+    if facts.limiter is None:
+        return
+    limiter, speed = facts.limiter, speed_of(facts.run, facts.case)
+    if limiter.share_pct is None:
+        yield Action(instead, f"no work of {limiter.name} is wasted, as far as it is counted")
+        return
+    measured = speed.pct_of_measured_limit if speed and limiter.key in (DRAM.key, "compute", "fma") else None
+    share, of = max((limiter.share_pct, "theoretical"), (measured or 0.0, "measured"))
+    if share >= _AT_ROOF_PCT:
+        yield Action(instead, f"{limiter.name} is at its roof, {numbers.percent(share)} of {of} peak")
 
 
 def _traffic(facts: _Facts) -> Iterator[Action]:
@@ -314,10 +289,7 @@ def _traffic(facts: _Facts) -> Iterator[Action]:
     moved, needed = facts.count(*DRAM_BYTES), float(facts.case.problem.min_bytes)
     if facts.floor is None or moved <= 1.1 * needed:
         return
-
-    def said(gone: float) -> str:
-        return f"{numbers.size(moved)} cross DRAM, {numbers.size(needed)} must"
-
+    said = f"{numbers.size(moved)} cross DRAM, {numbers.size(needed)} must"
     yield from facts.fewer(
         "reuse what L2 holds (neighbouring blocks, neighbouring tiles)", said, moved, needed
     )
@@ -556,25 +528,28 @@ def _launch_first(facts: _Facts) -> Iterator[Action]:
 _LATENCY = (_wastes, _launch, _spills, _atomics, _scattered, _stalled, _in_flight, _more_blocks, _chain)
 _LESS_DATA = "move less data (a narrower type, or fuse it with the kernel before or after)"
 _LESS_WORK = "do less arithmetic (tensor cores, a narrower type, another algorithm)"
-_TENSOR = _at_roof("do less arithmetic (a narrower type, sparsity, another algorithm)")
+_TENSOR = partial(_at_roof, "do less arithmetic (a narrower type, sparsity, another algorithm)")
 
 #: What helps against each limiter, by its key, the most telling first.
 _ACTIONS: Mapping[str, tuple[Callable[[_Facts], Iterator[Action]], ...]] = {
-    "issue": (_instructions, _uneven, _at_roof(_LESS_WORK), _stalled),
-    "fma": (_surplus_arithmetic, _uneven, _at_roof(_LESS_WORK), _in_flight, _more_blocks),
-    "fp64": (_surplus_arithmetic, _uneven, _at_roof(_LESS_WORK), _in_flight, _more_blocks),
+    "issue": (_instructions, _uneven, partial(_at_roof, _LESS_WORK), _stalled),
+    "fma": (_surplus_arithmetic, _uneven, partial(_at_roof, _LESS_WORK), _in_flight, _more_blocks),
+    "fp64": (_surplus_arithmetic, _uneven, partial(_at_roof, _LESS_WORK), _in_flight, _more_blocks),
     "alu": (
-        _of_pipe("take index arithmetic out of the inner loop (unroll, shifts for divisions)"),
+        partial(_of_pipe, "take index arithmetic out of the inner loop (unroll, shifts for divisions)"),
         _in_flight,
     ),
-    "xu": (_of_pipe("use fewer divisions, roots and exponentials"), _in_flight),
-    "barrier": (_of_pipe("use fewer barriers (more work for each, shuffles within a warp)"), _in_flight),
+    "xu": (partial(_of_pipe, "use fewer divisions, roots and exponentials"), _in_flight),
+    "barrier": (
+        partial(_of_pipe, "use fewer barriers (more work for each, shuffles within a warp)"),
+        _in_flight,
+    ),
     **{key: (_uneven, _TENSOR, _in_flight, _more_blocks) for key in PARTS if key.startswith("tensor_")},
-    "l1": (_wastes, _uneven, _passes, _at_roof("keep more in registers (larger register tiles)")),
-    "l2": (_scattered, _at_roof(_LESS_DATA), _in_flight),
-    "dram": (_traffic, _at_roof(_LESS_DATA), _stalled, _in_flight),
+    "l1": (_wastes, _uneven, _passes, partial(_at_roof, "keep more in registers (larger register tiles)")),
+    "l2": (_scattered, partial(_at_roof, _LESS_DATA), _in_flight),
+    "dram": (_traffic, partial(_at_roof, _LESS_DATA), _stalled, _in_flight),
     "launch": (_launch,),
     "grid": (_launch_first, _grid, *_LATENCY),
     "latency": _LATENCY,
-    "compute": (_uneven, _at_roof(_LESS_WORK), _stalled, _in_flight),
+    "compute": (_uneven, partial(_at_roof, _LESS_WORK), _stalled, _in_flight),
 }
