@@ -241,7 +241,7 @@ def _few_samples(run: Run) -> Iterator[Banner]:
         "few_samples",
         "note",
         f"Too few samples for an interval in {plural(len(found), 'case')}",
-        f"Longest: {name_of_case(case)}, {taken} {'sample' if taken == 1 else 'samples'} of"
+        f"Longest: {name_of_case(case)}, {plural(taken, 'sample')} of"
         f" {numbers.time_us(sample_us)} each; an interval needs {FEWEST_SAMPLES}.",
         f"Measure longer: --seconds {needed:g}.",
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuprof import __version__, signals
+from gpuprof.analysis.numbers import plural
 from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode, GpuprofError
 from gpuprof.machine import available_memory_bytes, gib, usable_cores
@@ -346,10 +347,8 @@ def cluster_checks(address: str) -> Iterator[Condition]:
             yield Condition(name, "broken", f"{address} answers, and has no workers", fix)
             return
         hosts = len({member.host for member in members})
-        workers = f"{len(members)} worker{'' if len(members) == 1 else 's'}"
-        yield Condition(
-            name, "ok", f"{address} answers: {workers} on {hosts} machine{'' if hosts == 1 else 's'}"
-        )
+        text = f"{address} answers: {plural(len(members), 'worker')} on {plural(hosts, 'machine')}"
+        yield Condition(name, "ok", text)
         yield from _software(connection, members)
         gpus = sum(member.gpus for member in members)
         offered = f"{gpus} offered" if gpus else "no worker offers one"

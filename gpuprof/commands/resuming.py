@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuprof.analysis.numbers import plural
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.files import RESULTS_NAME
@@ -22,7 +23,7 @@ def go_on(path: Path, now: Run, told: Callable[[str], None] = tell) -> ResultsFi
 
     def read() -> Run:
         run = continued(read_run(path), now, path)
-        told(f"{path} holds {_cases(len(run.cases))}: they are not measured again.")
+        told(f"{path} holds {plural(len(run.cases), 'case')}: they are not measured again.")
         return run
 
     return ResultsFile.resumed(path, read)
@@ -59,7 +60,7 @@ def refuse_what_was_stopped(path: Path) -> None:
     if run.complete or is_being_written(path):
         return
     raise InputError(
-        f"{path} holds {_cases(len(run.cases))} of a run that was stopped.",
+        f"{path} holds {plural(len(run.cases), 'case')} of a run that was stopped.",
         fix=f"{how_to_go_on(path)}. Or name another path, or add --force to replace it.",
     )
 
@@ -75,7 +76,3 @@ def how_to_go_on(path: Path) -> str:
     """What to type when a run was stopped."""
     named = path.parent if path.name == RESULTS_NAME else path
     return f"Continue with the same command, and --resume {shlex.quote(str(named))} in the place of -o"
-
-
-def _cases(count: int) -> str:
-    return f"{count} {'case' if count == 1 else 'cases'}"

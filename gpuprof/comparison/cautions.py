@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuprof.analysis.banner import Banner
 from gpuprof.analysis.banners import banners
+from gpuprof.analysis.numbers import plural
 from gpuprof.comparison.fleet import cards_of
 from gpuprof.results import Run
 
@@ -29,7 +30,7 @@ def _lost(run: Run) -> Iterator[Banner]:
         "bad",
         f"{labels[0] if len(lost) == 1 else f'{len(lost)} devices'} lost during the run",
         " ".join(f"{label}: {run.place(number).lost}." for label, number in zip(labels, lost, strict=True))
-        + f" {right} {'case' if right == 1 else 'cases'} had finished by then; the others are marked.",
+        + f" {plural(right, 'case')} had finished by then; the others are marked.",
         "See gpuprof doctor there, and run what is missing again.",
     )
 

@@ -164,14 +164,13 @@ class FleetKind:
     @property
     def facts(self) -> str:
         """How well its cards can be told apart."""
-        cards, cases = self.cards, len(self.cases)
-        text = f"{cards:,} {'card' if cards == 1 else 'cards'}, {cases:,} {'case' if cases == 1 else 'cases'}"
+        text = f"{numbers.plural(self.cards, 'card')}, {numbers.plural(len(self.cases), 'case')}"
         if self.threshold is None or self.spread is None:
-            if cards == 1:
+            if self.cards == 1:
                 return f"{text}: a single card has nothing to be compared with"
             return f"{text}: a card is judged as a whole only from {FEWEST_CASES} cases"
         spread, least = (numbers.percent(100 * value, 2) for value in (self.spread, self.threshold))
-        few = "; of so few cards most of it is assumed" if cards < _ENOUGH_CARDS else ""
+        few = "; of so few cards most of it is assumed" if self.cards < _ENOUGH_CARDS else ""
         spread = f"{spread} (standard deviation{few})"
         return f"{text}; cards spread by {spread}; {least} over all cases is an outlier"
 
@@ -227,15 +226,13 @@ class FleetRuns:
     @property
     def headline(self) -> str:
         """For example `1,000 cards, 3 outliers`."""
-        cards, found, failed = self.found.cards, len(self.confirmed), len(self.found.failures)
-        words = [
-            f"{cards:,} {'card' if cards == 1 else 'cards'}",
-            f"{found or 'no'} {'outlier' if found == 1 else 'outliers'}",
-        ]
+        found, failed = len(self.confirmed), len(self.found.failures)
+        words = [numbers.plural(self.found.cards, "card")]
+        words.append(numbers.plural(found, "outlier") if found else "no outliers")
         if self.suspects:
             words.append(f"{len(self.suspects)} with a slow case that one process may have caused")
         if failed:
-            words.append(f"{failed} {'case' if failed == 1 else 'cases'} failed")
+            words.append(f"{numbers.plural(failed, 'case')} failed")
         return ", ".join(words)
 
 

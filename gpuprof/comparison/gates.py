@@ -15,6 +15,7 @@ from typing import Literal
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.kinds import is_reference
 from gpuprof.analysis.models import modelled_text
+from gpuprof.analysis.numbers import plural
 from gpuprof.comparison.compared import CaseVerdict, ComparedRuns, case_name, percent
 from gpuprof.comparison.gate_text import (
     IDENTITY,
@@ -104,7 +105,7 @@ class GateResult:
         unknown = len(self.of("unknown"))
         judged = len(self.held) - unknown
         left_out = f"; {unknown} without the figure" if unknown else ""
-        return f"passed by {judged} {'case' if judged == 1 else 'cases'}{left_out}"
+        return f"passed by {plural(judged, 'case')}{left_out}"
 
 
 @dataclass(frozen=True, slots=True)

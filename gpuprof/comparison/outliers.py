@@ -140,7 +140,7 @@ class Outlier:
         if found in self.parts:
             return f"{far(found.change)} where {found.of} binds ({found.cases} cases)"
         more = len(self.cases) - 1
-        rest = f", and off in {more} more {'case' if more == 1 else 'cases'}" if more else ""
+        rest = f", and off in {numbers.plural(more, 'more case')}" if more else ""
         return f"{far(found.change)} in {found.of}{rest}"
 
     @property

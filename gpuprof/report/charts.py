@@ -83,19 +83,19 @@ def chart_view(key: str, chart: Chart) -> ChartView:
 
 
 class _RungBar(NamedTuple):
-    """One figure of a rung, with the beginning of its label for narrow places.
+    """One figure of a rung, with what its label says; the first `brief` of it in narrow places.
 
     `low` and `high` end its error bar; `mark` is a second value of the same unit, marked beside the end;
     `parts`, in the order of the metric's, are what it is made of.
     """
 
     value: float
-    text: str
-    short: str
+    told: list[str]
     low: float | None = None
     high: float | None = None
     mark: float | None = None
     parts: tuple[float, ...] = ()
+    brief: int = 2
 
     @property
     def end(self) -> float:
@@ -149,33 +149,32 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
         speed = rung.speed
         if speed is None:
             return None
-        parts = [_rate_text(run, rung.case), numbers.time_us(speed.median_us)]
+        told = [_rate_text(run, rung.case), numbers.time_us(speed.median_us)]
         if speed.pct_of_limit is not None:
-            parts.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
+            told.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
         if rung.gain is not None:
-            parts.append(f"{numbers.ratio(rung.gain)} over {rung.previous}")
+            told.append(f"{numbers.ratio(rung.gain)} over {rung.previous}")
         low, high = (
             rate_at(rung.case.problem, us, flops) for us in (speed.timing.p95_us, speed.timing.p05_us)
         )
-        return _RungBar(rate(speed, flops), " · ".join(parts), " · ".join(parts[:2]), low, high)
+        return _RungBar(rate(speed, flops), told, low, high)
 
     def times(rung: Rung) -> _RungBar | None:
         speed = rung.speed
         if speed is None:
             return None
-        short = numbers.time_us(speed.median_us)
-        text = f"{short} · {_rate_text(run, rung.case)}"
-        return _RungBar(speed.median_us, text, short, speed.timing.p05_us, speed.timing.p95_us)
+        told = [numbers.time_us(speed.median_us), _rate_text(run, rung.case)]
+        return _RungBar(speed.median_us, told, speed.timing.p05_us, speed.timing.p95_us, brief=1)
 
     def bounds(rung: Rung) -> _RungBar | None:
         limits = rung.limits
         if limits is None:
             return None
         least, measured = limits.least_us, limits.measured_us
-        parts = [numbers.time_us(least), limits.binding.short]
+        told = [numbers.time_us(least), limits.binding.short]
         if measured is not None:
-            parts.append(f"{numbers.percent(100 * least / measured)} of {numbers.time_us(measured)}")
-        return _RungBar(least, " · ".join(parts), " · ".join(parts[:2]), mark=measured)
+            told.append(f"{numbers.percent(100 * least / measured)} of {numbers.time_us(measured)}")
+        return _RungBar(least, told, mark=measured)
 
     def modelled(rung: Rung) -> _RungBar | None:
         model = rung.case.model
@@ -186,15 +185,8 @@ def _metrics(run: Run, group: Group, ladder: SizeLadder) -> Iterator[_Metric]:
         told += [f"measured {numbers.time_us(measured)}"] if measured else []
         told += [reasons_text(model.reasons, 1)] if model.reasons else []
         parts = tuple(model.median_us * model.reasons.get(name, 0.0) for name in REASONS)
-        return _RungBar(
-            model.median_us,
-            " · ".join(told),
-            told[0],
-            model.low_us,
-            model.high_us,
-            measured,
-            parts if any(parts) else (),
-        )
+        held = parts if any(parts) else ()
+        return _RungBar(model.median_us, told, model.low_us, model.high_us, measured, held, brief=1)
 
     timed = run.backend == "gpu"
     if timed:
@@ -259,8 +251,8 @@ def _bar(bar: _RungBar, divisor: float) -> Chart:
         "value": bar.value / divisor,
         "low": low / divisor,
         "high": high / divisor,
-        "text": visible(bar.text),
-        "short": visible(bar.short),
+        "text": visible(" · ".join(bar.told)),
+        "short": visible(" · ".join(bar.told[: bar.brief])),
         "mark": None if bar.mark is None else bar.mark / divisor,
         "end": bar.end / divisor,
         "parts": [part / divisor for part in bar.parts],
