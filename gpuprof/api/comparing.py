@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compare runs from Python: verdicts, changes and gates as plain values."""
+"""Compare runs and cards from Python: verdicts, changes, gates and outliers as plain values."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,10 @@ from gpuprof.comparison.compared import CaseVerdict as Record
 from gpuprof.comparison.compared import ComparedRuns as Compared
 from gpuprof.comparison.compared import case_name, compare_runs
 from gpuprof.comparison.comparison_document import document
+from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
 from gpuprof.comparison.gates import GateResult, hold_comparison, read_gates
 from gpuprof.comparison.matching import pooled
+from gpuprof.comparison.outliers import Outlier
 from gpuprof.errors import InputError, in_sentences
 from gpuprof.reading import read_run
 from gpuprof.results import Tool
@@ -24,15 +26,6 @@ from gpuprof.schema import to_json
 
 if TYPE_CHECKING:
     from gpuprof.comparison.surroundings import Difference
-    from gpuprof.report.document import Document
-
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from gpuprof.comparison.fleet import FleetBuilder, FleetRuns
-from gpuprof.comparison.outliers import Outlier
-
-if TYPE_CHECKING:
     from gpuprof.report.document import Document
 
 #: A run, its results file, or several that are rounds of one code.
