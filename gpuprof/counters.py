@@ -107,45 +107,60 @@ def _row(
 
 #: A row of what the executor counts too.
 _executed = partial(_row, executor=True)
-_GLOBAL = tuple(
-    row
-    for kind, op, used, sent in (("load", "ld", "used", "served to"), ("store", "st", "wrote", "sent by"))
-    for row in (
-        _executed(
-            f"global_{kind}_requests",
-            f"Warp-level {kind} instructions sent to the L1 cache.",
-            short=f"{kind} requests",
-            metrics=f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum",
-        ),
-        _executed(
-            f"global_{kind}_sectors",
-            "32-byte sectors that those requests touched.",
-            short=f"{kind} sectors",
-            # From the instructions' own addresses, hence exact in any number of passes; the L1 cache's count
-            # of stores is up to 0.2 % off when it shares its pass with many others.
-            metrics=f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{op}.sum"
-            f" l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum",
-        ),
-        _executed(
-            f"global_{kind}_efficiency_pct",
-            f"Distinct bytes that lanes {used}, as a share of the bytes of the sectors touched.",
-            short=f"{kind} efficiency",
-            better="higher",
-            metrics=f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
-            over=f"global_{kind}_sectors",
-            column=f"{kind.capitalize()} eff.",
-            telling=4.0,
-        ),
-        _row(
-            f"global_{kind}_throughput_gbps",
-            f"Bytes per second {sent} {kind}s at the L1 cache, over Nsight Compute's own duration; it is not"
-            " device-memory traffic.",
-            short=f"{kind} throughput",
-            metrics=f"l1tex__t_bytes_pipe_lsu_mem_global_op_{op}.sum.per_second",
-        ),
-    )
-)
-_SHARED = (
+_ASYNC_METRICS = "smsp__sass_l1tex_{}_pipe_lsu_{}_op_ldgsts.sum"
+#: The pipes of an SM by Nsight Compute's names, and what each executes.
+PIPES: dict[str, str] = {
+    "alu": "additions, comparisons and logic of integers, minima, moves, votes",
+    "fma": "single-precision multiplications and additions, and multiplications of integers",
+    "fp16": "half-precision arithmetic",
+    "fp64": "double-precision arithmetic",
+    "xu": "special functions, and conversions between integers and floats",
+    "lsu": "loads, stores and atomics of all memory, and shuffles",
+    "tex": "textures",
+    "adu": "barriers, constants that are loaded, and special registers",
+    "cbu": "reconvergence and exit",
+    "uniform": "what is the same for all lanes of a warp",
+    "tensor": "products of matrices, and half-precision multiply-adds of the form HFMA2.MMA",
+}
+_ROWS = (
+    *(
+        row
+        for kind, op, used, sent in (("load", "ld", "used", "served to"), ("store", "st", "wrote", "sent by"))
+        for row in (
+            _executed(
+                f"global_{kind}_requests",
+                f"Warp-level {kind} instructions sent to the L1 cache.",
+                short=f"{kind} requests",
+                metrics=f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum",
+            ),
+            _executed(
+                f"global_{kind}_sectors",
+                "32-byte sectors that those requests touched.",
+                short=f"{kind} sectors",
+                # From the instructions' own addresses, hence exact in any number of passes; the L1 cache's
+                # count of stores is up to 0.2 % off when it shares its pass with many others.
+                metrics=f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{op}.sum"
+                f" l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum",
+            ),
+            _executed(
+                f"global_{kind}_efficiency_pct",
+                f"Distinct bytes that lanes {used}, as a share of the bytes of the sectors touched.",
+                short=f"{kind} efficiency",
+                better="higher",
+                metrics=f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
+                over=f"global_{kind}_sectors",
+                column=f"{kind.capitalize()} eff.",
+                telling=4.0,
+            ),
+            _row(
+                f"global_{kind}_throughput_gbps",
+                f"Bytes per second {sent} {kind}s at the L1 cache, over Nsight Compute's own duration; it is"
+                " not device-memory traffic.",
+                short=f"{kind} throughput",
+                metrics=f"l1tex__t_bytes_pipe_lsu_mem_global_op_{op}.sum.per_second",
+            ),
+        )
+    ),
     *(
         _executed(
             f"shared_{kind}_wavefronts",
@@ -164,8 +179,6 @@ _SHARED = (
         )
         for kind, op, wanted in (("load", "ld", "wanted"), ("store", "st", "wrote"))
     ),
-)
-_WORK = (
     _executed(
         "ffma_thread_instructions",
         "Single-precision fused multiply-adds over all threads; each is two floating-point operations.",
@@ -196,9 +209,6 @@ _WORK = (
         label="Divergent branches",
         metrics="smsp__sass_branch_targets_threads_divergent.sum",
     ),
-)
-_ASYNC_METRICS = "smsp__sass_l1tex_{}_pipe_lsu_{}_op_ldgsts.sum"
-_ASYNC_COPIES = (
     _executed(
         "async_copy_requests",
         "Warp-level cp.async instructions (LDGSTS), from global to shared memory.",
@@ -229,8 +239,6 @@ _ASYNC_COPIES = (
         metrics="l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
         only_with="async",
     ),
-)
-_TENSOR = (
     *(
         _executed(
             f"{pipe}_instructions",
@@ -265,8 +273,6 @@ _TENSOR = (
             ("i8", "int8", ""),
         )
     ),
-)
-_REQUESTS = (
     _executed("shared_load_requests", "Warp-level loads from shared memory."),
     _executed("shared_store_requests", "Warp-level stores to shared memory."),
     _executed(
@@ -294,22 +300,6 @@ _REQUESTS = (
     ),
     _executed("global_load_useful_bytes", "Distinct bytes that lanes used.", short="useful bytes loaded"),
     _executed("global_store_useful_bytes", "Distinct bytes that lanes wrote.", short="useful bytes stored"),
-)
-#: The pipes of an SM by Nsight Compute's names, and what each executes.
-PIPES: dict[str, str] = {
-    "alu": "additions, comparisons and logic of integers, minima, moves, votes",
-    "fma": "single-precision multiplications and additions, and multiplications of integers",
-    "fp16": "half-precision arithmetic",
-    "fp64": "double-precision arithmetic",
-    "xu": "special functions, and conversions between integers and floats",
-    "lsu": "loads, stores and atomics of all memory, and shuffles",
-    "tex": "textures",
-    "adu": "barriers, constants that are loaded, and special registers",
-    "cbu": "reconvergence and exit",
-    "uniform": "what is the same for all lanes of a warp",
-    "tensor": "products of matrices, and half-precision multiply-adds of the form HFMA2.MMA",
-}
-_INSTRUCTIONS = (
     _row(
         "warp_instructions",
         "All that warps executed.",
@@ -327,8 +317,6 @@ _INSTRUCTIONS = (
         )
         for pipe, what in PIPES.items()
     ),
-)
-_HARDWARE = (
     _row(
         "bulk_load_bytes",
         "Bytes that bulk copies brought from L2.",
@@ -376,23 +364,21 @@ _HARDWARE = (
         better="higher",
         metrics="lts__t_sector_hit_rate.pct",
     ),
-)
-_SPEED_OF_LIGHT = tuple(
-    _row(
-        f"sol_{name}_pct",
-        f"{label} use as a share of its peak.",
-        label=f"{label} speed of light",
-        metrics=metric,
-    )
-    for name, label, metric in (
-        ("compute", "SM", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
-        ("memory", "Memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
-        ("l1", "L1", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
-        ("l2", "L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
-        ("dram", "DRAM", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
-    )
-)
-_LAUNCH = (
+    *(
+        _row(
+            f"sol_{name}_pct",
+            f"{label} use as a share of its peak.",
+            label=f"{label} speed of light",
+            metrics=metric,
+        )
+        for name, label, metric in (
+            ("compute", "SM", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+            ("memory", "Memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
+            ("l1", "L1", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
+            ("l2", "L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+            ("dram", "DRAM", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
+        )
+    ),
     _row(
         OCCUPANCY,
         "Active warps as a share of the SM's limit, averaged while it was active.",
@@ -415,54 +401,39 @@ _LAUNCH = (
         short="Nsight Compute's duration",
         metrics="gpu__time_duration.sum",
     ),
-)
-_STALLS = tuple(
-    _row(
-        f"stall_{name}",
-        f"Cycles per issued instruction that a warp spent {text}.",
-        unit="cycles/instruction",
-        label=f"Stall: {name.replace('_', ' ')}",
-        metrics=f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio",
-    )
-    for name, text in {
-        "long_scoreboard": "waiting for global or local memory",
-        "short_scoreboard": "waiting for shared memory or special functions",
-        "barrier": "waiting at a block-wide barrier",
-        "mio_throttle": "waiting for room in the shared-memory and special-function queue",
-        "lg_throttle": "waiting for room in the global-memory queue",
-        "tex_throttle": "waiting for room in the texture queue",
-        "math_pipe_throttle": "waiting for a busy arithmetic pipe",
-        "wait": "waiting out a fixed latency",
-        "not_selected": "ready, while another warp was issued",
-        "selected": "issuing",
-        "dispatch_stall": "held back by the dispatcher",
-        "no_instruction": "waiting for an instruction fetch",
-        "branch_resolving": "waiting for a branch's target",
-        "drain": "waiting for stores to leave before exit",
-        "membar": "waiting at a memory barrier",
-        "imc_miss": "waiting for an immediate constant",
-        "sleeping": "asleep",
-        "misc": "stalled for another reason",
-    }.items()
+    *(
+        _row(
+            f"stall_{name}",
+            f"Cycles per issued instruction that a warp spent {text}.",
+            unit="cycles/instruction",
+            label=f"Stall: {name.replace('_', ' ')}",
+            metrics=f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio",
+        )
+        for name, text in {
+            "long_scoreboard": "waiting for global or local memory",
+            "short_scoreboard": "waiting for shared memory or special functions",
+            "barrier": "waiting at a block-wide barrier",
+            "mio_throttle": "waiting for room in the shared-memory and special-function queue",
+            "lg_throttle": "waiting for room in the global-memory queue",
+            "tex_throttle": "waiting for room in the texture queue",
+            "math_pipe_throttle": "waiting for a busy arithmetic pipe",
+            "wait": "waiting out a fixed latency",
+            "not_selected": "ready, while another warp was issued",
+            "selected": "issuing",
+            "dispatch_stall": "held back by the dispatcher",
+            "no_instruction": "waiting for an instruction fetch",
+            "branch_resolving": "waiting for a branch's target",
+            "drain": "waiting for stores to leave before exit",
+            "membar": "waiting at a memory barrier",
+            "imc_miss": "waiting for an immediate constant",
+            "sleeping": "asleep",
+            "misc": "stalled for another reason",
+        }.items()
+    ),
 )
 
 #: By name, in the order shown.
-COUNTERS: dict[str, CounterInfo] = {
-    row.name: row
-    for row in (
-        *_GLOBAL,
-        *_SHARED,
-        *_WORK,
-        *_ASYNC_COPIES,
-        *_TENSOR,
-        *_REQUESTS,
-        *_INSTRUCTIONS,
-        *_HARDWARE,
-        *_SPEED_OF_LIGHT,
-        *_LAUNCH,
-        *_STALLS,
-    )
-}
+COUNTERS: dict[str, CounterInfo] = {row.name: row for row in _ROWS}
 #: Those that Nsight Compute collects, and those that the executor counts.
 OF_NCU = tuple(row for row in COUNTERS.values() if row.metrics)
 OF_EXECUTOR = {row.name: row for row in COUNTERS.values() if row.executor}

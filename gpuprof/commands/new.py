@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof new`: a kernel file to start from."""
+"""`gpuprof new`: a kernel file to start from, or a header for a kernel that has none."""
 
 import re
 import shlex
@@ -10,12 +10,12 @@ from keyword import iskeyword
 from pathlib import Path
 
 from gpuprof.backends.arguments import points_to
-from gpuprof.commands.output import print_written
+from gpuprof.commands.output import print_written, write_file
 from gpuprof.console import say
 from gpuprof.cuda_source.functions import is_one_of_several, kernel_functions
 from gpuprof.cuda_source.masking import masked
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, reason
-from gpuprof.files import check_writable, read_input, replace_text, same_file
+from gpuprof.errors import HeaderError, InputError, did_you_mean
+from gpuprof.files import check_writable, read_input, same_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder
 from gpuprof.kernels.header import header_span
 from gpuprof.kernels.shipped import shipped_names, shipped_operation
@@ -48,10 +48,7 @@ def write_starting_point(what: str, path: Path, *, force: bool) -> None:
 
 def _write(path: Path, text: str, force: bool) -> None:
     check_writable(path, force)
-    try:
-        replace_text(path, text)
-    except PATH_ERRORS as error:
-        raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
+    write_file(path, text)
     print_written(path)
 
 
