@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from gpuprof.cuda_source.brackets import end_of
 from gpuprof.cuda_source.declarations import Declaration, declarations, members
@@ -52,24 +53,12 @@ _CALL = re.compile(r"\s*(?!__|alignas\b|decltype\b)[A-Za-z_]\w*\s*\(")
 _LONGEST_NAME = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceParts:
-    """What is left of files for the device.
-
-    Args:
-        unmarked: Whether functions or variables are left that nothing marks for the device.
-    """
-
-    texts: dict[str, str]
-    unmarked: bool
-    left_out: frozenset[str]
-
-
-def device_parts(texts: Mapping[str, str]) -> DeviceParts:
+def device_parts(texts: Mapping[str, str]) -> tuple[dict[str, str], frozenset[str], bool]:
     """Files that are compiled together, each without what is for the host.
 
     Returns:
-        The files without it. One whose brackets do not match is left as it is, and taken to be unmarked.
+        The files without it; names of what that was; and whether functions or variables are left that nothing
+        marks for the device. A file whose brackets do not match is left as it is, and taken to be unmarked.
     """
     code = "\n".join(map(masked, texts.values()))
     device = _device_marks(code)
@@ -87,10 +76,10 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
         for text in texts.values()
         for one in declarations(text) or ()
     )
-    return DeviceParts(
+    return (
         {name: _LAMBDA_MARKS.sub(_unmarked, _without(text, left_out[name])) for name, text in texts.items()},
+        frozenset(map(_name_of, chain.from_iterable(left_out.values()))) - {""},
         unmarked or any(declarations(text) is None for text in texts.values()),
-        frozenset(name for found in left_out.values() for one in found for name in _use_of(one)),
     )
 
 
@@ -122,7 +111,7 @@ def without_lines(
         one = found.around(begin, declarations(texts[file]) or ())
         if one is not None:
             left_out.setdefault(file, {})[one.begin] = one
-    names = frozenset(name for found in left_out.values() for one in found.values() for name in _use_of(one))
+    names = frozenset(_name_of(one) for found in left_out.values() for one in found.values()) - {""}
     return {file: _without(texts[file], [*found.values()]) for file, found in left_out.items()}, names
 
 
@@ -155,12 +144,12 @@ class _Removable:
         if not one.is_function and _MARKED_TYPE.search(one.head):
             inner = self.around(position, members(one))
             held = inner is not None and not (inner.is_function or _NO_OBJECT.match(inner.head))
-            if inner is not None and not (held and self.taken.intersection(_use_of(one))):
+            if inner is not None and not (held and _name_of(one) in self.taken):
                 return inner
         if not one.is_function:
             return None if self.device.search(one.code) else one
         marks = set(self.device.findall(one.head))
-        other = marks == {"__global__"} and not any(name in self.wanted for name in _use_of(one))
+        other = marks == {"__global__"} and _name_of(one) not in self.wanted
         return one if other or not marks else None
 
 
@@ -187,17 +176,14 @@ def _may_be_marked(words: list[str]) -> bool:
     return any(_MAY_BE_A_MARK.fullmatch(word) and not _HARMLESS.fullmatch(word) for word in words)
 
 
-def _use_of(declaration: Declaration) -> dict[str, str]:
-    """What a declaration declares, with a pattern of how others use it: a function is called."""
+def _name_of(declaration: Declaration) -> str:
+    """What a declaration declares; empty where its text does not tell."""
     if declaration.is_function:
         match = _NAME.search(declaration.outline.partition("(")[0][-_LONGEST_NAME:])
-        use = r"\s*[(<]"
     else:
         before = _BEFORE_VALUE.split(declaration.head, maxsplit=1)[0]
         match = _TYPE_NAME.search(declaration.head) or _VARIABLE.search(before[-_LONGEST_NAME:])
-        use = r"\b"
-    name = match["name"].rpartition("::")[2] if match else ""
-    return {name: re.escape(name) + use} if name else {}
+    return match["name"].rpartition("::")[2] if match else ""
 
 
 def _without(text: str, left_out: list[Declaration]) -> str:

@@ -17,7 +17,8 @@ from gpuprof.toolchain.cuda_headers import CudaHeaders, find_cuda_headers, is_fi
 from gpuprof.toolchain.host_headers import GIVEN_BY_NVCC, HOST_HEADERS, USES_STD, stand_ins
 
 _OPTIONS = re.compile(r"(?:-I|--include-path=)\s*(?P<path>.+)\Z")
-_PRE_INCLUDES = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
+#: Names a header that comes before the source's first line.
+_PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
 
 
 #: A member's initial value by its name.
@@ -42,7 +43,7 @@ def included_files(texts: Iterable[str], options: Sequence[str]) -> dict[Path, b
     pending: list[tuple[tuple[Path, ...], Sequence[str]]] = [((), _names_of(text)) for text in texts]
     # These alone are looked for in the working directory too.
     pending.append(
-        ((Path(),), [match["path"] for option in options if (match := _PRE_INCLUDES.match(option))])
+        ((Path(),), [match["path"] for option in options if (match := _PRE_INCLUDE.match(option))])
     )
     while pending:
         beside, names = pending.pop()
@@ -79,8 +80,6 @@ def _content(path: Path) -> bytes | None:
 
 #: Options with which a file says itself that everything in it is for the device.
 DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
-#: Names a header that comes before the source's first line.
-_PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(.+)\Z")
 #: Where an error stands that did not end the compilation at once.
 _ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): error\b", re.MULTILINE)
 
@@ -130,9 +129,8 @@ def make_program(
     options = list(options)
     texts, left_out = {"": source, **carried}, frozenset[str]()
     if not any(option in DEVICE_BY_DEFAULT for option in options):
-        parts = device_parts(texts)
-        texts, left_out = parts.texts, parts.left_out
-        if parts.unmarked:
+        texts, left_out, unmarked = device_parts(texts)
+        if unmarked:
             options.append(DEVICE_BY_DEFAULT[1])
     # Last, for what is left out leaves other lines.
     texts = confined(texts, options, carried)
@@ -152,7 +150,7 @@ def make_program(
         options.append("--std=c++20")  # compilers of the host take it in older C++ too
     if GIVEN_BY_NVCC in made:
         options.append(f"--pre-include={GIVEN_BY_NVCC}")
-    first = {match[1] for option in options if (match := _PRE_INCLUDE.match(option))}
+    first = {match["path"] for option in options if (match := _PRE_INCLUDE.match(option))}
     names |= first | set(_names_in(made.values()))
     foreign = names - carried.keys() - headers.keys()
     forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)

@@ -138,8 +138,7 @@ KERNEL = "__global__ void k(float *x) { x[0] = 1; }"
 
 def left(source):
     """The lines of a source that are not blank once the host's part is left out."""
-    parts = device_parts({"": source})
-    text = parts.texts[""]
+    text = device_parts({"": source})[0][""]
     assert len(text) == len(source)
     assert text.count("\n") == source.count("\n")
     return [line.strip() for line in text.splitlines() if line.strip()]
@@ -223,10 +222,12 @@ def test_a_text_that_is_continued_in_a_macro_does_not_end_the_macro():
 
 def test_marks_hold_for_all_files_that_are_compiled_together():
     header = "#define GPU __device__\nvoid begin();\n"
-    parts = device_parts({"": '#include "t.h"\nGPU int f() { return 1; }\nint timer;\n', "t.h": header})
-    assert parts.texts["t.h"].split() == ["#define", "GPU", "__device__"]
-    assert parts.texts[""].split("\n")[1:3] == ["GPU int f() { return 1; }", " " * len("int timer;")]
-    assert parts.left_out == {"begin", "timer"}
+    texts, left_out, _ = device_parts(
+        {"": '#include "t.h"\nGPU int f() { return 1; }\nint timer;\n', "t.h": header}
+    )
+    assert texts["t.h"].split() == ["#define", "GPU", "__device__"]
+    assert texts[""].split("\n")[1:3] == ["GPU int f() { return 1; }", " " * len("int timer;")]
+    assert left_out == {"begin", "timer"}
 
 
 @pytest.mark.parametrize(
@@ -234,12 +235,12 @@ def test_marks_hold_for_all_files_that_are_compiled_together():
 )
 def test_file_whose_brackets_do_not_match_is_left_as_it_is(source):
     assert declarations(source) is None
-    parts = device_parts({"": source})
-    assert parts.texts == {"": source}
-    assert parts.unmarked
+    texts, _, unmarked = device_parts({"": source})
+    assert texts == {"": source}
+    assert unmarked
 
 
 def test_only_what_is_marked_needs_no_default():
-    assert not device_parts({"": KERNEL + "\nusing A = int;\n__device__ int f();"}).unmarked
-    assert device_parts({"": KERNEL + "\nconstexpr int f() { return 1; }"}).unmarked
-    assert device_parts({"": "const int n = 3;"}).unmarked
+    assert not device_parts({"": KERNEL + "\nusing A = int;\n__device__ int f();"})[2]
+    assert device_parts({"": KERNEL + "\nconstexpr int f() { return 1; }"})[2]
+    assert device_parts({"": "const int n = 3;"})[2]

@@ -168,7 +168,7 @@ class SimBackend(Backend):
 
     def _execute_first(self, case: ConfiguredCase, compiled: Functions) -> Findings:
         try:
-            samples = self._samples(case)
+            samples = self.samples(case)
             sampled = any(sample is not None for sample in samples)
             if sampled and len(case.launches) > 1:
                 raise CaseSkipped(
@@ -182,16 +182,16 @@ class SimBackend(Backend):
         except SampleFallsShort as short:
             if short.expected_instructions <= _AFFORDABLE_INSTRUCTIONS:
                 return self._run(case, compiled, [None])
-            sentence = short.sentence
-        except BlocksBuildOnEachOther as error:
+            skipped: CaseSkipped = short
+        except BlocksBuildOnEachOther as blocked:
             if expected_instructions(case) <= _QUICK_INSTRUCTIONS:
                 return self._run(case, compiled, [None] * len(case.launches))
-            sentence = error.sentence
+            skipped = blocked
         try:
             return self._run_in_slices(case, compiled)
         except NotConclusive as why:
             if why.instructions is None or why.instructions > _AFFORDABLE_INSTRUCTIONS:
-                raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
+                raise skipped from None
             return self._run(case, compiled, [None])
 
     def _sums_are_dear(self, case: ConfiguredCase, compiled: Functions, sample: Sample | None) -> bool:
@@ -387,7 +387,7 @@ class SimBackend(Backend):
         Fails and skips as `run`.
         """
         try:
-            samples = self._samples(case)
+            samples = self.samples(case)
             if samples[0] and self._sums_are_dear(case, compiled, samples[0]):
                 with suppress(NotConclusive):
                     return self._count_slice(case, compiled, samples[0])[0]
@@ -396,12 +396,11 @@ class SimBackend(Backend):
             if found.caveat and quick:
                 return self._execute(case, compiled, [None] * len(case.launches))
             return found
-        except BlocksBuildOnEachOther as error:
-            sentence = error.sentence
-        try:
-            return self._count_slice(case, compiled)[0]
-        except NotConclusive:
-            raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
+        except BlocksBuildOnEachOther as blocked:
+            try:
+                return self._count_slice(case, compiled)[0]
+            except NotConclusive:
+                raise blocked from None
 
     def _execute(
         self,
@@ -559,17 +558,7 @@ class SimBackend(Backend):
         return self._references
 
     def samples(self, case: ConfiguredCase) -> list[Sample | None]:
-        """The blocks to run of each launch, or None for all.
-
-        Raises:
-            CaseSkipped: Blocks wait for each other, and are too many to run all.
-        """
-        try:
-            return self._samples(case)
-        except BlocksBuildOnEachOther as error:
-            raise CaseSkipped(error.sentence, fix=RUN_WHOLE) from None
-
-    def _samples(self, case: ConfiguredCase) -> list[Sample | None]:
+        """The blocks to run of each launch, or None for all; raises as `sample_of` does."""
         return [sample_of(case.problem, one, self._blocks) for one in case.launches]
 
 

@@ -11,6 +11,7 @@ from gpuprof.backends.verification import Proof, sentence_of
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device
+from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     Buffer,
     Definedness,
@@ -106,21 +107,19 @@ class ExecutedCase:
         return _ELSEWHERE if self.lines is None else None
 
 
-class SampleFallsShort(Exception):
+class SampleFallsShort(CaseSkipped):
     """What a sample's blocks stored is not what its part of the outputs has."""
 
     def __init__(self, sentence: str, expected_instructions: float) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+        super().__init__(sentence, fix=RUN_WHOLE)
         self.expected_instructions = expected_instructions
 
 
-class BlocksBuildOnEachOther(Exception):
+class BlocksBuildOnEachOther(CaseSkipped):
     """Single blocks of a grid tell nothing: what they do depends on others that do not run."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+        super().__init__(sentence, fix=RUN_WHOLE)
 
 
 def findings_of(proof: Proof, executed: ExecutedCase) -> Findings:
