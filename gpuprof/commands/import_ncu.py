@@ -28,12 +28,12 @@ def import_report(
     run = read_run(source)
     path = output or source
     check_writable(path, force or same_file(path, source))
-    imported = match_launches(run, read_report(report, find_ncu(ncu_path)), report)
+    outcome, unmatched = match_launches(run, read_report(report, find_ncu(ncu_path)), report)
     signals.check()
-    write_run(merge(run, imported.outcome), path)
-    for sentence in imported.unmatched:
+    write_run(merge(run, outcome), path)
+    for sentence in unmatched:
         tell(f"Left out: {sentence}.")
-    say(f"Counters for {len(imported.outcome.profiles)} of {len(run.cases)} cases from {report}")
+    say(f"Counters for {len(outcome.profiles)} of {len(run.cases)} cases from {report}")
     print_written(path)
 
 

@@ -12,7 +12,7 @@ from gpuprof.measure.case import Case, on_host
 from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose
 from gpuprof.ncu.find import Ncu, find_ncu
 from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
-from gpuprof.ncu.journal import Job, JournalEvent, Task, attempts
+from gpuprof.ncu.journal import Job, JournalEvent, attempts
 from gpuprof.ncu.metrics import has_async_copies
 from gpuprof.ncu.outcome import (
     CaseProfile,
@@ -20,7 +20,6 @@ from gpuprof.ncu.outcome import (
     is_profiled,
     merge,
     profilable,
-    unprofiled,
     without_profile,
 )
 from gpuprof.ncu.read import ProfiledLaunch, read_report
@@ -198,7 +197,7 @@ class Collector:
     def _give_up(self, reason: str) -> None:
         """Give every case that has no profile yet the same reason."""
         for index in self.cases:
-            self.profiles.setdefault(index, unprofiled(reason))
+            self.profiles.setdefault(index, CaseProfile({}, reason))
 
     def _settle(self, found: Mapping[int, CaseProfile]) -> None:
         self.profiles.update(found)
@@ -206,13 +205,13 @@ class Collector:
             self.keep(found, self.version)
 
     def _profile(self, ncu: Ncu, batch: list[int], report: Path) -> tuple[Ended, list[ProfiledLaunch]]:
-        tasks = tuple(Task(index, self.cases[index]) for index in batch)
+        cases = tuple((index, self.cases[index]) for index in batch)
         ended = run_ncu(
             ncu,
             replace(self.options, opcodes=not any(_copies(self.cases[index]) for index in batch)),
             report,
             lambda journal: Job(
-                self.device_ordinal, self.seed, journal, tasks, self.given_arrays, os.getpid(), self.run
+                self.device_ordinal, self.seed, journal, cases, self.given_arrays, os.getpid(), self.run
             ),
             lambda index: self.progress(self.cases[index]),
         )

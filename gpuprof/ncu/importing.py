@@ -3,7 +3,6 @@
 """Give the launches of a report that was made by hand to the cases of an existing run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuprof.errors import InputError
@@ -18,14 +17,6 @@ from gpuprof.text import Extent, format_extent
 Key = tuple[str, Extent, Extent, int | None]
 #: A case by its index in the run, and the number of one of its launches.
 Place = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What a report gave to a run."""
-
-    outcome: NcuOutcome
-    unmatched: tuple[str, ...]
 
 
 _FEWEST_REGISTERS = 16
@@ -45,8 +36,10 @@ def _device_of(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -> in
     )
 
 
-def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -> Imported:
-    """Find the case of each launch.
+def match_launches(
+    run: Run, launches: Sequence[ProfiledLaunch], report: Path
+) -> tuple[NcuOutcome, tuple[str, ...]]:
+    """Find the case of each launch; of those that have none, what they are.
 
     A launch belongs to a case that ended well with the same kernel function, block, grid and registers. Where
     several cases look alike, such as sizes that differ in K only, the report must hold one launch for each
@@ -81,7 +74,7 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
         )
     taken = {id(launch) for launch in found.values()}
     left = tuple(_describe(launch) for launch in launches if id(launch) not in taken)
-    return Imported(NcuOutcome(profiles, (report,)), left)
+    return NcuOutcome(profiles, (report,)), left
 
 
 def _keys(case: Measurement, entry: str) -> list[Key]:

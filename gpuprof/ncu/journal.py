@@ -19,21 +19,13 @@ from gpuprof.text import Extent
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One case with its index in the run."""
-
-    index: int
-    case: Case
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
-    """Everything that the profiled process needs."""
+    """Everything that the profiled process needs; each case with its index in the run."""
 
     device_ordinal: int
     seed: int
     journal: str
-    tasks: tuple[Task, ...]
+    cases: tuple[tuple[int, Case], ...]
     given_arrays: str = ""
     owner: int = 0
     run: str = ""

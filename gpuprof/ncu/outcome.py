@@ -41,7 +41,6 @@ class CaseProfile:
     """
 
     counters: Mapping[str, Counter]
-    achieved_occupancy_pct: float | None = None
     reason: str | None = None
 
 
@@ -70,11 +69,6 @@ def lacks_counters(run: Run) -> bool:
     )
 
 
-def unprofiled(reason: str) -> CaseProfile:
-    """A case whose turn did not come, for no fault of its own."""
-    return CaseProfile({}, None, reason)
-
-
 def without_profile(reason: str) -> CaseProfile:
     """A case that Nsight Compute did not profile: every counter is there, with the reason."""
     counters = {
@@ -82,7 +76,7 @@ def without_profile(reason: str) -> CaseProfile:
         for row in OF_NCU
         if not row.only_with
     }
-    return CaseProfile(counters, None, reason)
+    return CaseProfile(counters, reason)
 
 
 def profile_of(launch: ProfiledLaunch, copies: CopyMetrics) -> CaseProfile:
@@ -97,7 +91,7 @@ def profile_of(launch: ProfiledLaunch, copies: CopyMetrics) -> CaseProfile:
     for name, reason in {**hidden, **copies.hidden}.items():
         if name in read:
             read[name] = replace(read[name], value=None, reason=reason)
-    return CaseProfile(read, read[OCCUPANCY].value)
+    return CaseProfile(read)
 
 
 def _counter(row: CounterInfo, launch: ProfiledLaunch) -> Counter:
@@ -163,10 +157,9 @@ def merge(run: Run, outcome: NcuOutcome) -> Run:
 def _with_profile(case: Measurement, profile: CaseProfile) -> Measurement:
     occupancy = case.occupancy
     if occupancy is not None:
-        why = None
-        if profile.achieved_occupancy_pct is None:
-            why = profile.counters[OCCUPANCY].reason if profile.counters else profile.reason
-        occupancy = replace(occupancy, achieved_pct=profile.achieved_occupancy_pct, achieved_reason=why)
+        counter = profile.counters.get(OCCUPANCY)
+        achieved, why = (counter.value, counter.reason) if counter else (None, profile.reason)
+        occupancy = replace(occupancy, achieved_pct=achieved, achieved_reason=why)
     # What another source counted stays where Nsight Compute has no value.
     gained = {
         name: counter
@@ -196,8 +189,7 @@ def combined(profiles: Sequence[CaseProfile], largest: int) -> CaseProfile:
         if profile.reason:
             return profile
     names = dict.fromkeys(name for profile in profiles for name in profile.counters)
-    counters = {name: _combined(name, profiles, largest) for name in names}
-    return CaseProfile(counters, profiles[largest].achieved_occupancy_pct)
+    return CaseProfile({name: _combined(name, profiles, largest) for name in names})
 
 
 def _combined(name: str, profiles: Sequence[CaseProfile], largest: int) -> Counter:

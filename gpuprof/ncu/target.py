@@ -23,7 +23,7 @@ from gpuprof.errors import CaseFailure, GpuprofError
 from gpuprof.kernels.entries import function_name
 from gpuprof.measure.case import Case, configured
 from gpuprof.measure.execute import Compiler
-from gpuprof.ncu.journal import JournalEvent, JournalWriter, Launched, Task, read_job
+from gpuprof.ncu.journal import JournalEvent, JournalWriter, Launched, read_job
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.problems.given import look_in
 
@@ -38,13 +38,13 @@ class ProfiledGpu:
         self._compile = Compiler(self._device.arch, assemble=partial(link_ptx, self._context.context))
         self._arrays = ArrayKeeper(self._context, self._device.arch, seed, Ahead())
 
-    def run(self, task: Task) -> bool:
-        self._journal.write(JournalEvent("started", task.index))
+    def run(self, index: int, case: Case) -> bool:
+        self._journal.write(JournalEvent("started", index))
         try:
-            self._launch(task.index, task.case)
+            self._launch(index, case)
         except GpuprofError as error:
             fatal = isinstance(error, CaseFailure) and error.fatal
-            self._journal.write(JournalEvent("failed" if fatal else "refused", task.index, reason=str(error)))
+            self._journal.write(JournalEvent("failed" if fatal else "refused", index, reason=str(error)))
             return not fatal
         return True
 
@@ -103,8 +103,8 @@ def main() -> None:
     except GpuprofError as error:
         journal.write(JournalEvent("failed", reason=str(error)))
         sys.exit(1)
-    for task in job.tasks:
-        if not target.run(task):
+    for index, case in job.cases:
+        if not target.run(index, case):
             # The context is lost: leave without touching it again.
             os._exit(1)
 

@@ -14,7 +14,7 @@ from cuda_sources import write_kernel_file
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.ncu.journal import Job, Task, attempts, read_journal, write_job
+from gpuprof.ncu.journal import Job, attempts, read_journal, write_job
 from gpuprof.problems.problem import Problem
 
 
@@ -67,7 +67,7 @@ def test_every_launch_is_run_and_clean(tmp_path, gpu_count, tool):
         pytest.skip("compute-sanitizer is not installed")
     journal = tmp_path / "journal"
     write_job(
-        Job(0, 0, str(journal), (Task(0, case_of(write_kernel_file(tmp_path, "two_pass_sum"), 5000)),)),
+        Job(0, 0, str(journal), ((0, case_of(write_kernel_file(tmp_path, "two_pass_sum"), 5000)),)),
         tmp_path / "job",
     )
     command = [sanitizer, "--tool", tool, sys.executable, "-m", "gpuprof.ncu.target", str(tmp_path / "job")]

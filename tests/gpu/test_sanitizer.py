@@ -17,7 +17,7 @@ from problem_support import problem_for, problem_id, shipped_kernels
 
 from gpuprof.kernels.shipped import shipped_operation
 from gpuprof.measure.case import Case
-from gpuprof.ncu.journal import Job, Task, read_journal, write_job
+from gpuprof.ncu.journal import Job, read_journal, write_job
 
 #: By operation; for one that is not here, some that fit no tile.
 SIZES = {
@@ -57,12 +57,12 @@ def problems():
 def job(gpu_count, tmp_path_factory):
     """A job that launches every kernel once at each size."""
     directory = tmp_path_factory.mktemp("sanitizer")
-    tasks = sorted(problems(), key=lambda pair: problem_id(pair[1]))
+    pairs = sorted(problems(), key=lambda pair: problem_id(pair[1]))
     job = Job(
         device_ordinal=0,
         seed=0,
         journal=str(directory / "journal.jsonl"),
-        tasks=tuple(Task(index, Case.of(kernel, problem)) for index, (kernel, problem) in enumerate(tasks)),
+        cases=tuple(enumerate(Case.of(kernel, problem) for kernel, problem in pairs)),
     )
     path = directory / "job.json"
     write_job(job, path)
@@ -81,14 +81,14 @@ def unexplained(job, launches):
     }
     kernels = {(kernel.operation, kernel.id): kernel for kernel in shipped_kernels()}
     left = []
-    for task in job.tasks:
-        name = task.case.name
-        kernel = kernels[task.case.problem.operation.name, name]
+    for index, case in job.cases:
+        name = case.name
+        kernel = kernels[case.problem.operation.name, name]
         declared = [one.because.replace("{id}", name) for one in kernel.requirements]
-        reason = refusals.get(task.index, "")
-        if task.index not in launches and not any(reason.startswith(because) for because in declared):
-            left.append((name, problem_id(task.case.problem), reason or "no word of it"))
-    ran = {(task.case.problem.operation.name, task.case.name) for task in job.tasks if task.index in launches}
+        reason = refusals.get(index, "")
+        if index not in launches and not any(reason.startswith(because) for because in declared):
+            left.append((name, problem_id(case.problem), reason or "no word of it"))
+    ran = {(case.problem.operation.name, case.name) for index, case in job.cases if index in launches}
     return left + [
         (*name, "never launched")
         for name, kernel in kernels.items()
@@ -110,7 +110,7 @@ def test_every_kernel_is_clean(job, tool):
     output = process.stdout + process.stderr
     summary = [line for line in output.splitlines() if "SUMMARY" in line]
     launches = done(planned)
-    print(f"{tool}: {len(launches)} launches of {len(planned.tasks)}: {summary}")
+    print(f"{tool}: {len(launches)} launches of {len(planned.cases)}: {summary}")
     assert process.returncode == 0, output[-3000:]
     assert not unexplained(planned, launches)
     assert summary, output[-3000:]

@@ -119,14 +119,14 @@ def play(arguments: list[str], plan_path: Path) -> None:
     journal = JournalWriter(Path(job.journal))
     journal.write(JournalEvent("opened", pid=os.getpid(), run=job.run))
     launches = []
-    for task in job.tasks:
-        name = str(task.index)
-        journal.write(JournalEvent("started", task.index))
+    for index, case in job.cases:
+        name = str(index)
+        journal.write(JournalEvent("started", index))
         if plan.get("refuses") == name:
-            journal.write(JournalEvent("refused", task.index, reason="refused."))
+            journal.write(JournalEvent("refused", index, reason="refused."))
             continue
-        launched = Launched(task.case.name, (16, 16, 1), (4, 4, 1), CopyMetrics())
-        journal.write(JournalEvent("launching", task.index, launched=launched))
+        launched = Launched(case.name, (16, 16, 1), (4, 4, 1), CopyMetrics())
+        journal.write(JournalEvent("launching", index, launched=launched))
         asked, _, when = plan.get("asks", "").partition(":")
         if when == name:
             os.kill(run, getattr(signal, asked))
@@ -137,14 +137,14 @@ def play(arguments: list[str], plan_path: Path) -> None:
             os.kill(os.getppid(), signal.SIGKILL)
             os._exit(1)
         if plan.get("dies") == name:
-            print(f'==ERROR== LaunchFailed\n==ERROR== Failed to profile "{task.case.name}" in process 1')
+            print(f'==ERROR== LaunchFailed\n==ERROR== Failed to profile "{case.name}" in process 1')
             report.write_text(json.dumps(launches))
             os._exit(9)
         if plan.get("hangs") == name:
             report.write_text(json.dumps(launches))
             hang(plan_path.with_name("hangs"))
-        journal.write(JournalEvent("done", task.index))
-        kernel = "other" if "wrong" in plan else task.case.name
+        journal.write(JournalEvent("done", index))
+        kernel = "other" if "wrong" in plan else case.name
         launches.append(_row(kernel, launched.block, launched.grid))
     if "gap" in plan and len(launches) > 1:
         del launches[1]

@@ -168,9 +168,9 @@ def test_five_processes_in_a_row_without_a_profile_end_the_attempt(tmp_path, mon
     started = []
 
     def run(ncu, options, report, job, on_start):
-        task = job("journal").tasks[0]
-        started.append(task.index)
-        return Ended([Event("opened", pid=1), Event("started", task.index)], "==ERROR== strange", 1, False)
+        index, _ = job("journal").cases[0]
+        started.append(index)
+        return Ended([Event("opened", pid=1), Event("started", index)], "==ERROR== strange", 1, False)
 
     monkeypatch.setattr(module, "run_ncu", run)
     names = ("copy_row", "copy_col", "naive_row", "naive_col", "unroll4_row", "unroll4_col")

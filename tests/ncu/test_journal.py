@@ -11,7 +11,6 @@ from gpuprof.ncu.journal import (
     Job,
     JournalWriter,
     Launched,
-    Task,
     attempts,
     read_job,
     read_journal,
@@ -22,8 +21,8 @@ from gpuprof.ncu.metrics import CopyMetrics
 
 
 def test_a_job_survives_its_file(tmp_path):
-    tasks = tuple(Task(index, case) for index, case in transpose_cases("copy_row", "naive_col"))
-    job = Job(1, 7, str(tmp_path / "journal"), tasks)
+    cases = tuple(transpose_cases("copy_row", "naive_col"))
+    job = Job(1, 7, str(tmp_path / "journal"), cases)
     write_job(job, tmp_path / "job.json")
     assert read_job(tmp_path / "job.json") == job
 
@@ -46,8 +45,8 @@ def test_a_journal_is_read_up_to_the_line_being_written(tmp_path):
 
 
 def test_a_process_that_cannot_open_its_gpu_says_why(tmp_path):
-    tasks = tuple(Task(index, case) for index, case in transpose_cases("copy_row"))
-    write_job(Job(999, 0, str(tmp_path / "journal"), tasks), tmp_path / "job.json")
+    cases = tuple(transpose_cases("copy_row"))
+    write_job(Job(999, 0, str(tmp_path / "journal"), cases), tmp_path / "job.json")
     command = [sys.executable, "-m", "gpuprof.ncu.target", str(tmp_path / "job.json")]
     assert subprocess.run(command, check=False).returncode == 1
     opened, failed = read_journal(tmp_path / "journal")

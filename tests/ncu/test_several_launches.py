@@ -139,9 +139,11 @@ def test_a_report_made_by_hand_gives_a_case_all_of_its_launches():
     records = tuple(LaunchRecord(*made, Resources(16, 0, 0, 0)) for made in (LARGE, SMALL))
     one = replace(case("naive", LARGE[2]), block=LARGE[1], launches=records)
     run = run_of(one)
-    imported = match_launches(run, launches_of(SMALL, LARGE, registers_per_thread=("16", "16")), Path("r"))
-    assert imported.outcome.profiles[0].counters["barriers"].value == 400
-    assert imported.unmatched == ()
+    outcome, unmatched = match_launches(
+        run, launches_of(SMALL, LARGE, registers_per_thread=("16", "16")), Path("r")
+    )
+    assert outcome.profiles[0].counters["barriers"].value == 400
+    assert unmatched == ()
     half = (*launches_of(LARGE, registers_per_thread=("16",)), *launches_of(("other", *LARGE[1:])))
     with pytest.raises(InputError, match="No launch in r belongs to a case"):
         match_launches(run, half, Path("r"))
