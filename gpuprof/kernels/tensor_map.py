@@ -28,33 +28,18 @@ class TensorMapSpec:
 
     Args:
         arrays: Of these it describes the first that the copy engine can take as the other fields say.
+        lists: Expressions by field. `box`; `extents`, those that the array is declared with when empty;
+            `strides`, the elements from one to the next along each dimension but the first, those of an array
+            without gaps when empty; `steps`, of how many elements along each dimension a copy takes one, 1
+            when empty; `start`, the number of the array's element that the map begins with, 0 when empty.
         swizzle_bytes: Width of the pattern in which a row's 16-byte pieces are permuted; 0 for none.
-        extents: Expressions for those of the array; those that it is declared with when empty.
-        strides: Expressions for the elements from one to the next along each dimension but the first; those
-            of an array without gaps when empty.
-        steps: Expressions: of how many elements along each dimension a copy takes one; 1 when empty.
-        start: Expression for the number of the array's element that the map begins with; 0 when empty.
         fill: What elements outside the array are loaded as: one of `FILLS`.
     """
 
     arrays: tuple[str, ...]
-    box: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]]
     swizzle_bytes: int = 0
-    extents: tuple[str, ...] = ()
-    strides: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    start: tuple[str, ...] = ()
     fill: str = "zero"
-
-    @property
-    def lists(self) -> dict[str, tuple[str, ...]]:
-        return {
-            "box": self.box,
-            "extents": self.extents,
-            "strides": self.strides,
-            "steps": self.steps,
-            "start": self.start,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +82,8 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
         start = entry.take("start", str, "")
         fill = entry.choice("fill", FILLS, "zero")
         entry.finish()
-        maps[name] = TensorMapSpec(
-            described, tuple(box), swizzle, **lists, start=(start,) if start else (), fill=fill
-        )
+        lists |= {"box": box, "start": (start,) if start else ()}
+        maps[name] = TensorMapSpec(described, lists, swizzle, fill)
     return maps
 
 

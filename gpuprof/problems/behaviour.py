@@ -10,7 +10,7 @@ from typing import Any
 from gpuprof.operation import Check, Role
 from gpuprof.problems.dtypes import is_float, numpy_dtype, of_run
 from gpuprof.problems.formulas import ExpressionError, evaluate, evaluate_arrays, evaluate_real
-from gpuprof.problems.generators import Names, generate
+from gpuprof.problems.generators import generate
 from gpuprof.problems.numpy_later import NDArray, np
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import Axis, axes_of
@@ -40,15 +40,9 @@ class Pointer:
     """The device address of an array, in the arguments of a device reference or a library's function.
 
     Args:
-        array: One of the problem's arrays, or `expected NAME` or `magnitude NAME` of an output.
+        array: One of the problem's arrays, `expected NAME` or `magnitude NAME` of an output, or `initial
+            NAME` of what one held before any kernel ran; null where it held nothing.
     """
-
-    array: str
-
-
-@dataclass(frozen=True, slots=True)
-class Initial:
-    """The device address of what an array held before any kernel ran; null where it held nothing."""
 
     array: str
 
@@ -68,7 +62,7 @@ class DeviceReference:
     entry: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    arguments: tuple[int | float | Pointer | Initial, ...]
+    arguments: tuple[int | float | Pointer, ...]
     has_magnitude: bool
 
 
@@ -120,8 +114,9 @@ class Behaviour:
         for stream, spec in enumerate(problem.arrays):
             if spec.is_read:
                 text = problem.operation.inputs[spec.name]
-                names = Names(problem.dimensions, made)
-                made[spec.name] = generate(text, spec.elements, spec.dtype, seed, stream, names)
+                made[spec.name] = generate(
+                    *(text, spec.elements, spec.dtype, seed, stream, problem.dimensions, made)
+                )
         return made
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:

@@ -4,7 +4,6 @@
 
 import ast
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +16,6 @@ if TYPE_CHECKING:
 
 _Number = int | float
 Array = Any
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What contents may name besides numbers: dimensions, and the arrays that are made before."""
-
-    dimensions: Mapping[str, int] = field(default_factory=dict)
-    arrays: Mapping[str, Array] = field(default_factory=dict)
 
 
 _Generator = Callable[["Generator", int, str, tuple[Any, ...]], Any]
@@ -150,20 +141,27 @@ def _check_numbers(text: str, name: str, arguments: tuple[_Number, ...], dtype: 
         raise ExpressionError(f"{text!r} has numbers that {dtype} does not hold")
 
 
-def generate(text: str, count: int, dtype: str, seed: int, stream: int, names: Names | None = None) -> Any:
-    """Reproducible content of one array.
+def generate(
+    text: str,
+    count: int,
+    dtype: str,
+    seed: int,
+    stream: int,
+    dimensions: Mapping[str, int] | None = None,
+    arrays: Mapping[str, Array] | None = None,
+) -> Any:
+    """Reproducible content of one array, which may name dimensions, and arrays that are made before.
 
     Raises:
         ExpressionError: The type does not hold all of its numbers, or a dimension makes no sense of them.
     """
-    names = names or Names()
     name, nodes = _parse(text)
     terms = [_text_of(node, text) for node in nodes]
-    arrays = [names.arrays[terms.pop(0)]] if name == "csr_columns" else []
-    numbers = tuple(_number(term, names.dimensions, text) for term in terms)
+    named = [(arrays or {})[terms.pop(0)]] if name == "csr_columns" else []
+    numbers = tuple(_number(term, dimensions or {}, text) for term in terms)
     _check_numbers(text, name, numbers, dtype)
     rng = np.random.Generator(np.random.SFC64([seed, stream]))
-    drawn = _GENERATORS[name][0](rng, count, dtype, (*arrays, *numbers))
+    drawn = _GENERATORS[name][0](rng, count, dtype, (*named, *numbers))
     if is_float(dtype):
         with np.errstate(over="ignore"):
             values = rounded(drawn, dtype)

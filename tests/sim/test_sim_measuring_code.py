@@ -12,7 +12,7 @@ from problem_support import Gemm, Transpose, problem_id
 from gpuprof.backends.gpu.device_code import device_macros, device_source
 from gpuprof.executor import GlobalMemory, KernelFault, load_program
 from gpuprof.executor import launch as execute
-from gpuprof.problems.behaviour import HostReal, Initial, Pointer
+from gpuprof.problems.behaviour import HostReal, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, largest, rounded
 from gpuprof.toolchain.nvrtc import compiler_options
@@ -261,9 +261,10 @@ def test_references_on_the_device_are_those_of_numpy(problem):
         arrays[f"magnitude {output}"] = np.full(elements, np.nan)
     arguments = []
     for argument in reference.arguments:
-        if isinstance(argument, Pointer | Initial):
+        if isinstance(argument, Pointer):
             # What holds nothing at first has no address.
-            arguments.append(argument.array if argument.array in arrays else 0)
+            name = argument.array.removeprefix("initial ")
+            arguments.append(name if name in arrays else 0)
         else:
             arguments.append(argument)
     code = (reference.source, reference.entry, problem.dtype)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, numpy_dtype
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.problems.generators import Names, check_generator, generate
+from gpuprof.problems.generators import check_generator, generate
 
 COUNT = 20_000
 FLOATS = RUN_TYPES
@@ -101,7 +101,7 @@ DIMENSIONS = {"rows": 100, "columns": 50, "nnz": 1500}
 
 def of_size(text, count, dtype="i32", **arrays):
     check_generator(text, dtype, DIMENSIONS, arrays)
-    return generate(text, count, dtype, 1, 2, Names(DIMENSIONS, arrays))
+    return generate(text, count, dtype, 1, 2, DIMENSIONS, arrays)
 
 
 def test_csr_has_ascending_columns_in_every_row():

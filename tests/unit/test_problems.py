@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problem_support import Gemm, Transpose
 
-from gpuprof.problems.behaviour import Initial, Pointer
+from gpuprof.problems.behaviour import Pointer
 from gpuprof.problems.dtypes import (
     ELEMENT_TYPES,
     RUN_TYPES,
@@ -164,14 +164,14 @@ def test_work_model(problem, flops, min_bytes):
 def test_library_and_device_reference_name_arrays_that_the_problem_has(problem):
     names = {spec.name for spec in problem.arrays}
     (output,) = (spec.name for spec in problem.outputs)
-    names |= {f"expected {output}", f"magnitude {output}"}
+    names |= {f"{word} {output}" for word in ("expected", "magnitude", "initial")}
     calls = [
         problem.library_call(one.id)
         for one in problem.operation.references
         if not one.on_host and one.computes_in(problem.dtype)
     ]
     for arguments in (problem.device_reference().arguments, *(call.arguments for call in calls)):
-        used = {argument.array for argument in arguments if isinstance(argument, Pointer | Initial)}
+        used = {argument.array for argument in arguments if isinstance(argument, Pointer)}
         assert used <= names
         assert output in {name.rpartition(" ")[2] for name in used}
 

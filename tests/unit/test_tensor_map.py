@@ -29,7 +29,8 @@ def maps_of(kernel, problem):
 
 def test_header_declares_a_tensor_map():
     kernel = parse(GOOD)
-    assert kernel.tensor_maps == {"tiles": TensorMapSpec(("A",), ("BK", "128"), 64)}
+    lists = {**dict.fromkeys(("extents", "strides", "steps", "start"), ()), "box": ("BK", "128")}
+    assert kernel.tensor_maps == {"tiles": TensorMapSpec(("A",), lists, 64)}
     assert "tiles" in kernel.arguments
 
 

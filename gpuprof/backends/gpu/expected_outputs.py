@@ -13,7 +13,7 @@ from gpuprof.backends.gpu.context import POISON, Arguments, DeviceBuffer
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, verify_unordered
 from gpuprof.backends.verification import finite
 from gpuprof.machine import compute_in_all_threads, memory_limited
-from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
+from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -221,8 +221,6 @@ class ExpectedOutputs:
             match argument:
                 case Pointer(array):
                     packed.append(_POINTER(self._reference_address(array)))
-                case Initial(array):
-                    packed.append(_POINTER(self._initial[array].address if array in self._initial else 0))
                 case int():
                     packed.append(_LONG(argument))
                 case float():
@@ -230,14 +228,14 @@ class ExpectedOutputs:
         return packed
 
     def _reference_address(self, name: str) -> int:
-        """Address of an array, or with a word in front of an output's reference or magnitude."""
-        word, _, output = name.rpartition(" ")
-        if word == "expected":
-            return self._expected[output].address
-        if word == "magnitude":
-            magnitude = self._magnitude[output]
-            return magnitude.address if magnitude else 0
-        return self._buffers[name].address
+        """Address of what a `Pointer` names."""
+        word, _, array = name.rpartition(" ")
+        words: dict[str, Mapping[str, DeviceBuffer | None]] = {
+            **{"": self._buffers, "expected": self._expected, "magnitude": self._magnitude},
+            "initial": dict.fromkeys(self._buffers) | dict(self._initial),
+        }
+        found = words[word][array]
+        return found.address if found else 0
 
 
 def _bits(values: Array) -> Array:

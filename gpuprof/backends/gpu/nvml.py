@@ -7,6 +7,7 @@ A GPU is named by the driver's PCI bus id, whatever the visible-device order is.
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gpuprof.errors import foreign
@@ -46,8 +47,12 @@ def throttle_reasons(bits: int) -> tuple[str, ...]:
     return tuple(text for bit, text in _REASONS.items() if bits & bit)
 
 
+class _NoAnswer(Exception):
+    """NVML does not tell, as of virtual GPUs."""
+
+
 class _Asked:
-    """NVML's answers about one GPU; None where it does not answer, as virtual GPUs do."""
+    """NVML's answers about one GPU."""
 
     def __init__(self, pci_bus_id: str) -> None:
         import pynvml
@@ -59,8 +64,13 @@ class _Asked:
     def __call__(self, query: str, *arguments: Any) -> Any:
         try:
             return getattr(self.nvml, query)(self._handle, *arguments)
-        except (self.nvml.NVMLError, AttributeError):
-            return None
+        except (self.nvml.NVMLError, AttributeError) as error:
+            raise _NoAnswer from error
+
+    def or_none(self, query: str, *arguments: Any) -> Any:
+        with suppress(_NoAnswer):
+            return self(query, *arguments)
+        return None
 
 
 class ClockReader:
@@ -83,12 +93,12 @@ class ClockReader:
         ask = self._ask
         if ask is None:
             return None
-        bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
-        power_mw = ask("nvmlDeviceGetPowerUsage")
+        bits = ask.or_none("nvmlDeviceGetCurrentClocksThrottleReasons")
+        power_mw = ask.or_none("nvmlDeviceGetPowerUsage")
         return ClockState(
-            sm_mhz=ask("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_SM),
-            memory_mhz=ask("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_MEM),
-            temperature_c=ask("nvmlDeviceGetTemperature", ask.nvml.NVML_TEMPERATURE_GPU),
+            sm_mhz=ask.or_none("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_SM),
+            memory_mhz=ask.or_none("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_MEM),
+            temperature_c=ask.or_none("nvmlDeviceGetTemperature", ask.nvml.NVML_TEMPERATURE_GPU),
             power_w=None if power_mw is None else power_mw / 1e3,
             throttle_reasons=throttle_reasons(bits or 0),
         )
@@ -112,9 +122,9 @@ def conditions(pci_bus_id: str) -> Iterator[Condition]:
         ("memory errors", _errors),
         ("MIG", _slices),
     ):
-        found = look(asked)
-        if found is not None:
-            yield Condition(title, *found)
+        with suppress(_NoAnswer):
+            if found := look(asked):
+                yield Condition(title, *found)
 
 
 class _Found(NamedTuple):
@@ -125,12 +135,10 @@ class _Found(NamedTuple):
     fix: str = ""
 
 
-def _clocks(ask: _Asked) -> _Found | None:
+def _clocks(ask: _Asked) -> _Found:
     now = ask("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_SM)
     most = ask("nvmlDeviceGetMaxClockInfo", ask.nvml.NVML_CLOCK_SM)
     bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
-    if now is None or most is None or bits is None:
-        return None
     held = sorted(DISTURBING & {*throttle_reasons(bits)})
     clock = f"SM at {now:,} of {most:,} MHz"
     if held:
@@ -143,11 +151,9 @@ def _clocks(ask: _Asked) -> _Found | None:
     return _Found("ok", clock + (" while idle: locked" if bits & _IDLE else ""))
 
 
-def _power(ask: _Asked) -> _Found | None:
+def _power(ask: _Asked) -> _Found:
     limit = ask("nvmlDeviceGetEnforcedPowerLimit")
     usual = ask("nvmlDeviceGetPowerManagementDefaultLimit")
-    if limit is None or usual is None:
-        return None
     text = f"at most {limit / 1e3:,.0f} W, of {usual / 1e3:,.0f} W by default"
     if limit < usual:
         return _Found(
@@ -156,10 +162,8 @@ def _power(ask: _Asked) -> _Found | None:
     return _Found("ok", text)
 
 
-def _compute_mode(ask: _Asked) -> _Found | None:
+def _compute_mode(ask: _Asked) -> _Found:
     mode = ask("nvmlDeviceGetComputeMode")
-    if mode is None:
-        return None
     if mode == ask.nvml.NVML_COMPUTEMODE_PROHIBITED:
         return _Found("broken", "no process may compute", "nvidia-smi --compute-mode DEFAULT.")
     if mode == ask.nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS:
@@ -167,10 +171,8 @@ def _compute_mode(ask: _Asked) -> _Found | None:
     return _Found("ok", "any process may compute")
 
 
-def _processes(ask: _Asked) -> _Found | None:
+def _processes(ask: _Asked) -> _Found:
     running = ask("nvmlDeviceGetComputeRunningProcesses")
-    if running is None:
-        return None
     others = [process for process in running if process.pid != os.getpid()]
     if not others:
         return _Found("ok", "none computes")
@@ -178,11 +180,9 @@ def _processes(ask: _Asked) -> _Found | None:
     return _Found("disturbs", shown, "Their kernels and ours slow each other: measure without them.")
 
 
-def _load(ask: _Asked) -> _Found | None:
+def _load(ask: _Asked) -> _Found:
     """How busy the GPU is: a container may hide whose kernels run, but not that they do."""
     rates = ask("nvmlDeviceGetUtilizationRates")
-    if rates is None:
-        return None
     if rates.gpu >= _BUSY_PCT:
         text = f"kernels of other processes ran in {rates.gpu} % of the last moment"
         return _Found("disturbs", text, "Their kernels and ours slow each other: measure without them.")
@@ -193,10 +193,8 @@ def _memory(used: int | None) -> str:
     return "" if used is None else f" ({used / _GIB:.1f} GiB)"
 
 
-def _persistence(ask: _Asked) -> _Found | None:
+def _persistence(ask: _Asked) -> _Found:
     mode = ask("nvmlDeviceGetPersistenceMode")
-    if mode is None:
-        return None
     if mode:
         return _Found("ok", "on")
     return _Found(
@@ -204,13 +202,11 @@ def _persistence(ask: _Asked) -> _Found | None:
     )
 
 
-def _errors(ask: _Asked) -> _Found | None:
+def _errors(ask: _Asked) -> _Found:
     modes = ask("nvmlDeviceGetEccMode")
-    if modes is None:
-        return None
     if not modes[0]:
         return _Found("ok", "ECC is off: rates of memory are above those of other cards with it")
-    wrong = ask(
+    wrong = ask.or_none(
         "nvmlDeviceGetTotalEccErrors",
         ask.nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
         ask.nvml.NVML_VOLATILE_ECC,
@@ -223,7 +219,7 @@ def _errors(ask: _Asked) -> _Found | None:
 
 def _slices(ask: _Asked) -> _Found | None:
     modes = ask("nvmlDeviceGetMigMode")
-    if modes is None or not modes[0]:
+    if not modes[0]:
         return None
     text = "on: a slice has fewer SMs and less bandwidth than the card whose rates it is compared with"
     return _Found("disturbs", text, "Where the whole card is meant: nvidia-smi --multi-instance-gpu 0.")
