@@ -38,9 +38,9 @@ def kernel_table(path: Path) -> dict[str, Row]:
     """The kernels of a file, by their names.
 
     `//:: NAME` begins one, and lines of TOML behind it, `//: key = value`, tell of it. A name in capitals is
-    that of a piece: a kernel is put into the one that its `frame` names, in the place of the word BODY. A key
-    in capitals is a word in the text or the frame; its value, or the piece of that name, takes its place.
-    `before` names a piece.
+    that of a piece: a kernel is put into FRAME, or the one that its `frame` names, in the place of the word
+    BODY. A key in capitals is a word in the text or the frame; its value, or the piece of that name, stands in
+    its place. `before` names a piece.
     """
     pieces = {}
     for part in re.split(r"^//:: ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
@@ -50,15 +50,16 @@ def kernel_table(path: Path) -> dict[str, Row]:
 
 
 def _whole(row: Row, pieces: dict[str, Row]) -> Row:
-    frame = pieces[row.told["frame"]] if "frame" in row.told else Row("", {})
-    told = {name: value for name, value in {**frame.told, **row.told}.items() if name != "frame"}
-    text = frame.text if "frame" in row.told else row.text
+    frame = pieces.get(row.told.get("frame", "FRAME"))
+    told = {**(frame.told if frame else {}), **row.told}
+    told.pop("frame", None)
+    text = frame.text if frame else row.text
     for word in [word for word in told if word.isupper()]:
         value = told.pop(word)
         text = text.replace(word, pieces[value].text if value in pieces else value)
     if "before" in told:
         told["before"] = pieces[told["before"]].text
-    return Row(text.replace("BODY", row.text) if "frame" in row.told else text, told)
+    return Row(text.replace("BODY", row.text) if frame else text, told)
 
 
 def either(text: str, *, first: bool) -> str:

@@ -3,7 +3,7 @@
 // What kernels of two blocks of a cluster can do wrong: «what the wrong one says¦what its twin says», or what nothing
 // mends. The fault is at the `// planted` line; `// other` is the line that a barrier must order it with.
 
-//:: PAIR
+//:: FRAME
 extern "C" __global__ void __cluster_dims__(2, 1, 1) k(float *out) {
     __shared__ __align__(128) float row[64];
     __shared__ u64 full, done;
@@ -12,7 +12,6 @@ BODY
 }
 
 //:: barrier before a remote read
-//: frame = "PAIR"
 //: kind = "SHARED_RACE"
 //: words = 'reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier'
     row[t] = t; // other
@@ -21,7 +20,6 @@ BODY
     meet();
 
 //:: barrier before the owner writes again
-//: frame = "PAIR"
 //: kind = "SHARED_RACE"
 //: words = 'writes byte \d+ of the shared memory of rank [01], which .* read since the last barrier'
     row[t] = t;
@@ -31,7 +29,6 @@ BODY
     row[t] = 7; // planted
 
 //:: barrier after a remote store
-//: frame = "PAIR"
 //: kind = "SHARED_RACE"
 //: words = 'reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier'
     row[t] = 0;
@@ -42,7 +39,6 @@ BODY
     meet();
 
 //:: barrier of the cluster, not of the block
-//: frame = "PAIR"
 //: kind = "SHARED_RACE"
 //: words = 'reads byte \d+ of the shared memory of rank [01], which .* wrote since the last barrier'
     row[t] = t; // other
@@ -51,7 +47,6 @@ BODY
     meet();
 
 //:: barrier before the end
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = 'accesses shared memory of block \([01], 0, 0\), which ends without waiting for that'
     row[t] = t;
@@ -60,7 +55,6 @@ BODY
     «¦meet(); // the fence»
 
 //:: wait for what others send
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = 'accesses shared memory of block \([01], 0, 0\), which ends without waiting for that'
     if (t == 0)
@@ -72,7 +66,6 @@ BODY
     «¦wait(&full, 0); // the fence»
 
 //:: wait for a multicast
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = 'accesses shared memory of block \(1, 0, 0\), which ends without waiting for that'
     if (t == 0)
@@ -88,7 +81,6 @@ BODY
         wait(&full, 0); // the fence»
 
 //:: wait of all who read a multicast
-//: frame = "PAIR"
 //: kind = "ASYNC_COPY"
 //: words = 'reads byte \d+ .* where a bulk copy arrived that it did not wait for, started by line COPY'
     if (t == 0)
@@ -106,7 +98,6 @@ BODY
     meet();
 
 //:: word that a copy was taken
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = 'accesses shared memory of block \(0, 0, 0\), which ends without waiting for that'
     if (t == 0) {
@@ -132,7 +123,6 @@ BODY
     }
 
 //:: fence before a relaxed arrival
-//: frame = "PAIR"
 //: kind = "SHARED_RACE"
 //: words = 'reads byte \d+ of the shared memory of rank [01], which'
     row[t] = t; // other
@@ -143,7 +133,6 @@ BODY
     meet();
 
 //:: wait for what was sent
-//: frame = "PAIR"
 //: kind = "ASYNC_COPY"
 //: words = 'reads byte \d+ .* to which the copy that line \d+ started is still in flight'
     if (t == 0) {
@@ -158,7 +147,6 @@ BODY
     meet();
 
 //:: wait before more is sent to one place
-//: frame = "PAIR"
 //: kind = "ASYNC_COPY"
 //: words = 'starts an asynchronous store to byte \d+ .* to which the copy that line \d+ started is still'
     if (t == 0) {
@@ -177,7 +165,6 @@ BODY
     meet();
 
 //:: barrier before others use an mbarrier
-//: frame = "PAIR"
 //: kind = "SHARED_RACE"
 //: words = 'uses the mbarrier at byte \d+ of the shared memory of rank [01], which'
 //: met = "mbarrier.init"
@@ -191,7 +178,6 @@ BODY
     meet();
 
 //:: wait until the receiver is ready
-//: frame = "PAIR"
 //: kind = "SHARED_RACE"
 //: words = 'starts an asynchronous store to byte \d+ of the shared memory of rank [01], which .* read'
     row[t] = 1;
@@ -211,7 +197,6 @@ BODY
     meet();
 
 //:: rank outside the cluster
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = "which is an address of rank 2; the cluster has 2 blocks"
 //: line = "ld.shared::cluster"
@@ -219,7 +204,6 @@ BODY
     out[t] = remote(mapped(row, t == 40 ? 2 : 0));
 
 //:: beyond another block's memory
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = "accesses 4 bytes at byte 20000 of the shared memory of rank 1, which has"
 //: line = "ld.shared::cluster"
@@ -227,14 +211,12 @@ BODY
     out[t] = remote(mapped(row + 5000, other));
 
 //:: own instruction, other address
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = "accesses shared memory of its own block at 0x1000"
     row[t] = 0; meet();
     asm volatile("ld.shared::cta.f32 %0, [%1];" : "=f"(out[t]) : "r"(mapped(row + t, other))); // planted
 
 //:: misaligned
-//: frame = "PAIR"
 //: kind = "MISALIGNED"
 //: words = "accesses 4 bytes at byte 2 of the shared memory of rank 1, which is not aligned to 4 there"
 //: line = "ld.shared::cluster"
@@ -242,7 +224,6 @@ BODY
     out[t] = remote(mapped(row, other) + 2);
 
 //:: memory that nobody wrote
-//: frame = "PAIR"
 //: kind = "UNINITIALISED_SHARED"
 //: words = "reads byte 0 of the shared memory of rank 1, which was never written"
 //: line = "ld.shared::cluster"
@@ -250,20 +231,17 @@ BODY
     out[t] = remote(mapped(row + t, other));
 
 //:: wait without arrival
-//: frame = "PAIR"
 //: kind = "BARRIER"
 //: words = "waits at the barrier of its cluster, but has not arrived there"
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); // planted
 
 //:: two arrivals
-//: frame = "PAIR"
 //: kind = "BARRIER"
 //: words = "arrives at the barrier of its cluster again, before it has waited there"
     asm volatile("barrier.cluster.arrive;" ::: "memory");
     asm volatile("barrier.cluster.arrive;" ::: "memory"); // planted
 
 //:: arrival in divergent code
-//: frame = "PAIR"
 //: kind = "BARRIER"
 //: words = "is in divergent code"
     if (t % 2)
@@ -273,7 +251,6 @@ BODY
     out[t] = row[t ^ 1];
 
 //:: an mbarrier in another block than the data
-//: frame = "PAIR"
 //: kind = "MBARRIER"
 //: words = "stores to another block than that of its mbarrier"
     if (t == 0) {
@@ -285,7 +262,6 @@ BODY
                  ::"r"(mapped(row, other)), "f"(1.0f), "r"(at(&full)) : "memory");
 
 //:: multicast to a block that is not there
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: words = "copies to the blocks of mask 0x7, but its cluster has 2"
 //: line = "multicast::cluster"
@@ -296,7 +272,6 @@ BODY
     }
 
 //:: what a block that has ended held
-//: frame = "PAIR"
 //: kind = "OUT_OF_BOUNDS"
 //: block = [1, 0, 0]
 //: words = 'of block \(0, 0, 0\), which ends'
@@ -308,7 +283,6 @@ BODY
     out[t] = pointer(row, 0)[t]; // planted
 
 //:: an undefined value of another block
-//: frame = "PAIR"
 //: kind = "UNINITIALISED_SHARED"
 //: block = [1, 0, 0]
 //: thread = [0, 0, 0]
@@ -322,7 +296,6 @@ BODY
     meet();
 
 //:: a block that is stuck, and who waits for it
-//: frame = "PAIR"
 //: kind = "BARRIER"
 //: block = [1, 0, 0]
 //: thread = [32, 0, 0]

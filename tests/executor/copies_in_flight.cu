@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies in flight to one place: «what makes it wrong¦what makes it right».
 
-//:: COPIES
+//:: FRAME
 __device__ __forceinline__ void copy(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at(to)), "l"(from) : "memory");
 }
@@ -29,7 +29,6 @@ BODY
 }
 
 //:: two cp.async of different groups to one place
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     close();
     «¦newest<0>();»
@@ -39,7 +38,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: a read after waiting for all groups but one
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     close();
     «copy(tile[0]¦copy(tile[1]» + t, in + 32 + t);
@@ -48,7 +46,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: two cp.async of one group
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     «copy(tile[0]¦copy(tile[1]» + t, in + 32 + t);
     close();
@@ -56,7 +53,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: lanes of one cp.async
-//: frame = "COPIES"
 //: kind = "SHARED_RACE"
     copy(tile[0] + t % 16, «in + t¦in + t % 16»);
     close();
@@ -65,7 +61,6 @@ BODY
     out[t] = tile[0][t % 16];
 
 //:: an ordinary write while a cp.async is in flight
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     close();
     «¦newest<0>();»
@@ -73,7 +68,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: an ordinary write of another warp behind a barrier
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     close();
     «¦newest<0>();»
@@ -83,7 +77,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: four stages in four buffers, not five
-//: frame = "COPIES"
     for (int i = 0; i < 4; ++i) {
         copy(tile[i] + t, in + 32 * i + t);
         close();
@@ -105,7 +98,6 @@ BODY
     out[t] = sum;
 
 //:: a cp.async after one that an mbarrier tracks
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     track(b + 1);
     «¦wait(b + 1, 0);»
@@ -115,7 +107,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: two bulk copies
-//: frame = "COPIES"
     if (t == 0) {
         expect(b, 1024);
         load(tile[0], in, 512, b);
@@ -125,7 +116,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: bulk copies of several lanes
-//: frame = "COPIES"
 //: kind = "SHARED_RACE"
     if (t == 0) expect(b, 1024);
     __syncwarp();
@@ -134,7 +124,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: a bulk copy to where a cp.async is in flight
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     close();
     «¦newest<0>();»
@@ -148,7 +137,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: a cp.async to where a bulk copy is in flight
-//: frame = "COPIES"
     if (t == 0) {
         expect(b, 512);
         load(tile[0], in, 512, b);
@@ -160,7 +148,6 @@ BODY
     out[t] = tile[0][t];
 
 //:: a bulk store of what a bulk copy brings
-//: frame = "COPIES"
     if (t == 0) {
         expect(b, 512);
         load(tile[0], in, 512, b);
@@ -171,7 +158,6 @@ BODY
     }
 
 //:: a bulk store of what cp.async brings
-//: frame = "COPIES"
     copy(tile[0] + t, in + t);
     close();
     «¦newest<0>();»
@@ -184,7 +170,6 @@ BODY
     }
 
 //:: a bulk copy over what a bulk store reads
-//: frame = "COPIES"
     tile[0][t] = in[t];
     proxy();
     __syncthreads();
@@ -198,7 +183,6 @@ BODY
     }
 
 //:: a cp.async over what a bulk store reads
-//: frame = "COPIES"
     tile[0][t] = in[t];
     proxy();
     __syncthreads();
@@ -212,7 +196,6 @@ BODY
     }
 
 //:: an ordinary write of what a bulk copy reads
-//: frame = "COPIES"
     if (t == 0) {
         expect(b, 512);
         load(tile[0], in, 512, b);
@@ -224,7 +207,6 @@ BODY
     ((float4 *)in)[t].x = 1;»
 
 //:: a bulk store over what a bulk copy reads
-//: frame = "COPIES"
     tile[0][t] = in[t];
     proxy();
     __syncthreads();
@@ -239,7 +221,6 @@ BODY
     }
 
 //:: an ordinary read of what a bulk store writes
-//: frame = "COPIES"
     tile[0][t] = in[t];
     proxy();
     __syncthreads();
@@ -254,7 +235,6 @@ BODY
     if (t == 0) stored<0>();
 
 //:: two bulk stores to one place
-//: frame = "COPIES"
     tile[0][t] = in[t];
     tile[1][t] = in[32 + t];
     proxy();
@@ -269,7 +249,6 @@ BODY
     }
 
 //:: a bulk copy of what a bulk store writes
-//: frame = "COPIES"
     tile[0][t] = in[t];
     proxy();
     __syncthreads();

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Barriers that some of four warps take: «what the twin does wrong¦what is right».
 
-//:: WARPS
+//:: FRAME
 static __device__ void sync(int number, int threads) {
     asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
 }
@@ -16,46 +16,38 @@ BODY
 }
 
 //:: a pair waits for itself
-//: frame = "WARPS"
     tile[t] = t; sync(1 + warp / 2, 64); out[t] = tile[t ^ «64¦32»];
 
 //:: all wait where one pair read from the other
-//: frame = "WARPS"
     tile[t] = t; sync(1 + warp / 2, 64); «__syncwarp¦__syncthreads»(); out[t] = tile[t ^ 64];
 
 //:: warps outside do not wait
-//: frame = "WARPS"
     tile[t] = t; if (warp < 2) «sync(1, 64); out[t] = tile[127 - t¦{ sync(1, 64); out[t] = tile[t ^ 32]; } else out[t] = tile[t»];
 
 //:: order is passed on
-//: frame = "WARPS"
     if (warp == 0) tile[t] = t;
     if (warp < 2) sync(1, 64);
     if (warp == «3¦1» || warp == 2) sync(2, 64);
     if (warp == 2) out[t] = tile[t - 64];
 
 //:: a reader must be waited for
-//: frame = "WARPS"
     if (warp == 0) tile[t] = t;
     if (warp < 2) { sync(1, 64); if (warp == 1) out[t] = tile[t - 32]; «¦sync(1, 64); »}
     if (warp == 0) tile[t] = 5;
 
 //:: who arrives is not ordered with who waits
-//: frame = "WARPS"
     «if (warp == 0) { tile[t] = t; arrive(3, 64); tile[t] = 9; }
     if (warp == 1) { sync(3, 64); out[t] = tile[t - 32]; arrive(4, 64); }
     if (warp == 0) sync(4, 64);¦if (warp == 0) { tile[t] = t; arrive(3, 64); sync(4, 64); tile[t] = 9; }
     if (warp == 1) { sync(3, 64); out[t] = tile[t - 32]; arrive(4, 64); }»
 
 //:: what a warp does after it arrived is not ordered by a later arrival of another
-//: frame = "WARPS"
     tile[t] = t; __syncthreads();
     if (warp == 1) { out[t] = tile[0]; arrive(3, 96); «out[t] += tile[0]; ¦»}
     if (warp == 2) { out[t] = tile[0]; arrive(3, 96); }
     if (warp == 0) { sync(3, 96); tile[t] = 5; }
 
 //:: many rounds
-//: frame = "WARPS"
     for (int i = 0; i < 5; ++i) {
         tile[t] = t + i;
         sync(1 + warp / 2, 64);
@@ -64,7 +56,6 @@ BODY
     }
 
 //:: two teams in turn, then everybody
-//: frame = "WARPS"
     tile[t] = t;
     sync(1 + warp / 2, 64);
     const int got = tile[t ^ 32];
@@ -76,7 +67,6 @@ BODY
     out[t] = tile[t];»
 
 //:: waiting where one has arrived
-//: frame = "WARPS"
 //: kind = "BARRIER"
 //: words = "waits at barrier 4, where it has arrived before"
     arrive(4, 128);

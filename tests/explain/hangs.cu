@@ -3,7 +3,7 @@
 // Kernels that hang, each with a right twin: «what hangs¦what does not». `words` are said of it; `@n` in them is the
 // line that ends in `// n`.
 
-//:: KERNEL
+//:: FRAME
 //: CLUSTER = ""
 /*gpuprof
 operation = "doubled"
@@ -50,7 +50,6 @@ BODY
 }
 
 //:: a barrier that one warp does not reach
-//: frame = "KERNEL"
 //: words = [
 //:     "warps 0–2 of 2 blocks, line @2: `__syncthreads`, where 96 of 128 threads have come",
 //:     "warp 3 of 2 blocks, line @1: barrier 1, where 32 of 64 threads have come",
@@ -60,7 +59,6 @@ BODY
     __syncthreads(); // 2
 
 //:: a named barrier with too few
-//: frame = "KERNEL"
 //: words = [
 //:     "warps 0–2 of 2 blocks, line @1: barrier 2, where 96 of 128 threads have come",
 //:     "warp 3 of 2 blocks: have ended",
@@ -69,7 +67,6 @@ BODY
         asm volatile("bar.sync 2, 128;" ::: "memory"); // 1
 
 //:: an arrival too few
-//: frame = "KERNEL"
 //: words = [
 //:     "warps 0–3 of 2 blocks, line ",
 //:     ", called in line @2: phase 0 of the mbarrier `full[1]`: 1 of 3 arrivals are missing; arrived:",
@@ -83,7 +80,6 @@ BODY
     wait(full + 1, 0); // 2
 
 //:: bytes that nobody copies
-//: frame = "KERNEL"
 //: words = [
 //:     "called in line @2: phase 0 of the mbarrier `full[0]`: 512 announced bytes are missing; arrived:",
 //:     "called in line @1",
@@ -96,7 +92,6 @@ BODY
     wait(&full, 0); // 2
 
 //:: a ring that is never free
-//: frame = "KERNEL"
 //: words = [
 //:     "called in line @1: phase 0 of the mbarrier `empty[0]`: 96 of 96 arrivals are missing; nobody",
 //:     "called in line @3 (no thread came there)",
@@ -117,7 +112,6 @@ BODY
     }
 
 //:: a flag that nobody sets
-//: frame = "KERNEL"
 //: words = [
 //:     "lane 0 of warp 0 of block (1, 0, 0), line @1: flag[2] to change, which holds 0",
 //:     "to write it: line @2 (no thread came there)",
@@ -129,7 +123,6 @@ BODY
         atomicExch(flag + 2, 7); // 2
 
 //:: a flag in shared memory behind a barrier
-//: frame = "KERNEL"
 //: words = [
 //:     "warp 1 of 2 blocks, line @1: `ready[3]` to change, which holds 0; to write it: line @3 (no",
 //:     "warp 0 of 2 blocks, line @2: barrier 1, where 32 of 64 threads have come",
@@ -148,7 +141,6 @@ BODY
     }
 
 //:: a lock that stays taken
-//: frame = "KERNEL"
 //: words = [
 //:     "line @1: flag[1] to change, which holds 1",
 //:     "to write it: line @2 (no thread came there)",
@@ -161,7 +153,6 @@ BODY
     }
 
 //:: a loop without a read
-//: frame = "KERNEL"
 //: words = [
 //:     "its loop to end, which nothing in it can do: what it tests is not read in it",
 //: ]
@@ -170,7 +161,6 @@ BODY
             ;
 
 //:: a cluster of which one thread does not arrive
-//: frame = "KERNEL"
 //: words = [
 //:     "of 256 threads have arrived",
 //:     "lane 5 of warp 0 of block (0, 0, 0), line @2: flag[0] to change, which holds 0; no line would",
@@ -183,7 +173,6 @@ BODY
             ;
 
 //:: a vote without some lanes
-//: frame = "KERNEL"
 //: words = [
 //:     "lanes 0–15 of warp 0 of 2 blocks, line @1: `bar.warp.sync` with lanes 16–31 of its warp",
 //:     "lanes 16–31 of warp 0 of 2 blocks, line @2: flag[0] to change, which holds 0; no line would",

@@ -4,7 +4,7 @@
 // Where a kernel and its twin differ, a body has «what depends on the order¦what its twin says»; comments mark
 // the lines that decide. All take n ints `x`, write n ints `y`, and have n ints `v` of their own.
 
-//:: KERNEL
+//:: FRAME
 //: n = 128
 //: BLOCK = "128"
 //: BEFORE = ""
@@ -97,7 +97,6 @@ __device__ void put_relaxed(int *p, int value)
 }
 
 //:: warps exchange through volatile global memory
-//: frame = "KERNEL"
 //: VALUE = "flip(x)"
     volatile int *u = v;
     u[i] = x[i]; // meets
@@ -105,7 +104,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = u[n - 1 - i]; // meets
 
 //:: blocks exchange through volatile global memory
-//: frame = "KERNEL"
 //: VALUE = "flip(x)"
 //: n = 256
 //: BLOCK = "64"
@@ -116,7 +114,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = u[n - 1 - i]; // meets
 
 //:: warps exchange through volatile shared memory
-//: frame = "KERNEL"
 //: VALUE = "flip(x)"
     __shared__ int s[128];
     volatile int *u = s;
@@ -125,7 +122,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = u[127 - t]; // meets
 
 //:: warps exchange by relaxed accesses
-//: frame = "KERNEL"
 //: VALUE = "flip(x)"
 //: BEFORE = "RELAXED"
     put_relaxed(v + i, x[i]);
@@ -133,14 +129,12 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = relaxed(v + n - 1 - i);
 
 //:: places given out in the order of tickets
-//: frame = "KERNEL"
 //: VALUE = "x"
 //: n = 256
 //: BLOCK = "64"
     «y[atomicAdd(&count, 1)] = x[i]; // meets¦y[i] = x[i] + 0 * atomicAdd(&count, 1);»
 
 //:: the last exchange wins
-//: frame = "KERNEL"
 //: VALUE = "x + 3"
     if (lane == 0)
         «atomicExch(&sum, warp); // meets¦atomicMax(&sum, warp);»
@@ -148,7 +142,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = x[i] + sum;
 
 //:: the first compare-and-swap wins
-//: frame = "KERNEL"
 //: VALUE = "x + 1"
     if (lane == 0)
         «atomicCAS(&sum, 0, warp + 1); // meets¦if (warp == 0) atomicCAS(&sum, 0, warp + 1);»
@@ -156,7 +149,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = x[i] + sum;
 
 //:: the last volatile store wins
-//: frame = "KERNEL"
 //: VALUE = "x + 3"
 //: meets = ["puts"]
     if (lane == 0«¦ && warp == 3»)
@@ -165,7 +157,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = x[i] + sum;
 
 //:: a counter read while others still count
-//: frame = "KERNEL"
 //: VALUE = "x + 4"
 //: meets = ["meets", "looks"]
     if (lane == 0)
@@ -174,7 +165,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = x[i] + look(&sum);
 
 //:: the block with the last number takes itself for the last
-//: frame = "KERNEL"
 //: VALUE = "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)"
 //: n = 256
 //: BLOCK = "64"
@@ -198,7 +188,6 @@ __device__ void put_relaxed(int *p, int value)
         y[i] = x[i];
 
 //:: tiles given out by tickets
-//: frame = "KERNEL"
 //: VALUE = "x"
 //: n = 256
 //: BLOCK = "64"
@@ -217,7 +206,6 @@ __device__ void put_relaxed(int *p, int value)
     }
 
 //:: the last block adds what blocks stored
-//: frame = "KERNEL"
 //: VALUE = "where(arange(n) == 0, x[0] + x[64] + x[128] + x[192], x)"
 //: n = 256
 //: BLOCK = "64"
@@ -240,7 +228,6 @@ __device__ void put_relaxed(int *p, int value)
     }
 
 //:: a lock
-//: frame = "KERNEL"
 //: VALUE = "x + 8"
 //: n = 256
 //: BLOCK = "64"
@@ -258,7 +245,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = x[i] + sum;
 
 //:: sums of floats
-//: frame = "KERNEL"
 //: VALUE = "sum(x * 0.1) + 0 * x"
 //: n = 256
 //: BLOCK = "64"
@@ -272,7 +258,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = *(volatile float *)&total;
 
 //:: a float maximum by compare-and-swap
-//: frame = "KERNEL"
 //: VALUE = "max(x) + 0 * x"
 //: meets = []
 //: TYPE = "float"
@@ -289,7 +274,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = __int_as_float(look(&sum));
 
 //:: the last warp by itself
-//: frame = "KERNEL"
 //: VALUE = "sum(x) + 0 * x"
 //: meets = []
     __shared__ int s[128];
@@ -312,7 +296,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = s[0];
 
 //:: a scan that looks back
-//: frame = "KERNEL"
 //: VALUE = "cumsum(x)"
 //: n = 256
 //: BLOCK = "32"
@@ -349,7 +332,6 @@ __device__ void put_relaxed(int *p, int value)
     y[part * blockDim.x + t] = mine;
 
 //:: all mark the same
-//: frame = "KERNEL"
 //: VALUE = "x + 1"
 //: meets = []
     if (x[i] > 0)
@@ -358,7 +340,6 @@ __device__ void put_relaxed(int *p, int value)
     y[i] = x[i] + look(&flag);
 
 //:: the first finds the same as the last
-//: frame = "KERNEL"
 //: VALUE = "x + 1"
 //: meets = []
     const int seen = look(&flag);

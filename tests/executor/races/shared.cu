@@ -28,7 +28,7 @@ static __device__ void arrive(int number, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-//:: BEGIN
+//:: FRAME
 //: grid = 2
 //: block = 128
 //: before = "WORDS"
@@ -43,7 +43,6 @@ static __device__ void arrive(int number, int threads) {
 BODY
 
 //:: flag without a fence
-//: frame = "BEGIN"
     if (t == 32) {
         tile[t] = out[t]; // meets
         «¦__threadfence_block();»
@@ -56,7 +55,6 @@ BODY
     }
 
 //:: only one of a warp's lanes' message
-//: frame = "BEGIN"
     if (warp == 1) {
         tile[t] = t; // meets
         «¦__syncwarp();»
@@ -69,7 +67,6 @@ BODY
     }
 
 //:: lock left out, within a warp
-//: frame = "BEGIN"
     if (warp == 0) {
         «¦take(&lock);»
         sum += t; // meets
@@ -77,7 +74,6 @@ BODY
     }
 
 //:: two locks for one sum
-//: frame = "BEGIN"
     if (lane == 0) {
         take(&locks[«warp % 2¦1»]);
         sum += t; // meets
@@ -85,7 +81,6 @@ BODY
     }
 
 //:: half of a warp
-//: frame = "BEGIN"
     tile[t] = t; // meets
     if (lane < 16)
         __syncwarp(0xffff);
@@ -94,14 +89,12 @@ BODY
     out[t] = tile[t ^ «16¦15»]; // meets
 
 //:: passed on from pair to pair
-//: frame = "BEGIN"
     tile[t] = t; // meets
     __syncwarp(1u << lane | 1u << (lane ^ 1));
     __syncwarp(1u << lane | 1u << (lane ^ 2));
     out[t] = tile[t ^ «4¦3»]; // meets
 
 //:: two branches that meet
-//: frame = "BEGIN"
     if (lane % 2) {
         tile[t] = 1; // meets
         «¦asm volatile("bar.warp.sync -1;" ::: "memory");»
@@ -113,13 +106,11 @@ BODY
     }
 
 //:: a vote orders no memory
-//: frame = "BEGIN"
     tile[t] = t; // meets
     «out[t] = __ballot_sync(0xffffffff, t & 1);¦__syncwarp();»
     out[t] = tile[t ^ 1]; // meets
 
 //:: two teams that each wait for the other
-//: frame = "BEGIN"
     tile[t] = t; // meets
     if (t < 64) {
         arrive(1, 128);
@@ -131,7 +122,6 @@ BODY
     out[t] = tile[t ^ 64]; // meets
 
 //:: copied over what others read
-//: frame = "BEGIN"
     out[t] = tile[t ^ 32]; // meets
     «__syncwarp(0xffffffffu >> (t & 0));¦__syncthreads();»
     if (*(volatile int *)&sum == 0)
