@@ -38,9 +38,9 @@ def kernel_table(path: Path) -> dict[str, Row]:
     """The kernels of a file, by their names.
 
     `//:: NAME` begins one, and lines of TOML behind it, `//: key = value`, tell of it. A name in capitals is
-    that of a piece: a kernel is put into FRAME, or the one that its `frame` names, in the place of the word
-    BODY. A key in capitals is a word in the text or the frame; its value, or the piece of that name, stands in
-    its place. `before` names a piece.
+    that of a piece. A kernel is put into FRAME, or what its `frame` names, in the place of the word BODY. A
+    key in capitals is a word in the text or the frame; its value, or the piece of that name, stands in its
+    place. `before` names a piece.
     """
     pieces = {}
     for part in re.split(r"^//:: ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:

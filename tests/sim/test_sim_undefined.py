@@ -9,11 +9,9 @@ import pytest
 from counting_support import counted
 from page_reader import expanded
 from problem_support import executor, measured_file, problem_for, shipped_kernels
-from typer.testing import CliRunner
 
 import gpuprof
 from gpuprof.backends.sim.executed import Programs
-from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import Definedness, load_program
 from gpuprof.kernels.catalog import load_kernels
@@ -79,7 +77,7 @@ def measured(path, sizes="40x30x12", **options):
     return measured_file(path, sizes, **options)
 
 
-def test_what_is_read_in_vain_is_a_remark_of_the_row(tmp_path):
+def test_what_is_read_in_vain_is_a_remark_of_the_row(tmp_path, capsys):
     run = gpuprof.profile(write(tmp_path), sizes=(40, 30, 12), device="sim:h200")
     case = run.case()
     assert (case.outcome, case.remarks) == ("ok", (REMARK,))
@@ -87,13 +85,8 @@ def test_what_is_read_in_vain_is_a_remark_of_the_row(tmp_path):
     assert run.to_json()["cases"][0]["remarks"] == [REMARK]
     assert REMARK in run.to_markdown()
     assert REMARK in expanded(run.to_html())
-
-
-def test_the_terminal_shows_the_remark(tmp_path):
-    arguments = ["run", str(write(tmp_path)), "--sizes", "40x30x12", "--device", "sim:h200"]
-    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
-    assert REMARK in " ".join(result.output.split())
+    run.show(browser=False)
+    assert REMARK in " ".join(capsys.readouterr().out.split())
 
 
 def test_with_several_tiles_the_last_one_is_stale_and_written(tmp_path):
