@@ -34,11 +34,11 @@ OnCounted = Callable[[int, Measurement], None]
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """A case to count, what was measured of it, and what came of counting it, or why nothing did."""
+    """A case to count, what was measured of it, and what came of counting it."""
 
     case: Case
     measured: list[tuple[int, Measurement]]
-    answer: Counted | str | None = None
+    answer: Counted | None = None
 
 
 class Counting:
@@ -119,22 +119,16 @@ class Counting:
                 self._open -= bool(job.measured)
                 self._pool.changed.notify_all()
 
-    def _asked(self, case: Case, process: ExecutorProcess) -> Counted | str:
-        """What the executor counted, or why it did not."""
+    def _asked(self, case: Case, process: ExecutorProcess) -> Counted:
         with timeline.span("count", f"{case.name} {case.problem.label}"):
             answer: Counted | str = process.answer(Count(case), self._seconds)
         if isinstance(answer, str):
-            return f"the executor did not count it: {answer}"
-        return answer.reason or answer
+            return Counted({}, reason=f"the executor did not count it: {answer}")
+        return answer
 
-    def _tell(self, answer: Counted | str, index: int, measurement: Measurement) -> None:
-        if self._pool.closed:
-            return
-        if isinstance(answer, str):
-            counted = replace(measurement, lines_reason=answer, bounds_reason=answer, model_reason=answer)
-        else:
-            counted = _counted(measurement, answer, self._request)
-        self._on_counted(index, counted)
+    def _tell(self, answer: Counted, index: int, measurement: Measurement) -> None:
+        if not self._pool.closed:
+            self._on_counted(index, _counted(measurement, answer, self._request))
 
 
 def is_uncounted(measurement: Measurement) -> bool:
@@ -151,6 +145,9 @@ def processes(expected: Sequence[Case], cards: int) -> int:
 
 
 def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -> Measurement:
+    remarks = tuple(dict.fromkeys((*measurement.remarks, *answer.remarks)))
+    if why := answer.reason:
+        return replace(measurement, lines_reason=why, bounds_reason=why, model_reason=why, remarks=remarks)
     counted = replace(
         measurement,
         executor_counters=answer.counters,
@@ -158,7 +155,7 @@ def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -
         lines_reason=answer.lines_reason,
         model=answer.model,
         model_reason=answer.model_reason,
-        remarks=tuple(dict.fromkeys((*measurement.remarks, *answer.remarks))),
+        remarks=remarks,
     )
     if measurement.chosen:
         counted = lines_of_another(counted, measurement.chosen)

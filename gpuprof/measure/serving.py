@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuprof import timeline
-from gpuprof.backends.base import Backend, CompileOnlyBackend, Findings, Functions
+from gpuprof.backends.base import Backend, CompileOnlyBackend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import ConfiguredCase
@@ -64,6 +64,12 @@ if TYPE_CHECKING:
 
 #: Cores of which one is likely to be free for a process that verifies what another one counts.
 _WITH_ROOM = 4
+#: What may end well by luck.
+_UNDEFINED = (
+    *("illegal address", "barrier", "mbarrier", "race", "undefined value", "asynchronous copy"),
+    "missing fence",
+)
+_RIGHT_BY_LUCK = "The results are right here, which CUDA does not promise: {}"
 
 
 class WorkerSide:
@@ -207,7 +213,9 @@ class WorkerSide:
             found = configured(case, executor.device)
             executed = executor.count(found, self._compile(found))
         except (CaseFailure, CaseSkipped) as error:
-            return Counted({}, reason=error.what)
+            undefined = isinstance(error, ExplainedFailure) and error.explanation.cause in _UNDEFINED
+            said = (_RIGHT_BY_LUCK.format(error.what),) if undefined else ()
+            return Counted({}, remarks=said, reason=error.what)
         model, why = executed.model()
         return Counted(
             executed.counters,

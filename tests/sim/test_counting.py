@@ -90,3 +90,15 @@ def test_a_case_of_several_launches_whose_sample_needs_a_caveat_is_counted_whole
     found = SimBackend(DEVICE, 0).count(shape, Compiler(DEVICE.arch)(shape))
     assert found.caveat is None
     assert found.counters["global_load_useful_bytes"].value >= 4 * (1 << 24)
+
+
+def test_a_race_that_the_card_does_not_show_is_told_beside_its_time():
+    case = Case.of(TILED, problem_for(TILED, 64, 64, 64))
+    text, _, rest = TILED.source.rpartition("__syncthreads();")
+    racing = replace(TILED, source=text + rest)
+    found = counted(measured(case), replace(case, kernel=racing), DEVICE)
+    (said,) = found.remarks
+    assert said.startswith("The results are right here, which CUDA does not promise: ")
+    assert found.lines_reason in said
+    assert "race" in said
+    assert found.outcome == "ok"

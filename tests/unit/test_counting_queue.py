@@ -91,7 +91,7 @@ def test_nothing_is_counted_while_it_is_paused(executors):
 
 
 @pytest.mark.parametrize(
-    ("cores", "kernels", "processes"), [(2, 40, 1), (16, 40, 12), (8, 40, 7), (16, 3, 2)]
+    ("cores", "kernels", "processes"), [(2, 40, 1), (16, 40, 12), (8, 40, 7), (16, 3, 3)]
 )
 def test_processes_that_count_are_there_before_the_first_case(
     executors, monkeypatch, cores, kernels, processes
