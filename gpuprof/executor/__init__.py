@@ -78,6 +78,7 @@ from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.observers.open_meetings import AccessPair
 from gpuprof.executor.observers.store_trace import StoreTrace, ValueNeeded
 from gpuprof.executor.observers.witness import Deed, UnwrittenRead, Witness
+from gpuprof.executor.program.flow import reached
 from gpuprof.executor.program.loops import Loop, loops_of, predecessors
 from gpuprof.executor.program.ptx import callers, source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
@@ -126,5 +127,6 @@ __all__ = [
     "loops_of",
     "other_orders",
     "predecessors",
+    "reached",
     "source_name",
 ]

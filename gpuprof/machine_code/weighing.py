@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from gpuprof.executor import WARP, predecessors
+from gpuprof.executor import WARP, predecessors, reached
 from gpuprof.machine_code.linking import Anchors, Copies, Link
 
 #: Times that bounds are passed on from block to block, at most.
@@ -81,10 +81,9 @@ class _Scale:
         self.entries: dict[int, float] = {}
         self.parted = [self._parted(number, anchors) for number, anchors in enumerate(link.anchors)]
         self._ending: dict[tuple[int, int], bool] = {}
-        reached = self._reached()
-        for number in range(count):
-            if number not in reached:
-                self.high[number] = 0.0
+        come_to = reached([0], self._leads_to)
+        for number in {*range(count)} - come_to:
+            self.high[number] = 0.0
         self.entered = float(executed.warps[0])
         if not self.before[0]:
             self.settle(0, [self.entered])
@@ -115,14 +114,9 @@ class _Scale:
         # Of branches that became one, each may have parted other lanes.
         return counts[0] if len(counts) == 1 else None if counts else 0.0
 
-    def _reached(self) -> set[int]:
-        reached, pending = {0}, [0]
-        while pending:
-            block = self.blocks[pending.pop()]
-            new = {*block.successors, *((block.callee,) if block.callee is not None else ())} - reached
-            reached |= new
-            pending += new
-        return reached
+    def _leads_to(self, number: int) -> tuple[int, ...]:
+        block = self.blocks[number]
+        return (*block.successors, *((block.callee,) if block.callee is not None else ()))
 
     def count(self, line: int, counts: Sequence[float] | None = None) -> float:
         """Return how often warps ran a line of the PTX text."""
@@ -305,10 +299,6 @@ class _Scale:
     def _may_end(self, first: int, last: int) -> bool:
         """Tell whether warps may end on their way from one block to another."""
         if (first, last) not in self._ending:
-            seen, pending = {first, last}, [first]
-            while pending:
-                new = {*self.blocks[pending.pop()].successors} - seen
-                seen |= new
-                pending += new
+            seen = reached([first], lambda one: {*self.blocks[one].successors} - {last})
             self._ending[first, last] = any(self.blocks[one].leaves for one in seen - {last})
         return self._ending[first, last]

@@ -11,7 +11,7 @@ from functools import cached_property
 from gpuprof.devices.card_constants import CardConstants, constants_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import GpuprofError
-from gpuprof.executor import Loop, loops_of, predecessors
+from gpuprof.executor import Loop, loops_of, predecessors, reached
 from gpuprof.machine_code.sass import Block, MachineCode
 from gpuprof.sm_model.control_words import ControlWord
 from gpuprof.sm_model.machine_steps import steps_of
@@ -224,12 +224,7 @@ def _rare(blocks: Sequence[Block], times: Sequence[tuple[float, float]]) -> set[
     for number, (block, (low, _)) in enumerate(zip(blocks, times, strict=True)):
         if block.callee is not None and not low:
             rare.add(number)
-            pending = [block.callee]
-            while pending:
-                one = pending.pop()
-                if one not in rare:
-                    rare.add(one)
-                    pending += blocks[one].successors
+            rare |= reached({block.callee} - rare, lambda one: blocks[one].successors)
     before = predecessors(blocks)
     while new := {
         one for one, comers in enumerate(before) if one not in rare and comers and rare.issuperset(comers)

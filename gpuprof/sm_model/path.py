@@ -7,8 +7,9 @@ Loops are cut short: once their passes take the same time, the rest follows by m
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
-from gpuprof.executor import Loop
+from gpuprof.executor import Loop, reached
 from gpuprof.machine_code.sass import Block
 
 #: A loop is left once so many of its instructions, and so many passes, were gone through.
@@ -135,19 +136,13 @@ def ways_to(blocks: Sequence[Block], times: Sequence[float], goals: set[int]) ->
     for number, block in enumerate(blocks):
         ways = [one for one in block.successors if times[one] > 0]
         if len(ways) > 1:
-            reached = [_reached(blocks, one, number) for one in ways]
+            without = partial(_after, blocks, number)
+            behind = [reached([one], without) for one in ways]
             for place, one in enumerate(ways):
-                others = set().union(*reached[:place], *reached[place + 1 :])
-                if (reached[place] - others) & goals:
+                others = set().union(*behind[:place], *behind[place + 1 :])
+                if (behind[place] - others) & goals:
                     yield number, one
 
 
-def _reached(blocks: Sequence[Block], first: int, barred: int) -> set[int]:
-    """Blocks that are come to from one without passing another."""
-    found, pending = {first}, [first]
-    while pending:
-        for after in blocks[pending.pop()].successors:
-            if after not in found and after != barred:
-                found.add(after)
-                pending.append(after)
-    return found
+def _after(blocks: Sequence[Block], barred: int, one: int) -> set[int]:
+    return {*blocks[one].successors} - {barred}

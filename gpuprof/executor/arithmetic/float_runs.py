@@ -25,16 +25,12 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: What a tape's instructions do, by number. Some go between rows and the arrays of a call: `LOAD`, `STORE`,
-#: and `HAND_ON`, which keeps the bits of a NaN. `SHARED` loads floats from shared memory. A `CHAIN` adds any
-#: number of products to a value, which stays in the CPU's registers meanwhile.
-LOAD, STORE, HAND_ON = 0, 1, 2
-OPERATIONS = {"mul": 3, "add": 4, "sub": 5, "fms": 6, "fnma": 7, "fnms": 8}
-CHAIN = 9
-SHARED = 10
-#: Numbers of an instruction, an even one: what it does, the row that it writes, and what it reads (3). What a
-#: load from shared memory reads is the array of its addresses, as integers, and a displacement in bytes; what
-#: a chain reads is its first value, and how many products follow, in as many instructions as hold these.
-ITEM_WORDS = 6
+#: and `HAND_ON`, which keeps the bits of a NaN. `SHARED` loads floats from shared memory.
+LOAD, STORE, HAND_ON, SHARED = range(4)
+OPERATIONS = {name: 4 + i for i, name in enumerate(("mul", "add", "sub", "fma", "fms", "fnma", "fnms"))}
+#: Numbers of an instruction: what it does, the row that it writes, and what it reads (3). What a load from
+#: shared memory reads is the array of its addresses, as integers, and a displacement in bytes.
+ITEM_WORDS = 5
 #: What the player notes of an array: the address of its first element, and bytes from one block, one warp and
 #: one lane to the next, 0 where it does not change.
 ARRAY_BYTES = 32
@@ -91,13 +87,9 @@ class Tape:
         return value
 
     def compute(self, operation: str, operands: Sequence[int]) -> int:
-        """Compute a value from others, by a name in `OPERATIONS` or `fma`; return its number."""
+        """Compute a value from others, by a name in `OPERATIONS`; return its number."""
         value = self._value(reduce(or_, (self._cones[x] for x in operands)), given=False)
-        if operation == "fma":
-            *factors, addend = operands
-            self._items.append(_Item(CHAIN, value, (addend, *factors)))
-        else:
-            self._items.append(_Item(OPERATIONS[operation], value, tuple(operands)))
+        self._items.append(_Item(OPERATIONS[operation], value, tuple(operands)))
         return value
 
     def target(self, value: int) -> None:
@@ -114,7 +106,7 @@ class Tape:
     def compiled(self) -> "CompiledTape":
         """Return the tape ready to be played: each value loaded where it is first used, rows used again."""
         loads = {item.made: item for item in self._items if item.operation in _LOADS}
-        items = _loaded_when_used(_chained(self._needed()), loads)
+        items = _loaded_when_used(self._needed(), loads)
         last_use: dict[int, int] = {}
         for number, item in enumerate(items):
             last_use.update(dict.fromkeys(_values_taken(item), number))
@@ -143,11 +135,7 @@ class Tape:
             read = [item.taken[0]]
         elif item.operation in _LOADS:
             read = [self.sources + self.targets + item.taken[0], item.taken[1]]
-        pairs: list[int] = []
-        if item.operation == CHAIN:
-            read, pairs = [read[0], len(read) // 2], read[1:]
-            pairs += [0] * (-len(pairs) % ITEM_WORDS)
-        return [item.operation, written, *read, *[0] * (ITEM_WORDS - 2 - len(read)), *pairs]
+        return [item.operation, written, *read, *[0] * (ITEM_WORDS - 2 - len(read))]
 
     def _needed(self) -> list[_Item]:
         """Return, without loads, what the targets depend on."""
@@ -164,26 +152,6 @@ def _depends_on(cone: int) -> frozenset[int]:
     """Return what a set of bits names: sources from 0 up, places from -1 down."""
     bits = (bit for bit, digit in enumerate(reversed(f"{cone:b}")) if digit == "1")
     return frozenset(-1 - bit // 2 if bit % 2 else bit // 2 for bit in bits)
-
-
-def _chained(items: list[_Item]) -> list[_Item]:
-    """Return instructions with multiply-adds joined where one adds to the result of another, and alone does.
-
-    A chain stands where its last one stood: what any of them takes is made before.
-    """
-    uses = Counter(value for item in items for value in _values_taken(item))
-    result: list[_Item | None] = []
-    ends: dict[int, int] = {}
-    for item in items:
-        if item.operation == CHAIN:
-            addend, *factors = item.taken
-            before = ends.get(addend) if uses[addend] == 1 else None
-            if before is not None and (earlier := result[before]) is not None:
-                item, result[before] = item._replace(taken=(*earlier.taken, *factors)), None
-            assert item.made is not None
-            ends[item.made] = len(result)
-        result.append(item)
-    return [item for item in result if item is not None]
 
 
 def _loaded_when_used(items: list[_Item], loads: dict[int | None, _Item]) -> list[_Item]:

@@ -292,13 +292,6 @@ class _Player:
 
     def _play_tape(self, tape: ir.Value, count: ir.Value) -> None:
         b = self.b
-        before, item, end, done = b.block, *(b.append_basic_block() for _ in range(3))
-        b.branch(item)
-        b.position_at_end(item)
-        i = b.phi(_LONG)
-        i.add_incoming(_LONG(0), before)
-        start = _at(b, tape, b.mul(i, _LONG(4 * ITEM_WORDS)))
-        self.words = [b.load(_at(b, start, 4 * place), typ=_WORD) for place in range(ITEM_WORDS)]
         does: dict[int, Callable[[], None]] = {
             LOAD: self._load,
             STORE: lambda: self._store(canonical=True),
@@ -306,25 +299,18 @@ class _Player:
             SHARED: self._shared,
             **{code: functools.partial(self._compute, name) for name, code in OPERATIONS.items()},
         }
-        chain = b.append_basic_block()
-        choice = b.switch(self.words[0], chain)
-        b.position_at_end(end)
-        items = b.phi(_LONG)
-        for code, write in does.items():
-            first = b.append_basic_block()
-            choice.add_case(_WORD(code), first)
-            b.position_at_end(first)
-            write()
-            items.add_incoming(_LONG(1), b.block)
-            b.branch(end)
-        b.position_at_end(chain)
-        items.add_incoming(self._chain(start), b.block)
-        b.branch(end)
-        b.position_at_end(end)
-        following = b.add(i, items)
-        i.add_incoming(following, end)
-        b.cbranch(b.icmp_signed("<", following, count), item, done)
-        b.position_at_end(done)
+        with _repeated(b, count) as i:
+            start = _at(b, tape, b.mul(i, _LONG(4 * ITEM_WORDS)))
+            self.words = [b.load(_at(b, start, 4 * place), typ=_WORD) for place in range(ITEM_WORDS)]
+            end = b.append_basic_block()
+            choice = b.switch(self.words[0], end)
+            for code, write in does.items():
+                first = b.append_basic_block()
+                choice.add_case(_WORD(code), first)
+                b.position_at_end(first)
+                write()
+                b.branch(end)
+            b.position_at_end(end)
 
     def _row(self, number: ir.Value) -> ir.Value:
         return _at(self.b, self.rows, self.b.mul(self.b.sext(number, _LONG), _LONG(_ROW_BYTES)))
@@ -390,26 +376,8 @@ class _Player:
             return
         z = self._value(4)
         # To change a sign is exact: a NaN's does not matter here.
-        factor = b.fneg(x) if name != "fms" else x
-        self._put(b.call(self.fma, [factor, y, b.fneg(z) if name != "fnma" else z]))
-
-    def _chain(self, item: ir.Value) -> ir.Value:
-        """Write a chain; return how many instructions it takes on the tape."""
-        b = self.b
-        pairs = _at(b, item, 4 * ITEM_WORDS)
-        count = b.sext(self.words[3], _LONG)
-        first, before = self._value(2), b.block
-        with _repeated(b, count) as number:
-            total = b.phi(_ROW)
-            total.add_incoming(first, before)
-            pair = _at(b, pairs, b.mul(number, _LONG(8)))
-            factors = [b.load(_at(b, pair, at), typ=_WORD) for at in (0, 4)]
-            left, right = (b.load(self._row(factor), align=64, typ=_ROW) for factor in factors)
-            result = b.call(self.fma, [left, right, total])
-            total.add_incoming(result, b.block)
-        self._put(result)
-        pairs_of_item = ITEM_WORDS // 2
-        return b.add(b.udiv(b.add(count, _LONG(pairs_of_item - 1)), _LONG(pairs_of_item)), _LONG(1))
+        factor = b.fneg(x) if name.startswith("fn") else x
+        self._put(b.call(self.fma, [factor, y, b.fneg(z) if name.endswith("ms") else z]))
 
     def _shared(self) -> None:
         b = self.b

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC
-from gpuprof.executor.program.flow import SWITCH
+from gpuprof.executor.program.flow import SWITCH, reached
 from gpuprof.executor.program.ptx import (
     Function,
     Imm,
@@ -89,14 +89,7 @@ class CallGraph:
     def _from(self, name: str) -> frozenset[str]:
         """Return the functions that may run before one that was called returns."""
         if name not in self._reached:
-            found: set[str] = set()
-            waiting = self._called_by(name)
-            while waiting:
-                other = waiting.pop()
-                if other not in found:
-                    found.add(other)
-                    waiting |= self._called_by(other)
-            self._reached[name] = frozenset(found)
+            self._reached[name] = frozenset(reached(self._called_by(name), self._called_by))
         return self._reached[name]
 
     def _called_by(self, name: str) -> set[str]:

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
+
+T = TypeVar("T")
 
 
 class End(Enum):
@@ -399,8 +402,8 @@ class _Graph:
 
     def after_rounds(self, place: int) -> set[int]:
         """Return where a loop leads to after its rounds, if it passes a block in each and holds no loop."""
-        loop = _reached(place, self.successors.__getitem__)
-        loop &= _reached(place, lambda i: self.before.get(i, ()))
+        behind, before = (reached(step(place), step) for step in (self._after, self._before))
+        loop = behind & before
         if place not in loop:
             return set()
         heads = {i for i in loop if i == 0 or not loop.issuperset(self.before[i])}
@@ -413,15 +416,22 @@ class _Graph:
 
     def _returns(self, block: int, within: Collection[int]) -> bool:
         inside = set(within) | {block}
-        return block in _reached(block, lambda i: inside.intersection(self.successors[i]))
+        after = inside.intersection
+        return block in reached(after(self.successors[block]), lambda i: after(self.successors[i]))
+
+    def _before(self, block: int) -> list[int]:
+        return self.before.get(block, [])
+
+    def _after(self, block: int) -> list[int]:
+        return [i for i in self.successors[block] if i >= 0]
 
 
-def _reached(start: int, step: Callable[[int], Iterable[int]]) -> set[int]:
-    """Return the blocks that one or more steps lead to."""
-    found: set[int] = set()
-    left = [i for i in step(start) if i >= 0]
+def reached(starts: Iterable[T], step: Callable[[T], Iterable[T]]) -> set[T]:
+    """Return all that steps lead to, the starts themselves included."""
+    found: set[T] = set()
+    left = [*starts]
     while left:
-        if (block := left.pop()) not in found:
-            found.add(block)
-            left += [i for i in step(block) if i >= 0]
+        if (one := left.pop()) not in found:
+            found.add(one)
+            left += step(one)
     return found

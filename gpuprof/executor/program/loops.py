@@ -9,7 +9,7 @@ from functools import cached_property, reduce
 from operator import and_
 from typing import Protocol
 
-from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes
+from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reached, reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Reg
 
 _STRONG = {"volatile", "relaxed", "acquire", "mmio"}
@@ -120,13 +120,7 @@ def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
 
 def _body(before: list[list[int]], header: int, last: Iterable[int]) -> set[int]:
     """Return the blocks from which control gets to one of the last ones without passing the header again."""
-    body, pending = {header}, [*last]
-    while pending:
-        number = pending.pop()
-        if number not in body:
-            body.add(number)
-            pending += before[number]
-    return body
+    return {header} | reached({*last} - {header}, lambda number: {*before[number]} - {header})
 
 
 def _in_each_iteration(

@@ -24,7 +24,7 @@ from gpuprof.executor.memory.coalescing import Footprints
 from gpuprof.executor.memory.events import Events
 from gpuprof.executor.memory.global_accesses import LocalLanes
 from gpuprof.executor.memory.global_flights import AsyncCopies, GlobalFlights
-from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.global_memory import GlobalMemory
 from gpuprof.executor.memory.mbarriers import ClusterBarrier, Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.remembered import Remembered
@@ -61,15 +61,11 @@ class Geometry:
 
 @dataclass
 class AccessMemory:
-    """What the instructions of one batch remember of their last accesses: what repeats is examined once.
-
-    Buffers are kept by site, and all others by who asks.
-    """
+    """What the instructions of one batch remember of their last accesses, by who asks."""
 
     patterns: defaultdict[object, Remembered[SharedPattern]] = field(
         default_factory=lambda: defaultdict(Remembered)
     )
-    buffers: dict[int | None, Buffer] = field(default_factory=dict)
     footprints: defaultdict[object, Footprints] = field(default_factory=lambda: defaultdict(Footprints))
     products: defaultdict[int, Remembered[Any]] = field(default_factory=lambda: defaultdict(Remembered))
     shared_groups: dict[int, SharedGroup] = field(default_factory=dict)

@@ -119,8 +119,8 @@ class GlobalSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from the buffer that holds the addresses."""
         print_of = self.count(batch, address, mask)
-        buffer = self._holding(batch, print_of)
-        if buffer is None:
+        buffer = batch.memory.holding(print_of.low, print_of.high)
+        if buffer is None or buffer.allotted is not None:
             return self._read_several(batch, address, mask)
         index = self._index(buffer, address, mask)
         self._judge_read(batch, buffer, index, mask)
@@ -131,8 +131,9 @@ class GlobalSpace:
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to the buffer that holds the addresses."""
         print_of = self.count(batch, address, mask)
-        buffer = self._holding(batch, print_of)
-        parts = [(buffer, mask)] if buffer else self.parts(batch, address, mask, "writes")
+        buffer = batch.memory.holding(print_of.low, print_of.high)
+        known = buffer and buffer.allotted is None
+        parts = [(buffer, mask)] if buffer and known else self.parts(batch, address, mask, "writes")
         for target, part in parts:
             places, request = self._index(target, address, part), self.request
             if target.read_only:
@@ -189,18 +190,6 @@ class GlobalSpace:
         if left.any():
             self._fault(batch, address, left, verb, "")
         return [(buffer, mask.of(inside)) for buffer, inside in parts]
-
-    def _holding(self, batch: Batch, found: Footprint) -> Buffer | None:
-        site = self.request.site
-        last = batch.memo.buffers.get(site)
-        if last and last.holds(found.low, found.high):
-            return last
-        buffer = batch.memory.holding(found.low, found.high)
-        if buffer and buffer.allotted is not None:
-            return None
-        if buffer:
-            batch.memo.buffers[site] = buffer
-        return buffer
 
     def _index(self, buffer: Buffer, address: Lanes, mask: Mask) -> NDArray[np.intp]:
         shift = self.request.size.bit_length() - 1
